@@ -1,0 +1,74 @@
+"""Every error that Counterpoint raises on purpose.
+
+    CounterpointError
+    ├── ConfigError(ValueError)        a setting, recipe or command line that cannot be carried out
+    ├── DataError(ValueError)          input data: says which file and which line
+    ├── ShapeError(ValueError)         arrays whose shapes do not fit together
+    ├── NotFittedError(RuntimeError)   a part used before `setup()` or `fit()`
+    ├── ArtifactError(RuntimeError)    something saved on disk: version, checksum, missing or unused weights
+    └── MissingExtraError(ImportError) an optional dependency, with the command that installs it
+
+A message says what went wrong, where, what was found and what to do about it. On the command line each of
+these ends with exit code 2 and no traceback; anything else is a bug of ours and ends with exit code 1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = [
+    "ArtifactError",
+    "ConfigError",
+    "CounterpointError",
+    "DataError",
+    "MissingExtraError",
+    "NotFittedError",
+    "ShapeError",
+]
+
+
+class CounterpointError(Exception):
+    """Base of every error in this package."""
+
+
+class ConfigError(CounterpointError, ValueError):
+    """A setting that cannot be carried out; `faults` lists all of them, not only the first."""
+
+    def __init__(self, *faults: str):
+        self.faults = faults
+        super().__init__("\n".join(faults))
+
+
+class DataError(CounterpointError, ValueError):
+    """Input data that cannot be used, with its file and line where they are known."""
+
+    def __init__(self, message: str, *, path: str | Path | None = None, line: int | None = None):
+        self.path, self.line = path, line
+        where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(where + message)
+
+
+class ShapeError(CounterpointError, ValueError):
+    """Arrays whose shapes do not fit together."""
+
+
+class NotFittedError(CounterpointError, RuntimeError):
+    """A part that was used before `setup()` or `fit()`."""
+
+
+class ArtifactError(CounterpointError, RuntimeError):
+    """Something saved on disk that cannot be read, written or trusted."""
+
+    def __init__(self, message: str, *, path: str | Path | None = None):
+        self.path = path
+        super().__init__(message if path is None else f"{path}: {message}")
+
+
+class MissingExtraError(CounterpointError, ImportError):
+    """An optional dependency that is not installed."""
+
+    def __init__(self, what: str, *, package: str, extra: str):
+        super().__init__(
+            f"{what} needs the package {package!r}, which is not installed. "
+            f"Install it with: pip install 'counterpoint-ir[{extra}]'"
+        )

@@ -1,0 +1,281 @@
+"""`Part`: a torch module whose constructor signature is its configuration.
+
+Three rules make a part. `__init__` only stores its arguments under their own names; `_allocate` creates the
+parameters and buffers that those arguments call for; names of learnt state end in `_`. In return `to_dict`,
+`from_dict`, `save`, `load` and `fingerprint` are inherited, and declaring a part loads and allocates nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib
+import inspect
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Self
+
+import tomli_w
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.files import publish_folder
+
+__all__ = ["Part"]
+
+FORMAT = 1
+NONE = {"none": True}  # TOML has no null
+
+
+class Part(nn.Module):
+    """Base of everything that is declared, saved and put together: encoders, heads, transforms, scorers.
+
+    Example:
+        >>> from counterpoint.score import Dot
+        >>> Dot(on="cls").to_dict()
+        {'part': 'counterpoint.score:Dot', 'on': 'cls'}
+    """
+
+    is_set_up: bool = False
+    provenance: frozenset[str] = frozenset()
+    """Arguments that say where a part came from and change nothing it computes; not fingerprinted."""
+
+    def setup(self) -> Self:
+        """Allocate this part and its children; a second call does nothing."""
+        if not self.is_set_up:
+            for child in self._child_parts().values():
+                child.setup()
+            self._allocate()
+            self.is_set_up = True
+        return self
+
+    def _allocate(self) -> None:
+        """Create parameters and buffers. Called once, after the children are set up."""
+
+    def _write_assets(self, folder: Path) -> None:
+        """Save files that are neither settings nor tensors (a tokenizer, say) into an existing `folder`."""
+
+    def _read_assets(self, folder: Path) -> None:
+        """Read what `_write_assets` wrote. Called before `setup`, only if something was written."""
+
+    # -- configuration ---------------------------------------------------------------------------------
+
+    @classmethod
+    def parameters_of(cls) -> Mapping[str, inspect.Parameter]:
+        """The constructor's arguments by name."""
+        found = dict(inspect.signature(cls.__init__).parameters)
+        found.pop("self")
+        return found
+
+    def to_dict(self, *, provenance: bool = True) -> dict[str, Any]:
+        """The part as plain data: its class and every argument that differs from its default."""
+        config: dict[str, Any] = {"part": _name_of(type(self))}
+        for name, parameter in self.parameters_of().items():
+            value = getattr(self, name)
+            hidden = name in self.provenance and not provenance
+            if not hidden and (isinstance(value, nn.Module) or value != parameter.default):
+                config[name] = _plain(value, provenance)
+        return config
+
+    @staticmethod
+    def from_dict(config: Mapping[str, Any]) -> Part:
+        """Declare the part that `to_dict` described; nothing is loaded or allocated.
+
+        Raises:
+            ConfigError: listing every unknown or missing argument.
+            ArtifactError: the class is not known here.
+        """
+        rest = dict(config)
+        cls = _class_named(rest.pop("part", None))
+        known = cls.parameters_of()
+        faults = [_unknown(cls, name, known) for name in rest if name not in known]
+        faults += [
+            f"{cls.__name__}: {name!r} is missing"
+            for name, parameter in known.items()
+            if parameter.default is inspect.Parameter.empty and name not in rest
+        ]
+        if faults:
+            raise ConfigError(*faults)
+        return cls(**{name: _parts_in(value) for name, value in rest.items()})
+
+    # -- on disk ---------------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write `part.toml`, `weights.safetensors` and the assets into a new folder, all or nothing."""
+        self.setup()
+        with publish_folder(Path(folder), overwrite=overwrite) as target:
+            document = {"format": FORMAT, "fingerprint": self.fingerprint(), "part": self.to_dict()}
+            (target / "part.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
+            tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
+            save_file(tensors, target / "weights.safetensors")
+            for name, part in self._all_parts().items():
+                assets = target / "assets" / (name or "root")
+                assets.mkdir(parents=True)
+                part._write_assets(assets)
+                if not any(assets.iterdir()):
+                    assets.rmdir()
+
+    @staticmethod
+    def load(folder: str | Path) -> Part:
+        """Read a folder written by `save`; every tensor must be there, fit, and be used.
+
+        Raises:
+            ArtifactError: naming the missing, unused or ill-fitting weights.
+        """
+        folder = Path(folder)
+        part = Part.from_dict(_read_header(folder)["part"])
+        for name, child in part._all_parts().items():
+            assets = folder / "assets" / (name or "root")
+            if assets.is_dir():
+                child._read_assets(assets)
+        part.setup()
+        part._load_strictly(read_tensors(folder / "weights.safetensors"), folder / "weights.safetensors")
+        return part.eval()
+
+    def fingerprint(self) -> str:
+        """SHA-256 over settings and weights: equal exactly for parts that compute the same."""
+        self.setup()
+        digest = hashlib.sha256(json.dumps(self.to_dict(provenance=False), sort_keys=True).encode())
+        for name, tensor in sorted(self.state_dict().items()):
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+        return digest.hexdigest()
+
+    def _load_strictly(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+        """Copy tensors into this part, refusing anything missing, unused or of another shape."""
+        own = self.state_dict()
+        faults = [f"weight {name!r} is missing" for name in own if name not in tensors]
+        faults += [f"weight {name!r} is not used by this model" for name in tensors if name not in own]
+        faults += [
+            f"weight {name!r} has shape {tuple(tensors[name].shape)}, the settings call for {tuple(tensor.shape)}"
+            for name, tensor in own.items()
+            if name in tensors and tensors[name].shape != tensor.shape
+        ]
+        if faults:
+            shown = "; ".join(faults[:6]) + (f"; and {len(faults) - 6} more" if len(faults) > 6 else "")
+            raise ArtifactError(f"{shown}. The file and its settings do not belong together", path=path)
+        self.load_state_dict(dict(tensors))
+
+    # -- the tree --------------------------------------------------------------------------------------
+
+    def _child_parts(self) -> dict[str, Part]:
+        """The nearest parts below this one, by dotted attribute path; each object once."""
+        found: dict[str, Part] = {}
+
+        def walk(module: nn.Module, prefix: str) -> None:
+            for name, child in module.named_children():
+                if isinstance(child, Part):
+                    found[prefix + name] = child
+                elif isinstance(child, (nn.ModuleDict, nn.ModuleList)):
+                    walk(child, f"{prefix}{name}.")
+
+        walk(self, "")
+        return found
+
+    def _all_parts(self) -> dict[str, Part]:
+        """This part under the empty name, and all parts below it by dotted path."""
+        return {name: module for name, module in self.named_modules() if isinstance(module, Part)}
+
+
+def read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    """All tensors of a safetensors file.
+
+    Raises:
+        ArtifactError: the file is absent or damaged.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}
+    except FileNotFoundError as error:
+        raise ArtifactError("this file is missing; the model folder is incomplete", path=path) from error
+    except (SafetensorError, OSError) as error:
+        raise ArtifactError(f"cannot be read as safetensors ({error}); copy it again", path=path) from error
+
+
+def _read_header(folder: Path) -> dict[str, Any]:
+    path = folder / "part.toml"
+    try:
+        header = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ArtifactError("no part.toml here; not a saved Counterpoint part", path=folder) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ArtifactError(f"not valid TOML: {error}", path=path) from error
+    if header.get("format") != FORMAT:
+        raise ArtifactError(
+            f"format {header.get('format')!r}, this version reads {FORMAT}; upgrade counterpoint", path=path
+        )
+    return header
+
+
+def _name_of(cls: type[Part]) -> str:
+    """Public name of a part's class: its package, not the file inside it, so that files can be moved."""
+    module = cls.__module__
+    if module.startswith("counterpoint."):
+        module = ".".join(module.split(".")[:2])
+    return f"{module}:{cls.__qualname__}"
+
+
+def _class_named(name: object) -> type[Part]:
+    """Find a part's class among ours, those already imported, and the `counterpoint.parts` entry points."""
+    if not isinstance(name, str) or name.count(":") != 1:
+        raise ArtifactError(f"expected part = 'package:Class', found {name!r}")
+    module, _, attribute = name.partition(":")
+    if module.startswith("counterpoint."):
+        try:
+            found = getattr(importlib.import_module(module), attribute, None)
+        except ModuleNotFoundError:
+            found = None
+    else:
+        found = next((cls for cls in _subclasses(Part) if _name_of(cls) == name), None)
+        if found is None:
+            installed = [point for point in entry_points(group="counterpoint.parts") if point.value == name]
+            found = installed[0].load() if installed else None
+    if not (isinstance(found, type) and issubclass(found, Part)):
+        raise ArtifactError(
+            f"no part named {name!r} is known here; if it is your own, import its module before loading"
+        )
+    return found
+
+
+def _subclasses(cls: type) -> list[type]:
+    return [found for child in cls.__subclasses__() for found in (child, *_subclasses(child))]
+
+
+def _unknown(cls: type[Part], name: str, known: Mapping[str, object]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known) or 'none'}"
+    return f"{cls.__name__}: unknown argument {name!r}; {hint}"
+
+
+def _plain(value: Any, provenance: bool) -> Any:
+    """An argument as data that TOML and JSON can hold."""
+    if isinstance(value, Part):
+        return value.to_dict(provenance=provenance)
+    if value is None:
+        return dict(NONE)
+    if isinstance(value, (nn.ModuleDict, Mapping)):
+        return {key: _plain(item, provenance) for key, item in value.items()}
+    if isinstance(value, (nn.ModuleList, Sequence)) and not isinstance(value, str):
+        return [_plain(item, provenance) for item in value]
+    if isinstance(value, (str, bool, int, float)):
+        return value
+    raise ConfigError(f"an argument of a part must be plain data or a part, found {type(value).__name__}")
+
+
+def _parts_in(value: Any) -> Any:
+    """The inverse of `_plain`."""
+    if value == NONE:
+        return None
+    if isinstance(value, Mapping):
+        if "part" in value:
+            return Part.from_dict(value)
+        return {key: _parts_in(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_parts_in(item) for item in value]
+    return value

@@ -1,0 +1,181 @@
+"""The types that cross module borders, without torch: what is read, what is stored, what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+from counterpoint.errors import ShapeError
+
+__all__ = ["Document", "Explanation", "Qrels", "Query", "Ragged", "Side", "Span"]
+
+Side = Literal["query", "document"]
+
+Qrels = Mapping[str, Mapping[str, int]]
+"""Relevance judgements: query id to document id to grade, in the order of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One unit of retrieval: a whole document, or a passage of one.
+
+    Attributes:
+        id: unique in its collection; any non-empty string.
+        text: the body.
+        title: empty where there is none; encoded in front of the body.
+        parent: for a passage, the id of the document that it was cut from.
+        start: for a passage, where `text` begins in its parent's text, in characters.
+        metadata: JSON values that travel with the document.
+    """
+
+    id: str
+    text: str
+    title: str = ""
+    parent: str | None = None
+    start: int = 0
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def full_text(self) -> str:
+        """What is encoded and matched: title and text joined by one space (BEIR's convention)."""
+        return f"{self.title} {self.text}".strip() if self.title else self.text
+
+
+class Query(NamedTuple):
+    """A query and its id."""
+
+    id: str
+    text: str
+
+
+class Span(NamedTuple):
+    """A piece of a text, and where it stands there (in characters, end exclusive)."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a document got its score: a tree whose leaves sum to it.
+
+    Attributes:
+        label: what this node is ("MaxSim(words)", "lexical", a query word).
+        score: this node's part of the final score, every weight above it already applied.
+        children: the parts that it is the sum of; none for a leaf.
+        rows: for a leaf, the row of the query's set and the row of the document's set that matched
+            (None where no document row did). Scorers know rows; who knows the texts adds the spans.
+        query: the piece of the query that this leaf is about, once known.
+        document: the piece of the document that it matched, once known.
+    """
+
+    label: str
+    score: float
+    children: tuple[Explanation, ...] = ()
+    rows: tuple[int, int | None] | None = None
+    query: Span | None = None
+    document: Span | None = None
+
+    def leaves(self) -> Iterator[Explanation]:
+        """The leaves, left to right."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+    def scaled(self, factor: float) -> Explanation:
+        """The same tree with every score multiplied: what a weight on a part does to its explanation."""
+        children = tuple(child.scaled(factor) for child in self.children)
+        return replace(self, score=self.score * factor, children=children)
+
+    def with_spans(self, query: Sequence[Span], document: Sequence[Span]) -> Explanation:
+        """Replace row numbers by the pieces of text that those rows stand for."""
+        children = tuple(child.with_spans(query, document) for child in self.children)
+        if self.rows is None:
+            return replace(self, children=children)
+        row, match = self.rows
+        found = None if match is None else document[match]
+        return replace(self, children=children, query=query[row], document=found)
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Variable-length sets of vectors, packed: the layout of everything that is stored or searched.
+
+    Attributes:
+        values: the rows of all sets, one after the other.
+        offsets: set `i` owns the rows `offsets[i]:offsets[i + 1]`; starts with 0.
+        ids: what each row stands for (a vocabulary id or a word hash), where that means something.
+    """
+
+    values: Shaped[np.ndarray, "n d"]
+    offsets: Int[np.ndarray, " b1"]
+    ids: Int[np.ndarray, " n"] | None = None
+
+    def __post_init__(self) -> None:
+        rows = self.values.shape[0]
+        if len(self.offsets) == 0 or self.offsets[0] != 0 or self.offsets[-1] != rows:
+            raise ShapeError(f"offsets must run from 0 to the number of rows, {rows}")
+        if self.ids is not None and self.ids.shape != (rows,):
+            raise ShapeError(f"{rows} rows need {rows} ids, found an array of shape {self.ids.shape}")
+
+    def __len__(self) -> int:
+        """Number of sets."""
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        """The rows of one set, as a view of shape (its length, d)."""
+        return self.values[self.offsets[index] : self.offsets[index + 1]]
+
+    def ids_of(self, index: int) -> np.ndarray:
+        """The ids of one set's rows."""
+        if self.ids is None:
+            raise ShapeError("these vectors carry no ids")
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " b"]:
+        """Number of rows of each set."""
+        return np.diff(self.offsets)
+
+    @property
+    def dim(self) -> int:
+        """Number of components of a vector."""
+        return self.values.shape[1]
+
+    def take(self, sets: Int[np.ndarray, " k"]) -> Ragged:
+        """The sets named by their positions, in that order, copied."""
+        sets = np.asarray(sets, dtype=np.int64)
+        lengths = self.lengths[sets]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[sets] - offsets[:-1], lengths)
+        return Ragged(self.values[rows], offsets, None if self.ids is None else self.ids[rows])
+
+    @staticmethod
+    def from_list(
+        sets: Sequence[Float[np.ndarray, "_ d"]], ids: Sequence[np.ndarray] | None = None, *, dim: int
+    ) -> Ragged:
+        """Pack a list of (length, dim) arrays; `dim` is needed because the list may be empty."""
+        offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in sets])]).astype(np.int64)
+        values = np.concatenate([np.zeros((0, dim), np.float32), *sets])
+        packed = None if ids is None else np.concatenate([np.zeros(0, np.int64), *ids])
+        return Ragged(values, offsets, packed)
+
+    @staticmethod
+    def concatenate(parts: Sequence[Ragged]) -> Ragged:
+        """The sets of all parts, one part after the other."""
+        if not parts:
+            raise ShapeError("nothing to concatenate")
+        starts = np.cumsum([0] + [part.offsets[-1] for part in parts[:-1]])
+        offsets = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=True)]
+        with_ids = [part.ids for part in parts if part.ids is not None]
+        return Ragged(
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([[0], *offsets]),
+            np.concatenate(with_ids) if len(with_ids) == len(parts) else None,
+        )

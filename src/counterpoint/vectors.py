@@ -1,0 +1,74 @@
+"""`Vectors`: the padded torch layout of training and encoding, and its one crossing to `Ragged`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from counterpoint.errors import ShapeError
+from counterpoint.types import Ragged
+
+__all__ = ["Representation", "Vectors"]
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """One named set of vectors per text, padded to the longest.
+
+    A pooled representation is the case t = 1.
+
+    Attributes:
+        values: the vectors; what stands at padded positions is never read.
+        mask: True where a row is real.
+        ids: what each row stands for (a vocabulary id or a word hash), where that means something.
+    """
+
+    values: Float[Tensor, "b t d"]
+    mask: Bool[Tensor, "b t"]
+    ids: Int[Tensor, "b t"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.values.dim() != 3 or self.values.shape[:2] != self.mask.shape:
+            raise ShapeError(
+                f"values of shape {tuple(self.values.shape)} do not fit a mask of {tuple(self.mask.shape)}"
+            )
+        if self.ids is not None and self.ids.shape != self.mask.shape:
+            raise ShapeError(f"ids of shape {tuple(self.ids.shape)} do not fit {tuple(self.mask.shape)}")
+
+    def __len__(self) -> int:
+        """Number of texts."""
+        return len(self.mask)
+
+    def with_values(self, values: Float[Tensor, "b t d2"]) -> Vectors:
+        """The same rows with other values, for example after a map."""
+        return replace(self, values=values)
+
+    def ragged(self) -> Ragged:
+        """Drop the padding and cross to numpy (float32, on the CPU)."""
+        mask = self.mask.cpu()
+        lengths = mask.sum(1).numpy()
+        values = self.values.detach().cpu()[mask].float().numpy()
+        ids = None if self.ids is None else self.ids.cpu()[mask].numpy()
+        return Ragged(values, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), ids)
+
+    @staticmethod
+    def pad(packed: Ragged) -> Vectors:
+        """The inverse of `ragged`: pad packed sets to the longest."""
+        lengths = torch.from_numpy(np.asarray(packed.lengths))
+        mask = torch.arange(int(lengths.max()) if len(lengths) else 0)[None] < lengths[:, None]
+        values = torch.zeros(*mask.shape, packed.dim)
+        values[mask] = torch.from_numpy(np.asarray(packed.values, dtype=np.float32))
+        ids = None
+        if packed.ids is not None:
+            ids = torch.zeros(mask.shape, dtype=torch.int64)
+            ids[mask] = torch.from_numpy(packed.ids.astype(np.int64))
+        return Vectors(values, mask, ids)
+
+
+Representation = Mapping[str, Vectors]
+"""What an encoder makes of a batch of texts: vector sets by name."""
