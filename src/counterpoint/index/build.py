@@ -1,0 +1,246 @@
+"""Build an index: stream documents, encode them, write a segment, commit."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from filelock import FileLock, Timeout
+
+from counterpoint import __version__
+from counterpoint.errors import ArtifactError, ConfigError, DataError
+from counterpoint.files import sync_file, sync_folder, writing
+from counterpoint.index.codec import CodecName
+from counterpoint.index.lexical import LexicalBuilder, LexicalSettings
+from counterpoint.index.manifest import NAME, FileEntry, Manifest, SegmentEntry
+from counterpoint.index.segment import SegmentWriter, SetLayout
+from counterpoint.types import Document, Ragged, Side, Span
+
+__all__ = ["IndexSettings", "TextModel", "VectorSet", "build_index"]
+
+BATCH = 1024  # documents encoded and written at a time; bounds the memory of a build
+LOCK = ".lock"
+
+
+@dataclass(frozen=True)
+class VectorSet:
+    """What a model says of one of its vector sets."""
+
+    dim: int
+    pooled: bool
+    ids: bool
+
+
+class TextModel(Protocol):
+    """What an index needs of a model: texts in, named packed vectors out. No torch on this side."""
+
+    @property
+    def sets(self) -> Mapping[str, VectorSet]:
+        """The vector sets by name."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Equal exactly for models that compute the same."""
+        ...
+
+    def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+        """Vectors of queries."""
+        ...
+
+    def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+        """Vectors of documents."""
+        ...
+
+    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
+        """The piece of text that each row of a set stands for."""
+        ...
+
+
+@dataclass(frozen=True)
+class IndexSettings:
+    """What an index keeps.
+
+    Attributes:
+        codec: how vectors are stored.
+        sets: which of the model's vector sets; None for all.
+        lexical: BM25 settings; None for no lexical part.
+        search: how it is searched unless told otherwise (`SearchSettings` as plain data).
+    """
+
+    codec: CodecName = "int8"
+    sets: tuple[str, ...] | None = None
+    lexical: LexicalSettings | None = LexicalSettings()
+    search: Mapping[str, Any] | None = None
+
+    def layouts(self, model: TextModel | None) -> dict[str, SetLayout]:
+        """The stored sets of a model.
+
+        Raises:
+            ConfigError: a set that the model does not have, or nothing to store at all.
+        """
+        known = {} if model is None else dict(model.sets)
+        wanted = tuple(known) if self.sets is None else self.sets
+        missing = [name for name in wanted if name not in known]
+        if missing:
+            raise ConfigError(
+                f"the model has no vector set {missing[0]!r}; it has {', '.join(known) or 'none'}"
+            )
+        odd = [name for name in wanted if not name.isidentifier()]
+        if odd:
+            raise ConfigError(f"a vector set must be named like a Python variable, found {odd[0]!r}")
+        if not wanted and self.lexical is None:
+            raise ConfigError("neither vectors nor a lexical part: there would be nothing to search")
+        return {
+            name: SetLayout(known[name].dim, known[name].pooled, self.codec, known[name].ids)
+            for name in wanted
+        }
+
+
+def build_index(
+    documents: Iterable[Document],
+    model: TextModel | None,
+    folder: str | Path,
+    settings: IndexSettings = IndexSettings(),  # noqa: B008 - frozen
+    *,
+    overwrite: bool = False,
+    on_progress: Callable[[int], None] = lambda done: None,
+) -> Manifest:
+    """Index documents into a folder; readers see nothing, or the old index, until all of it is there.
+
+    Args:
+        documents: streamed; never held whole.
+        model: encodes the documents; None for a lexical index.
+        folder: created if need be. An unfinished index in it is replaced, a finished one only if asked.
+        settings: what to keep.
+        overwrite: replace an index that is there.
+        on_progress: called with the number of documents done.
+
+    Raises:
+        ArtifactError: the folder holds something else, is being written, or cannot be written.
+        DataError: no documents, or an id that stands twice.
+    """
+    folder = Path(folder)
+    settings.layouts(model)  # faults in the settings come before anything is touched
+    with writing(folder), _exclusively(folder, overwrite):
+        segment, lexical = (
+            f"segments/{_unique()}",
+            None if settings.lexical is None else f"lexical/{_unique()}",
+        )
+        try:
+            entry = _write(documents, model, folder, (segment, lexical), settings, on_progress)
+            manifest = _describe(folder, model, settings, entry, lexical)
+            manifest.write(folder)
+        finally:
+            _remove_unlisted(folder)
+    return manifest
+
+
+def _write(
+    documents: Iterable[Document],
+    model: TextModel | None,
+    folder: Path,
+    names: tuple[str, str | None],
+    settings: IndexSettings,
+    on_progress: Callable[[int], None],
+) -> SegmentEntry:
+    """Write all documents into one new segment, and their terms into new postings."""
+    segment, lexical = names
+    terms = None if settings.lexical is None else LexicalBuilder(settings.lexical)
+    with SegmentWriter(folder / segment, settings.layouts(model)) as writer:
+        for batch in _batches(documents):
+            texts = [document.full_text for document in batch]
+            writer.append(batch, {} if model is None else model.encode_document(texts))
+            if terms is not None:
+                for text in texts:
+                    terms.add(text)
+            on_progress(writer.documents)
+    if writer.documents == 0:
+        raise DataError("the source has no documents; there is nothing to index")
+    if terms is not None and lexical is not None:
+        terms.write(folder / lexical)
+    return SegmentEntry(segment.removeprefix("segments/"), writer.documents, writer.vectors)
+
+
+def _describe(
+    folder: Path, model: TextModel | None, settings: IndexSettings, segment: SegmentEntry, lexical: str | None
+) -> Manifest:
+    """Sync the new files and list them with their checksums."""
+    roots = [folder / "segments" / segment.name] + ([folder / lexical] if lexical else [])
+    paths = sorted(path for root in roots for path in root.rglob("*") if path.is_file())
+    for path in paths:
+        sync_file(path)
+    for root in roots:
+        sync_folder(root)
+        sync_folder(root.parent)
+    described = None
+    if model is not None:
+        described = {
+            "fingerprint": model.fingerprint(),
+            "sets": {k: asdict(v) for k, v in model.sets.items()},
+        }
+    return Manifest(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        software=__version__,
+        model=described,
+        settings={**asdict(settings), "layouts": {k: asdict(v) for k, v in settings.layouts(model).items()}},
+        segments=(segment,),
+        lexical=lexical,
+        files={path.relative_to(folder).as_posix(): FileEntry.of(path) for path in paths},
+    )
+
+
+class _exclusively:  # noqa: N801 - reads as a statement
+    """One writer at a time, and never into a folder that holds something else."""
+
+    def __init__(self, folder: Path, overwrite: bool):
+        self.folder, self.overwrite = folder, overwrite
+        self._lock = FileLock(folder / LOCK, blocking=False)
+
+    def __enter__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        foreign = [p.name for p in self.folder.iterdir() if p.name not in (NAME, LOCK, "segments", "lexical")]
+        if foreign:
+            raise ArtifactError(
+                f"holds something that is not an index ({sorted(foreign)[0]!r}); choose a new folder",
+                path=self.folder,
+            )
+        if (self.folder / NAME).exists() and not self.overwrite:
+            raise ArtifactError(
+                "already holds an index; pass --overwrite to replace it, or choose another folder",
+                path=self.folder,
+            )
+        try:
+            self._lock.acquire()
+        except Timeout as error:
+            raise ArtifactError(
+                "another process is writing this index; wait for it to end", path=self.folder
+            ) from error
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()  # the empty file stays: deleting it would let two writers hold different locks
+
+
+def _remove_unlisted(folder: Path) -> None:
+    """Delete segments and postings that the current manifest does not name: old ones, or unfinished ones."""
+    listed: set[str] = set()
+    if (folder / NAME).exists():
+        listed = {"/".join(Path(name).parts[:2]) for name in Manifest.read(folder).files}
+    for path in [*folder.glob("segments/*"), *folder.glob("lexical/*")]:
+        if path.relative_to(folder).as_posix() not in listed:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    stream = iter(documents)
+    while batch := list(islice(stream, BATCH)):
+        yield batch
+
+
+def _unique() -> str:
+    return uuid.uuid4().hex[:12]

@@ -1,0 +1,214 @@
+"""`Index`: a committed index, open for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index.kernels import dot_scores, maxsim_scores
+from counterpoint.index.lexical import Lexical, LexicalSettings
+from counterpoint.index.manifest import NAME, Manifest
+from counterpoint.index.segment import Segment, SetLayout
+from counterpoint.types import Document, Ragged
+
+__all__ = ["Index"]
+
+BLOCK = 4096  # documents decoded at a time when all are scored; bounds the memory of a search
+
+
+@final
+class Index:
+    """Documents, their vectors and their postings, by position and by id.
+
+    Positions run from 0 over all segments. Opening maps files and reads no vectors.
+
+    Args:
+        folder: an index built by `build_index`.
+
+    Raises:
+        ArtifactError: no index there, an unfinished or damaged one, or another version's.
+    """
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+        self.manifest = Manifest.read(self.folder)
+        faults = self.manifest.faults(self.folder, checksums=False)
+        if faults:
+            raise ArtifactError(f"{faults[0]}; copy the index again or build it again")
+        layouts = self.manifest.settings["layouts"]
+        self.layouts: Mapping[str, SetLayout] = {name: SetLayout(**x) for name, x in layouts.items()}
+        self.segments = tuple(
+            Segment(self.folder / "segments" / entry.name, self.layouts, entry.documents)
+            for entry in self.manifest.segments
+        )
+        self._starts = np.cumsum([0] + [segment.documents for segment in self.segments])
+
+    def __len__(self) -> int:
+        """Number of documents (passages, where documents were cut)."""
+        return int(self._starts[-1])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the databases."""
+        for segment in self.segments:
+            segment.close()
+
+    # -- documents -------------------------------------------------------------------------------------
+
+    def document(self, position: int) -> Document:
+        """The document at a position."""
+        segment, row = self._locate(position)
+        return segment.document(row)
+
+    def position_of(self, document_id: str) -> int | None:
+        """The position of a document, or None."""
+        for segment, start in zip(self.segments, self._starts, strict=False):
+            row = segment.row_of(document_id)
+            if row is not None:
+                return int(start) + row
+        return None
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Every document's id, by position."""
+        return [name for segment in self.segments for name, _ in segment.names()]
+
+    @cached_property
+    def parents(self) -> dict[str, str]:
+        """For passages: the document that each was cut from."""
+        return {name: parent for s in self.segments for name, parent in s.names() if parent is not None}
+
+    # -- parts of a score ------------------------------------------------------------------------------
+
+    @cached_property
+    def lexical(self) -> Lexical | None:
+        """The BM25 part, if the index has one."""
+        if self.manifest.lexical is None:
+            return None
+        settings = LexicalSettings(**self.manifest.settings["lexical"])
+        return Lexical(self.folder / self.manifest.lexical, settings)
+
+    def take(self, name: str, positions: Int[np.ndarray, " k"]) -> Ragged:
+        """One vector set of some documents, decoded to float32."""
+        if len(self.segments) == 1:
+            return self.segments[0].stores[name].take(positions)
+        owner = np.searchsorted(self._starts, positions, side="right") - 1
+        parts, order = [], []
+        for i, segment in enumerate(self.segments):
+            where = np.flatnonzero(owner == i)
+            parts.append(segment.stores[name].take(positions[where] - self._starts[i]))
+            order.append(where)
+        return Ragged.concatenate(parts).take(np.argsort(np.concatenate(order)))
+
+    def pooled_scores(self, name: str, queries: Float[np.ndarray, "q d"]) -> Float[np.ndarray, "q n"]:
+        """Inner product of queries with a pooled set, for every document."""
+        return np.concatenate([dot_scores(queries, block.values) for block in self._blocks(name)], axis=1)
+
+    def maxsim_scores(
+        self, name: str, query: Float[np.ndarray, "m d"], positions: Int[np.ndarray, " k"] | None = None
+    ) -> Float[np.ndarray, " n"]:
+        """MaxSim of a query with a multi-vector set, for some documents or for every one."""
+        if positions is not None:
+            return maxsim_scores(query, self.take(name, positions))
+        return np.concatenate([maxsim_scores(query, block) for block in self._blocks(name)])
+
+    def idf(self, name: str, ids: Int[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+        """ln(1 + (N - df + ½) / (df + ½)) of ids over this index's documents; df = 0 for an unseen one."""
+        known, counts = self._frequencies(name)
+        at = np.minimum(np.searchsorted(known, ids), max(len(known) - 1, 0))
+        df = (
+            np.where(known[at] == ids, counts[at], 0).astype(np.float64) if len(known) else np.zeros(len(ids))
+        )
+        return np.log1p((len(self) - df + 0.5) / (df + 0.5)).astype(np.float32)
+
+    def _frequencies(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        if name not in self._frequency_cache:
+            tables = [segment.frequencies(name) for segment in self.segments]
+            ids = np.concatenate([ids for ids, _ in tables])
+            known, where = np.unique(ids, return_inverse=True)
+            counts = np.bincount(where, weights=np.concatenate([n for _, n in tables]), minlength=len(known))
+            self._frequency_cache[name] = (known, counts)
+        return self._frequency_cache[name]
+
+    @cached_property
+    def _frequency_cache(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        return {}
+
+    def _blocks(self, name: str):
+        for segment in self.segments:
+            for start in range(0, segment.documents, BLOCK):
+                yield segment.stores[name].rows(start, min(start + BLOCK, segment.documents))
+
+    def _locate(self, position: int) -> tuple[Segment, int]:
+        i = int(np.searchsorted(self._starts, position, side="right")) - 1
+        return self.segments[i], position - int(self._starts[i])
+
+    # -- accounts --------------------------------------------------------------------------------------
+
+    def info(self) -> dict[str, Any]:
+        """Sizes by purpose, every byte of the folder counted once."""
+        purposes: dict[str, int] = {}
+        for path in sorted(self.folder.rglob("*")):
+            if path.is_file():
+                purpose = _purpose(path.relative_to(self.folder), self.layouts)
+                purposes[purpose] = purposes.get(purpose, 0) + path.stat().st_size
+        total = sum(purposes.values())
+        vectors = {name: sum(e.vectors[name] for e in self.manifest.segments) for name in self.layouts}
+        return {
+            "documents": len(self),
+            "bytes": total,
+            "bytes_per_document": total / len(self),
+            "bytes_by_purpose": purposes,
+            "sets": {
+                name: {
+                    "dim": layout.dim,
+                    "codec": layout.codec,
+                    "vectors": vectors[name],
+                    "vectors_per_document": vectors[name] / len(self),
+                    "bytes_per_vector": purposes.get(f"vectors: {name}", 0) / max(vectors[name], 1),
+                }
+                for name, layout in self.layouts.items()
+            },
+            "created": self.manifest.created,
+            "software": self.manifest.software,
+            "model": self.manifest.model,
+            "lexical": self.manifest.settings["lexical"],
+            "search": self.manifest.settings["search"],
+        }
+
+    def check_model(self, fingerprint: str) -> None:
+        """Refuse a model that is not the one this index was built with.
+
+        Raises:
+            ArtifactError: saying both fingerprints.
+        """
+        built_with = (self.manifest.model or {}).get("fingerprint")
+        if fingerprint != built_with:
+            raise ArtifactError(
+                f"built with the model {str(built_with)[:12]}, this one is {fingerprint[:12]}; "
+                "search with the model that it was built with, or build it again with this one",
+                path=self.folder,
+            )
+
+
+def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
+    """What a file of the index is for."""
+    if path.name == NAME:
+        return "manifest"
+    if path.parts[0] == "lexical":
+        return "lexical"
+    if path.name == "documents.sqlite":
+        return "documents"
+    name = path.name.split(".")[0]
+    return f"vectors: {name}" if path.parts[0] == "segments" and name in layouts else "other"

@@ -1,0 +1,140 @@
+"""BM25 postings inside the index folder, by bm25s, with every score separable into its terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index.analysis import Analyzer, AnalyzerName
+from counterpoint.types import Span
+
+__all__ = ["Lexical", "LexicalBuilder", "LexicalSettings", "TermMatch"]
+
+
+@dataclass(frozen=True)
+class LexicalSettings:
+    """BM25 as Lucene computes it: idf = ln(1 + (N - df + ½) / (df + ½)), tf / (tf + k1(1 - b + b·l/avgl)).
+
+    The defaults of k1 and b are Pyserini's.
+    """
+
+    k1: float = 0.9
+    b: float = 0.4
+    analyzer: AnalyzerName = "english"
+
+
+@dataclass(frozen=True)
+class TermMatch:
+    """What one query term added to a document's BM25 score."""
+
+    term: str
+    query: Span
+    score: float
+
+
+@final
+class LexicalBuilder:
+    """Collect the terms of documents one by one, then write postings.
+
+    Holds one reference (8 bytes) a term of the corpus, never the text.
+    """
+
+    def __init__(self, settings: LexicalSettings):
+        self.settings = settings
+        self._analyzer = Analyzer(settings.analyzer)
+        self._vocabulary: dict[str, int] = {}
+        self._documents: list[list[int]] = []
+
+    def add(self, text: str) -> None:
+        """Add the next document."""
+        known = self._vocabulary
+        self._documents.append([known.setdefault(term, len(known)) for term in self._analyzer.terms(text)])
+
+    def write(self, folder: Path) -> None:
+        """Write the postings of all documents into `folder`."""
+        import bm25s
+
+        bm25 = bm25s.BM25(k1=self.settings.k1, b=self.settings.b, method="lucene", backend="numpy")
+        # Where no document has a term, bm25s still wants a vocabulary, and divides by the average length 0.
+        with np.errstate(invalid="ignore" if not self._vocabulary else "raise"):
+            bm25.index((self._documents, self._vocabulary or {"": 0}), show_progress=False)
+        bm25.save(str(folder))
+
+
+@final
+class Lexical:
+    """BM25 scores of all documents of an index.
+
+    Args:
+        folder: what `LexicalBuilder.write` wrote.
+        settings: those it was built with.
+    """
+
+    def __init__(self, folder: Path, settings: LexicalSettings):
+        import bm25s
+
+        self.settings = settings
+        self._analyzer = Analyzer(settings.analyzer)
+        try:
+            self._bm25: Any = bm25s.BM25.load(str(folder), mmap=True, load_vocab=True)
+        except (OSError, ValueError, KeyError) as error:
+            raise ArtifactError(f"the BM25 postings cannot be read ({error})", path=folder) from error
+
+    @cached_property
+    def documents(self) -> int:
+        """Number of documents, N."""
+        return int(self._bm25.scores["num_docs"])
+
+    def scores(self, query: str) -> Float[np.ndarray, " documents"]:
+        """The score of every document; a term that stands twice in the query counts twice."""
+        ids = [i for i, _, _ in self._known_terms(query)]
+        if not ids:
+            return np.zeros(self.documents, np.float32)
+        return np.asarray(self._bm25.get_scores_from_ids(ids), dtype=np.float32)
+
+    def ceiling(self, query: str) -> float:
+        """The score that no document can reach: the sum of idf over the query's terms.
+
+        It depends on the query and the collection only, so dividing by it keeps a document's score
+        independent of which other documents were found. A term that no document has counts as one with
+        df = 0. Zero for a query without terms.
+        """
+        vocabulary = self._bm25.vocab_dict
+        frequencies = [
+            self._frequencies[vocabulary[term]] if term in vocabulary else 0
+            for term, _ in self._analyzer.spans(query)
+        ]
+        df = np.asarray(frequencies, dtype=np.float64)
+        return float(np.log1p((self.documents - df + 0.5) / (df + 0.5)).sum())
+
+    def matches(self, query: str, document: int) -> list[TermMatch]:
+        """What each occurrence of a term in the query added to one document's score."""
+        found = []
+        for i, term, span in self._known_terms(query):
+            start, end = self._bm25.scores["indptr"][i : i + 2]
+            rows = self._bm25.scores["indices"][start:end]
+            at = np.flatnonzero(rows == document)
+            score = float(self._bm25.scores["data"][start + at[0]]) if len(at) else 0.0
+            found.append(TermMatch(term, span, score))
+        return found
+
+    def term_spans(self, text: str) -> dict[str, Span]:
+        """The first place of each term in a text."""
+        return {term: span for term, span in reversed(self._analyzer.spans(text))}
+
+    def _known_terms(self, query: str) -> list[tuple[int, str, Span]]:
+        vocabulary = self._bm25.vocab_dict
+        return [
+            (vocabulary[term], term, span) for term, span in self._analyzer.spans(query) if term in vocabulary
+        ]
+
+    @cached_property
+    def _frequencies(self) -> Int[np.ndarray, " terms"]:
+        """Document frequency of each term: the length of its posting list."""
+        return np.diff(self._bm25.scores["indptr"])

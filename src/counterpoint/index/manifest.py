@@ -1,0 +1,138 @@
+"""`manifest.json`: the one file that says what an index consists of. Replacing it is the commit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from counterpoint.errors import ArtifactError
+from counterpoint.files import sha256_file, write_atomically
+
+__all__ = ["FileEntry", "Manifest", "SegmentEntry"]
+
+NAME = "manifest.json"
+FORMAT = "counterpoint-index"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """Size and checksum of one file of the index."""
+
+    bytes: int
+    sha256: str
+
+    @staticmethod
+    def of(path: Path) -> FileEntry:
+        """Measure a file."""
+        return FileEntry(path.stat().st_size, sha256_file(path))
+
+
+@dataclass(frozen=True)
+class SegmentEntry:
+    """One immutable batch of documents: its folder, and how many documents and vectors it holds."""
+
+    name: str
+    documents: int
+    vectors: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an index is made of.
+
+    Attributes:
+        created: time of the commit, ISO 8601, UTC.
+        software: version of counterpoint that wrote it.
+        model: how to get the model, and the fingerprint it must have.
+        settings: what `IndexSettings` said.
+        segments: in the order of their documents.
+        lexical: folder of the BM25 postings, or None.
+        files: every other file of the index, by path relative to it.
+    """
+
+    created: str
+    software: str
+    model: Mapping[str, Any] | None
+    settings: Mapping[str, Any]
+    segments: tuple[SegmentEntry, ...]
+    lexical: str | None
+    files: Mapping[str, FileEntry]
+    report: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def documents(self) -> int:
+        """Number of documents (passages, where documents were cut)."""
+        return sum(segment.documents for segment in self.segments)
+
+    def write(self, folder: Path) -> None:
+        """Commit: after this call the index is what this manifest says; before it, what it was."""
+        body = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        body["checksum"] = _checksum(body)
+        text = json.dumps(body, indent=1, ensure_ascii=False)
+        write_atomically(folder / NAME, lambda path: path.write_text(text, encoding="utf-8"))
+
+    @staticmethod
+    def read(folder: Path) -> Manifest:
+        """Read and check a manifest.
+
+        Raises:
+            ArtifactError: no index here, an unfinished one, a damaged manifest, or another version.
+        """
+        path = folder / NAME
+        try:
+            body = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise ArtifactError(_why_absent(folder), path=folder) from error
+        except OSError as error:
+            raise ArtifactError(f"cannot be read: {error.strerror}", path=path) from error
+        except ValueError as error:
+            raise ArtifactError(
+                "not valid JSON; the file is damaged, build the index again", path=path
+            ) from error
+        if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
+            raise ArtifactError("not the manifest of a Counterpoint index", path=path)
+        version = body.pop("version", None)
+        if version != VERSION:
+            raise ArtifactError(
+                f"index format {version!r}, this version of counterpoint reads {VERSION}; "
+                "build the index again or install the version that wrote it",
+                path=path,
+            )
+        if body.pop("checksum", None) != _checksum({"format": FORMAT, "version": version, **body}):
+            raise ArtifactError("the checksum does not match; the file was damaged or edited", path=path)
+        body["segments"] = tuple(SegmentEntry(**segment) for segment in body["segments"])
+        body["files"] = {name: FileEntry(**entry) for name, entry in body["files"].items()}
+        return Manifest(**body)
+
+    def faults(self, folder: Path, *, checksums: bool) -> list[str]:
+        """Files that are missing or not of the listed size or, if asked, not of the listed content.
+
+        Sizes take no time and catch what a crash or an unfinished copy cut off; checksums read every byte.
+        """
+        found = []
+        for name, entry in self.files.items():
+            path = folder / name
+            if not path.is_file():
+                found.append(f"{path}: missing")
+            elif (size := path.stat().st_size) != entry.bytes:
+                found.append(f"{path}: {size:,} bytes, the manifest says {entry.bytes:,}")
+            elif checksums and sha256_file(path) != entry.sha256:
+                found.append(f"{path}: its content does not match the checksum in {NAME}")
+        return found
+
+
+def _checksum(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def _why_absent(folder: Path) -> str:
+    if not folder.exists():
+        return "there is no such folder; build an index with: counterpoint index SOURCE -o INDEX"
+    if (folder / "segments").exists():
+        return "an unfinished index (its build was interrupted); run the same `counterpoint index` again"
+    return "not a Counterpoint index (no manifest.json); build one with: counterpoint index SOURCE -o INDEX"

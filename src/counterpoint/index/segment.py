@@ -1,0 +1,240 @@
+"""A segment: one immutable batch of documents with everything an index keeps about them.
+
+    segments/<name>/
+      documents.sqlite        id, title, text, parent, start, metadata; row number = position
+      <set>.values.npy        vectors, packed (and <set>.scales.npy for int8)
+      <set>.offsets.npy       where each document's vectors begin; absent for one vector a document
+      <set>.ids.npy           what each vector stands for (uint32), where the set has ids
+      <set>.vocabulary.npy    the distinct ids of the segment, sorted, and
+      <set>.frequencies.npy   in how many documents each of them stands
+
+Documents live in the segment, not in one database for the whole index, so that every file of a committed
+index is immutable and has a checksum.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, final
+
+import numpy as np
+from jaxtyping import Int
+
+from counterpoint.errors import ArtifactError, DataError, ShapeError
+from counterpoint.index.codec import CODECS, CodecName
+from counterpoint.index.npy import NpyWriter, open_npy
+from counterpoint.types import Document, Ragged
+
+__all__ = ["Segment", "SegmentWriter", "SetLayout", "VectorStore"]
+
+SCHEMA = """
+CREATE TABLE documents (
+    row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, text TEXT NOT NULL,
+    parent TEXT, start INTEGER NOT NULL, metadata TEXT NOT NULL
+)
+"""
+COLUMNS = "id, title, text, parent, start, metadata"
+
+
+@dataclass(frozen=True)
+class SetLayout:
+    """How one vector set is stored: `pooled` sets have exactly one vector a document."""
+
+    dim: int
+    pooled: bool
+    codec: CodecName
+    ids: bool
+
+
+@final
+class SegmentWriter:
+    """Write documents and their vectors, batch by batch, into a new folder."""
+
+    def __init__(self, folder: Path, layouts: Mapping[str, SetLayout]):
+        folder.mkdir(parents=True)
+        self.folder, self.layouts, self.documents = folder, layouts, 0
+        self.vectors = dict.fromkeys(layouts, 0)
+        self._writers = {name: _set_writers(folder, name, layout) for name, layout in layouts.items()}
+        self._frequencies: dict[str, dict[int, int]] = {name: {} for name, x in layouts.items() if x.ids}
+        # Durability comes from syncing the finished file before the commit, so SQLite need not journal.
+        self._database = sqlite3.connect(folder / "documents.sqlite", isolation_level=None)
+        self._database.execute("PRAGMA journal_mode = OFF")
+        self._database.execute("PRAGMA synchronous = OFF")
+        self._database.execute(SCHEMA)
+
+    def append(self, documents: Sequence[Document], vectors: Mapping[str, Ragged]) -> None:
+        """Add documents with their vector sets.
+
+        Raises:
+            DataError: a document id that this segment already has.
+        """
+        for name, layout in self.layouts.items():
+            self._append_set(name, layout, vectors[name])
+        self._append_documents(documents)
+        self.documents += len(documents)
+
+    def close(self) -> None:
+        """Finish every file."""
+        self._database.close()
+        for writers in self._writers.values():
+            for writer in writers.values():
+                writer.close()
+        for name, counts in self._frequencies.items():
+            ids = np.fromiter(sorted(counts), np.uint32, len(counts))
+            np.save(self.folder / f"{name}.vocabulary.npy", ids)
+            np.save(
+                self.folder / f"{name}.frequencies.npy", np.array([counts[int(i)] for i in ids], np.uint32)
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _append_set(self, name: str, layout: SetLayout, batch: Ragged) -> None:
+        if layout.pooled and len(batch.values) != len(batch):
+            raise ShapeError(f"{name!r} is pooled: {len(batch)} documents, {len(batch.values)} vectors")
+        writers = self._writers[name]
+        for array, rows in CODECS[layout.codec].encode(batch.values).items():
+            writers[array].append(rows)
+        if not layout.pooled:
+            writers["offsets"].append((batch.offsets[1:] + self.vectors[name]).astype(np.uint64))
+        if layout.ids and batch.ids is not None:
+            ids = batch.ids.astype(np.uint32)
+            writers["ids"].append(ids)
+            self._count(name, ids, batch.offsets)
+        self.vectors[name] += len(batch.values)
+
+    def _count(self, name: str, ids: np.ndarray, offsets: np.ndarray) -> None:
+        """Add to document frequencies; an id counts once a document however often it stands there."""
+        owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).astype(np.uint64)
+        pairs = np.unique((owners << np.uint64(32)) | ids)
+        found, counts = np.unique(pairs & np.uint64(0xFFFFFFFF), return_counts=True)
+        totals = self._frequencies[name]
+        for i, count in zip(found.tolist(), counts.tolist(), strict=True):
+            totals[i] = totals.get(i, 0) + count
+
+    def _append_documents(self, documents: Sequence[Document]) -> None:
+        rows = [
+            (self.documents + i, d.id, d.title, d.text, d.parent, d.start, _metadata(d))
+            for i, d in enumerate(documents)
+        ]
+        try:
+            with self._database:
+                self._database.execute("BEGIN")
+                self._database.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        except sqlite3.IntegrityError as error:
+            raise DataError(f"a document id stands twice in the collection ({error})") from error
+        except sqlite3.OperationalError as error:
+            raise ArtifactError(
+                f"cannot write the documents: {error}; is the disk full?", path=self.folder
+            ) from error
+
+
+def _metadata(document: Document) -> str:
+    try:
+        return json.dumps(dict(document.metadata), ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"document {document.id!r}: its metadata is not JSON ({error})") from error
+
+
+def _set_writers(folder: Path, name: str, layout: SetLayout) -> dict[str, NpyWriter]:
+    arrays = dict(CODECS[layout.codec].layout(layout.dim))
+    if not layout.pooled:
+        arrays["offsets"] = (np.uint64, ())
+    if layout.ids:
+        arrays["ids"] = (np.uint32, ())
+    writers = {key: NpyWriter(folder / f"{name}.{key}.npy", *kind) for key, kind in arrays.items()}
+    if not layout.pooled:
+        writers["offsets"].append(np.zeros(1, np.uint64))
+    return writers
+
+
+@final
+class VectorStore:
+    """One vector set of a segment, memory-mapped."""
+
+    def __init__(self, folder: Path, name: str, layout: SetLayout, documents: int):
+        self.layout = layout
+        self._codec = CODECS[layout.codec]
+        self._arrays = {key: open_npy(folder / f"{name}.{key}.npy") for key in self._codec.layout(layout.dim)}
+        rows = len(self._arrays["values"])
+        self.offsets: Int[np.ndarray, " b1"] = (
+            np.arange(documents + 1, dtype=np.int64)
+            if layout.pooled
+            else np.asarray(open_npy(folder / f"{name}.offsets.npy"), dtype=np.int64)
+        )
+        if len(self.offsets) != documents + 1 or self.offsets[-1] != rows:
+            raise ArtifactError(
+                f"vector set {name!r} has {rows} rows for {documents} documents and does not fit its offsets",
+                path=folder,
+            )
+        self._ids = open_npy(folder / f"{name}.ids.npy") if layout.ids else None
+
+    def rows(self, start: int, end: int) -> Ragged:
+        """The sets of the documents `start` to `end`, decoded to float32."""
+        first, last = self.offsets[start], self.offsets[end]
+        values = self._codec.decode({key: array[first:last] for key, array in self._arrays.items()})
+        ids = None if self._ids is None else np.asarray(self._ids[first:last], dtype=np.int64)
+        return Ragged(values, self.offsets[start : end + 1] - first, ids)
+
+    def take(self, documents: Int[np.ndarray, " k"]) -> Ragged:
+        """The sets of some documents, in the order asked for, decoded to float32."""
+        starts, ends = self.offsets[documents], self.offsets[documents + 1]
+        offsets = np.concatenate([[0], np.cumsum(ends - starts)])
+        where = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], ends - starts)
+        values = self._codec.decode({key: array[where] for key, array in self._arrays.items()})
+        ids = None if self._ids is None else np.asarray(self._ids[where], dtype=np.int64)
+        return Ragged(values, offsets, ids)
+
+
+@final
+class Segment:
+    """A finished segment, open for reading."""
+
+    def __init__(self, folder: Path, layouts: Mapping[str, SetLayout], documents: int):
+        self.folder, self.documents = folder, documents
+        self.stores = {name: VectorStore(folder, name, x, documents) for name, x in layouts.items()}
+        # immutable=1: no lock file and no journal next to a committed, read-only file.
+        uri = f"{(folder / 'documents.sqlite').absolute().as_uri()}?mode=ro&immutable=1"
+        try:
+            self._database = sqlite3.connect(uri, uri=True, check_same_thread=False)
+            found = self._database.execute("SELECT count(*) FROM documents").fetchone()[0]
+        except sqlite3.Error as error:
+            raise ArtifactError(f"documents.sqlite cannot be read ({error})", path=folder) from error
+        if found != documents:
+            raise ArtifactError(
+                f"documents.sqlite has {found} documents, the manifest says {documents}", path=folder
+            )
+
+    def frequencies(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Distinct ids of a set, and in how many documents each stands."""
+        return open_npy(self.folder / f"{name}.vocabulary.npy"), open_npy(
+            self.folder / f"{name}.frequencies.npy"
+        )
+
+    def document(self, row: int) -> Document:
+        """The document at a position."""
+        found = self._database.execute(f"SELECT {COLUMNS} FROM documents WHERE row = ?", (row,)).fetchone()
+        if found is None:
+            raise ArtifactError(f"documents.sqlite has no row {row}", path=self.folder)
+        name, title, text, parent, start, metadata = found
+        return Document(name, text, title, parent, start, json.loads(metadata))
+
+    def row_of(self, document_id: str) -> int | None:
+        """The position of a document, or None."""
+        found = self._database.execute("SELECT row FROM documents WHERE id = ?", (document_id,)).fetchone()
+        return None if found is None else found[0]
+
+    def names(self) -> list[tuple[str, str | None]]:
+        """Id and parent of every document, in order."""
+        return self._database.execute("SELECT id, parent FROM documents ORDER BY row").fetchall()
+
+    def close(self) -> None:
+        """Close the database; memory maps go with their arrays."""
+        self._database.close()

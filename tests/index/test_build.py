@@ -1,0 +1,235 @@
+import json
+import os
+
+import numpy as np
+import pytest
+from filelock import FileLock
+from tests.fakes import DOCUMENTS, HashModel
+
+from counterpoint.errors import ArtifactError, ConfigError, DataError
+from counterpoint.index import Index, IndexSettings, LexicalSettings, Manifest, build_index
+from counterpoint.index import build as build_module
+from counterpoint.index.kernels import dot_scores, maxsim_scores
+from counterpoint.types import Document
+
+
+def test_everything_that_went_in_comes_out(tmp_path):
+    model = HashModel()
+    build_index(DOCUMENTS, model, tmp_path / "i", IndexSettings(codec="float32"))
+    expected = model.encode_document([d.full_text for d in DOCUMENTS])
+    with Index(tmp_path / "i") as index:
+        assert len(index) == len(DOCUMENTS)
+        assert [index.document(i) for i in range(len(index))] == DOCUMENTS
+        assert [index.position_of(d.id) for d in DOCUMENTS] == list(range(len(DOCUMENTS)))
+        assert index.position_of("nobody") is None
+        assert index.names == [d.id for d in DOCUMENTS]
+        assert index.parents == {"e#0": "e", "e#1": "e"}
+        for name in ("mean", "words"):
+            found = index.take(name, np.array([3, 0, 3]))
+            wanted = expected[name].take(np.array([3, 0, 3]))
+            np.testing.assert_array_equal(found.values, wanted.values)
+            np.testing.assert_array_equal(found.offsets, wanted.offsets)
+        np.testing.assert_array_equal(index.take("words", np.array([0])).ids, expected["words"].ids_of(0))
+
+
+@pytest.mark.parametrize("codec, tolerance", [("float32", 1e-6), ("float16", 1e-2), ("int8", 5e-2)])
+def test_scores_from_disk_are_the_models_own(tmp_path, codec, tolerance):
+    model = HashModel()
+    build_index(DOCUMENTS, model, tmp_path / "i", IndexSettings(codec=codec))
+    documents = model.encode_document([d.full_text for d in DOCUMENTS])
+    query = model.encode_query(["brown fox under box"])
+    with Index(tmp_path / "i") as index:
+        np.testing.assert_allclose(
+            index.pooled_scores("mean", query["mean"].values),
+            dot_scores(query["mean"].values, documents["mean"].values),
+            atol=tolerance,
+        )
+        exact = maxsim_scores(query["words"][0], documents["words"])
+        np.testing.assert_allclose(index.maxsim_scores("words", query["words"][0]), exact, atol=tolerance)
+        some = np.array([4, 2, 1])
+        np.testing.assert_allclose(
+            index.maxsim_scores("words", query["words"][0], some), exact[some], atol=tolerance
+        )
+
+
+def test_batches_and_blocks_do_not_show(tmp_path, monkeypatch):
+    documents = [Document(str(i), f"word{i % 7} word{i % 5} shared") for i in range(50)]
+    build_index(documents, HashModel(), tmp_path / "one")
+    monkeypatch.setattr(build_module, "BATCH", 3)
+    monkeypatch.setattr("counterpoint.index.index.BLOCK", 4)
+    build_index(documents, HashModel(), tmp_path / "many")
+    query = HashModel().encode_query(["word3 shared"])
+    with Index(tmp_path / "one") as one, Index(tmp_path / "many") as many:
+        for index in (one, many):
+            assert index.maxsim_scores("words", query["words"][0]).shape == (50,)
+        np.testing.assert_array_equal(
+            one.maxsim_scores("words", query["words"][0]), many.maxsim_scores("words", query["words"][0])
+        )
+        sizes = [
+            {k: v for k, v in x.info()["bytes_by_purpose"].items() if k != "manifest"} for x in (one, many)
+        ]
+        assert sizes[0] == sizes[1]
+
+
+def test_idf_counts_documents_not_occurrences(tmp_path):
+    texts = ["fox fox fox", "fox dog", "dog", "cat"]
+    build_index([Document(str(i), t) for i, t in enumerate(texts)], HashModel(), tmp_path / "i")
+    ids = HashModel().encode_query(["fox cat unseen"])["words"].ids
+    with Index(tmp_path / "i") as index:
+        df = np.array([2, 1, 0])
+        np.testing.assert_allclose(
+            index.idf("words", ids), np.log(1 + (4 - df + 0.5) / (df + 0.5)), rtol=1e-6
+        )
+
+
+def test_info_accounts_for_every_byte(tmp_path):
+    build_index(DOCUMENTS, HashModel(), tmp_path / "i")
+    on_disk = sum(p.stat().st_size for p in (tmp_path / "i").rglob("*") if p.is_file())
+    with Index(tmp_path / "i") as index:
+        info = index.info()
+    assert info["bytes"] == on_disk == sum(info["bytes_by_purpose"].values())
+    assert set(info["bytes_by_purpose"]) == {
+        "documents", "lexical", "manifest", "other", "vectors: mean", "vectors: words",
+    }  # fmt: skip
+    assert info["bytes_by_purpose"]["other"] == 0  # the lock file, which is empty
+    assert info["sets"]["words"]["vectors"] == len(
+        HashModel().encode_document([d.full_text for d in DOCUMENTS])["words"].values
+    )
+
+
+def test_an_index_can_be_moved(tmp_path):
+    build_index(DOCUMENTS, HashModel(), tmp_path / "i")
+    (tmp_path / "i").rename(tmp_path / "elsewhere")
+    with Index(tmp_path / "elsewhere") as index:
+        assert index.manifest.faults(index.folder, checksums=True) == []
+        assert index.lexical is not None and index.lexical.scores("fox")[0] > 0
+    assert str(tmp_path) not in (tmp_path / "elsewhere" / "manifest.json").read_text()
+
+
+def test_a_lexical_index_needs_no_model(tmp_path):
+    build_index(DOCUMENTS, None, tmp_path / "i", IndexSettings(lexical=LexicalSettings(analyzer="simple")))
+    with Index(tmp_path / "i") as index:
+        assert index.layouts == {} and index.lexical is not None
+        assert index.lexical.scores("foxes")[3] > 0
+
+
+def test_a_finished_index_is_replaced_only_when_asked(tmp_path):
+    build_index(DOCUMENTS, HashModel(), tmp_path / "i")
+    with pytest.raises(ArtifactError, match="--overwrite"):
+        build_index(DOCUMENTS[:1], HashModel(), tmp_path / "i")
+    build_index(DOCUMENTS[:1], HashModel(), tmp_path / "i", overwrite=True)
+    with Index(tmp_path / "i") as index:
+        assert len(index) == 1
+    assert len(list((tmp_path / "i" / "segments").iterdir())) == 1
+
+
+def test_a_failed_build_keeps_the_old_index_and_leaves_nothing_behind(tmp_path):
+    build_index(DOCUMENTS, HashModel(), tmp_path / "i")
+    with pytest.raises(DataError, match="twice"):
+        build_index([*DOCUMENTS, DOCUMENTS[0]], HashModel(), tmp_path / "i", overwrite=True)
+    with Index(tmp_path / "i") as index:
+        assert len(index) == len(DOCUMENTS)
+        assert index.manifest.faults(index.folder, checksums=True) == []
+    assert len(list((tmp_path / "i" / "segments").iterdir())) == 1
+    assert len(list((tmp_path / "i" / "lexical").iterdir())) == 1
+
+
+def test_folders_that_hold_something_else_are_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(ArtifactError, match="thesis.tex"):
+        build_index(DOCUMENTS, HashModel(), tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["thesis.tex"]
+
+
+def test_one_writer_at_a_time(tmp_path):
+    (tmp_path / "i").mkdir()
+    with FileLock(tmp_path / "i" / ".lock"), pytest.raises(ArtifactError, match="another process"):
+        build_index(DOCUMENTS, HashModel(), tmp_path / "i")
+
+
+def test_nothing_to_index_is_an_error(tmp_path):
+    with pytest.raises(DataError, match="no documents"):
+        build_index([], HashModel(), tmp_path / "i")
+    with pytest.raises(ConfigError, match="no vector set 'wrods'; it has mean, words"):
+        build_index(DOCUMENTS, HashModel(), tmp_path / "i", IndexSettings(sets=("wrods",)))
+    with pytest.raises(ConfigError, match="nothing to search"):
+        build_index(DOCUMENTS, None, tmp_path / "i", IndexSettings(lexical=None))
+
+
+# -- damage --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    build_index(DOCUMENTS, HashModel(), tmp_path / "i")
+    return tmp_path / "i"
+
+
+def files_of(folder):
+    return [folder / name for name in json.loads((folder / "manifest.json").read_text())["files"]]
+
+
+def test_a_truncated_or_missing_file_does_not_open(folder):
+    for path in files_of(folder):
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1])
+        with pytest.raises(ArtifactError, match=path.name):
+            Index(folder)
+        path.unlink()
+        with pytest.raises(ArtifactError, match=path.name):
+            Index(folder)
+        path.write_bytes(whole)
+    Index(folder).close()
+
+
+def test_one_flipped_bit_anywhere_is_found_by_verify(folder):
+    for path in files_of(folder):
+        if not path.stat().st_size:
+            continue
+        whole = path.read_bytes()
+        at = len(whole) - 1  # behind every header, so that the index still opens
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]))
+        (fault,) = Manifest.read(folder).faults(folder, checksums=True)
+        assert path.name in fault
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda t: t[:-9], "not valid JSON"),
+        (
+            lambda t: t.replace('"version": 1', '"version": 99'),
+            "format 99, this version of counterpoint reads 1",
+        ),
+        (lambda t: t.replace('"documents": 6', '"documents": 5'), "checksum"),
+        (lambda t: "[]", "not the manifest"),
+    ],
+)
+def test_a_damaged_manifest_is_refused(folder, change, message):
+    path = folder / "manifest.json"
+    path.write_text(change(path.read_text()))
+    with pytest.raises(ArtifactError, match=message):
+        Index(folder)
+
+
+def test_what_is_not_an_index_says_so(tmp_path):
+    with pytest.raises(ArtifactError, match="no such folder"):
+        Index(tmp_path / "nowhere")
+    (tmp_path / "segments").mkdir()
+    with pytest.raises(ArtifactError, match="unfinished"):
+        Index(tmp_path)
+
+
+def test_another_model_is_refused(folder):
+    with Index(folder) as index:
+        index.check_model(HashModel().fingerprint())
+        with pytest.raises(ArtifactError, match="built with the model hash-16-0"):
+            index.check_model(HashModel(seed=1).fingerprint())
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder_is_an_artifact_error(tmp_path):
+    (tmp_path / "i").mkdir(mode=0o500)
+    with pytest.raises(ArtifactError, match="cannot write"):
+        build_index(DOCUMENTS, HashModel(), tmp_path / "i")

@@ -1,0 +1,88 @@
+import math
+
+import numpy as np
+import pytest
+
+from counterpoint.errors import ConfigError
+from counterpoint.index.analysis import Analyzer
+from counterpoint.index.lexical import Lexical, LexicalBuilder, LexicalSettings
+
+TEXTS = ["a brown fox and a brown dog", "the dog sleeps", "", "foxes run, dogs run: 3.5 km", "zebra"]
+
+
+@pytest.fixture
+def lexical(tmp_path):
+    return build(tmp_path, TEXTS)
+
+
+def build(folder, texts, **settings):
+    builder = LexicalBuilder(LexicalSettings(**settings))
+    for text in texts:
+        builder.add(text)
+    builder.write(folder)
+    return Lexical(folder, LexicalSettings(**settings))
+
+
+def bm25_by_loops(query, texts, k1=0.9, b=0.4, analyzer="english"):
+    """Lucene's formula, term by term."""
+    cut = Analyzer(analyzer).terms
+    documents = [cut(text) for text in texts]
+    average = sum(map(len, documents)) / len(documents)
+    scores = []
+    for document in documents:
+        score = 0.0
+        for term in cut(query):
+            df = sum(term in other for other in documents)
+            tf = document.count(term)
+            if tf:
+                idf = math.log(1 + (len(texts) - df + 0.5) / (df + 0.5))
+                score += idf * tf / (tf + k1 * (1 - b + b * len(document) / average))
+        scores.append(score)
+    return scores
+
+
+@pytest.mark.parametrize("query", ["brown fox", "dog dog fox", "unknownword", "", "run"])
+@pytest.mark.parametrize("analyzer", ["english", "simple", "none"])
+def test_scores_are_lucenes_formula(tmp_path, query, analyzer):
+    lexical = build(tmp_path, TEXTS, analyzer=analyzer)
+    np.testing.assert_allclose(
+        lexical.scores(query), bm25_by_loops(query, TEXTS, analyzer=analyzer), rtol=1e-5
+    )
+
+
+def test_matches_sum_to_the_score_and_point_at_the_query(lexical):
+    query = "Dogs and a fox, dog"
+    for document in range(len(TEXTS)):
+        matches = lexical.matches(query, document)
+        assert sum(m.score for m in matches) == pytest.approx(lexical.scores(query)[document], abs=1e-6)
+        assert [m.query.text for m in matches] == ["Dogs", "fox", "dog"]
+        assert all(query[m.query.start : m.query.end] == m.query.text for m in matches)
+
+
+def test_no_score_reaches_the_ceiling_and_unknown_terms_raise_it(lexical):
+    for query in ["brown fox", "dog dog", "run km"]:
+        assert 0 < lexical.scores(query).max() < lexical.ceiling(query)
+    assert lexical.ceiling("fox qqq") > lexical.ceiling("fox")
+    assert lexical.ceiling("") == 0
+
+
+def test_documents_without_any_term_are_possible(tmp_path):
+    assert build(tmp_path, ["", "the"]).scores("fox").tolist() == [0, 0]
+
+
+def test_terms_of_scripts_without_spaces_are_characters():
+    assert Analyzer("none").terms("東京 Tower") == ["東", "京", "tower"]
+
+
+def test_spans_and_terms_agree():
+    text = "İstanbul's foxes, naïve café — 東京 x2"
+    for name in ("english", "simple", "none"):
+        analyzer = Analyzer(name)
+        spans = analyzer.spans(text)
+        assert [term for term, _ in spans] == analyzer.terms(text)
+        assert all(text[s.start : s.end] == s.text for _, s in spans)
+
+
+def test_an_unknown_analyzer_is_refused():
+    with pytest.raises(ConfigError, match="choose english, simple or none"):
+        Analyzer("klingon")
