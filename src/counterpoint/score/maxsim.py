@@ -1,0 +1,136 @@
+"""`MaxSim`: late interaction, and the one function that computes it.
+
+Khattab and Zaharia 2020 (ColBERT): s(q, d) = Σ_i max_j q_i·d_j. Exact matching is that of COIL and
+Uni-ColBERTer (Hofstätter et al. 2022): a similarity counts only where two rows stand for the same word.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from counterpoint.errors import ShapeError
+from counterpoint.score.scorer import Scorer, one_pair, vector_sets
+from counterpoint.types import Explanation
+from counterpoint.vectors import Representation, Vectors
+
+__all__ = ["MaxSim"]
+
+BLOCK = 2**25
+"""Similarities held at a time: 128 MiB of float32."""
+
+
+@final
+class MaxSim(Scorer):
+    """For every query row the best document row, summed.
+
+    An empty query scores 0, and so does an empty document. Among equal similarities the first row wins.
+
+    Args:
+        on: name of the vector set.
+        exact: let only rows with the same id match; different ids have similarity 0 (not −∞), so a
+            negative match counts only where every document row has the query row's id.
+        floor0: raise a negative best similarity to 0. For gated models, whose removed rows are zero
+            vectors in training and absent from an index, this makes the two agree.
+        normalise: divide every row by its length first (cosines); a zero row stays zero.
+    """
+
+    def __init__(self, on: str, exact: bool = False, floor0: bool = False, normalise: bool = False):
+        super().__init__()
+        self.on, self.exact, self.floor0, self.normalise = on, exact, floor0, normalise
+
+    def forward(self, q: Representation, d: Representation) -> Float[Tensor, "q d"]:
+        """Every query against every document, in blocks of bounded memory."""
+        queries, documents = vector_sets(q, d, self.on)
+        return self._in_blocks(queries, documents, BLOCK)
+
+    def explain(self, q: Representation, d: Representation) -> Explanation:
+        """One leaf for each query row: its best similarity, and the document row that gave it."""
+        queries, documents = one_pair(q, d, self.on)
+        score = self(q, d).item()
+        best, rows = self._best(queries, documents)
+        matches = zip(best[0, :, 0].tolist(), rows[0, :, 0].tolist(), strict=True)
+        leaves = [
+            Explanation(f"row {row}", value, rows=(row, None if match < 0 else match))
+            for row, (value, match) in enumerate(matches)
+        ]
+        return Explanation(f"MaxSim({self.on})", score, tuple(leaves))
+
+    def _in_blocks(self, q: Vectors, d: Vectors, block: int) -> Float[Tensor, "q d"]:
+        """All scores, holding at most `block` similarities at a time (or those of one pair, if more).
+
+        Under autograd, a block that is not the only one is computed again on the way back.
+        """
+        pair = max(1, q.mask.shape[1] * d.mask.shape[1])
+        q_step = min(max(1, block // pair), max(1, len(q)))
+        d_step = max(1, block // (pair * q_step))
+        again = torch.is_grad_enabled() and (q_step < len(q) or d_step < len(d))
+
+        def score(some: Vectors, others: Vectors) -> Tensor:
+            if again:
+                return checkpoint(self._scores, some, others, use_reentrant=False, preserve_rng_state=False)
+            return self._scores(some, others)
+
+        lines = [[score(some, others) for others in _split(d, d_step)] for some in _split(q, q_step)]
+        return torch.cat([torch.cat(line, 1) for line in lines])
+
+    def _scores(self, q: Vectors, d: Vectors) -> Float[Tensor, "q d"]:
+        return self._best(q, d)[0].sum(1)
+
+    def _best(self, q: Vectors, d: Vectors) -> tuple[Float[Tensor, "q tq d"], Int[Tensor, "q tq d"]]:
+        """Best similarity of every query row in every document, and the row that gave it (−1: none did)."""
+        if d.mask.shape[1] == 0:  # a maximum needs something to range over
+            d = _one_padding_row(d)
+        # Autocast would bring the product back to half precision.
+        with torch.autocast(q.values.device.type, enabled=False):
+            similarity = torch.einsum("atn,bsn->atbs", *_same_dtype(self._rows(q), self._rows(d)))
+        if self.exact:
+            similarity.masked_fill_(_ids(q)[:, :, None, None] != _ids(d), 0)
+        # Padding leaves before the maximum, and what has no real row at all is 0 after it.
+        best, rows = similarity.masked_fill_(~d.mask, -torch.inf).max(-1)
+        unmatched = ~(q.mask[:, :, None] & d.mask.any(1))
+        best = best.masked_fill(unmatched, 0)
+        if self.exact:
+            found = _ids(d)[torch.arange(len(d), device=rows.device), rows]
+            unmatched = unmatched | (found != _ids(q)[:, :, None])
+        if self.floor0:
+            unmatched = unmatched | (best < 0)
+            best = best.clamp(min=0)
+        return best, rows.masked_fill(unmatched, -1)
+
+    def _rows(self, vectors: Vectors) -> Float[Tensor, "b t d"]:
+        """Rows in at least float32, zero where they are padding (which may hold anything, even NaN)."""
+        rows = vectors.values.masked_fill(~vectors.mask[:, :, None], 0)
+        rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
+        return functional.normalize(rows, dim=-1) if self.normalise else rows
+
+
+def _ids(vectors: Vectors) -> Int[Tensor, "b t"]:
+    """The ids that exact matching compares."""
+    if vectors.ids is None:
+        raise ShapeError("exact matching needs vectors with ids, and one side carries none; use exact=False")
+    return vectors.ids
+
+
+def _split(vectors: Vectors, step: int) -> list[Vectors]:
+    """Consecutive groups of at most `step` texts; one empty group where there is no text."""
+    values, masks = vectors.values.split(step), vectors.mask.split(step)
+    ids = [None] * len(masks) if vectors.ids is None else vectors.ids.split(step)
+    return [Vectors(*group) for group in zip(values, masks, ids, strict=True)]
+
+
+def _one_padding_row(vectors: Vectors) -> Vectors:
+    """The same empty sets, padded to length 1."""
+    ids = None if vectors.ids is None else functional.pad(vectors.ids, (0, 1))
+    return Vectors(functional.pad(vectors.values, (0, 0, 0, 1)), functional.pad(vectors.mask, (0, 1)), ids)
+
+
+def _same_dtype(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the wider of their types."""
+    dtype = torch.promote_types(a.dtype, b.dtype)
+    return a.to(dtype), b.to(dtype)

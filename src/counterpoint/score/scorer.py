@@ -1,0 +1,141 @@
+"""`Scorer`, the sums and multiples of scorers, and what every scorer needs to find its vectors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from counterpoint.errors import ConfigError, ShapeError
+from counterpoint.part import Part
+from counterpoint.types import Explanation
+from counterpoint.vectors import Representation, Vectors
+
+__all__ = ["Scorer", "Sum", "one_pair", "vector_sets", "weighted_explanation"]
+
+
+class Scorer(Part, ABC):
+    """A number for every query and document, and the reason for it.
+
+    Scorers add up and take weights: `Dot("cls") + 0.3 * MaxSim("words")` is a scorer again.
+    """
+
+    @abstractmethod
+    def forward(self, q: Representation, d: Representation) -> Float[Tensor, "q d"]:
+        """Score every query of `q` against every document of `d`; padding never changes a score."""
+
+    @abstractmethod
+    def explain(self, q: Representation, d: Representation) -> Explanation:
+        """Why one document got its score for one query: the root is the score, the leaves sum to it.
+
+        Leaves name rows of the two sets, counted over real rows only, as `Vectors.ragged` keeps them.
+
+        Raises:
+            ShapeError: there is not exactly one query and one document.
+        """
+
+    def __add__(self, other: Scorer) -> Sum:
+        if not isinstance(other, Scorer):
+            return NotImplemented
+        terms = [*_terms(self), *_terms(other)]
+        return Sum([part for part, _ in terms], [weight for _, weight in terms])
+
+    def __mul__(self, weight: float) -> Sum:
+        if isinstance(weight, bool) or not isinstance(weight, (int, float)):
+            return NotImplemented
+        terms = _terms(self)
+        return Sum([part for part, _ in terms], [weight * own for _, own in terms])
+
+    __rmul__ = __mul__
+
+
+@final
+class Sum(Scorer):
+    """Scorers added up with fixed weights: what `a + b` and `0.3 * a` build, always flat.
+
+    Args:
+        parts: the scorers.
+        weights: one number for each; all 1 if not given.
+    """
+
+    def __init__(self, parts: Sequence[Scorer], weights: Sequence[float] | None = None):
+        super().__init__()
+        count = len(parts) if weights is None else len(weights)
+        if not len(parts) or count != len(parts):
+            raise ConfigError(
+                f"Sum needs one weight for each part, found {len(parts)} parts, {count} weights"
+            )
+        self.parts = nn.ModuleList(parts)
+        self.weights = weights
+
+    def forward(self, q: Representation, d: Representation) -> Float[Tensor, "q d"]:
+        """The weighted sum of the parts' scores."""
+        weighted = [weight * part(q, d) for part, weight in _terms(self)]
+        return torch.stack(weighted).sum(0)
+
+    def explain(self, q: Representation, d: Representation) -> Explanation:
+        """One child for each part, its weight applied."""
+        children = [weighted_explanation(part.explain(q, d), weight) for part, weight in _terms(self)]
+        return Explanation("sum", self(q, d).item(), tuple(children))
+
+
+def _terms(scorer: Scorer) -> list[tuple[Scorer, float]]:
+    """A scorer as (part, weight) pairs: those of a sum, or itself once."""
+    if not isinstance(scorer, Sum):
+        return [(scorer, 1.0)]
+    parts = cast(Sequence[Scorer], scorer.parts)
+    weights = [1.0] * len(parts) if scorer.weights is None else scorer.weights
+    return list(zip(parts, weights, strict=True))
+
+
+def weighted_explanation(explanation: Explanation, weight: float) -> Explanation:
+    """An explanation under a weight, which its label shows unless it is 1."""
+    label = explanation.label if weight == 1 else f"{weight:.4g} × {explanation.label}"
+    return replace(explanation.scaled(weight), label=label)
+
+
+def vector_sets(q: Representation, d: Representation, on: str) -> tuple[Vectors, Vectors]:
+    """The set named `on` of both sides.
+
+    Raises:
+        ConfigError: a side has no such set.
+        ShapeError: the two sets' vectors differ in length.
+    """
+    for side, representation in (("query", q), ("document", d)):
+        if on not in representation:
+            has = ", ".join(representation) or "none"
+            raise ConfigError(f"no vector set {on!r} on the {side} side; it has {has}")
+    queries, documents = q[on], d[on]
+    if queries.values.shape[2] != documents.values.shape[2]:
+        raise ShapeError(
+            f"vector set {on!r}: query vectors have {queries.values.shape[2]} components, document vectors "
+            f"{documents.values.shape[2]}; were they encoded by the same model?"
+        )
+    return queries, documents
+
+
+def one_pair(q: Representation, d: Representation, on: str) -> tuple[Vectors, Vectors]:
+    """The set named `on` of one query and one document, without gradients and without padding rows.
+
+    Raises:
+        ShapeError: there is not exactly one query and one document.
+    """
+    queries, documents = vector_sets(q, d, on)
+    if len(queries) != 1 or len(documents) != 1:
+        raise ShapeError(
+            f"explain takes one query and one document, found {len(queries)} and {len(documents)}; "
+            "call it once for each pair"
+        )
+    return _without_padding(queries), _without_padding(documents)
+
+
+def _without_padding(one: Vectors) -> Vectors:
+    """One set with its padding rows cut out, so that row numbers count real rows."""
+    real = one.mask[0]
+    ids = None if one.ids is None else one.ids[:, real]
+    return Vectors(one.values.detach()[:, real], one.mask[:, real], ids)

@@ -1,0 +1,58 @@
+"""Scores by Python loops, slow and obvious, and sets of vectors to try them on."""
+
+import math
+
+import hypothesis.strategies as st
+import torch
+
+from counterpoint.vectors import Vectors
+
+DIM = 3
+INTEGERS = st.integers(-3, 3)  # products and sums of small whole numbers are exact in any order
+
+
+def dot(a, b):
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def unit(row):
+    length = math.sqrt(dot(row, row))
+    return [x / length for x in row] if length else list(row)
+
+
+def maxsim(q, d, *, exact=False, floor0=False, normalise=False):
+    """`q` and `d` are one text each: lists of (row, id)."""
+    total = 0.0
+    for q_row, q_id in q:
+        best = None
+        for d_row, d_id in d:
+            similarity = dot(unit(q_row), unit(d_row)) if normalise else dot(q_row, d_row)
+            if exact and q_id != d_id:
+                similarity = 0.0
+            if best is None or similarity > best:
+                best = similarity
+        if best is None or (floor0 and best < 0):
+            best = 0.0
+        total += best
+    return total
+
+
+def sets(max_texts=3, max_rows=4, min_texts=1):
+    """Batches: lists of texts, each a list of (row, id)."""
+    row = st.tuples(st.lists(INTEGERS, min_size=DIM, max_size=DIM), st.integers(1, 4))
+    return st.lists(st.lists(row, max_size=max_rows), min_size=min_texts, max_size=max_texts)
+
+
+def vectors(texts, *, extra=0, filler=float("nan"), dtype=torch.float32, holes=False):
+    """Padded vectors of a batch; padding holds `filler`, and with `holes` real rows are not contiguous."""
+    step = 2 if holes else 1
+    width = max([len(text) for text in texts], default=0) * step + extra
+    values = torch.full((len(texts), width, DIM), filler, dtype=dtype)
+    mask = torch.zeros(len(texts), width, dtype=torch.bool)
+    ids = torch.zeros(len(texts), width, dtype=torch.int64)
+    for i, text in enumerate(texts):
+        for j, (row, id_) in enumerate(text):
+            values[i, j * step] = torch.tensor(row, dtype=dtype)
+            mask[i, j * step] = True
+            ids[i, j * step] = id_
+    return Vectors(values, mask, ids)
