@@ -2,12 +2,12 @@ import math
 
 import pytest
 import torch
+from tests.score import oracle
 from torch.testing import assert_close
 
 from counterpoint.errors import ConfigError, NotFittedError
 from counterpoint.part import Part
 from counterpoint.score import Dot, MaxSim, Mix, Sum
-from tests.score import oracle
 
 A, B, C = Dot("cls"), MaxSim("words"), MaxSim("words", exact=True)
 Q = {

@@ -3,12 +3,12 @@ import math
 import pytest
 import torch
 from hypothesis import given, settings
+from tests.score import oracle
 from torch.testing import assert_close
 
 from counterpoint.errors import ShapeError
 from counterpoint.score import Dot
 from counterpoint.vectors import Vectors
-from tests.score import oracle
 
 
 @settings(deadline=None)

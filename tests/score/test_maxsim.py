@@ -2,12 +2,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.score import oracle
 from torch.testing import assert_close
 
 from counterpoint.errors import ConfigError, ShapeError
 from counterpoint.score import MaxSim
 from counterpoint.vectors import Vectors
-from tests.score import oracle
 
 OPTIONS = st.fixed_dictionaries({}, optional={name: st.booleans() for name in ("exact", "floor0")})
 

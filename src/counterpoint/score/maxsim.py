@@ -69,7 +69,8 @@ class MaxSim(Scorer):
         pair = max(1, q.mask.shape[1] * d.mask.shape[1])
         q_step = min(max(1, block // pair), max(1, len(q)))
         d_step = max(1, block // (pair * q_step))
-        again = torch.is_grad_enabled() and (q_step < len(q) or d_step < len(d))
+        learning = torch.is_grad_enabled() and (q.values.requires_grad or d.values.requires_grad)
+        again = learning and (q_step < len(q) or d_step < len(d))
 
         def score(some: Vectors, others: Vectors) -> Tensor:
             if again:

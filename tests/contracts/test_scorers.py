@@ -1,0 +1,134 @@
+"""What every scorer promises. A new one joins by its example in `EXAMPLES`; without one this fails."""
+
+import inspect
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given, settings
+from tests.score import oracle
+from torch.testing import assert_close
+
+from counterpoint.part import Part
+from counterpoint.score import Dot, MaxSim, Mix, Scorer
+from counterpoint.vectors import Vectors
+
+EXAMPLES = {
+    "dot": lambda: Dot("pooled"),
+    "cosine": lambda: Dot("pooled", normalise=True),
+    "maxsim": lambda: MaxSim("words"),
+    "exact maxsim": lambda: MaxSim("words", exact=True),
+    "floored maxsim of cosines": lambda: MaxSim("words", floor0=True, normalise=True),
+    "sum": lambda: 0.3 * Dot("pooled") + MaxSim("words"),
+    "mix": lambda: Mix([Dot("pooled"), MaxSim("words", exact=True), MaxSim("words")]),
+}
+examples = pytest.mark.parametrize("declare", EXAMPLES.values(), ids=EXAMPLES)
+anything = settings(deadline=None, max_examples=25)
+
+
+def subclasses(cls):
+    return [found for child in cls.__subclasses__() for found in (child, *subclasses(child))]
+
+
+def batch(texts, **padding):
+    """A representation with both kinds of set; a text's pooled vector is its first row."""
+    first = oracle.vectors([text[:1] for text in texts])
+    if not first.mask.shape[1]:
+        first = Vectors(torch.zeros(len(texts), 1, oracle.DIM), torch.zeros(len(texts), 1, dtype=torch.bool))
+    return {"pooled": first, "words": oracle.vectors(texts, **padding)}
+
+
+def test_every_scorer_has_an_example():
+    ours = {cls for cls in subclasses(Scorer) if cls.__module__.startswith("counterpoint.")}
+    assert {cls for cls in ours if not inspect.isabstract(cls)} == {
+        type(make()) for make in EXAMPLES.values()
+    }
+
+
+@examples
+def test_is_final_and_declares_itself(declare):
+    scorer = declare()
+    assert getattr(type(scorer), "__final__", False)
+    assert Part.from_dict(scorer.to_dict()).to_dict() == scorer.to_dict()
+
+
+@examples
+def test_survives_saving(declare, tmp_path):
+    scorer = declare().setup()
+    scorer.save(tmp_path / "s")
+    q, d = batch([[([1, 2, 0], 1)]]), batch([[([1, 1, 0], 1), ([0, 1, 1], 2)]])
+    assert torch.equal(Part.load(tmp_path / "s")(q, d), scorer(q, d))
+
+
+@examples
+@anything
+@given(oracle.sets(), oracle.sets(), st.integers(0, 3), st.booleans())
+def test_padding_never_changes_a_score(declare, q, d, extra, holes):
+    scorer = declare().setup()
+    plain = scorer(batch(q, filler=0.0), batch(d, filler=0.0))
+    assert torch.equal(plain, scorer(batch(q, extra=extra, holes=holes), batch(d, extra=extra, holes=holes)))
+
+
+@examples
+@anything
+@given(oracle.sets(), oracle.sets(), st.randoms(use_true_random=False))
+def test_the_order_of_document_rows_does_not_matter(declare, q, d, random):
+    scorer = declare().setup()
+    shuffled = [
+        text[:1] + random.sample(text[1:], len(text[1:])) for text in d
+    ]  # the first is the pooled one
+    assert_close(scorer(batch(q), batch(d)), scorer(batch(q), batch(shuffled)))
+
+
+@examples
+@anything
+@given(oracle.sets(), oracle.sets())
+def test_a_batch_is_its_pairs(declare, q, d):
+    scorer = declare().setup()
+    together = scorer(batch(q), batch(d))
+    assert together.shape == (len(q), len(d)) and torch.isfinite(together).all()
+    for i, query in enumerate(q):
+        for j, document in enumerate(d):
+            assert_close(scorer(batch([query]), batch([document]))[0, 0], together[i, j])
+
+
+@examples
+@anything
+@given(oracle.sets(max_texts=1), oracle.sets(max_texts=1))
+def test_leaves_sum_to_the_score(declare, q, d):
+    scorer = declare().setup()
+    queries, documents = batch(q, holes=True), batch(d, holes=True)
+    explanation = scorer.explain(queries, documents)
+    assert explanation.score == scorer(queries, documents).item()
+    assert sum(leaf.score for leaf in explanation.leaves()) == pytest.approx(explanation.score, abs=1e-5)
+    for leaf in explanation.leaves():
+        if leaf.rows is not None:
+            assert leaf.rows[0] < len(q[0]) and (leaf.rows[1] is None or leaf.rows[1] < len(d[0]))
+
+
+@examples
+def test_empty_texts_score_zero(declare):
+    scorer = declare().setup()
+    some, empty = batch([[([1, 2, 0], 1)]]), batch([[]])
+    for q, d in ((some, empty), (empty, some), (empty, empty)):
+        assert scorer(q, d).item() == 0
+        assert scorer.explain(q, d).score == 0
+
+
+@examples
+def test_gradients_reach_queries_and_documents(declare):
+    scorer = declare().setup()
+    leaves = []
+
+    def learning(texts):
+        found = batch(texts, filler=0.0)
+        for name, vectors in found.items():
+            found[name] = vectors.with_values(vectors.values.requires_grad_())
+            leaves.append(found[name])
+        return found
+
+    scores = scorer(learning([[([1, 2, 0], 1)], []]), learning([[([1, 1, 0], 1), ([0, 1, 1], 2)], []]))
+    scores.square().sum().backward()
+    used = [leaf for leaf in leaves if leaf.values.grad is not None]
+    assert used and all(torch.isfinite(leaf.values.grad).all() for leaf in used)
+    assert all(leaf.values.grad.any() and not leaf.values.grad[~leaf.mask].any() for leaf in used)
