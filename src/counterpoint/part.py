@@ -64,6 +64,10 @@ class Part(nn.Module):
     def _read_assets(self, folder: Path) -> None:
         """Read what `_write_assets` wrote. Called before `setup`, only if something was written."""
 
+    def _identity(self) -> str:
+        """What decides the outcome beside settings and tensors (a tokenizer, say); part of the fingerprint."""
+        return ""
+
     # -- configuration ---------------------------------------------------------------------------------
 
     @classmethod
@@ -139,9 +143,11 @@ class Part(nn.Module):
         return part.eval()
 
     def fingerprint(self) -> str:
-        """SHA-256 over settings and weights: equal exactly for parts that compute the same."""
+        """SHA-256 over settings, weights and assets: equal exactly for parts that compute the same."""
         self.setup()
         digest = hashlib.sha256(json.dumps(self.to_dict(provenance=False), sort_keys=True).encode())
+        for name, part in self._all_parts().items():
+            digest.update(f"{name} {part._identity()}".encode())
         for name, tensor in sorted(self.state_dict().items()):
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
             digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
@@ -160,7 +166,7 @@ class Part(nn.Module):
         if faults:
             shown = "; ".join(faults[:6]) + (f"; and {len(faults) - 6} more" if len(faults) > 6 else "")
             raise ArtifactError(f"{shown}. The file and its settings do not belong together", path=path)
-        self.load_state_dict(dict(tensors))
+        self.load_state_dict(dict(tensors), assign=True)  # assigned, not copied, so that the dtype is kept too
 
     # -- the tree --------------------------------------------------------------------------------------
 

@@ -1,1 +1,74 @@
-"""encode."""
+
+Names are imported when they are first used, so that `counterpoint.encode.words`, which an index and an
+explanation need, does not bring torch with it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from counterpoint.encode.backbone import Transformer
+    from counterpoint.encode.batching import EncodeOptions, Precision, bf16_gains, token_batches
+    from counterpoint.encode.encoder import DualEncoder, Encoder
+    from counterpoint.encode.heads import PUNCTUATION, Cls, Head, Mean, TokenVectors, WholeWords
+    from counterpoint.encode.layers import Activation, Layer, Linear, Stack
+    from counterpoint.encode.text import TextInput
+    from counterpoint.encode.tokenizer import Tokenizer
+    from counterpoint.encode.tokens import Kind, Tokens, WordMap
+    from counterpoint.encode.words import Stem, WordSettings, split_words, stem, unique_words, word_id
+
+__all__ = [
+    "PUNCTUATION",
+    "Activation",
+    "Cls",
+    "DualEncoder",
+    "EncodeOptions",
+    "Encoder",
+    "Head",
+    "Kind",
+    "Layer",
+    "Linear",
+    "Mean",
+    "Precision",
+    "Stack",
+    "Stem",
+    "TextInput",
+    "TokenVectors",
+    "Tokenizer",
+    "Tokens",
+    "Transformer",
+    "WholeWords",
+    "WordMap",
+    "WordSettings",
+    "bf16_gains",
+    "split_words",
+    "stem",
+    "token_batches",
+    "unique_words",
+    "word_id",
+]
+
+_HOMES = {
+    "backbone": ("Transformer",),
+    "batching": ("EncodeOptions", "Precision", "bf16_gains", "token_batches"),
+    "encoder": ("DualEncoder", "Encoder"),
+    "heads": ("PUNCTUATION", "Cls", "Head", "Mean", "TokenVectors", "WholeWords"),
+    "layers": ("Activation", "Layer", "Linear", "Stack"),
+    "text": ("TextInput",),
+    "tokenizer": ("Tokenizer",),
+    "tokens": ("Kind", "Tokens", "WordMap"),
+    "words": ("Stem", "WordSettings", "split_words", "stem", "unique_words", "word_id"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,175 @@
+"""`Transformer`: any BERT-like model as a part that carries its own configuration and tokenizer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from counterpoint.encode.sources import check_weights, locate
+from counterpoint.encode.tokenizer import Tokenizer
+from counterpoint.encode.tokens import Tokens
+from counterpoint.encode.weights import read_json, read_weights, rename_weights
+from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
+from counterpoint.part import Part
+
+__all__ = ["Transformer"]
+
+# Configuration entries that change nothing which is computed.
+_IDLE = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version", "use_cache")
+
+
+class Transformer(Part):
+    """The hidden states of a model that `transformers.AutoModel` knows, in float32.
+
+    Saved, it holds its configuration, tokenizer and weights, and no longer needs its source. Code from a
+    checkpoint is never run and pickles are never read.
+
+    Args:
+        source: "minilm" (the embedded all-MiniLM-L6-v2), a folder, or a hub id.
+        revision: for a hub id, the commit, tag or branch.
+        layers: keep only the first so many layers.
+        sha256: refuse weights whose file is not exactly this one.
+
+    Example:
+        >>> backbone = Transformer("minilm", layers=2).setup()
+        >>> backbone.dim, backbone.max_positions
+        (384, 512)
+    """
+
+    provenance = frozenset({"source", "revision", "layers", "sha256"})
+    config_: dict[str, Any] | None = None
+    tokenizer_: Tokenizer | None = None
+
+    def __init__(
+        self,
+        source: str = "minilm",
+        revision: str | None = None,
+        layers: int | None = None,
+        sha256: str | None = None,
+    ):
+        super().__init__()
+        self.source = source
+        self.revision = revision
+        self.layers = layers
+        self.sha256 = sha256
+
+    def forward(self, tokens: Tokens) -> Float[Tensor, "b t h"]:
+        """Hidden states of the last layer."""
+        return self.model_(input_ids=tokens.ids, attention_mask=tokens.attention.long()).last_hidden_state
+
+    @property
+    def dim(self) -> int:
+        """Number of components of a hidden state."""
+        return self._hf_config.hidden_size
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that belongs to the weights."""
+        if self.tokenizer_ is None:
+            raise NotFittedError("this backbone has no tokenizer yet; call setup() first")
+        return self.tokenizer_
+
+    @property
+    def max_positions(self) -> int:
+        """The longest sequence that has positions; a large number where they are relative."""
+        table = next((m for n, m in self.model_.named_modules() if n.endswith("position_embeddings")), None)
+        if isinstance(table, nn.Embedding):  # RoBERTa and its kin count positions from padding_idx + 1
+            return table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
+        return getattr(self._hf_config, "max_position_embeddings", None) or 1_000_000
+
+    def setup_from(self, folder: Path, *, unused: Collection[str] = ()) -> Transformer:
+        """Set up from a folder already located, as readers of composite checkpoints do.
+
+        Args:
+            folder: with `config.json`, the tokenizer and `model.safetensors`.
+            unused: weights of that file that belong to another part.
+        """
+        if self.sha256 is not None:
+            check_weights(folder, self.sha256)
+        self.config_ = _read_config(folder, self.layers)
+        self.tokenizer_ = Tokenizer.from_pretrained(folder)
+        self.model_ = _build(self.config_, folder)
+        tensors = {name: t for name, t in read_weights(folder).items() if name not in unused}
+        own = self.model_.state_dict()
+        renamed = rename_weights(tensors, own, prefix=self.model_.base_model_prefix, layers=self.layers)
+        self._load_strictly({f"model_.{name}": tensor for name, tensor in renamed.items()}, folder)
+        self.float()
+        self._check_vocabulary(folder)
+        self.is_set_up = True
+        return self
+
+    def _allocate(self) -> None:
+        if self.config_ is None:
+            self.setup_from(locate(self.source, self.revision))
+        else:
+            self.model_ = _build(self.config_, Path("the saved model"))
+
+    def _check_vocabulary(self, folder: Path) -> None:
+        rows = self.model_.get_input_embeddings().num_embeddings
+        if len(self.tokenizer) > rows:
+            raise ArtifactError(
+                f"the tokenizer has {len(self.tokenizer)} entries, the model has embeddings for {rows}; they do "
+                "not belong together",
+                path=folder,
+            )
+
+    @property
+    def _hf_config(self) -> Any:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("this backbone is only declared; call setup() first")
+        return self.model_.config
+
+    def _write_assets(self, folder: Path) -> None:
+        (folder / "config.json").write_text(json.dumps(self.config_, indent=2), encoding="utf-8")
+        self.tokenizer.save(folder)
+
+    def _read_assets(self, folder: Path) -> None:
+        self.config_ = _read_config(folder, None)
+        self.tokenizer_ = Tokenizer.load(folder)
+
+    def _identity(self) -> str:
+        config = {key: value for key, value in (self.config_ or {}).items() if key not in _IDLE}
+        return json.dumps(config, sort_keys=True) + self.tokenizer.to_text()
+
+
+def _read_config(folder: Path, layers: int | None) -> dict[str, Any]:
+    """`config.json` as it stands, cut to so many layers."""
+    config = read_json(folder / "config.json")
+    if layers is not None:
+        name = next((key for key in ("num_hidden_layers", "n_layers") if key in config), None)
+        if name is None:
+            raise ConfigError(
+                f"Transformer: layers={layers}, but this configuration does not name its layers"
+            )
+        if not 1 <= layers <= config[name]:
+            raise ConfigError(f"Transformer: layers is {layers}, this model has {config[name]}")
+        config[name] = layers
+    return config
+
+
+def _build(config: dict[str, Any], folder: Path) -> Any:
+    """A model with random weights, by transformers' own code only."""
+    from transformers import AutoConfig, AutoModel
+
+    rest = {key: value for key, value in config.items() if key not in ("model_type", "dtype", "torch_dtype")}
+    kind = config.get("model_type")
+    try:
+        known = AutoConfig.for_model(kind, **rest) if isinstance(kind, str) else None
+    except (ValueError, TypeError, KeyError):
+        known = None
+    if known is None:
+        custom = "; it brings code of its own, which is not run" if "auto_map" in config else ""
+        raise ArtifactError(f"transformers has no model of type {kind!r}{custom}", path=folder)
+    if known.is_encoder_decoder:
+        raise ArtifactError(
+            f"{kind!r} has an encoder and a decoder; only encoders are supported", path=folder
+        )
+    model = AutoModel.from_config(known, trust_remote_code=False).float()
+    if isinstance(getattr(model, "pooler", None), nn.Module):
+        model.pooler = None  # BERT's next-sentence layer: no head reads it, and many checkpoints lack it
+    return model

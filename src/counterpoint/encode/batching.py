@@ -1,0 +1,104 @@
+"""Encoding many texts: batches filled by token count, results in the order of the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+
+from counterpoint.errors import ConfigError
+from counterpoint.types import Ragged, Side
+from counterpoint.vectors import Representation, Vectors
+
+if TYPE_CHECKING:
+    from counterpoint.encode.encoder import Encoder
+
+__all__ = ["EncodeOptions", "Precision", "bf16_gains", "encode", "token_batches"]
+
+Precision = Literal["auto", "fp32", "bf16"]
+
+
+@dataclass(frozen=True)
+class EncodeOptions:
+    """How to encode; none of it changes which vectors come out (bf16 rounds them).
+
+    Attributes:
+        budget: positions a batch holds at most, padding included; one longer text makes a batch of its own.
+        precision: "bf16" runs the backbone under autocast, "auto" does where `bf16_gains` says it is faster.
+        device: where to compute; the first GPU where there is one, else the CPU. The model is moved and stays.
+        progress: called with the number of texts done since its last call.
+    """
+
+    budget: int = 4096
+    precision: Precision = "auto"
+    device: str | torch.device | None = None
+    progress: Callable[[int], object] | None = None
+
+    def __post_init__(self) -> None:
+        faults = []
+        if self.budget < 1:
+            faults.append(f"budget must be at least 1, found {self.budget}")
+        if self.precision not in ("auto", "fp32", "bf16"):
+            faults.append(f"precision must be 'auto', 'fp32' or 'bf16', found {self.precision!r}")
+        if faults:
+            raise ConfigError(*faults)
+
+
+def token_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Put texts of similar length together so that each padded batch holds at most `budget` positions.
+
+    The longest come first, so that a batch too big for the memory fails at once and not after hours.
+
+    >>> token_batches([3, 9, 4, 1], budget=9)
+    [[1], [2, 0], [3]]
+    """
+    batches: list[list[int]] = []
+    widest = 0
+    for index in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
+        if batches and (len(batches[-1]) + 1) * widest <= budget:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+            widest = lengths[index]
+    return batches
+
+
+def bf16_gains(device: torch.device) -> bool:
+    """Whether bfloat16 is faster here: on GPUs that compute in it, and on CPUs with AMX or AVX-512 BF16."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type != "cpu":
+        return False
+    names = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")  # absent from some torch releases
+    return any(getattr(torch.cpu, name, lambda: False)() for name in names)
+
+
+def encode(encoder: Encoder, texts: Sequence[str], side: Side, options: EncodeOptions) -> dict[str, Ragged]:
+    """Vector sets of texts by name, in their order; order and batching do not change a vector."""
+    device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    reduced = options.precision == "bf16" or (options.precision == "auto" and bf16_gains(device))
+    rows = encoder.rows(texts, side)
+    batches = token_batches([len(row) for row in rows], options.budget)
+    training = encoder.training
+    encoder.to(device).eval()
+    parts: dict[str, list[Ragged]] = {name: [] for name in encoder.sets}
+    try:
+        for batch in batches:
+            tokens = encoder.pad([rows[index] for index in batch], side).to(device)
+            with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=reduced):
+                made: Representation = encoder(tokens)
+            for name, vectors in made.items():
+                parts[name].append(vectors.ragged())
+            if options.progress is not None:
+                options.progress(len(batch))
+    finally:
+        encoder.train(training)
+    order = np.argsort(np.array([index for batch in batches for index in batch], dtype=np.int64))
+    sets = encoder.sets
+    return {
+        name: Ragged.concatenate(found).take(order) if found else Ragged.from_list([], dim=sets[name])
+        for name, found in parts.items()
+    }

@@ -1,0 +1,165 @@
+"""`Encoder` (a backbone and its heads) and `DualEncoder` (one for each side): texts in, vector sets out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import torch
+from torch import nn
+
+from counterpoint.encode.backbone import Transformer
+from counterpoint.encode.batching import EncodeOptions, encode
+from counterpoint.encode.heads import Head
+from counterpoint.encode.text import TextInput
+from counterpoint.encode.tokens import Row, Tokens
+from counterpoint.errors import ConfigError
+from counterpoint.part import Part
+from counterpoint.types import Ragged, Side, Span
+from counterpoint.vectors import Representation
+
+__all__ = ["DualEncoder", "Encoder"]
+
+
+class Encoder(Part):
+    """A backbone with named heads, and how texts of each side are put before it.
+
+    Args:
+        backbone: makes the hidden states.
+        heads: each makes one vector set, under its name.
+        query: how queries are tokenised; as plain text where None.
+        document: how documents are.
+
+    Example:
+        >>> encoder = Encoder(Transformer("minilm"), {"mean": Mean(normalize=True), "words": WholeWords()})
+    """
+
+    def __init__(
+        self,
+        backbone: Transformer,
+        heads: Mapping[str, Head],
+        query: TextInput | None = None,
+        document: TextInput | None = None,
+    ):
+        super().__init__()
+        self.backbone = backbone
+        self.heads = nn.ModuleDict(heads)
+        self.query = query
+        self.document = document
+
+    def setup(self) -> Encoder:
+        """Set up the backbone, fit the heads to it, check the texts' settings; a second call does nothing."""
+        if not self.is_set_up:
+            if not self.heads:
+                raise ConfigError("Encoder: needs at least one head")
+            self.backbone.setup()
+            for head in self._heads().values():
+                head.bind(self.backbone.dim, self.backbone.tokenizer)
+            for side in ("query", "document"):
+                self._input(side).check(self.backbone.tokenizer, self.backbone.max_positions)
+            super().setup()
+        return self
+
+    @property
+    def sets(self) -> dict[str, int]:
+        """Name and number of components of every vector set."""
+        self.setup()
+        return {name: head.dim for name, head in self._heads().items()}
+
+    def rows(self, texts: Sequence[str], side: Side) -> list[Row]:
+        """Tokenise without padding."""
+        self.setup()
+        return self._input(side).rows(texts, self.backbone.tokenizer, self.backbone.max_positions)
+
+    def pad(self, rows: Sequence[Row], side: Side) -> Tokens:
+        """Pad rows to a batch, with the word maps that the heads need."""
+        needed = {head.word_settings for head in self._heads().values()} - {None}
+        words = [settings for settings in needed if settings is not None]
+        return Tokens.pad(rows, side, pad_id=self.backbone.tokenizer.pad_id, words=words)
+
+    def tokens(self, texts: Sequence[str], side: Side) -> Tokens:
+        """Tokenise and pad."""
+        return self.pad(self.rows(texts, side), side)
+
+    def forward(self, tokens: Tokens) -> Representation:
+        """Every head's vector set; the heads compute in float32 whatever the backbone does."""
+        hidden = self.backbone(tokens)
+        with torch.autocast(hidden.device.type, enabled=False):
+            hidden = hidden.float() if hidden.dtype in (torch.bfloat16, torch.float16) else hidden
+            return {name: head(hidden, tokens) for name, head in self._heads().items()}
+
+    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
+        """For every text, the piece of it that each row of the set `name` stands for, in the order of the rows."""
+        self.setup()
+        if name not in self.heads:
+            raise ConfigError(f"no vector set {name!r}; this encoder makes {', '.join(self.heads)}")
+        head = self._heads()[name]
+        return head.spans(self.tokens(texts, side), self.backbone.tokenizer.name_of)
+
+    def _input(self, side: Side) -> TextInput:
+        return (self.query if side == "query" else self.document) or TextInput()
+
+    def _heads(self) -> dict[str, Head]:
+        return {name: head for name, head in self.heads.items() if isinstance(head, Head)}
+
+
+class DualEncoder(Part):
+    """An encoder for queries and one for documents; one for both, and saved once, where `document` is None.
+
+    Example:
+        >>> model = DualEncoder(Encoder(Transformer("minilm"), {"mean": Mean(normalize=True)}))
+        >>> found = model.encode_document(["Paris is in France.", "Cats purr."])
+        >>> found["mean"].values.shape
+        (2, 384)
+    """
+
+    def __init__(self, query: Encoder, document: Encoder | None = None):
+        super().__init__()
+        self.query = query
+        self.document = document
+
+    def setup(self) -> DualEncoder:
+        """Set up both sides and check that they make the same sets."""
+        if not self.is_set_up:
+            if self.document is self.query:
+                raise ConfigError("DualEncoder: to use one encoder for both sides, leave `document` out")
+            super().setup()
+            ours, theirs = self.query.sets, self.encoder("document").sets
+            if ours != theirs:
+                raise ConfigError(
+                    f"DualEncoder: queries become {ours}, documents {theirs}; they must be equal"
+                )
+        return self
+
+    def encoder(self, side: Side) -> Encoder:
+        """The encoder of one side."""
+        return self.query if side == "query" or self.document is None else self.document
+
+    @property
+    def sets(self) -> dict[str, int]:
+        """Name and number of components of every vector set."""
+        self.setup()
+        return self.query.sets
+
+    def encode_query(self, texts: Sequence[str], options: EncodeOptions | None = None) -> dict[str, Ragged]:
+        """Vector sets of queries, by name, in the order of the texts."""
+        self.setup()
+        return encode(self.encoder("query"), texts, "query", options or EncodeOptions())
+
+    def encode_document(
+        self, texts: Sequence[str], options: EncodeOptions | None = None
+    ) -> dict[str, Ragged]:
+        """Vector sets of documents, by name, in the order of the texts."""
+        self.setup()
+        return encode(self.encoder("document"), texts, "document", options or EncodeOptions())
+
+    def encode_stream(
+        self, chunks: Iterable[Sequence[str]], options: EncodeOptions | None = None
+    ) -> Iterator[dict[str, Ragged]]:
+        """Vector sets of a corpus that memory cannot hold, one chunk (a few thousand documents) after another."""
+        for chunk in chunks:
+            yield self.encode_document(chunk, options)
+
+    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
+        """For every text, the piece of it that each row of the set `name` stands for, in the order of the rows."""
+        self.setup()
+        return self.encoder(side).spans(texts, name, side)

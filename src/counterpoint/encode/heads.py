@@ -1,0 +1,266 @@
+"""Heads: each makes one named vector set of a backbone's hidden states."""
+
+from __future__ import annotations
+
+import string
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import normalize as unit
+
+from counterpoint.encode.layers import Layer
+from counterpoint.encode.tokenizer import Tokenizer
+from counterpoint.encode.tokens import Kind, Tokens
+from counterpoint.encode.words import Stem, WordSettings
+from counterpoint.errors import ConfigError, NotFittedError
+from counterpoint.part import Part
+from counterpoint.types import Side, Span
+from counterpoint.vectors import Vectors
+
+__all__ = ["PUNCTUATION", "Cls", "Head", "Mean", "TokenVectors", "WholeWords"]
+
+PUNCTUATION = tuple(string.punctuation)
+"""The signs that ColBERT skips in documents."""
+
+
+class Head(Part):
+    """One vector set: a choice of rows, then an optional projection, then optional unit length. Abstract."""
+
+    projection: Layer | None
+    normalize: bool
+    in_dim: int | None
+
+    @abstractmethod
+    def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
+        """Make the vectors."""
+
+    @abstractmethod
+    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
+        """For every text, the piece of it that each row stands for.
+
+        Args:
+            tokens: what was encoded.
+            name_of: a vocabulary entry by its id, to name a row that stands for none of the text; such a row's
+                span is empty, at 0.
+        """
+
+    @property
+    def word_settings(self) -> WordSettings | None:
+        """Which word map this head needs in `Tokens.words`."""
+        return None
+
+    @property
+    def dim(self) -> int:
+        """Number of components of a vector."""
+        found = self.in_dim if self.projection is None else self.projection.out_dim
+        if found is None:
+            raise NotFittedError(
+                f"{type(self).__name__}: in_dim is not known before it is part of an encoder"
+            )
+        return found
+
+    def bind(self, in_dim: int, tokenizer: Tokenizer) -> None:
+        """Learn from the backbone what was left open; called by the encoder before `setup`."""
+        if self.in_dim is None:
+            self.in_dim = in_dim
+        if self.in_dim != in_dim:
+            raise ConfigError(
+                f"{type(self).__name__}: in_dim is {self.in_dim}, but the backbone's hidden states have {in_dim}"
+            )
+
+    def setup(self) -> Head:
+        """Allocate the projection, once the number of components it is fed is known."""
+        if self.projection is not None and self.in_dim is not None:
+            self.projection.fill(self.in_dim)
+        super().setup()
+        return self
+
+    def _finish(self, values: Float[Tensor, "b t h"]) -> Float[Tensor, "b t d"]:
+        if self.projection is not None:
+            values = self.projection(values)
+        return unit(values, dim=-1) if self.normalize else values
+
+
+class Cls(Head):
+    """The first position's hidden state.
+
+    Args:
+        projection: a layer behind it.
+        normalize: scale to unit length.
+        in_dim: components of a hidden state; filled in by the encoder.
+    """
+
+    def __init__(self, projection: Layer | None = None, normalize: bool = False, in_dim: int | None = None):
+        super().__init__()
+        self.projection = projection
+        self.normalize = normalize
+        self.in_dim = in_dim
+
+    def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
+        """One row a text."""
+        return _pooled(self._finish(hidden[:, :1]))
+
+    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
+        """The whole text."""
+        return _whole(tokens)
+
+
+class Mean(Head):
+    """The mean over all attended positions, special ones included, as sentence-transformers does.
+
+    Args: as `Cls`.
+    """
+
+    def __init__(self, projection: Layer | None = None, normalize: bool = False, in_dim: int | None = None):
+        super().__init__()
+        self.projection = projection
+        self.normalize = normalize
+        self.in_dim = in_dim
+
+    def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
+        """One row a text."""
+        weights = tokens.attention.to(hidden.dtype)
+        weights = weights / weights.sum(1, keepdim=True).clamp(min=1)
+        return _pooled(self._finish(weights.unsqueeze(1) @ hidden))
+
+    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
+        """The whole text."""
+        return _whole(tokens)
+
+
+class TokenVectors(Head):
+    """One row a position, special, marker and mask positions included (ColBERT). Ids are vocabulary ids.
+
+    Args:
+        skip: vocabulary entries that get no row; `PUNCTUATION` for ColBERT's documents. An entry that the
+            vocabulary lacks never occurs and is ignored.
+        skip_sides: on which sides they are skipped.
+        projection: a layer behind it.
+        normalize: scale to unit length.
+        in_dim: components of a hidden state; filled in by the encoder.
+    """
+
+    skip_ids_: tuple[int, ...] | None = None
+
+    def __init__(
+        self,
+        skip: Sequence[str] = (),
+        skip_sides: Sequence[Side] = ("document",),
+        projection: Layer | None = None,
+        normalize: bool = False,
+        in_dim: int | None = None,
+    ):
+        super().__init__()
+        self.skip = skip
+        self.skip_sides = skip_sides
+        self.projection = projection
+        self.normalize = normalize
+        self.in_dim = in_dim
+
+    def bind(self, in_dim: int, tokenizer: Tokenizer) -> None:
+        """Look up the ids of the entries to skip."""
+        super().bind(in_dim, tokenizer)
+        found = [tokenizer.find(token) for token in self.skip]
+        self.skip_ids_ = tuple(number for number in found if number is not None)
+
+    def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
+        """One row a position that is kept."""
+        return Vectors(self._finish(hidden), self._kept(tokens), tokens.ids)
+
+    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
+        """The characters of each token; the name of a token that has none."""
+        kept = self._kept(tokens).tolist()
+        places, ids = tokens.spans.tolist(), tokens.ids.tolist()
+        return [
+            [
+                Span(text[start:end] if end > start else name_of(number), start, end)
+                for keep, number, (start, end) in zip(*row, strict=True)
+                if keep
+            ]
+            for text, *row in zip(tokens.texts, kept, ids, places, strict=True)
+        ]
+
+    def _kept(self, tokens: Tokens) -> Bool[Tensor, "b t"]:
+        kept = tokens.kinds != Kind.PADDING
+        if not self.skip or tokens.side not in self.skip_sides:
+            return kept
+        if self.skip_ids_ is None:
+            raise NotFittedError(
+                "TokenVectors: which ids to skip is not known before it is part of an encoder"
+            )
+        return kept & ~torch.isin(tokens.ids, torch.tensor(self.skip_ids_, device=tokens.ids.device))
+
+
+class WholeWords(Head):
+    """One row a distinct word: the mean of the vectors of all its word-pieces, wherever it occurs.
+
+    ColBERTer's BOW² (section 3.2 of the paper). Ids are word ids; rows stand in order of first occurrence. Special
+    tokens belong to no word, words cut by truncation have no row, an empty text has no rows. A token that
+    spans several words (byte-level vocabularies have some: "...") belongs to none of them.
+
+    Args:
+        stem: what makes two words one.
+        hash_bits: low bits of the hash that make a word's id.
+        drop_punctuation: leave out punctuation signs.
+        projection: a layer behind it; applied to the mean, which for a linear one is the mean of its results.
+        normalize: scale to unit length.
+        in_dim: components of a hidden state; filled in by the encoder.
+    """
+
+    def __init__(
+        self,
+        stem: Stem = "snowball",
+        hash_bits: int = 32,
+        drop_punctuation: bool = False,
+        projection: Layer | None = None,
+        normalize: bool = False,
+        in_dim: int | None = None,
+    ):
+        super().__init__()
+        self.stem: Stem = stem
+        self.hash_bits = hash_bits
+        self.drop_punctuation = drop_punctuation
+        self.projection = projection
+        self.normalize = normalize
+        self.in_dim = in_dim
+
+    @property
+    def word_settings(self) -> WordSettings:
+        """Which word map this head needs."""
+        return WordSettings(self.stem, self.hash_bits, self.drop_punctuation)
+
+    def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
+        """One row a distinct word."""
+        words = tokens.words[self.word_settings]
+        return Vectors(
+            self._finish(mean_by_row(hidden, words.rows, words.ids.shape[1])), words.ids > 0, words.ids
+        )
+
+    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
+        """The first occurrence of each word."""
+        words = tokens.words[self.word_settings]
+        return [
+            [Span(text[start:end], start, end) for start, end in places if end > start]
+            for text, places in zip(tokens.texts, words.spans.tolist(), strict=True)
+        ]
+
+
+def mean_by_row(values: Float[Tensor, "b t d"], rows: Tensor, count: int) -> Float[Tensor, "b w d"]:
+    """Mean of the vectors that share a row number, for rows 0 to `count`; number -1 belongs nowhere.
+
+    By a product with a 0/1 matrix rather than by scattered adds, whose order differs from run to run on a GPU.
+    """
+    member = rows.unsqueeze(1) == torch.arange(count, device=rows.device)[:, None]
+    weights = member.to(values.dtype)
+    return (weights / weights.sum(2, keepdim=True).clamp(min=1)) @ values
+
+
+def _pooled(values: Float[Tensor, "b 1 d"]) -> Vectors:
+    return Vectors(values, torch.ones(values.shape[:2], dtype=torch.bool, device=values.device))
+
+
+def _whole(tokens: Tokens) -> list[list[Span]]:
+    return [[Span(text, 0, len(text))] for text in tokens.texts]

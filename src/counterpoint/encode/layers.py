@@ -1,0 +1,142 @@
+"""What may stand between the hidden states and a vector set: linear layers, one or several."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from counterpoint.errors import ConfigError
+from counterpoint.part import Part
+
+__all__ = ["Activation", "Layer", "Linear", "Stack"]
+
+Activation = Literal["none", "tanh", "relu", "gelu", "sigmoid"]
+
+
+class Layer(Part):
+    """A map of every vector by itself. Abstract."""
+
+    in_dim: int | None
+
+    @property
+    @abstractmethod
+    def out_dim(self) -> int:
+        """Number of components of what comes out."""
+
+    def fill(self, in_dim: int) -> None:
+        """Take over the number of components of what comes in, or check that it is the one declared."""
+        if self.in_dim is None:
+            self.in_dim = in_dim
+        if self.in_dim != in_dim:
+            raise ConfigError(
+                f"{type(self).__name__}: in_dim is {self.in_dim}, but it is fed {in_dim} components"
+            )
+
+
+class Linear(Layer):
+    """act(x W^T + b), plus x (or a projection of it) where `residual`.
+
+    Args:
+        dim: components of the result.
+        bias: whether there is a b.
+        activation: act.
+        residual: add the input, through a second matrix where it has another number of components (as PyLate).
+        in_dim: components of the input; filled in by the encoder.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        bias: bool = True,
+        activation: Activation = "none",
+        residual: bool = False,
+        in_dim: int | None = None,
+    ):
+        super().__init__()
+        self.dim = dim
+        self.bias = bias
+        self.activation: Activation = activation
+        self.residual = residual
+        self.in_dim = in_dim
+
+    @property
+    def out_dim(self) -> int:
+        """Number of components of what comes out."""
+        return self.dim
+
+    def _allocate(self) -> None:
+        if self.in_dim is None:
+            raise ConfigError("Linear: in_dim is not known; give it, or put the layer into an encoder")
+        _activate(torch.zeros(1), self.activation)
+        self.linear_ = nn.Linear(self.in_dim, self.dim, bias=self.bias)
+        if self.residual and self.in_dim != self.dim:
+            self.residual_ = nn.Linear(self.in_dim, self.dim, bias=False)
+
+    def forward(self, x: Float[Tensor, "*b i"]) -> Float[Tensor, "*b o"]:
+        """Map every vector."""
+        mapped = _activate(self.linear_(x), self.activation)
+        if not self.residual:
+            return mapped
+        return mapped + (self.residual_(x) if self.in_dim != self.dim else x)
+
+
+class Stack(Layer):
+    """Several layers, one after the other."""
+
+    def __init__(self, layers: Sequence[Layer], in_dim: int | None = None):
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.in_dim = in_dim
+
+    @property
+    def out_dim(self) -> int:
+        """Number of components of what comes out."""
+        return self._layers()[-1].out_dim
+
+    def fill(self, in_dim: int) -> None:
+        """Pass the number of components from layer to layer."""
+        super().fill(in_dim)
+        for layer in self._layers():
+            layer.fill(in_dim)
+            in_dim = layer.out_dim
+
+    def setup(self) -> Stack:
+        """Allocate; a declared `in_dim` is passed on first."""
+        if not self.layers:
+            raise ConfigError("Stack: needs at least one layer")
+        if self.in_dim is not None:
+            self.fill(self.in_dim)
+        super().setup()
+        return self
+
+    def forward(self, x: Float[Tensor, "*b i"]) -> Float[Tensor, "*b o"]:
+        """Map every vector."""
+        for layer in self._layers():
+            x = layer(x)
+        return x
+
+    def _layers(self) -> list[Layer]:
+        return [layer for layer in self.layers if isinstance(layer, Layer)]
+
+
+def _activate(x: Tensor, activation: Activation) -> Tensor:
+    match activation:
+        case "none":
+            return x
+        case "tanh":
+            return x.tanh()
+        case "relu":
+            return x.relu()
+        case "gelu":
+            return nn.functional.gelu(x)
+        case "sigmoid":
+            return x.sigmoid()
+        case _:
+            raise ConfigError(
+                f"Linear: no activation {activation!r}; there are none, tanh, relu, gelu and sigmoid"
+            )

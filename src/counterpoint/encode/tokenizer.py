@@ -1,0 +1,109 @@
+"""`Tokenizer`: a fast tokenizer reduced to what encoding needs, with truncation that says where it cut."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from counterpoint.encode.words import repair
+from counterpoint.errors import ArtifactError, ConfigError
+
+__all__ = ["Tokenizer"]
+
+
+class Tokenizer:
+    """Word-pieces of texts with their places, without special tokens, padding or truncation.
+
+    Attributes:
+        prefix: ids that open a sequence ([CLS]).
+        suffix: ids that close it ([SEP]).
+        pad_id: fills a batch.
+        mask_id: None where the vocabulary has no mask token.
+    """
+
+    def __init__(self, backend: tokenizers.Tokenizer, *, pad: str | None, mask: str | None):
+        self._backend = backend
+        self._names = {"pad_token": pad, "mask_token": mask}
+        backend.no_truncation()
+        backend.no_padding()
+        self.prefix, self.suffix = _template(backend)
+        self.pad_id = 0 if pad is None else self.id_of(pad)
+        self.mask_id = None if mask is None else self.find(mask)
+
+    @staticmethod
+    def from_pretrained(folder: Path) -> Tokenizer:
+        """Read any tokenizer that transformers can turn into a fast one.
+
+        Raises:
+            ArtifactError: there is none, or it has no fast form and therefore no character offsets.
+        """
+        from transformers import AutoTokenizer
+
+        try:
+            found: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        except (OSError, ValueError, ImportError, KeyError) as error:
+            raise ArtifactError(f"the tokenizer cannot be read: {error}", path=folder) from error
+        if not found.is_fast:
+            raise ArtifactError(
+                f"{type(found).__name__} has no fast form, so it gives no character offsets and words could not "
+                "be mapped; convert it to a tokenizer.json with the `tokenizers` library",
+                path=folder,
+            )
+        # A copy by way of text: transformers keeps setting truncation on its own object.
+        backend = tokenizers.Tokenizer.from_str(found.backend_tokenizer.to_str())
+        return Tokenizer(backend, pad=found.pad_token, mask=found.mask_token)
+
+    @staticmethod
+    def load(folder: Path) -> Tokenizer:
+        """Read what `save` wrote."""
+        names = json.loads((folder / "special_tokens_map.json").read_text(encoding="utf-8"))
+        backend = tokenizers.Tokenizer.from_file(os.fspath(folder / "tokenizer.json"))
+        return Tokenizer(backend, pad=names["pad_token"], mask=names["mask_token"])
+
+    def save(self, folder: Path) -> None:
+        """Write `tokenizer.json` and the names of the special tokens."""
+        (folder / "tokenizer.json").write_text(self.to_text(), encoding="utf-8")
+        (folder / "special_tokens_map.json").write_text(json.dumps(self._names, indent=2), encoding="utf-8")
+
+    def to_text(self) -> str:
+        """The whole tokenizer as JSON; equal exactly for tokenizers that do the same."""
+        return self._backend.to_str(pretty=True)
+
+    def encode(self, texts: Sequence[str]) -> list[tokenizers.Encoding]:
+        """Ids and character offsets of every piece of every text."""
+        return self._backend.encode_batch([repair(text) for text in texts], add_special_tokens=False)
+
+    def find(self, token: str) -> int | None:
+        """Vocabulary id of a token, or None."""
+        return self._backend.token_to_id(token)
+
+    def id_of(self, token: str) -> int:
+        """Vocabulary id of a token that must exist."""
+        found = self.find(token)
+        if found is None:
+            raise ConfigError(
+                f"the token {token!r} is not one entry of the vocabulary; choose one that is "
+                "(BERT's vocabulary keeps '[unused0]' to '[unused993]' free for this)"
+            )
+        return found
+
+    def name_of(self, number: int) -> str:
+        """The vocabulary entry with this id."""
+        return self._backend.id_to_token(number) or f"#{number}"
+
+    def __len__(self) -> int:
+        return self._backend.get_vocab_size()
+
+
+def _template(backend: tokenizers.Tokenizer) -> tuple[list[int], list[int]]:
+    """What the tokenizer puts before and after one sequence, found by encoding a word with and without."""
+    bare, whole = backend.encode("a", add_special_tokens=False).ids, backend.encode("a").ids
+    for start in range(len(whole) - len(bare) + 1):
+        if whole[start : start + len(bare)] == bare:
+            return whole[:start], whole[start + len(bare) :]
+    raise ArtifactError("this tokenizer rewrites a sequence when it adds special tokens; not supported")

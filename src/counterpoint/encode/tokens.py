@@ -1,0 +1,173 @@
+"""`Tokens`: a padded batch of tokenised texts, and everything that heads need to know about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from counterpoint.encode.words import WordSettings, number_words, split_words
+from counterpoint.types import Side, Span
+
+__all__ = ["Kind", "Row", "Tokens", "WordMap"]
+
+
+class Kind(IntEnum):
+    """What a position holds."""
+
+    PADDING = 0
+    TEXT = 1
+    SPECIAL = 2
+    """[CLS], [SEP] and their like."""
+    MARKER = 3
+    """ColBERT's [Q] or [D]."""
+    PROMPT = 4
+    EXPANSION = 5
+    """ColBERT's [MASK] padding of queries, which is scored."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One tokenised text before padding; arrays of one length.
+
+    Attributes:
+        text: the text, without its prompt.
+        ids: vocabulary ids.
+        kinds: values of `Kind`.
+        attended: True where other positions may look.
+        spans: (t, 2), where in `text` a token stands; (0, 0) where it stands for none of it.
+        cut: where in `text` the first token stands that was truncated away; None if none was.
+    """
+
+    text: str
+    ids: Int[np.ndarray, " t"]
+    kinds: Int[np.ndarray, " t"]
+    attended: Bool[np.ndarray, " t"]
+    spans: Int[np.ndarray, "t 2"]
+    cut: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class WordMap:
+    """Which positions make up which word.
+
+    Attributes:
+        ids: word ids, 0 where there is no word.
+        rows: for each position the row of its word in `ids`; -1 for none.
+        spans: for each word its first occurrence in the text.
+    """
+
+    ids: Int[Tensor, "b w"]
+    rows: Int[Tensor, "b t"]
+    spans: Int[Tensor, "b w 2"]
+
+    @staticmethod
+    def of(rows: Sequence[Row], width: int, settings: WordSettings) -> WordMap:
+        """Map the positions of each row, padded to `width`, to the distinct words of its text."""
+        found = [_map_words(row, settings) for row in rows]
+        positions = torch.full((len(rows), width), -1, dtype=torch.int64)
+        for index, (_, mapped, _) in enumerate(found):
+            positions[index, : len(mapped)] = torch.from_numpy(mapped)
+        ids = _padded([ids for ids, _, _ in found])
+        return WordMap(ids, positions, _padded([spans for _, _, spans in found]).reshape(*ids.shape, 2))
+
+    def to(self, device: torch.device | str) -> WordMap:
+        """The same map on another device."""
+        return WordMap(self.ids.to(device), self.rows.to(device), self.spans.to(device))
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A batch of tokenised texts, padded on the right.
+
+    Attributes:
+        ids: vocabulary ids.
+        attention: True where the backbone may look.
+        kinds: values of `Kind`.
+        spans: character offsets into `texts`; (0, 0) where a position stands for none of the text.
+        texts: the texts, without prompts.
+        side: which side they are.
+        words: word maps by their settings, one for each that some head needs.
+    """
+
+    ids: Int[Tensor, "b t"]
+    attention: Bool[Tensor, "b t"]
+    kinds: Int[Tensor, "b t"]
+    spans: Int[Tensor, "b t 2"]
+    texts: tuple[str, ...]
+    side: Side
+    words: Mapping[WordSettings, WordMap] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @staticmethod
+    def pad(rows: Sequence[Row], side: Side, *, pad_id: int, words: Sequence[WordSettings] = ()) -> Tokens:
+        """Put rows side by side; build a word map for each of `words`."""
+        width = max((len(row) for row in rows), default=0)
+        return Tokens(
+            ids=_padded([row.ids for row in rows], pad_id),
+            attention=_padded([row.attended for row in rows]).bool(),
+            kinds=_padded([row.kinds for row in rows], Kind.PADDING),
+            spans=_padded([row.spans for row in rows]).reshape(len(rows), width, 2),
+            texts=tuple(row.text for row in rows),
+            side=side,
+            words={settings: WordMap.of(rows, width, settings) for settings in words},
+        )
+
+    def to(self, device: torch.device | str) -> Tokens:
+        """The same tokens on another device."""
+        moved = {name: getattr(self, name).to(device) for name in ("ids", "attention", "kinds", "spans")}
+        return replace(self, **moved, words={key: words.to(device) for key, words in self.words.items()})
+
+
+def _padded(arrays: Sequence[np.ndarray], value: int = 0) -> Tensor:
+    if not arrays:
+        return torch.zeros(0, 0, dtype=torch.int64)
+    return pad_sequence([torch.from_numpy(array) for array in arrays], batch_first=True, padding_value=value)
+
+
+def _map_words(
+    row: Row, settings: WordSettings
+) -> tuple[Int[np.ndarray, " w"], Int[np.ndarray, " t"], Int[np.ndarray, "w 2"]]:
+    """Word ids of one text, the word of each position (-1 for none), and each word's first occurrence.
+
+    A token belongs to the word that contains it. A word that truncation cut, or none of whose characters the
+    tokenizer kept, is left out: its vector would be of something else.
+    """
+    words = [word for word in split_words(row.text) if row.cut is None or word.end <= row.cut]
+    _, row_of = number_words(words, settings)
+    mapped = np.full(len(row), -1, dtype=np.int64)
+    positions = np.flatnonzero((row.kinds == Kind.TEXT) & (row.spans[:, 1] > row.spans[:, 0]))
+    starts = np.array([word.start for word in words], dtype=np.int64)
+    ends = np.array([word.end for word in words], dtype=np.int64)
+    if len(positions) and len(words):
+        spans = row.spans[positions]
+        holder = np.searchsorted(starts, spans[:, 0], side="right") - 1
+        inside = (holder >= 0) & (spans[:, 1] <= ends[holder])
+        mapped[positions[inside]] = row_of[holder[inside]]
+    return _renumbered(words, row_of, mapped, settings)
+
+
+def _renumbered(
+    words: Sequence[Span], row_of: np.ndarray, mapped: np.ndarray, settings: WordSettings
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Close the gaps that words without any token leave, keeping the order of first occurrence."""
+    used = np.unique(mapped[mapped >= 0])
+    new_row = np.full(row_of.max(initial=-1) + 2, -1, dtype=np.int64)  # the last entry serves the -1s
+    new_row[used] = np.arange(len(used))
+    _, first = np.unique(row_of[row_of >= 0], return_index=True)
+    places = np.flatnonzero(row_of >= 0)[first][used]
+    occurrences = [words[place] for place in places]
+    ids, _ = number_words(occurrences, settings)
+    spans = np.array([(word.start, word.end) for word in occurrences], dtype=np.int64).reshape(-1, 2)
+    return ids, new_row[mapped], spans

@@ -1,0 +1,105 @@
+"""Reading a transformer's weights from its folder, strictly and without pickles."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from counterpoint.errors import ArtifactError
+from counterpoint.part import read_tensors
+
+__all__ = ["inside", "read_json", "read_weights", "rename_weights"]
+
+# What other heads over the same backbone leave behind, in the names of BERT, RoBERTa, DistilBERT, ELECTRA,
+# DeBERTa and ModernBERT. None of it takes part in the last layer's hidden states.
+_HARMLESS = re.compile(
+    r"(pooler|cls|lm_head|lm_predictions|mask_predictions|classifier|decoder|head|qa_outputs|vocab_transform"
+    r"|vocab_layer_norm|vocab_projector|generator_predictions|generator_lm_head|discriminator_predictions)\."
+    r"|(.*\.)?(position_ids|token_type_ids|inv_freq)$"
+)
+_LAYER = re.compile(r"(?:^|\.)(?:layer|layers)\.(\d+)\.")
+
+
+def read_json(path: Path) -> dict:
+    """A JSON object from a checkpoint's folder.
+
+    Raises:
+        ArtifactError: the file is missing or holds no JSON object.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ArtifactError("this file is missing; the checkpoint is incomplete", path=path) from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ArtifactError(f"not valid JSON: {error}", path=path) from error
+    if not isinstance(found, dict):
+        raise ArtifactError(f"expected a JSON object, found a {type(found).__name__}", path=path)
+    return found
+
+
+def inside(folder: Path, relative: str) -> Path:
+    """A path that a checkpoint names, refused if it leads out of the checkpoint's folder."""
+    path = folder / relative
+    if not path.resolve().is_relative_to(folder.resolve()) and not _in_hub_cache(folder, relative):
+        raise ArtifactError(f"names the path {relative!r}, which is outside the checkpoint", path=folder)
+    return path
+
+
+def _in_hub_cache(folder: Path, relative: str) -> bool:
+    """The hub's cache links each file to a store beside the snapshot; the written path must still stay inside."""
+    return (
+        folder.parent.name == "snapshots"
+        and ".." not in Path(relative).parts
+        and not Path(relative).is_absolute()
+    )
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """All tensors of `model.safetensors`, or of the parts that its index lists.
+
+    Raises:
+        ArtifactError: there are none, or only pickles.
+    """
+    single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if single.is_file():
+        return read_tensors(single)
+    if index.is_file():
+        files = sorted(set(read_json(index).get("weight_map", {}).values()))
+        return {name: t for file in files for name, t in read_tensors(inside(folder, file)).items()}
+    pickles = sorted(path.name for path in folder.glob("*.bin"))
+    found = (
+        f"found only {pickles[0]}, a pickle, which can run code when it is read" if pickles else "found none"
+    )
+    raise ArtifactError(
+        f"needs weights in model.safetensors; {found}. Convert them where you trust them: "
+        "AutoModel.from_pretrained(folder).save_pretrained(folder, safe_serialization=True)",
+        path=folder,
+    )
+
+
+def rename_weights(
+    tensors: Mapping[str, Tensor], wanted: Iterable[str], *, prefix: str, layers: int | None = None
+) -> dict[str, Tensor]:
+    """Give weights the names that a bare model has, and drop what other heads left behind.
+
+    Args:
+        tensors: as read from a file.
+        wanted: the model's own names.
+        prefix: under which a model with a head keeps its backbone ("bert").
+        layers: drop weights of layers from this one on.
+    """
+    wanted = set(wanted)
+    renamed = {}
+    for name, tensor in tensors.items():
+        # The names of layer norms before 2019 (TensorFlow's) are still found in old checkpoints.
+        name = name.removeprefix(f"{prefix}.").replace("LayerNorm.gamma", "LayerNorm.weight")
+        name = name.replace("LayerNorm.beta", "LayerNorm.bias")
+        layer = _LAYER.search(name)
+        beyond = layers is not None and layer is not None and int(layer.group(1)) >= layers
+        if name in wanted or not (beyond or _HARMLESS.match(name)):
+            renamed[name] = tensor
+    return renamed

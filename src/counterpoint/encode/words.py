@@ -1,0 +1,184 @@
+"""Whole words, their stems and their ids: what ColBERTer's second kind of vector stands for.
+
+No torch here: an index counts words and an explanation shows them by the same functions that the `WholeWords`
+head uses, so that the three cannot disagree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import string
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from counterpoint.errors import ConfigError, MissingExtraError
+from counterpoint.types import Span
+
+__all__ = [
+    "Stem",
+    "WordSettings",
+    "is_punctuation",
+    "repair",
+    "split_words",
+    "stem",
+    "unique_words",
+    "word_id",
+]
+
+Stem = Literal["snowball", "porter", "nltk", "lower", "none"]
+"""What makes two words one. All but "none" compare in lower case.
+
+snowball: Snowball's English stemmer (Porter 2). porter: Porter's original. nltk: NLTK's variant of Porter, the
+paper's (slower). lower: no stemming, which is what ColBERTer's released checkpoints were trained with.
+"""
+
+# The blocks whose characters BERT makes a word each (its `handle_chinese_chars`).
+_HAN = (
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
+    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\U0002f800-\U0002fa1f"
+)
+_HAN_OR_RUN = re.compile(f"[{_HAN}]|[^{_HAN}]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class WordSettings:
+    """Which words count as the same and which are left out.
+
+    Attributes:
+        stem: see `Stem`.
+        hash_bits: how many low bits of the hash make an id, 1 to 32; fewer bits, more collisions.
+        drop_punctuation: leave out words that are one punctuation sign.
+    """
+
+    stem: Stem = "snowball"
+    hash_bits: int = 32
+    drop_punctuation: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.hash_bits <= 32:
+            raise ConfigError(f"hash_bits must be between 1 and 32, found {self.hash_bits}")
+
+
+def repair(text: str) -> str:
+    """Replace lone surrogates (half a character, from broken JSON), which no tokenizer accepts, one for one."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def split_words(text: str) -> list[Span]:
+    """Cut a text as BERT's pre-tokenizer does, with the place of every word.
+
+    Words end at white space; every punctuation sign is a word of its own (`didn ' t`, `$ 3 . 50`), and so is
+    every Chinese character. In other scripts without spaces (Thai, Lao, Khmer, Japanese kana) a word is a run
+    up to the next space or punctuation sign, since nothing here knows more.
+
+    >>> [word.text for word in split_words("It cost $3.50")]
+    ['It', 'cost', '$', '3', '.', '50']
+    """
+    runs = _pre_tokenizer()(repair(text))
+    if text.isascii():
+        return [Span(word, start, end) for word, (start, end) in runs]
+    return [
+        Span(piece.group(), start + piece.start(), start + piece.end())
+        for word, (start, _) in runs
+        for piece in _HAN_OR_RUN.finditer(word)
+    ]
+
+
+def stem(word: str, method: Stem = "snowball") -> str:
+    """The form under which a word is counted and matched.
+
+    >>> stem("Sentences"), stem("Sentences", "lower")
+    ('sentenc', 'sentences')
+    """
+    return _stemmer(method)(word)
+
+
+def word_id(word: str, bits: int = 32) -> int:
+    """Hash of a stemmed word: the first four bytes of SHA-256 of its UTF-8, little-endian; 0 becomes 1.
+
+    (As in ColBERTer's published code, where 0 marks "no word".)
+    """
+    digest = hashlib.sha256(word.encode()).digest()
+    return (int.from_bytes(digest[:4], "little") & ((1 << bits) - 1)) or 1
+
+
+def unique_words(
+    text: str | Sequence[Span], settings: WordSettings | None = None
+) -> tuple[Int[np.ndarray, " w"], list[Span]]:
+    """The distinct words of a text, in order of first occurrence.
+
+    Args:
+        text: a text, or the part of its `split_words` that is to be looked at.
+        settings: the defaults where None.
+
+    Returns:
+        ids: int64, none twice.
+        spans: for each id, the place where it occurs first.
+    """
+    words = split_words(text) if isinstance(text, str) else text
+    ids, _ = number_words(words, settings or WordSettings())
+    found, first = np.unique(ids[ids > 0], return_index=True)
+    order = np.argsort(first)
+    positions = np.flatnonzero(ids > 0)[first[order]]
+    return found[order], [words[position] for position in positions]
+
+
+def number_words(
+    words: Sequence[Span], settings: WordSettings
+) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+    """Id of every occurrence (0 where left out), and its position among the distinct ids (-1 where left out)."""
+    normal = _stemmer(settings.stem)
+    known: dict[str, int] = {}
+    rows: dict[int, int] = {}
+    ids = np.zeros(len(words), dtype=np.int64)
+    row_of = np.full(len(words), -1, dtype=np.int64)
+    for position, word in enumerate(words):
+        if settings.drop_punctuation and is_punctuation(word.text):
+            continue
+        number = known.get(word.text)
+        if number is None:
+            number = known[word.text] = word_id(normal(word.text), settings.hash_bits)
+        ids[position] = number
+        row_of[position] = rows.setdefault(number, len(rows))
+    return ids, row_of
+
+
+def is_punctuation(word: str) -> bool:
+    """Whether a word is one punctuation sign, by BERT's definition (ASCII symbols such as $ and + included)."""
+    return len(word) == 1 and (word in string.punctuation or unicodedata.category(word).startswith("P"))
+
+
+@cache
+def _pre_tokenizer() -> Callable[[str], list[tuple[str, tuple[int, int]]]]:
+    from tokenizers.pre_tokenizers import BertPreTokenizer  # the compiled library; it does not need torch
+
+    return BertPreTokenizer().pre_tokenize_str
+
+
+def _stemmer(method: Stem) -> Callable[[str], str]:
+    """A function from a word to its normal form; not shared, since PyStemmer's objects are not thread-safe."""
+    if method == "none":
+        return lambda word: word
+    if method == "lower":
+        return str.lower
+    if method in ("snowball", "porter"):
+        import Stemmer
+
+        stem_word = Stemmer.Stemmer("english" if method == "snowball" else "porter").stemWord
+        return lambda word: stem_word(word.lower())
+    if method == "nltk":
+        try:
+            from nltk.stem.porter import PorterStemmer
+        except ImportError as error:
+            raise MissingExtraError("stem='nltk'", package="nltk", extra="nltk") from error
+        stem_word = PorterStemmer().stem
+        return lambda word: stem_word(word.lower())
+    raise ConfigError(f"no stemmer {method!r}; there are 'snowball', 'porter', 'nltk', 'lower' and 'none'")
