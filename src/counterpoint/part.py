@@ -65,7 +65,7 @@ class Part(nn.Module):
         """Read what `_write_assets` wrote. Called before `setup`, only if something was written."""
 
     def _identity(self) -> str:
-        """What decides the outcome beside settings and tensors (a tokenizer, say); part of the fingerprint."""
+        """What decides the outcome beside settings and tensors (a tokenizer, say); fingerprinted."""
         return ""
 
     # -- configuration ---------------------------------------------------------------------------------
@@ -159,14 +159,14 @@ class Part(nn.Module):
         faults = [f"weight {name!r} is missing" for name in own if name not in tensors]
         faults += [f"weight {name!r} is not used by this model" for name in tensors if name not in own]
         faults += [
-            f"weight {name!r} has shape {tuple(tensors[name].shape)}, the settings call for {tuple(tensor.shape)}"
+            f"weight {name!r} has shape {tuple(tensors[name].shape)}, the settings want {tuple(tensor.shape)}"
             for name, tensor in own.items()
             if name in tensors and tensors[name].shape != tensor.shape
         ]
         if faults:
             shown = "; ".join(faults[:6]) + (f"; and {len(faults) - 6} more" if len(faults) > 6 else "")
             raise ArtifactError(f"{shown}. The file and its settings do not belong together", path=path)
-        self.load_state_dict(dict(tensors), assign=True)  # assigned, not copied, so that the dtype is kept too
+        self.load_state_dict(dict(tensors), assign=True)  # assigned, not copied, to keep the dtype
 
     # -- the tree --------------------------------------------------------------------------------------
 

@@ -1,3 +1,5 @@
+"""Texts to vector sets: backbones, heads, encoders, and the checkpoints of others.
+
 
 Names are imported when they are first used, so that `counterpoint.encode.words`, which an index and an
 explanation need, does not bring torch with it.

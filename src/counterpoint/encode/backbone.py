@@ -113,8 +113,8 @@ class Transformer(Part):
         rows = self.model_.get_input_embeddings().num_embeddings
         if len(self.tokenizer) > rows:
             raise ArtifactError(
-                f"the tokenizer has {len(self.tokenizer)} entries, the model has embeddings for {rows}; they do "
-                "not belong together",
+                f"the tokenizer has {len(self.tokenizer)} entries, the model embeds {rows}; they do not belong "
+                "together",
                 path=folder,
             )
 

@@ -11,7 +11,7 @@ import torch
 
 from counterpoint.errors import ConfigError
 from counterpoint.types import Ragged, Side
-from counterpoint.vectors import Representation, Vectors
+from counterpoint.vectors import Representation
 
 if TYPE_CHECKING:
     from counterpoint.encode.encoder import Encoder
@@ -28,7 +28,7 @@ class EncodeOptions:
     Attributes:
         budget: positions a batch holds at most, padding included; one longer text makes a batch of its own.
         precision: "bf16" runs the backbone under autocast, "auto" does where `bf16_gains` says it is faster.
-        device: where to compute; the first GPU where there is one, else the CPU. The model is moved and stays.
+        device: where to compute; the first GPU where there is one, else the CPU. The model moves there.
         progress: called with the number of texts done since its last call.
     """
 

@@ -88,7 +88,7 @@ class Encoder(Part):
             return {name: head(hidden, tokens) for name, head in self._heads().items()}
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """For every text, the piece of it that each row of the set `name` stands for, in the order of the rows."""
+        """For every text, the piece of it that each row of the set `name` stands for, row by row."""
         self.setup()
         if name not in self.heads:
             raise ConfigError(f"no vector set {name!r}; this encoder makes {', '.join(self.heads)}")
@@ -155,11 +155,11 @@ class DualEncoder(Part):
     def encode_stream(
         self, chunks: Iterable[Sequence[str]], options: EncodeOptions | None = None
     ) -> Iterator[dict[str, Ragged]]:
-        """Vector sets of a corpus that memory cannot hold, one chunk (a few thousand documents) after another."""
+        """Vector sets of a corpus that memory cannot hold, chunk (a few thousand documents) by chunk."""
         for chunk in chunks:
             yield self.encode_document(chunk, options)
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """For every text, the piece of it that each row of the set `name` stands for, in the order of the rows."""
+        """For every text, the piece of it that each row of the set `name` stands for, row by row."""
         self.setup()
         return self.encoder(side).spans(texts, name, side)

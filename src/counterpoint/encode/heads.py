@@ -43,8 +43,8 @@ class Head(Part):
 
         Args:
             tokens: what was encoded.
-            name_of: a vocabulary entry by its id, to name a row that stands for none of the text; such a row's
-                span is empty, at 0.
+            name_of: a vocabulary entry by its id, to name a row that stands for none of the text; its span
+                is empty, at 0.
         """
 
     @property
@@ -68,7 +68,7 @@ class Head(Part):
             self.in_dim = in_dim
         if self.in_dim != in_dim:
             raise ConfigError(
-                f"{type(self).__name__}: in_dim is {self.in_dim}, but the backbone's hidden states have {in_dim}"
+                f"{type(self).__name__}: in_dim is {self.in_dim}, but the backbone's states have {in_dim}"
             )
 
     def setup(self) -> Head:
@@ -197,9 +197,9 @@ class TokenVectors(Head):
 class WholeWords(Head):
     """One row a distinct word: the mean of the vectors of all its word-pieces, wherever it occurs.
 
-    ColBERTer's BOW² (section 3.2 of the paper). Ids are word ids; rows stand in order of first occurrence. Special
-    tokens belong to no word, words cut by truncation have no row, an empty text has no rows. A token that
-    spans several words (byte-level vocabularies have some: "...") belongs to none of them.
+    ColBERTer's BOW² (section 3.2 of the paper). Ids are word ids; rows stand in order of first occurrence.
+    Special tokens belong to no word, words cut by truncation have no row, an empty text has no rows. A token
+    that spans several words (byte-level vocabularies have some: "...") belongs to none of them.
 
     Args:
         stem: what makes two words one.
@@ -251,7 +251,7 @@ class WholeWords(Head):
 def mean_by_row(values: Float[Tensor, "b t d"], rows: Tensor, count: int) -> Float[Tensor, "b w d"]:
     """Mean of the vectors that share a row number, for rows 0 to `count`; number -1 belongs nowhere.
 
-    By a product with a 0/1 matrix rather than by scattered adds, whose order differs from run to run on a GPU.
+    By a product with a 0/1 matrix, not by scattered adds, whose order differs from run to run on a GPU.
     """
     member = rows.unsqueeze(1) == torch.arange(count, device=rows.device)[:, None]
     weights = member.to(values.dtype)

@@ -45,7 +45,7 @@ class Linear(Layer):
         dim: components of the result.
         bias: whether there is a b.
         activation: act.
-        residual: add the input, through a second matrix where it has another number of components (as PyLate).
+        residual: add the input, through a second matrix where the numbers of components differ (PyLate).
         in_dim: components of the input; filled in by the encoder.
     """
 

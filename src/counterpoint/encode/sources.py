@@ -77,12 +77,12 @@ def _from_hub(name: str, revision: str | None) -> Path:
         found = snapshot_download(name, revision=revision, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
     except (RepositoryNotFoundError, HfHubHTTPError) as error:
         raise ArtifactError(
-            f"{where}: not a folder here, and the hub refuses it ({type(error).__name__}); check the spelling, "
-            "the revision, and whether the model is private"
+            f"{where}: not a folder here, and the hub refuses it ({type(error).__name__}); check the "
+            "spelling, the revision, and whether the model is private"
         ) from error
     except (LocalEntryNotFoundError, OSError, ValueError) as error:
         raise ArtifactError(
-            f"{where}: not a folder here, not in the hub's cache, and the hub cannot be reached. Give a folder, "
-            f"use 'minilm', or run once with a connection: huggingface-cli download {name}"
+            f"{where}: not a folder here, not in the hub's cache, and the hub cannot be reached. Give a "
+            f"folder, use 'minilm', or run once with a connection: huggingface-cli download {name}"
         ) from error
     return Path(found)

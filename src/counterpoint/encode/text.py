@@ -18,8 +18,8 @@ class TextInput(Part):
     """How texts of one side are put before the backbone.
 
     ColBERT v1's query side is `TextInput(32, marker="[unused0]", expand_to=32)`: [CLS] [Q] tokens [SEP] and
-    then [MASK] up to 32 positions, which no position attends to and which are scored all the same. Its document
-    side is `TextInput(180, marker="[unused1]")`.
+    then [MASK] up to 32 positions, which no position attends to and which are scored all the same. Its
+    document side is `TextInput(180, marker="[unused1]")`.
 
     Args:
         max_length: positions at most, special ones included; as many as the backbone takes where None.

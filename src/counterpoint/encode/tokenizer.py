@@ -50,8 +50,8 @@ class Tokenizer:
             raise ArtifactError(f"the tokenizer cannot be read: {error}", path=folder) from error
         if not found.is_fast:
             raise ArtifactError(
-                f"{type(found).__name__} has no fast form, so it gives no character offsets and words could not "
-                "be mapped; convert it to a tokenizer.json with the `tokenizers` library",
+                f"{type(found).__name__} has no fast form, so it gives no character offsets and words could "
+                "not be mapped; convert it to a tokenizer.json with the `tokenizers` library",
                 path=folder,
             )
         # A copy by way of text: transformers keeps setting truncation on its own object.

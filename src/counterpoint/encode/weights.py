@@ -50,7 +50,7 @@ def inside(folder: Path, relative: str) -> Path:
 
 
 def _in_hub_cache(folder: Path, relative: str) -> bool:
-    """The hub's cache links each file to a store beside the snapshot; the written path must still stay inside."""
+    """The hub's cache links each file to a store beside the snapshot; the path as written stays inside."""
     return (
         folder.parent.name == "snapshots"
         and ".." not in Path(relative).parts

@@ -35,8 +35,8 @@ __all__ = [
 Stem = Literal["snowball", "porter", "nltk", "lower", "none"]
 """What makes two words one. All but "none" compare in lower case.
 
-snowball: Snowball's English stemmer (Porter 2). porter: Porter's original. nltk: NLTK's variant of Porter, the
-paper's (slower). lower: no stemming, which is what ColBERTer's released checkpoints were trained with.
+snowball: Snowball's English stemmer (Porter 2). porter: Porter's original. nltk: NLTK's variant of Porter,
+the paper's (slower). lower: no stemming, which is what ColBERTer's released checkpoints were trained with.
 """
 
 # The blocks whose characters BERT makes a word each (its `handle_chinese_chars`).
@@ -68,7 +68,7 @@ class WordSettings:
 
 
 def repair(text: str) -> str:
-    """Replace lone surrogates (half a character, from broken JSON), which no tokenizer accepts, one for one."""
+    """Replace lone surrogates (half a character, from broken JSON), which no tokenizer takes, one for one."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
@@ -134,7 +134,7 @@ def unique_words(
 def number_words(
     words: Sequence[Span], settings: WordSettings
 ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """Id of every occurrence (0 where left out), and its position among the distinct ids (-1 where left out)."""
+    """Id of every occurrence (0 if left out), and its position among the distinct ids (-1 if left out)."""
     normal = _stemmer(settings.stem)
     known: dict[str, int] = {}
     rows: dict[int, int] = {}
@@ -152,7 +152,7 @@ def number_words(
 
 
 def is_punctuation(word: str) -> bool:
-    """Whether a word is one punctuation sign, by BERT's definition (ASCII symbols such as $ and + included)."""
+    """Whether a word is one punctuation sign, by BERT's definition (ASCII symbols such as $ included)."""
     return len(word) == 1 and (word in string.punctuation or unicodedata.category(word).startswith("P"))
 
 
@@ -164,7 +164,7 @@ def _pre_tokenizer() -> Callable[[str], list[tuple[str, tuple[int, int]]]]:
 
 
 def _stemmer(method: Stem) -> Callable[[str], str]:
-    """A function from a word to its normal form; not shared, since PyStemmer's objects are not thread-safe."""
+    """A function from a word to its normal form; made anew, since PyStemmer's are not thread-safe."""
     if method == "none":
         return lambda word: word
     if method == "lower":
