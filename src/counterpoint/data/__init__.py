@@ -1,1 +1,44 @@
-"""data."""
+"""Collections: documents, queries and judgements, in the formats that people have them in.
+
+`open_collection` reads, `write_*` writes, `cut_passages` cuts. Nothing here needs torch, and nothing holds a
+corpus in memory.
+"""
+
+from counterpoint.data.collection import Collection, Source, collection_of
+from counterpoint.data.export import DocumentLayout, write_beir, write_colbert, write_documents, write_queries
+from counterpoint.data.passages import PASSAGE_WORDS, cut_passages
+from counterpoint.data.policy import ReadPolicy, ReadReport
+from counterpoint.data.sources import Format, open_collection
+from counterpoint.data.tables import read_queries
+from counterpoint.data.trec import (
+    QrelsLayout,
+    TrecRun,
+    read_qrels,
+    read_trec_run,
+    write_qrels,
+    write_trec_run,
+)
+
+__all__ = [
+    "PASSAGE_WORDS",
+    "Collection",
+    "DocumentLayout",
+    "Format",
+    "QrelsLayout",
+    "ReadPolicy",
+    "ReadReport",
+    "Source",
+    "TrecRun",
+    "collection_of",
+    "cut_passages",
+    "open_collection",
+    "read_qrels",
+    "read_queries",
+    "read_trec_run",
+    "write_beir",
+    "write_colbert",
+    "write_documents",
+    "write_qrels",
+    "write_queries",
+    "write_trec_run",
+]

@@ -1,0 +1,60 @@
+"""A folder in BEIR's layout: `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`, each plain or `.gz`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from counterpoint.data.collection import Source
+from counterpoint.data.policy import ReadPolicy
+from counterpoint.data.reader import Located, Reader
+from counterpoint.data.records import RecordsFile
+from counterpoint.data.tables import read_queries
+from counterpoint.data.trec import read_qrels
+from counterpoint.errors import DataError
+
+__all__ = ["BeirFolder", "plain_or_packed"]
+
+
+@dataclass(frozen=True)
+class BeirFolder(Source):
+    """A collection in BEIR's layout. Queries and judgements may be absent; the corpus may not."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.resolve().name
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the files in `qrels`, sorted."""
+        files = [*self.folder.glob("qrels/*.tsv"), *self.folder.glob("qrels/*.tsv.gz")]
+        return tuple(sorted({file.name.split(".tsv")[0] for file in files if not file.name.startswith(".")}))
+
+    def documents(self, reader: Reader) -> Iterator[Located]:
+        """One document a line of the corpus."""
+        return RecordsFile(_required(self.folder, "corpus.jsonl"), "beir-jsonl").documents(reader)
+
+    def queries(self, policy: ReadPolicy) -> dict[str, str]:
+        """The queries of all splits."""
+        path = plain_or_packed(self.folder, "queries.jsonl")
+        return {} if path is None else read_queries(path, policy)
+
+    def qrels(self, split: str, policy: ReadPolicy) -> dict[str, dict[str, int]]:
+        """The judgements of one split."""
+        return read_qrels(_required(self.folder, f"qrels/{split}.tsv"), policy)
+
+
+def plain_or_packed(folder: Path, name: str) -> Path | None:
+    """The file of this name, or else its packed twin, or else None."""
+    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+
+
+def _required(folder: Path, name: str) -> Path:
+    path = plain_or_packed(folder, name)
+    if path is None:
+        raise DataError(f"no {name} or {name}.gz in this folder; BEIR's layout needs it", path=folder)
+    return path

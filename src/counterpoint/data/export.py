@@ -1,0 +1,107 @@
+"""Writing collections in the layouts of other toolkits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from counterpoint.data.collection import Collection
+from counterpoint.data.output import one_line, write_lines
+from counterpoint.data.trec import write_qrels
+from counterpoint.files import publish_folder
+from counterpoint.types import Document
+
+__all__ = ["write_beir", "write_colbert", "write_documents", "write_queries"]
+
+DocumentLayout = Literal["beir-jsonl", "pyserini", "tevatron", "msmarco"]
+
+
+def write_beir(collection: Collection, folder: str | Path, *, overwrite: bool = False) -> None:
+    """Write a whole collection as a BEIR folder, all or nothing. Reading it gives the same collection.
+
+    Raises:
+        ArtifactError: the folder exists already, or could not be written.
+        DataError: the collection could not be read.
+    """
+    with publish_folder(Path(folder), overwrite=overwrite) as target:
+        write_documents(collection.documents(), target / "corpus.jsonl", layout="beir-jsonl")
+        write_queries(collection.queries(), target / "queries.jsonl")
+        (target / "qrels").mkdir()
+        for split in collection.splits:
+            write_qrels(collection.qrels(split), target / "qrels" / f"{split}.tsv", layout="beir")
+
+
+def write_documents(documents: Iterable[Document], path: str | Path, *, layout: DocumentLayout) -> None:
+    """Write documents one a line, packed if the name ends in `.gz`.
+
+    `beir-jsonl` keeps everything. `pyserini` and `msmarco` have no title, so the text is `full_text`;
+    `msmarco` is one line, so runs of white space become one space, and it holds no metadata.
+
+    Raises:
+        ArtifactError: the file could not be written.
+        DataError: an id that `msmarco` cannot hold.
+    """
+    write_lines(Path(path), (_line(document, layout) for document in documents))
+
+
+def write_queries(queries: Mapping[str, str], path: str | Path) -> None:
+    r"""Write queries: BEIR's `{_id, text}` for `.jsonl[.gz]`, else `id\ttext` (MS MARCO, ColBERT).
+
+    Raises:
+        ArtifactError: the file could not be written.
+        DataError: an id that the layout cannot hold.
+    """
+    path = Path(path)
+    if ".jsonl" in path.suffixes:
+        write_lines(path, (_json({"_id": id_, "text": text}) for id_, text in queries.items()))
+    else:
+        write_lines(path, (_row(one_line(id_, "a query id"), text) for id_, text in queries.items()))
+
+
+def write_colbert(collection: Collection, folder: str | Path, *, overwrite: bool = False) -> None:
+    r"""Write `collection.tsv` and `queries.tsv` for ColBERT, which numbers passages and queries from 0.
+
+    `document-ids.tsv` and `query-ids.tsv` hold `number\tid`, to translate its rankings back.
+
+    Raises:
+        ArtifactError: the folder exists already, or could not be written.
+        DataError: the collection could not be read.
+    """
+    with publish_folder(Path(folder), overwrite=overwrite) as target:
+        documents = enumerate(collection.documents())
+        rows = (_row(str(n), found.text, *([found.title] if found.title else [])) for n, found in documents)
+        write_lines(target / "collection.tsv", rows)
+        write_lines(target / "document-ids.tsv", _numbered(found.id for found in collection.documents()))
+        queries = collection.queries()
+        write_lines(target / "queries.tsv", _numbered(queries.values()))
+        write_lines(target / "query-ids.tsv", _numbered(queries))
+
+
+def _line(document: Document, layout: DocumentLayout) -> str:
+    if layout == "msmarco":
+        return _row(one_line(document.id, "a document id"), document.full_text)
+    if layout == "pyserini":
+        return _json({"id": document.id, "contents": document.full_text})
+    if layout == "tevatron":
+        return _json({"docid": document.id, "title": document.title, "text": document.text})
+    record: dict[str, Any] = {"_id": document.id, "title": document.title, "text": document.text}
+    if document.metadata:
+        record["metadata"] = dict(document.metadata)
+    if document.parent is not None:
+        record |= {"parent": document.parent, "start": document.start}
+    return _json(record)
+
+
+def _json(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False, allow_nan=False)
+
+
+def _row(*columns: str) -> str:
+    """Columns between tabs; white space inside each becomes single spaces, since a row is one line."""
+    return "\t".join(" ".join(column.split()) for column in columns)
+
+
+def _numbered(texts: Iterable[str]) -> Iterator[str]:
+    return (_row(str(number), text) for number, text in enumerate(texts))

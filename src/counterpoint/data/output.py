@@ -1,0 +1,52 @@
+"""Writing lines: all of a file or none of it, packed if its name ends in `.gz`."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+from counterpoint.errors import DataError
+from counterpoint.files import write_atomically
+
+__all__ = ["one_line", "write_lines"]
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    r"""Write each line and a `\n`; the same lines always give the same bytes.
+
+    Raises:
+        ArtifactError: the file could not be written; what was there before is as it was.
+        DataError: from `lines`, or a text that UTF-8 cannot hold.
+    """
+
+    def write(temporary: Path) -> None:
+        with open(temporary, "wb") as raw:
+            if path.suffix == ".gz":
+                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
+                    _write(io.BufferedWriter(packed, 1 << 18), lines)  # pyright: ignore[reportArgumentType]
+            else:
+                _write(raw, lines)
+
+    try:
+        write_atomically(path, write)
+    except UnicodeEncodeError as error:
+        raise DataError(f"cannot be written as UTF-8: {error}; remove lone surrogates", path=path) from error
+
+
+def _write(file: io.BufferedWriter, lines: Iterable[str]) -> None:
+    for line in lines:
+        file.write(line.encode("utf-8") + b"\n")
+    file.flush()
+
+
+def one_line(text: str, what: str) -> str:
+    """The text, which must not be blank nor hold tabs or line ends.
+
+    Raises:
+        DataError: it is or does.
+    """
+    if not text.strip() or any(mark in text for mark in "\t\n\r"):
+        raise DataError(f"{what} must not be blank nor hold tabs or line ends here, found {text!r}")
+    return text

@@ -1,0 +1,196 @@
+"""JSON lines: the layouts that retrieval toolkits use for documents and queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, NoReturn, cast
+
+from counterpoint.data.collection import Source
+from counterpoint.data.policy import ReadPolicy
+from counterpoint.data.reader import Located, Reader, strict_reader
+from counterpoint.errors import DataError
+from counterpoint.types import Document
+
+__all__ = [
+    "RecordLayout",
+    "RecordsFile",
+    "document_from",
+    "layout_of",
+    "layout_with",
+    "read_json_queries",
+    "records",
+]
+
+RecordLayout = Literal["beir-jsonl", "pyserini", "tevatron", "plain"]
+
+
+class Fields(NamedTuple):
+    """The keys of one layout: the id's, and those under which the text may stand."""
+
+    id: str
+    text: tuple[str, ...]
+
+
+LAYOUTS: Mapping[RecordLayout, Fields] = MappingProxyType(
+    {
+        "beir-jsonl": Fields("_id", ("text",)),
+        "tevatron": Fields("docid", ("text", "document_text")),
+        "pyserini": Fields("id", ("contents",)),
+        "plain": Fields("id", ("text",)),
+    }
+)
+
+QUERY_FIELDS = (("_id", "text"), ("query_id", "query_text"), ("query_id", "query"), ("id", "text"))
+
+
+class Misfit(ValueError):
+    """A record that does not fit its layout; becomes a `DataError`, or is counted as skipped."""
+
+
+@dataclass(frozen=True)
+class RecordsFile(Source):
+    """One file of JSON lines in one layout."""
+
+    path: Path
+    layout: RecordLayout
+
+    @property
+    def name(self) -> str:
+        """The file's name without its endings."""
+        return self.path.name.split(".")[0]
+
+    def documents(self, reader: Reader) -> Iterator[Located]:
+        """One document a record."""
+        for line, record in records(self.path, reader):
+            try:
+                yield Located(document_from(record, self.layout), self.path, line)
+            except Misfit as error:
+                reader.reject(str(error), self.path, line)
+        reader.report.files += 1
+
+
+def records(path: Path, reader: Reader) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and object of each line that is not blank.
+
+    Raises:
+        DataError: a line is no JSON object, unless the policy skips it.
+    """
+    for number, line in reader.lines(path):
+        if not line or line.isspace():
+            continue
+        try:
+            record = DECODER.decode(line)
+        except (ValueError, RecursionError) as error:
+            reader.reject(f"not valid JSON: {error}; each line must be one object", path, number)
+            continue
+        if isinstance(record, dict):
+            yield number, record
+        else:
+            reader.reject(f"expected a JSON object, found {type(record).__name__}", path, number)
+
+
+def layout_of(path: Path, policy: ReadPolicy) -> RecordLayout:
+    """The layout of a file, decided by the keys of its first record; an empty file has BEIR's.
+
+    Raises:
+        DataError: the keys are those of no layout.
+    """
+    for line, record in records(path, strict_reader(policy)):
+        layout = layout_with(record)
+        if layout is None:
+            known = "; ".join(
+                f"{name}: {fields.id} and {' or '.join(fields.text)}" for name, fields in LAYOUTS.items()
+            )
+            raise DataError(
+                f"the keys {_listed(record)} are those of no known layout ({known})", path=path, line=line
+            )
+        return layout
+    return "beir-jsonl"
+
+
+def layout_with(record: Mapping[str, Any]) -> RecordLayout | None:
+    """The layout that has this record's keys, if any has."""
+    for layout, fields in LAYOUTS.items():
+        if fields.id in record and any(key in record for key in fields.text):
+            return layout
+    return None
+
+
+def document_from(record: Mapping[str, Any], layout: RecordLayout) -> Document:
+    """A record as a document; keys without a meaning in the layout become metadata.
+
+    Raises:
+        Misfit: a key is absent or its value has the wrong type.
+    """
+    fields, rest = LAYOUTS[layout], dict(record)
+    id_ = string_id(rest, fields.id)
+    title = _text(rest, "title") if "title" in rest else ""
+    key = next((key for key in fields.text if key in rest), None)
+    if key is None:
+        wanted = " or ".join(map(repr, fields.text))
+        raise Misfit(f"no {wanted} among the keys {_listed(record)}, which the layout {layout!r} needs")
+    text = _text(rest, key)
+    metadata = rest.pop("metadata") if isinstance(rest.get("metadata"), dict) else {}
+    parent, start = None, 0
+    if isinstance(rest.get("parent"), str) and type(rest.get("start")) is int:  # written by `write_beir`
+        parent, start = cast(str, rest.pop("parent")), cast(int, rest.pop("start"))
+    return Document(id_, text, title, parent, start, {**metadata, **rest})
+
+
+def string_id(record: dict[str, Any], key: str) -> str:
+    """Take the id out of a record; whole numbers become strings.
+
+    Raises:
+        Misfit: it is absent, or neither a string nor a whole number.
+    """
+    if key not in record:
+        raise Misfit(f"no id: {key!r} is not among the keys {_listed(record)}")
+    value = record.pop(key)
+    if type(value) is int:  # not bool, which is a kind of int
+        return str(value)
+    if not isinstance(value, str):
+        raise Misfit(f"the id {key!r} must be a string or a whole number, found {json.dumps(value)[:60]}")
+    return value
+
+
+def read_json_queries(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str, str]]:
+    """Line, id and text of each query; its keys are BEIR's or Tevatron's, as in the first record.
+
+    Raises:
+        DataError: a line does not fit.
+    """
+    keys = None
+    for line, record in records(path, strict_reader(policy)):
+        keys = keys or next((pair for pair in QUERY_FIELDS if set(pair) <= set(record)), None)
+        if keys is None:
+            known = " or ".join(f"{id_} and {text}" for id_, text in QUERY_FIELDS)
+            raise DataError(f"a query needs {known}, found {_listed(record)}", path=path, line=line)
+        try:
+            yield line, string_id(record, keys[0]), _text(record, keys[1])
+        except Misfit as error:
+            raise DataError(str(error), path=path, line=line) from error
+
+
+def _text(record: dict[str, Any], key: str) -> str:
+    value = record.pop(key, "")
+    if value is None:  # some exporters write null for an empty text
+        return ""
+    if not isinstance(value, str):
+        raise Misfit(f"{key!r} must be a string, found {json.dumps(value)[:60]}")
+    return value
+
+
+def _listed(record: Mapping[str, Any]) -> str:
+    keys = list(record)
+    return ", ".join(map(repr, keys[:8])) + (", …" if len(keys) > 8 else "") if keys else "(none)"
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+DECODER = json.JSONDecoder(parse_constant=_refuse)

@@ -1,0 +1,95 @@
+"""Tab-separated collections and queries: MS MARCO's and ColBERT's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from counterpoint.data.collection import Source
+from counterpoint.data.policy import ReadPolicy
+from counterpoint.data.reader import Located, Reader, strict_reader
+from counterpoint.data.records import read_json_queries
+from counterpoint.errors import DataError
+from counterpoint.types import Document
+
+__all__ = ["TableFile", "TableLayout", "read_queries", "table_layout"]
+
+TableLayout = Literal["msmarco", "colbert"]
+
+COLUMNS = {"msmarco": "id and text", "colbert": "id, text and perhaps title"}
+HEADER = ["id", "text", "title"]  # DPR's file of Wikipedia passages, which ColBERT reads, begins with it
+
+
+@dataclass(frozen=True)
+class TableFile(Source):
+    """One file of tab-separated lines: `id text` (MS MARCO) or `id text [title]` (ColBERT)."""
+
+    path: Path
+    layout: TableLayout
+
+    @property
+    def name(self) -> str:
+        """The file's name without its endings."""
+        return self.path.name.split(".")[0]
+
+    def documents(self, reader: Reader) -> Iterator[Located]:
+        """One document a line; quotes have no meaning."""
+        most = 2 if self.layout == "msmarco" else 3
+        for number, line in reader.lines(self.path):
+            if not line or line.isspace():
+                continue
+            columns = line.split("\t")
+            if number == 1 and self.layout == "colbert" and columns == HEADER:
+                continue
+            if 2 <= len(columns) <= most:
+                id_, text, title = (*columns, "")[:3]
+                yield Located(Document(id_, text, title), self.path, number)
+            else:
+                reader.reject(
+                    f"expected {COLUMNS[self.layout]} between tabs, found {len(columns)} columns",
+                    self.path,
+                    number,
+                )
+        reader.report.files += 1
+
+
+def table_layout(path: Path, policy: ReadPolicy) -> TableLayout:
+    """ColBERT's layout if the first line has three columns, else MS MARCO's."""
+    for _, line in strict_reader(policy).lines(path):
+        if line and not line.isspace():
+            return "colbert" if line.count("\t") == 2 else "msmarco"
+    return "msmarco"
+
+
+def read_queries(path: str | Path, policy: ReadPolicy | None = None) -> dict[str, str]:
+    r"""Query texts by id from `.jsonl[.gz]` (BEIR, Tevatron) or tab-separated `id\ttext` lines.
+
+    Raises:
+        DataError: a line does not fit, an id is blank or comes twice.
+    """
+    path, policy = Path(path), policy or ReadPolicy()
+    rows = read_json_queries if ".jsonl" in path.suffixes else _tab_separated
+    reader = strict_reader(policy)
+    queries: dict[str, str] = {}
+    for line, id_, text in rows(path, policy):
+        if not id_.strip():
+            raise DataError("this query's id is blank; give every query an id", path=path, line=line)
+        if id_ in queries:
+            raise DataError(f"duplicate query id {id_!r}; remove one of the two", path=path, line=line)
+        queries[id_] = reader.sound(text, path, line)
+    return queries
+
+
+def _tab_separated(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str, str]]:
+    for number, line in strict_reader(policy).lines(path):
+        if line and not line.isspace():
+            columns = line.split("\t")
+            if len(columns) != 2:
+                raise DataError(
+                    f"expected id and text with one tab between, found {len(columns)} columns",
+                    path=path,
+                    line=number,
+                )
+            yield number, columns[0], columns[1]

@@ -1,0 +1,166 @@
+"""TREC's files: runs of six columns, and judgements of four (or in BEIR's three)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from counterpoint.data.output import one_line, write_lines
+from counterpoint.data.policy import ReadPolicy
+from counterpoint.data.reader import strict_reader
+from counterpoint.errors import DataError
+from counterpoint.types import Qrels
+
+__all__ = ["QrelsLayout", "TrecRun", "read_qrels", "read_trec_run", "write_qrels", "write_trec_run"]
+
+QrelsLayout = Literal["trec", "msmarco", "beir"]
+
+
+class TrecRun(NamedTuple):
+    """The scores of a run, query id to document id to score in the order of the file, and its name."""
+
+    scores: dict[str, dict[str, float]]
+    tag: str
+
+
+def read_trec_run(path: str | Path) -> TrecRun:
+    """Read `query Q0 document rank score tag` lines, plain or `.gz`.
+
+    The rank is ignored, as trec_eval does: the score decides. The tag is the first line's; an empty file
+    gives no scores and an empty tag.
+
+    Raises:
+        DataError: a line has not six columns or no finite score, or names a document of its query again.
+    """
+    path = Path(path)
+    scores: dict[str, dict[str, float]] = {}
+    tag, last, current = "", None, {}
+    for number, line in strict_reader(ReadPolicy()).lines(path):
+        columns = line.split()
+        if len(columns) != 6:
+            if not columns:
+                continue
+            raise DataError(
+                "a run has six columns (query Q0 document rank score tag) and ids without spaces, "
+                f"found {len(columns)} columns",
+                path=path,
+                line=number,
+            )
+        query, _, document, _, value, tag_here = columns
+        if query != last:
+            tag = tag or tag_here
+            last, current = query, scores.setdefault(query, {})
+        if document in current:
+            raise DataError(
+                f"document {document!r} is ranked twice for query {query!r}", path=path, line=number
+            )
+        current[document] = score = _number(value)
+        if not isfinite(score):
+            raise DataError(f"the score must be a finite number, found {value!r}", path=path, line=number)
+    return TrecRun(scores, tag)
+
+
+def write_trec_run(
+    scores: Mapping[str, Mapping[str, float]], path: str | Path, *, tag: str = "counterpoint"
+) -> None:
+    """Write a run, each query's documents by falling score and ties by id; scores keep every digit.
+
+    Raises:
+        DataError: an id or the tag is empty or has white space in it, or a score is not finite.
+    """
+    write_lines(Path(path), _run_lines(scores, tag))
+
+
+def read_qrels(path: str | Path, policy: ReadPolicy | None = None) -> dict[str, dict[str, int]]:
+    """Read judgements: TREC's and MS MARCO's four columns, or BEIR's three under a header line.
+
+    The first line decides: three columns between tabs of which the last is no number are BEIR's header.
+    A line that repeats a judgement is accepted, one that contradicts it is not.
+
+    Raises:
+        DataError: a line does not fit, or contradicts an earlier one.
+    """
+    path = Path(path)
+    rows = strict_reader(policy or ReadPolicy()).lines(path)
+    wanted: tuple[int, str] = (4, "four columns (query 0 document grade)")
+    qrels: dict[str, dict[str, int]] = {}
+    for number, line in rows:
+        if not line or line.isspace():
+            continue
+        columns = line.split() if wanted[0] == 4 else line.split("\t")
+        if not qrels and wanted[0] == 4 and _is_header(line):
+            wanted = (3, "three columns (query document grade) between tabs, as in the header")
+            continue
+        if len(columns) != wanted[0]:
+            raise DataError(f"expected {wanted[1]}, found {len(columns)} columns", path=path, line=number)
+        query, document, grade = columns[0], columns[-2], _grade(columns[-1], path, number)
+        grades = qrels.setdefault(query, {})
+        if grades.setdefault(document, grade) != grade:
+            raise DataError(
+                f"query {query!r}, document {document!r}: grade {grade} here and {grades[document]} above; "
+                "remove one of the two",
+                path=path,
+                line=number,
+            )
+    return qrels
+
+
+def write_qrels(qrels: Qrels, path: str | Path, *, layout: QrelsLayout = "trec") -> None:
+    """Write judgements: `trec` with spaces, `msmarco` with tabs, `beir` in three columns with a header.
+
+    Raises:
+        DataError: an id cannot stand in that layout.
+    """
+    write_lines(Path(path), _qrels_lines(qrels, layout))
+
+
+def _run_lines(scores: Mapping[str, Mapping[str, float]], tag: str) -> Iterator[str]:
+    _one_word(tag, "the tag")
+    for query, documents in scores.items():
+        _one_word(query, "a query id")
+        ranked = sorted(documents.items(), key=lambda item: (-item[1], item[0]))
+        for rank, (document, score) in enumerate(ranked, 1):
+            if not isfinite(score):
+                raise DataError(f"query {query!r}, document {document!r}: the score is {score}, not finite")
+            yield f"{query} Q0 {_one_word(document, 'a document id')} {rank} {float(score)!r} {tag}"
+
+
+def _qrels_lines(qrels: Qrels, layout: QrelsLayout) -> Iterator[str]:
+    form = {"trec": "{} 0 {} {}", "msmarco": "{}\t0\t{}\t{}", "beir": "{}\t{}\t{}"}[layout]
+    check = one_line if layout == "beir" else _one_word
+    if layout == "beir":
+        yield "query-id\tcorpus-id\tscore"
+    for query, grades in qrels.items():
+        check(query, "a query id")
+        for document, grade in grades.items():
+            yield form.format(query, check(document, "a document id"), int(grade))
+
+
+def _is_header(line: str) -> bool:
+    columns = line.split("\t")
+    return len(columns) == 3 and not columns[2].strip().lstrip("+-").isdecimal()
+
+
+def _number(text: str) -> float:
+    """The number, or NaN for what is none: the caller refuses both alike."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _grade(text: str, path: Path, line: int) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise DataError(f"the grade must be a whole number, found {text!r}", path=path, line=line) from None
+
+
+def _one_word(text: str, what: str) -> str:
+    if not text or text.split() != [text]:
+        raise DataError(
+            f"{what} must be one word in TREC's files, found {text!r}; use BEIR's layout or other ids"
+        )
+    return text
