@@ -23,7 +23,7 @@ EXAMPLES = {
     "mix": lambda: Mix([Dot("pooled"), MaxSim("words", exact=True), MaxSim("words")]),
 }
 examples = pytest.mark.parametrize("declare", EXAMPLES.values(), ids=EXAMPLES)
-anything = settings(deadline=None, max_examples=25)
+anything = settings(deadline=None, max_examples=12)
 
 
 def subclasses(cls):
@@ -66,7 +66,8 @@ def test_survives_saving(declare, tmp_path):
 def test_padding_never_changes_a_score(declare, q, d, extra, holes):
     scorer = declare().setup()
     plain = scorer(batch(q, filler=0.0), batch(d, filler=0.0))
-    assert torch.equal(plain, scorer(batch(q, extra=extra, holes=holes), batch(d, extra=extra, holes=holes)))
+    padded = scorer(batch(q, extra=extra, holes=holes), batch(d, extra=extra, holes=holes))
+    assert_close(plain, padded, atol=1e-6, rtol=0)  # a wider matrix product may round its last bit otherwise
 
 
 @examples

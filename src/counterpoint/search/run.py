@@ -1,0 +1,206 @@
+"""`Run`: what a search found, query by query. Right of it only ids and scores are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from counterpoint.data.trec import read_trec_run, write_trec_run
+from counterpoint.errors import ConfigError, DataError
+
+__all__ = ["Run"]
+
+DEFAULT_TAG = "counterpoint"
+Ranking = tuple[Shaped[np.ndarray, " n"], Float[np.ndarray, " n"]]
+
+
+@final
+class Run:
+    """Ranked documents for each query; immutable.
+
+    Documents stand in trec_eval's order: by falling score, and by falling id among equal scores. trec_eval
+    keeps scores in single precision, so scores that agree in it count as equal here too, and what is shown
+    is what is evaluated. Two runs are equal if their documents and scores are; where they came from is not
+    compared.
+
+    Args:
+        results: query id to document id to score; a query may have no documents.
+        provenance: JSON values saying where the run came from (tag, model, index, command).
+
+    Raises:
+        DataError: a score is not a finite number.
+
+    Example:
+        >>> run = Run({"q1": {"a": 0.5, "b": 2.0, "c": 0.5}})
+        >>> run["q1"]
+        [('b', 2.0), ('c', 0.5), ('a', 0.5)]
+    """
+
+    def __init__(
+        self,
+        results: Mapping[str, Mapping[str, float]],
+        *,
+        provenance: Mapping[str, Any] | None = None,
+    ):
+        self._rankings = {
+            query: _ranked(query, list(found), list(found.values())) for query, found in results.items()
+        }
+        self.provenance: Mapping[str, Any] = MappingProxyType(dict(provenance or {}))
+
+    @staticmethod
+    def from_arrays(
+        results: Mapping[str, tuple[Sequence[str], Float[np.ndarray, " n"]]],
+        *,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """A run from document ids and scores side by side, in any order.
+
+        Raises:
+            DataError: a document stands twice under a query, or a score is not a finite number.
+        """
+        for query, (ids, scores) in results.items():
+            if len(ids) != len(scores):
+                raise DataError(f"query {query!r}: {len(ids)} documents but {len(scores)} scores")
+            if len(set(ids)) != len(ids):
+                twice = next(name for at, name in enumerate(ids) if name in ids[:at])
+                raise DataError(f"query {query!r}: document {twice!r} is ranked twice")
+        pairs = {query: dict(zip(ids, scores, strict=True)) for query, (ids, scores) in results.items()}
+        return Run(pairs, provenance=provenance)
+
+    @staticmethod
+    def read(path: str | Path) -> Run:
+        """Read TREC's six columns, plain or `.gz`; the tag goes into the provenance.
+
+        Raises:
+            DataError: naming the file and the line.
+        """
+        scores, tag = read_trec_run(path)
+        return Run(scores, provenance={"tag": tag, "file": str(path)})
+
+    def write(self, path: str | Path) -> None:
+        """Write TREC's six columns with every digit of the scores; a query without documents leaves no line.
+
+        Raises:
+            DataError: an id has white space in it, which TREC's files cannot hold.
+        """
+        scores = {query: self.scores(query) for query in self}
+        write_trec_run(scores, path, tag=str(self.provenance.get("tag") or DEFAULT_TAG))
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The ids of all queries, in the order they were given."""
+        return tuple(self._rankings)
+
+    def __getitem__(self, query: str) -> list[tuple[str, float]]:
+        """Documents and scores of one query, best first."""
+        ids, scores = self._rankings[query]
+        return list(zip(ids.tolist(), scores.tolist(), strict=True))
+
+    def scores(self, query: str) -> dict[str, float]:
+        """Score of every document of one query, best first."""
+        ids, scores = self._rankings[query]
+        return dict(zip(ids.tolist(), scores.tolist(), strict=True))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rankings)
+
+    def __contains__(self, query: object) -> bool:
+        return query in self._rankings
+
+    def __len__(self) -> int:
+        """Number of queries."""
+        return len(self._rankings)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Run):
+            return NotImplemented
+        return self._rankings.keys() == other._rankings.keys() and all(
+            np.array_equal(ids, other._rankings[query][0])
+            and np.array_equal(scores, other._rankings[query][1])
+            for query, (ids, scores) in self._rankings.items()
+        )
+
+    def __repr__(self) -> str:
+        rows = sum(len(ids) for ids, _ in self._rankings.values())
+        return f"Run({len(self)} queries, {rows} rows, provenance={dict(self.provenance)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: `Run(**run.to_dict())` is this run again."""
+        return {"results": {query: self.scores(query) for query in self}, "provenance": dict(self.provenance)}
+
+    # -- new runs --------------------------------------------------------------------------------------
+
+    def top(self, k: int) -> Run:
+        """The best `k` documents of every query.
+
+        Raises:
+            ConfigError: `k` is negative.
+        """
+        if k < 0:
+            raise ConfigError(f"k must not be negative, found {k}")
+        return self._with({query: (ids[:k], scores[:k]) for query, (ids, scores) in self._rankings.items()})
+
+    def max_passage(self, parent_of: Mapping[str, str]) -> Run:
+        """Documents from passages (maxP): a document's score is the highest of its passages' (DAFT).
+
+        Retrieve more passages than documents are wanted, since several may belong to one document.
+
+        Args:
+            parent_of: passage id to the id of its document.
+
+        Raises:
+            DataError: a passage is not in `parent_of`.
+        """
+        results: dict[str, dict[str, float]] = {}
+        for query in self:
+            best = results.setdefault(query, {})
+            for passage, score in self[query]:
+                if passage not in parent_of:
+                    raise DataError(f"query {query!r}: no document is known for passage {passage!r}")
+                best[parent_of[passage]] = max(score, best.get(parent_of[passage], score))
+        return Run(results, provenance=self.provenance)
+
+    def _with(self, rankings: dict[str, Ranking]) -> Run:
+        """A run of rankings that are in order already."""
+        run = Run({}, provenance=self.provenance)
+        run._rankings = rankings
+        return run
+
+
+def _ranked(query: str, names: list[str], values: list[float]) -> Ranking:
+    """Ids and scores in trec_eval's order, read-only."""
+    try:
+        scores = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"query {query!r}: a score is not a number ({error})") from error
+    if not np.isfinite(scores).all():
+        wrong = int(np.flatnonzero(~np.isfinite(scores))[0])
+        raise DataError(
+            f"query {query!r}: document {names[wrong]!r} has score {scores[wrong]}; it must be finite"
+        )
+    ids = np.empty(len(names), dtype=object)
+    ids[:] = names
+    with np.errstate(over="ignore"):  # beyond single precision is infinite for trec_eval too
+        keys = scores.astype(np.float32)
+    order = np.argsort(-keys, kind="stable")
+    _break_ties(order, keys, ids)
+    ids, scores = ids[order], scores[order]
+    ids.flags.writeable = scores.flags.writeable = False
+    return ids, scores
+
+
+def _break_ties(order: np.ndarray, keys: np.ndarray, ids: np.ndarray) -> None:
+    """Sort each stretch of equal keys by falling id, in place; there are few, so only they are visited."""
+    ranked = keys[order]
+    equal = np.concatenate([[False], ranked[1:] == ranked[:-1], [False]])
+    starts, ends = np.flatnonzero(~equal[:-1] & equal[1:]), np.flatnonzero(equal[:-1] & ~equal[1:])
+    for start, end in zip(starts, ends, strict=True):
+        stretch = order[start : end + 1]
+        order[start : end + 1] = sorted(stretch, key=ids.__getitem__, reverse=True)
