@@ -22,7 +22,7 @@ def test_everything_that_went_in_comes_out(tmp_path):
         assert [index.document(i) for i in range(len(index))] == DOCUMENTS
         assert [index.position_of(d.id) for d in DOCUMENTS] == list(range(len(DOCUMENTS)))
         assert index.position_of("nobody") is None
-        assert index.names == [d.id for d in DOCUMENTS]
+        assert [index.name_of(i) for i in range(len(index))] == [d.id for d in DOCUMENTS]
         assert index.parents == {"e#0": "e", "e#1": "e"}
         for name in ("mean", "words"):
             found = index.take(name, np.array([3, 0, 3]))

@@ -29,6 +29,8 @@ PUNCTUATION = tuple(string.punctuation)
 class Head(Part):
     """One vector set: a choice of rows, then an optional projection, then optional unit length. Abstract."""
 
+    pooled: bool = False
+    """True for exactly one row a text; otherwise as many as the text calls for, each with an id."""
     projection: Layer | None
     normalize: bool
     in_dim: int | None
@@ -93,6 +95,8 @@ class Cls(Head):
         in_dim: components of a hidden state; filled in by the encoder.
     """
 
+    pooled = True
+
     def __init__(self, projection: Layer | None = None, normalize: bool = False, in_dim: int | None = None):
         super().__init__()
         self.projection = projection
@@ -113,6 +117,8 @@ class Mean(Head):
 
     Args: as `Cls`.
     """
+
+    pooled = True
 
     def __init__(self, projection: Layer | None = None, normalize: bool = False, in_dim: int | None = None):
         super().__init__()

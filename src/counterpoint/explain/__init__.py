@@ -1,1 +1,7 @@
-"""explain."""
+"""Explanations for people: on a terminal and as a page. Numbers come from the scorers, never from here."""
+
+from counterpoint.explain.html import html_page
+from counterpoint.explain.rows import Row, rows_of
+from counterpoint.explain.terminal import render_answer
+
+__all__ = ["Row", "html_page", "render_answer", "rows_of"]

@@ -71,12 +71,14 @@ class IndexSettings:
         sets: which of the model's vector sets; None for all.
         lexical: BM25 settings; None for no lexical part.
         search: how it is searched unless told otherwise (`SearchSettings` as plain data).
+        model: name under which the model will be found again; a relative path is relative to the index.
     """
 
     codec: CodecName = "int8"
     sets: tuple[str, ...] | None = None
     lexical: LexicalSettings | None = LexicalSettings()
     search: Mapping[str, Any] | None = None
+    model: str | None = None
 
     def layouts(self, model: TextModel | None) -> dict[str, SetLayout]:
         """The stored sets of a model.

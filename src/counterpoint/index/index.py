@@ -79,15 +79,15 @@ class Index:
                 return int(start) + row
         return None
 
-    @cached_property
-    def names(self) -> list[str]:
-        """Every document's id, by position."""
-        return [name for segment in self.segments for name, _ in segment.names()]
+    def name_of(self, position: int) -> str:
+        """The id of the document at a position."""
+        segment, row = self._locate(position)
+        return segment.name_of(row)
 
     @cached_property
     def parents(self) -> dict[str, str]:
         """For passages: the document that each was cut from."""
-        return {name: parent for s in self.segments for name, parent in s.names() if parent is not None}
+        return {name: parent for segment in self.segments for name, parent in segment.passages()}
 
     # -- parts of a score ------------------------------------------------------------------------------
 

@@ -231,9 +231,13 @@ class Segment:
         found = self._database.execute("SELECT row FROM documents WHERE id = ?", (document_id,)).fetchone()
         return None if found is None else found[0]
 
-    def names(self) -> list[tuple[str, str | None]]:
-        """Id and parent of every document, in order."""
-        return self._database.execute("SELECT id, parent FROM documents ORDER BY row").fetchall()
+    def name_of(self, row: int) -> str:
+        """The id of the document at a position."""
+        return self._database.execute("SELECT id FROM documents WHERE row = ?", (row,)).fetchone()[0]
+
+    def passages(self) -> list[tuple[str, str]]:
+        """Id and parent of every passage that was cut from a document."""
+        return self._database.execute("SELECT id, parent FROM documents WHERE parent IS NOT NULL").fetchall()
 
     def close(self) -> None:
         """Close the database; memory maps go with their arrays."""

@@ -1,1 +1,24 @@
-"""search."""
+"""Search: settings and workflows, the engine, runs, fusion, pipelines."""
+
+from counterpoint.search.engine import Searcher
+from counterpoint.search.fusion import Fusion, fuse, fuse_runs
+from counterpoint.search.hits import Answer, Hit
+from counterpoint.search.pipeline import Pipeline, Retriever
+from counterpoint.search.run import Run
+from counterpoint.search.settings import LEXICAL, WORKFLOWS, SearchSettings, Workflow
+
+__all__ = [
+    "LEXICAL",
+    "WORKFLOWS",
+    "Answer",
+    "Fusion",
+    "Hit",
+    "Pipeline",
+    "Retriever",
+    "Run",
+    "SearchSettings",
+    "Searcher",
+    "Workflow",
+    "fuse",
+    "fuse_runs",
+]

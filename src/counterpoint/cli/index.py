@@ -1,0 +1,108 @@
+"""`counterpoint index`: read a source, encode it, write an index."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from counterpoint.cli.console import Json, emit, note, progress
+
+if TYPE_CHECKING:
+    from counterpoint.data import ReadPolicy, ReadReport
+    from counterpoint.types import Document
+
+__all__ = ["index"]
+
+
+def index(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="Folder of files, BEIR folder, .jsonl[.gz], .tsv[.gz], ir_datasets:ID or stdlib:",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.", show_default=False)],
+    model: Annotated[
+        str, typer.Option(help="Model name, model folder, or hub id; 'none' for BM25 alone.")
+    ] = "minilm",
+    codec: Annotated[
+        Literal["int8", "float16", "float32"], typer.Option(help="How vectors are stored.")
+    ] = "int8",
+    lexical: Annotated[bool, typer.Option(help="Keep BM25 postings.")] = True,
+    analyzer: Annotated[
+        Literal["english", "simple", "none"], typer.Option(help="How BM25 cuts text into terms.")
+    ] = "english",
+    passage_words: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            show_default=False,
+            help="Cut documents into passages of at most this many words; 0 keeps them whole. Unless given, "
+            "files "
+            "are cut and documents of a collection are not.",
+        ),
+    ] = None,
+    skip_malformed: Annotated[
+        bool, typer.Option(help="Skip lines that cannot be read, instead of stopping.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace an index that is already there.")] = False,
+    json: Json = False,
+) -> None:
+    """Build an index of SOURCE."""
+    from counterpoint.data import ReadPolicy, ReadReport
+    from counterpoint.index import Index, IndexSettings, LexicalSettings, build_index
+    from counterpoint.model import load_model, remembered_name
+
+    policy = ReadPolicy(malformed="skip") if skip_malformed else ReadPolicy()
+    report = ReadReport()
+    documents, size = _documents(source, policy, passage_words, report)
+    encoder = None if model == "none" else load_model(model)
+    settings = IndexSettings(
+        codec=codec,
+        lexical=LexicalSettings(analyzer=analyzer) if lexical else None,
+        search=None if encoder is None else encoder.search_settings(lexical),
+        model=None if encoder is None else remembered_name(model, output),
+    )
+    started = time.perf_counter()
+    with progress("indexing", "documents", size) as update:
+        build_index(documents, encoder, output, settings, overwrite=overwrite, on_progress=update)
+    seconds = time.perf_counter() - started
+    note("\n".join([report.summary(), *report.notes]))
+    with Index(output) as built:
+        info = built.info()
+    result = {
+        "index": str(output), "documents": info["documents"], "bytes": info["bytes"],
+        "bytes_per_document": info["bytes_per_document"], "seconds": round(seconds, 2), "model": model,
+        "read": asdict(report),
+    }  # fmt: skip
+    emit(
+        result,
+        lambda: (
+            f"{info['documents']:,} documents in {seconds:.1f} s, {info['bytes'] / 2**20:.1f} MiB "
+            f"({info['bytes_per_document']:,.0f} bytes a document)\n"
+            f'Search it with: counterpoint search {output} "your question" --explain'
+        ),
+        json,
+    )
+
+
+def _documents(
+    source: str, policy: ReadPolicy, words: int | None, report: ReadReport
+) -> tuple[Iterator[Document], int | None]:
+    """The documents of a source, cut as asked, and their number where it is known."""
+    from counterpoint.data import cut_passages, open_collection
+
+    if words is None:
+        collection = open_collection(source, policy=policy)
+        return collection.documents(report), collection.size
+    collection = open_collection(source, policy=policy, passage_words=None)
+    whole = collection.documents(report)
+    if words == 0:
+        return whole, collection.size
+    return (passage for document in whole for passage in cut_passages(document, max_words=words)), None

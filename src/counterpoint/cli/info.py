@@ -1,0 +1,60 @@
+"""`counterpoint info` and `counterpoint verify`: what an index is made of, and whether it still is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.options import IndexFolder
+
+__all__ = ["info", "verify"]
+
+
+def info(index: IndexFolder, json: Json = False) -> None:
+    """Show what INDEX holds and where its bytes are."""
+    from counterpoint.index import Index
+
+    with Index(index) as opened:
+        found = opened.info()
+    emit(found, lambda: _text(found), json)
+
+
+def verify(index: IndexFolder, json: Json = False) -> None:
+    """Compare every file of INDEX with its checksum; exit code 2 if one is damaged."""
+    from counterpoint.index import Index, Manifest
+
+    manifest = Manifest.read(index)
+    faults = manifest.faults(index, checksums=True)
+    if not faults:
+        Index(index).close()  # everything is as it was written, and what was written opens
+    result = {"index": str(index), "files": len(manifest.files), "ok": not faults, "faults": faults}
+    emit(result, lambda: f"{len(manifest.files)} files, {len(faults)} damaged", json)
+    for fault in faults:
+        note(f"error: {fault}")
+    if faults:
+        raise typer.Exit(2)
+
+
+def _text(found: Mapping[str, Any]) -> str:
+    total = found["bytes"]
+    lines = [
+        f"{found['documents']:,} documents, {total:,} bytes ({found['bytes_per_document']:,.0f} a document)",
+        f"written {found['created']} by counterpoint {found['software']}",
+        f"model {found['model']['name']} ({found['model']['fingerprint'][:12]})"
+        if found["model"]
+        else "no model",
+        "",
+        f"{'':24}{'bytes':>14}{'share':>8}{'a document':>12}",
+    ]
+    for purpose, size in sorted(found["bytes_by_purpose"].items(), key=lambda item: -item[1]):
+        lines.append(f"{purpose:24}{size:>14,}{size / total:>8.1%}{size / found['documents']:>12,.1f}")
+    lines.append(f"{'all':24}{total:>14,}{1:>8.1%}{found['bytes_per_document']:>12,.1f}")
+    for name, layout in found["sets"].items():
+        lines.append(
+            f"\n{name}: {layout['vectors']:,} vectors of {layout['dim']} × {layout['codec']}, "
+            f"{layout['vectors_per_document']:.1f} a document, {layout['bytes_per_vector']:.1f} bytes each"
+        )
+    return "\n".join(lines)

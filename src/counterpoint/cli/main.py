@@ -1,0 +1,87 @@
+"""`counterpoint`: the commands, and how a failure becomes a message and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import click
+import typer
+
+from counterpoint import __version__
+from counterpoint.cli import demo, evaluate, index, info, search
+from counterpoint.errors import CounterpointError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="counterpoint",
+    help="Neural retrieval whose parts complement each other: index, search, explain, evaluate.",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: renders in a third of the time, and pipes well
+    pretty_exceptions_enable=False,
+)
+app.command(name="index")(index.index)
+app.command(name="search")(search.search)
+app.command(name="evaluate")(evaluate.evaluate)
+app.command(name="info")(info.info)
+app.command(name="verify")(info.verify)
+app.command(name="demo")(demo.demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"counterpoint {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks (anywhere on the line).")] = False,
+) -> None:
+    """Options that stand before the command."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code: 0, 2 for the user's mistakes, 1 for ours."""
+    given = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in given
+    code = _run([argument for argument in given if argument != "--debug"], debug)
+    if arguments is None:
+        sys.exit(code)
+    return code
+
+
+def _run(arguments: list[str], debug: bool) -> int:
+    try:
+        result = app(arguments, prog_name="counterpoint", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except CounterpointError as error:
+        if debug:
+            raise
+        _complain(str(error))
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        _complain("interrupted; what was there before is as it was")
+        return 130
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        sys.stderr.close()
+        return 0
+    except Exception as error:
+        if debug:
+            raise
+        _complain(
+            f"{type(error).__name__}: {error}\nThis is a bug in counterpoint. "
+            "Please report it with the output of the same command with --debug."
+        )
+        return 1
+
+
+def _complain(message: str) -> None:
+    typer.echo(f"error: {message}", err=True)

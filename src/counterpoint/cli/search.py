@@ -1,0 +1,57 @@
+"""`counterpoint search`: answer one query, and say why."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from counterpoint.cli.console import Json, note
+from counterpoint.cli.options import IndexFolder, ModelName, WorkflowName, model_of
+
+__all__ = ["search"]
+
+
+def search(
+    index: IndexFolder,
+    query: Annotated[str, typer.Argument(help="What you want to know.", show_default=False)],
+    k: Annotated[int, typer.Option("-k", help="How many documents.", min=1)] = 10,
+    explain: Annotated[
+        bool, typer.Option(help="Show which query words matched what, and for how much.")
+    ] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write an explained page to this file.")] = None,
+    workflow: WorkflowName = "hybrid",
+    model: ModelName = None,
+    json: Json = False,
+) -> None:
+    """Search INDEX for QUERY."""
+    import json as json_module
+
+    from rich.console import Console
+
+    from counterpoint.explain import html_page, render_answer
+    from counterpoint.files import write_atomically
+    from counterpoint.index import Index
+    from counterpoint.search import Searcher, Workflow
+
+    with Index(index) as opened:
+        searcher = Searcher(opened, model_of(opened, model, workflow))
+        started = time.perf_counter()
+        answer = searcher.search(
+            query, k, workflow=cast(Workflow, workflow), explain=explain or html is not None
+        )
+        milliseconds = 1000 * (time.perf_counter() - started)
+    if html is not None:
+        page = html_page(answer)
+        write_atomically(html, lambda path: path.write_text(page, encoding="utf-8"))
+        note(f"wrote {html}")
+    if json:
+        typer.echo(
+            json_module.dumps(
+                {**answer.to_dict(), "milliseconds": round(milliseconds, 1)}, ensure_ascii=False
+            )
+        )
+        return
+    render_answer(answer, Console(highlight=False, soft_wrap=False), explained=explain)

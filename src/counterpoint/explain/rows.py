@@ -1,0 +1,75 @@
+"""One row a query word: what it matched in the document, by which part of the score, for how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from counterpoint.types import Explanation, Span
+
+__all__ = ["Row", "rows_of"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A query word, or something that belongs to no single word, and what it added to the score.
+
+    Attributes:
+        label: the query word, or what the leaf calls itself ("(whole text)").
+        query: where the word stands in the query; None for what belongs to no word.
+        matches: by part, the piece of the document that was matched.
+        scores: by part, what this added.
+    """
+
+    label: str
+    query: Span | None
+    matches: Mapping[str, Span]
+    scores: Mapping[str, float]
+
+    @property
+    def score(self) -> float:
+        """What the row added to the score, over all parts."""
+        return sum(self.scores.values())
+
+    @property
+    def matched(self) -> str:
+        """The matched pieces of text; the part is named only where parts matched different ones."""
+        words = {part: span.text for part, span in self.matches.items()}
+        if len({word.lower() for word in words.values()}) <= 1:
+            return next(iter(words.values()), "")
+        return ", ".join(f"{word} ({part})" for part, word in words.items())
+
+
+def rows_of(explanation: Explanation) -> list[Row]:
+    """Gather the leaves of all parts by query word, in the order of the query.
+
+    Parts cut words differently (a lexical term, a whole word, a word-piece), so a leaf joins the row of the
+    widest query word around it. What belongs to no word comes last. The scores of all rows sum to the
+    explanation's score.
+    """
+    parts = explanation.children or (explanation,)
+    leaves = [(part.label, leaf) for part in parts for leaf in part.leaves()]
+    words = [leaf.query for _, leaf in leaves if leaf.query is not None]
+    groups: dict[Span | str, list[tuple[str, Explanation]]] = {}
+    for part, leaf in leaves:
+        home = leaf.label if leaf.query is None else _widest(leaf.query, words)
+        groups.setdefault(home, []).append((part, leaf))
+    rows = [_row(home, members) for home, members in groups.items()]
+    return sorted(rows, key=lambda row: (row.query is None, row.query.start if row.query else 0))
+
+
+def _widest(span: Span, words: list[Span]) -> Span:
+    holders = [word for word in words if word.start <= span.start and span.end <= word.end]
+    return max(holders, key=lambda word: word.end - word.start)
+
+
+def _row(home: Span | str, members: list[tuple[str, Explanation]]) -> Row:
+    scores: dict[str, float] = {}
+    matches: dict[str, Span] = {}
+    for part, leaf in members:
+        scores[part] = scores.get(part, 0.0) + leaf.score
+        if leaf.document is not None:
+            matches.setdefault(part, leaf.document)
+    if isinstance(home, Span):
+        return Row(home.text, home, matches, scores)
+    return Row(home, None, matches, scores)

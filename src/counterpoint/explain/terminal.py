@@ -1,0 +1,73 @@
+"""Answers on a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from counterpoint.explain.rows import Row, rows_of
+from counterpoint.search.hits import Answer, Hit
+
+__all__ = ["render_answer"]
+
+SNIPPET = 320  # characters of a document that are shown
+COLOURS = ("cyan", "magenta", "green", "yellow")
+
+
+def render_answer(answer: Answer, console: Console, *, explained: bool) -> None:
+    """Print the hits, each with its explanation if asked (and if it has one)."""
+    if not answer.hits:
+        console.print(f"No document matches {answer.query!r} in the workflow {answer.workflow!r}.")
+    for hit in answer.hits:
+        console.print(_hit(hit, explained))
+        console.print()
+
+
+def _hit(hit: Hit, explained: bool) -> RenderableType:
+    document = hit.document
+    head = Text.assemble(
+        (f"{hit.rank}. ", "bold"), (document.title or document.id, "bold"), (f"  {hit.score:.4f}", "green")
+    )
+    if document.title and document.title != document.id:
+        head.append(f"  [{document.id}]", "dim")
+    rows = [] if hit.explanation is None else rows_of(hit.explanation)
+    body: list[RenderableType] = [head, Text(_snippet(hit, rows))]
+    if rows and explained:
+        body.append(_table(hit, rows))
+    return Group(*body)
+
+
+def _table(hit: Hit, rows: list[Row]) -> Table:
+    parts = list(hit.parts)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("query")
+    table.add_column("matched", overflow="fold")
+    table.add_column("share", justify="right")
+    for part in parts:
+        table.add_column(part, justify="right")
+    for row in rows:
+        share = row.score / hit.score if hit.score else 0.0
+        cells = [f"{row.scores[part]:.4f}" if part in row.scores else "" for part in parts]
+        table.add_row(row.label, row.matched or "–", f"{share:.0%}", *cells)
+    totals = [f"{hit.parts[part]:.4f}" for part in parts]
+    table.add_row(Text("all", "dim"), "", "100%", *totals, style="dim")
+    return table
+
+
+def _snippet(hit: Hit, rows: list[Row]) -> str:
+    """The stretch of the text that holds most of the score."""
+    text = hit.document.full_text
+    if len(text) <= SNIPPET:
+        return " ".join(text.split())
+    marks = [
+        (span.start, score)
+        for row in rows
+        for part, span in row.matches.items()
+        if (score := row.scores.get(part, 0.0)) > 0
+    ]
+    starts = [max(0, at - 40) for at, _ in marks] or [0]
+    start = max(starts, key=lambda s: sum(score for at, score in marks if s <= at < s + SNIPPET))
+    start = text.rfind(" ", 0, start) + 1 if start else 0
+    shown = " ".join(text[start : start + SNIPPET].split())
+    return f"{'… ' if start else ''}{shown}{' …' if start + SNIPPET < len(text) else ''}"

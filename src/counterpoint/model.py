@@ -1,0 +1,139 @@
+"""`Model`: everything that turns texts into the vectors an index keeps, and how they want to be searched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast, final
+
+import torch
+from torch import nn
+
+from counterpoint.encode import DualEncoder, EncodeOptions, Head
+from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.index import VectorSet
+from counterpoint.part import Part
+from counterpoint.transform import Transform
+from counterpoint.types import Ragged, Side, Span
+from counterpoint.vectors import Vectors
+
+__all__ = ["Model", "load_model", "remembered_name"]
+
+
+@final
+class Model(Part):
+    """An encoder, maps on its vector sets, and how the sets are scored together.
+
+    Args:
+        encoder: texts to vector sets.
+        transforms: by vector set, the maps applied to it in order, the same on both sides.
+        search: how an index of this model is searched unless told otherwise: `SearchSettings` as plain data.
+
+    Example:
+        >>> model = load_model("minilm")
+        >>> sorted(model.sets)
+        ['mean', 'words']
+    """
+
+    provenance = frozenset({"search"})
+
+    def __init__(
+        self,
+        encoder: DualEncoder,
+        transforms: Mapping[str, Sequence[Transform]] | None = None,
+        search: Mapping[str, Any] | None = None,
+    ):
+        super().__init__()
+        self.encoder = encoder
+        self.transforms = nn.ModuleDict({k: nn.ModuleList(v) for k, v in (transforms or {}).items()})
+        self.search = search
+
+    def _allocate(self) -> None:
+        unknown = [name for name in self.transforms if name not in self.encoder.sets]
+        if unknown:
+            raise ConfigError(
+                f"Model: a transform on {unknown[0]!r}, but the encoder makes {', '.join(self.encoder.sets)}"
+            )
+
+    @property
+    def sets(self) -> Mapping[str, VectorSet]:
+        """The vector sets by name, after the transforms."""
+        return self._sets
+
+    @cached_property
+    def _sets(self) -> dict[str, VectorSet]:
+        self.setup()
+        heads = cast(Mapping[str, Head], self.encoder.query.heads)
+        empty = {name: Ragged.from_list([], dim=dim) for name, dim in self.encoder.sets.items()}
+        return {
+            name: VectorSet(packed.dim, heads[name].pooled, not heads[name].pooled)
+            for name, packed in self._transformed(empty).items()
+        }
+
+    def encode_query(self, texts: Sequence[str], options: EncodeOptions | None = None) -> dict[str, Ragged]:
+        """Vector sets of queries, by name, in the order of the texts."""
+        return self._transformed(self.encoder.encode_query(texts, options))
+
+    def encode_document(
+        self, texts: Sequence[str], options: EncodeOptions | None = None
+    ) -> dict[str, Ragged]:
+        """Vector sets of documents, by name, in the order of the texts."""
+        return self._transformed(self.encoder.encode_document(texts, options))
+
+    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
+        """The piece of text that each row of a set stands for."""
+        return self.encoder.spans(texts, name, side)
+
+    def search_settings(self, lexical: bool) -> dict[str, Any] | None:
+        """How an index of this model is searched; without the weight of BM25 where the index has none."""
+        if self.search is None:
+            return None
+        weights = {part: w for part, w in self.search["weights"].items() if lexical or part != "lexical"}
+        return {**self.search, "weights": weights}
+
+    @torch.inference_mode()
+    def _transformed(self, sets: Mapping[str, Ragged]) -> dict[str, Ragged]:
+        """Apply the maps to the packed rows: one text of n rows, so that no padding takes part."""
+        self.setup()
+        made = dict(sets)
+        for name, steps in self.transforms.items():
+            packed = made[name]
+            rows = torch.from_numpy(packed.values).unsqueeze(0)
+            vectors = Vectors(rows, torch.ones(rows.shape[:2], dtype=torch.bool))
+            for step in cast(nn.ModuleList, steps):
+                vectors = cast(Transform, step)(vectors)
+            made[name] = Ragged(vectors.values[0].numpy(), packed.offsets, packed.ids)
+        return made
+
+
+def load_model(source: str | Path, revision: str | None = None) -> Model:
+    """A model by the name of a preset, or from a folder or the hub in any layout that `load_encoder` reads.
+
+    Raises:
+        ArtifactError: nothing there, or something that is not complete.
+        MissingExtraError: a preset whose package is not installed.
+    """
+    from counterpoint.encode import load_encoder
+    from counterpoint.presets import PRESETS
+
+    name = str(source)
+    if name in PRESETS:
+        return PRESETS[name]().setup().eval()
+    folder = Path(source)
+    if (folder / "part.toml").is_file():
+        part = Part.load(folder)
+        if isinstance(part, Model):
+            return part
+        if isinstance(part, DualEncoder):
+            return Model(part).setup().eval()
+        raise ArtifactError(f"a {type(part).__name__}, not a model", path=folder)
+    return Model(load_encoder(source, revision)).setup().eval()
+
+
+def remembered_name(source: str, index: Path) -> str:
+    """How an index refers to its model: a folder by its path relative to the index, anything else by name."""
+    if not Path(source).is_dir():
+        return source
+    return "./" + Path(os.path.relpath(source, index)).as_posix()

@@ -1,0 +1,70 @@
+"""Named models that need no training and no model hub.
+
+All of them stand on the embedded MiniLM (sentence-transformers/all-MiniLM-L6-v2). How the numbers here were
+found, on training collections only, is in docs/default-model.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.resources import as_file, files
+from types import MappingProxyType
+
+from counterpoint.encode import (
+    DualEncoder,
+    Encoder,
+    Head,
+    Mean,
+    TextInput,
+    TokenVectors,
+    Transformer,
+    WholeWords,
+)
+from counterpoint.model import Model
+from counterpoint.part import read_tensors
+from counterpoint.transform import Whitening
+
+__all__ = ["PRESETS"]
+
+DIM = 384
+RANK = 128
+
+
+def minilm() -> Model:
+    """The default: BM25, one pooled vector and one vector a whole word, whitened to 128 dimensions."""
+    return Model(
+        _encoder({"mean": Mean(normalize=True), "words": WholeWords(drop_punctuation=True)}),
+        transforms={"words": [_whitening()]},
+        search={"weights": {"lexical": 1.0, "mean": 1.0, "words": 1.0}, "idf": ["words"]},
+    )
+
+
+def minilm_dense() -> Model:
+    """One pooled vector a text, as the model was trained; cosine."""
+    return Model(_encoder({"mean": Mean(normalize=True)}), search={"weights": {"lexical": 1.0, "mean": 1.0}})
+
+
+def minilm_tokens() -> Model:
+    """One vector a word-piece, as it comes out of the last layer: MaxSim without any training."""
+    return Model(
+        _encoder({"tokens": TokenVectors(normalize=True)}),
+        search={"weights": {"lexical": 1.0, "tokens": 1.0}},
+    )
+
+
+PRESETS: Mapping[str, Callable[[], Model]] = MappingProxyType(
+    {"minilm": minilm, "minilm-dense": minilm_dense, "minilm-tokens": minilm_tokens}
+)
+
+
+def _encoder(heads: Mapping[str, Head]) -> DualEncoder:
+    text = TextInput(max_length=512)
+    return DualEncoder(Encoder(Transformer("minilm"), heads, query=text, document=text))
+
+
+def _whitening() -> Whitening:
+    """The map fitted on words of the training collections, as shipped."""
+    whitening = Whitening(DIM, rank=RANK, normalise=True).setup()
+    with as_file(files("counterpoint") / "resources" / "minilm-words.safetensors") as path:
+        whitening._load_strictly(read_tensors(path), path)
+    return whitening

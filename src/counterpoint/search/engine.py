@@ -1,0 +1,271 @@
+"""`Searcher`: an index and its model, answering queries.
+
+First stages score every document and propose candidates; every part of the score is then computed exactly for
+the union of what they proposed, so a hybrid never has to guess a missing score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from counterpoint.errors import ConfigError, DataError
+from counterpoint.index import Index, TextModel
+from counterpoint.search.explain import explain_hits
+from counterpoint.search.fusion import Fusion, fuse
+from counterpoint.search.hits import Answer, Hit
+from counterpoint.search.run import Run
+from counterpoint.search.settings import LEXICAL, Plan, SearchSettings, Workflow, plan_for
+
+__all__ = ["PreparedQuery", "Scored", "Searcher"]
+
+SCORES = 8_000_000  # scores held at a time; bounds how many queries share one pass over the vectors
+PASSAGES = 4  # passages fetched for each document wanted, where documents were cut into passages
+
+
+@dataclass(frozen=True)
+class PreparedQuery:
+    """A query ready to be scored.
+
+    Attributes:
+        text: as it was asked.
+        vectors: rows by vector set, idf applied.
+        ceilings: by part, the highest score that it could reach; 1 where parts are not scaled.
+    """
+
+    text: str
+    vectors: Mapping[str, Float[np.ndarray, "m d"]]
+    ceilings: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores of one query's candidates, and what each part contributed to them.
+
+    Attributes:
+        scores: fused.
+        contributions: their rows sum to `scores`.
+        names: the parts, in the order of the columns.
+        slopes: by part, how much a contribution grows with the part's own score.
+    """
+
+    scores: Float[np.ndarray, " c"]
+    contributions: Float[np.ndarray, "c parts"]
+    names: tuple[str, ...]
+    slopes: Mapping[str, float]
+
+    def parts(self, row: int) -> dict[str, float]:
+        """The contributions to one candidate's score."""
+        return dict(zip(self.names, self.contributions[row].tolist(), strict=True))
+
+
+Proposal = tuple[Int[np.ndarray, " c"], Mapping[str, Float[np.ndarray, " c"]]]
+"""Candidates by position, and their scores by the parts that are known already."""
+
+
+@final
+class Searcher:
+    """Search an index.
+
+    Args:
+        index: what is searched.
+        model: the one that the index was built with; None if only BM25 is asked for.
+        settings: None for those that the index was built with.
+
+    Raises:
+        ArtifactError: the model is not the one that the index was built with.
+    """
+
+    def __init__(self, index: Index, model: TextModel | None = None, settings: SearchSettings | None = None):
+        if model is not None:
+            index.check_model(model.fingerprint())
+        self.index, self.model = index, model
+        self.settings = SearchSettings.for_index(index) if settings is None else settings
+
+    def search(
+        self, query: str, k: int = 10, *, workflow: Workflow = "hybrid", explain: bool = False
+    ) -> Answer:
+        """The best `k` documents for one query, with the contribution of each part.
+
+        Raises:
+            ConfigError: the index or the model cannot carry out the workflow.
+        """
+        _check_depth(k)
+        plan = plan_for(workflow, self.index, self.settings)
+        (prepared,) = self._prepare([query], plan)
+        (found,) = self._first_stage([prepared], plan, k)
+        scored = self._score(prepared, plan, found)
+        rows = {self.index.name_of(int(position)): row for row, position in enumerate(found[0])}
+        ranked = Run({"": {name: float(scored.scores[row]) for name, row in rows.items()}}).top(k)[""]
+        hits = tuple(
+            Hit(rank, score, self.index.document(int(found[0][rows[name]])), scored.parts(rows[name]))
+            for rank, (name, score) in enumerate(ranked, start=1)
+        )
+        if explain:
+            hits = explain_hits((self.index, self.model), prepared, plan, scored.slopes, hits)
+        return Answer(query, workflow, hits)
+
+    def run(
+        self,
+        queries: Mapping[str, str],
+        k: int = 1000,
+        *,
+        workflow: Workflow = "hybrid",
+        candidates: Run | None = None,
+        on_progress: Callable[[int], None] = lambda done: None,
+    ) -> Run:
+        """Rank documents for many queries (id to text).
+
+        Where documents were cut into passages, a document's score is the maximum over its passages (maxP).
+
+        Args:
+            queries: id to text.
+            k: documents kept for each query.
+            workflow: how to search.
+            candidates: rescore only these documents (reranking); a query that is not in it finds nothing.
+            on_progress: called with the number of queries done.
+
+        Raises:
+            DataError: a candidate that is not in the index.
+        """
+        _check_depth(k)
+        plan = plan_for(workflow, self.index, self.settings)
+        depth = k * PASSAGES if self.index.parents else k
+        ranked: dict[str, dict[str, float]] = {}
+        stream = iter(queries.items())
+        while batch := list(islice(stream, max(1, SCORES // len(self.index)))):
+            prepared = self._prepare([text for _, text in batch], plan)
+            if candidates is None:
+                found = self._first_stage(prepared, plan, depth)
+            else:
+                found = (self._candidates(candidates, qid) for qid, _ in batch)
+            for (qid, _), query, proposal in zip(batch, prepared, found, strict=True):
+                scores = self._score(query, plan, proposal).scores
+                names = [self.index.name_of(int(position)) for position in proposal[0]]
+                ranked[qid] = dict(zip(names, scores.tolist(), strict=True))
+            on_progress(len(ranked))
+        run = Run(ranked, provenance={"workflow": workflow, "tag": f"counterpoint-{workflow}"}).top(depth)
+        if self.index.parents:
+            passages = {name for query in run for name, _ in run[query]}
+            run = run.max_passage({name: self.index.parents.get(name, name) for name in passages})
+        return run.top(k)
+
+    def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
+        """The hybrid over all documents, or over those of `run`: a `Retriever`."""
+        return self.run(queries, candidates=run)
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def _prepare(self, texts: Sequence[str], plan: Plan) -> list[PreparedQuery]:
+        """Encode queries, weight their rows by idf, and find each part's ceiling."""
+        names = [part for part in plan.weights if part != LEXICAL]
+        if names and self.model is None:
+            raise ConfigError(f"workflow {plan.workflow!r} needs the model that the index was built with")
+        encoded = self.model.encode_query(texts) if self.model is not None and names else {}
+        prepared = []
+        for i, text in enumerate(texts):
+            vectors = {name: self._weighted(name, encoded[name][i], encoded[name], i) for name in names}
+            prepared.append(PreparedQuery(text, vectors, self._ceilings(text, vectors, plan)))
+        return prepared
+
+    def _weighted(self, name: str, rows: np.ndarray, packed, i: int) -> np.ndarray:
+        if name not in self.settings.idf or not len(rows):
+            return rows
+        return rows * self.index.idf(name, packed.ids_of(i))[:, None]
+
+    def _ceilings(self, text: str, vectors: Mapping[str, np.ndarray], plan: Plan) -> dict[str, float]:
+        if self.settings.scale == "none" or len(plan.weights) == 1:
+            return dict.fromkeys(plan.weights, 1.0)
+        ceilings = {name: float(np.linalg.norm(rows, axis=1).sum()) for name, rows in vectors.items()}
+        if LEXICAL in plan.weights and self.index.lexical is not None:
+            ceilings[LEXICAL] = self.index.lexical.ceiling(text)
+        return {part: ceiling or 1.0 for part, ceiling in ceilings.items()}
+
+    def _first_stage(self, queries: Sequence[PreparedQuery], plan: Plan, depth: int) -> Iterator[Proposal]:
+        """For each query: the candidates, and their scores by the parts that proposed them."""
+        everywhere = {part: self._scores(part, queries) for part in plan.first}
+        each = max(depth, self.settings.candidates)
+        for i in range(len(queries)):
+            proposals = [_top(scores[i], each, part) for part, scores in everywhere.items()]
+            found = np.unique(np.concatenate(proposals))
+            yield found, {part: scores[i][found] for part, scores in everywhere.items()}
+
+    def _scores(self, part: str, queries: Sequence[PreparedQuery]) -> Float[np.ndarray, "q n"]:
+        """One part's score of every document, unscaled."""
+        if part == LEXICAL:
+            return np.stack([self._lexical_scores(query.text) for query in queries])
+        if self.index.layouts[part].pooled:
+            return self.index.pooled_scores(part, np.concatenate([query.vectors[part] for query in queries]))
+        return np.stack([self.index.maxsim_scores(part, query.vectors[part]) for query in queries])
+
+    def _lexical_scores(self, text: str) -> Float[np.ndarray, " n"]:
+        if self.index.lexical is None:
+            raise ConfigError("this index has no lexical part")
+        return self.index.lexical.scores(text)
+
+    def _candidates(self, run: Run, query: str) -> Proposal:
+        """The positions of given documents, for reranking; no part has scored them yet."""
+        names = [name for name, _ in run[query]] if query in run else []
+        positions = [self.index.position_of(name) for name in names]
+        if None in positions:
+            raise DataError(
+                f"query {query!r}: candidate {names[positions.index(None)]!r} is not in the index; "
+                "were the run and the index made from one corpus?"
+            )
+        return np.array(positions, dtype=np.int64), {}
+
+    def _score(self, query: PreparedQuery, plan: Plan, found: Proposal) -> Scored:
+        """Every part exactly, scaled, then fused."""
+        positions, known = found
+        columns = []
+        for part in plan.weights:
+            if part in known:
+                scores = known[part]
+            elif part == LEXICAL:
+                scores = self._lexical_scores(query.text)[positions]
+            else:
+                scores = self.index.maxsim_scores(part, query.vectors[part], positions)
+            columns.append(scores / query.ceilings[part])
+        fusion = Fusion(weights=plan.weights)
+        if len(plan.weights) > 1:
+            fusion = replace(fusion, method=self.settings.method, normalise=self.settings.normalise)
+        table = np.stack(columns, axis=1).astype(np.float64)
+        fused, contributions = fuse(table, fusion)
+        return Scored(fused, contributions, tuple(plan.weights), _slopes(table, contributions, fusion))
+
+
+def _slopes(
+    table: Float[np.ndarray, "c parts"], contributions: Float[np.ndarray, "c parts"], fusion: Fusion
+) -> dict[str, float]:
+    """By part, how much a contribution grows with its score: what its explanation is multiplied by.
+
+    A weight without normalisation; with one, the slope of the straight line on which all candidates lie; 0
+    where ranks were fused, since then no word has a share.
+    """
+    if fusion.method == "rrf":
+        return dict.fromkeys(fusion.weights, 0.0)
+    if fusion.normalise == "none":
+        return dict(fusion.weights)
+    slopes = {}
+    for column, part in enumerate(fusion.weights):
+        scores, values = table[:, column], contributions[:, column]
+        spread = np.ptp(scores) if len(scores) else 0.0
+        slopes[part] = float(np.ptp(values) / spread) if spread else 0.0
+    return slopes
+
+
+def _top(scores: Float[np.ndarray, " n"], k: int, part: str) -> Int[np.ndarray, " c"]:
+    """Positions of the best `k`; a document that shares no term with the query is no lexical candidate."""
+    k = min(k, len(scores))
+    best = np.argpartition(-scores, k - 1)[:k]
+    return best[scores[best] > 0] if part == LEXICAL else best
+
+
+def _check_depth(k: int) -> None:
+    if k < 1:
+        raise ConfigError(f"k must be at least 1, found {k}")

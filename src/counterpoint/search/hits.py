@@ -1,0 +1,76 @@
+"""What a search returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from counterpoint.types import Document, Explanation, Span
+
+__all__ = ["Answer", "Hit"]
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One found document.
+
+    Attributes:
+        rank: from 1.
+        score: what it was ranked by.
+        document: as it was indexed.
+        parts: what each part of the score contributed; they sum to `score`.
+        explanation: the tree whose leaves sum to `score`, where it was asked for.
+    """
+
+    rank: int
+    score: float
+    document: Document
+    parts: Mapping[str, float]
+    explanation: Explanation | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        document = self.document
+        found: dict[str, Any] = {
+            "rank": self.rank,
+            "id": document.id,
+            "score": self.score,
+            "parts": dict(self.parts),
+            "title": document.title,
+            "text": document.text,
+            "metadata": dict(document.metadata),
+        }
+        if document.parent is not None:
+            found |= {"parent": document.parent, "start": document.start}
+        if self.explanation is not None:
+            found["explanation"] = explanation_to_dict(self.explanation)
+        return found
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The hits of one query, with how they were found."""
+
+    query: str
+    workflow: str
+    hits: tuple[Hit, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"query": self.query, "workflow": self.workflow, "hits": [hit.to_dict() for hit in self.hits]}
+
+
+def explanation_to_dict(node: Explanation) -> dict[str, Any]:
+    """A tree as plain data."""
+    found: dict[str, Any] = {"label": node.label, "score": node.score}
+    for side, span in (("query", node.query), ("document", node.document)):
+        if span is not None:
+            found[side] = _span(span)
+    if node.children:
+        found["children"] = [explanation_to_dict(child) for child in node.children]
+    return found
+
+
+def _span(span: Span) -> dict[str, Any]:
+    return {"text": span.text, "start": span.start, "end": span.end}

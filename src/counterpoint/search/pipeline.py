@@ -1,0 +1,44 @@
+"""Retrievers, and chains of them: `first >> second` lets the second rescore what the first found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, final, runtime_checkable
+
+from counterpoint.errors import ConfigError
+from counterpoint.search.run import Run
+
+__all__ = ["Pipeline", "Retriever"]
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """Queries in, ranked documents out."""
+
+    def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
+        """Rank documents for each query (id to text): all of them, or only those of `run`."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class Pipeline:
+    """Retrievers one after the other, each restricted to what the one before it found."""
+
+    stages: tuple[Retriever, ...]
+
+    def __post_init__(self) -> None:
+        if not self.stages:
+            raise ConfigError("a pipeline needs at least one stage")
+
+    def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
+        """Run every stage on the result of the one before."""
+        for stage in self.stages:
+            run = stage(queries, run)
+        if run is None:
+            raise ConfigError("a pipeline needs at least one stage")
+        return run
+
+    def __rshift__(self, other: Retriever) -> Pipeline:
+        return Pipeline((*self.stages, *(other.stages if isinstance(other, Pipeline) else (other,))))
