@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +18,7 @@ from counterpoint.transform import Transform
 from counterpoint.types import Ragged, Side, Span
 from counterpoint.vectors import Vectors
 
-__all__ = ["Model", "load_model", "remembered_name"]
+__all__ = ["Model", "load_model"]
 
 
 @final
@@ -131,9 +130,3 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
         raise ArtifactError(f"a {type(part).__name__}, not a model", path=folder)
     return Model(load_encoder(source, revision)).setup().eval()
 
-
-def remembered_name(source: str, index: Path) -> str:
-    """How an index refers to its model: a folder by its path relative to the index, anything else by name."""
-    if not Path(source).is_dir():
-        return source
-    return "./" + Path(os.path.relpath(source, index)).as_posix()

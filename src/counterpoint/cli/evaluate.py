@@ -50,6 +50,8 @@ def evaluate(
     """Evaluate an index, or saved runs, on COLLECTION."""
     from counterpoint.errors import ConfigError
 
+    if not measures.split():
+        raise ConfigError("--measures names no measure")
     if (index is None) == (not run):
         raise ConfigError("say what to evaluate: either --index FOLDER or --run FILE")
     if run and (rerank or save_run):
@@ -66,7 +68,7 @@ def evaluate(
     reports = _measure(runs, qrels, measures)
     if per_query is not None:
         _write_table(per_query, reports)
-    results = [{"run": name, **extra, **report.to_dict()} for name, report in reports.items()]
+    results = [{"run": name, **extra, **_summary(report)} for name, report in reports.items()]
     head = {"collection": collection, "split": used}
     emit(
         {**head, **results[0]} if len(results) == 1 else {**head, "runs": results},
@@ -131,9 +133,20 @@ def _measure(runs: Mapping[str, Run], qrels: Qrels, measures: str) -> dict[str, 
 
     reports = {name: measure(run, qrels, measures.split()) for name, run in runs.items()}
     for name, report in reports.items():
-        for remark in report.remarks:
-            note(f"{name}: {remark}")
+        if report.missing:
+            note(f"{name}: {len(report.missing)} judged queries have no results; they count as empty")
+        if report.ignored:
+            note(f"{name}: {len(report.ignored)} queries are not judged; they were ignored")
     return reports
+
+
+def _summary(report: Report) -> dict[str, Any]:
+    return {
+        "measures": dict(report.measures),
+        "queries": len(next(iter(report.per_query.values()))),
+        "without_results": len(report.missing),
+        "not_judged": len(report.ignored),
+    }
 
 
 def _write_table(path: Path, reports: Mapping[str, Report]) -> None:
@@ -142,18 +155,18 @@ def _write_table(path: Path, reports: Mapping[str, Report]) -> None:
 
     text = io.StringIO()
     table = csv.writer(text)
-    first = next(iter(reports.values()))
-    table.writerow(["run", "query", *first.means])
-    for name, report in reports.items():
-        for query, values in report.per_query.items():
-            table.writerow([name, query, *(values[measure] for measure in report.means)])
+    names = list(next(iter(reports.values())).measures)
+    table.writerow(["run", "query", *names])
+    for run, report in reports.items():
+        for query in report.per_query[names[0]]:
+            table.writerow([run, query, *(report.per_query[name][query] for name in names)])
     write_atomically(path, lambda target: target.write_text(text.getvalue(), encoding="utf-8"))
 
 
 def _table(reports: Mapping[str, Report]) -> str:
-    measures = list(next(iter(reports.values())).means)
-    width = max(len(name) for name in reports)
-    lines = [" " * width + "".join(f"{measure:>10}" for measure in measures)]
-    for name, report in reports.items():
-        lines.append(f"{name:{width}}" + "".join(f"{report.means[measure]:>10.4f}" for measure in measures))
+    names = list(next(iter(reports.values())).measures)
+    width = max(len(run) for run in reports)
+    lines = [" " * width + "".join(f"{name:>10}" for name in names)]
+    for run, report in reports.items():
+        lines.append(f"{run:{width}}" + "".join(f"{report.measures[name]:>10.4f}" for name in names))
     return "\n".join(lines)

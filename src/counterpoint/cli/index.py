@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from counterpoint.cli.console import Json, emit, note, progress
+from counterpoint.cli.options import remembered_name
 
 if TYPE_CHECKING:
     from counterpoint.data import ReadPolicy, ReadReport
@@ -57,12 +58,15 @@ def index(
     """Build an index of SOURCE."""
     from counterpoint.data import ReadPolicy, ReadReport
     from counterpoint.index import Index, IndexSettings, LexicalSettings, build_index
-    from counterpoint.model import load_model, remembered_name
 
     policy = ReadPolicy(malformed="skip") if skip_malformed else ReadPolicy()
     report = ReadReport()
     documents, size = _documents(source, policy, passage_words, report)
-    encoder = None if model == "none" else load_model(model)
+    encoder = None
+    if model != "none":
+        from counterpoint.model import load_model  # brings torch with it
+
+        encoder = load_model(model)
     settings = IndexSettings(
         codec=codec,
         lexical=LexicalSettings(analyzer=analyzer) if lexical else None,

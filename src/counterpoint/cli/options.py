@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from counterpoint.index import Index
     from counterpoint.model import Model
 
-__all__ = ["IndexFolder", "ModelName", "WorkflowName", "model_of"]
+__all__ = ["IndexFolder", "ModelName", "WorkflowName", "model_of", "remembered_name"]
 
 IndexFolder = Annotated[
     Path, typer.Argument(help="Folder that `counterpoint index` wrote.", show_default=False)
@@ -32,10 +33,17 @@ def model_of(index: Index, name: str | None, workflow: str) -> Model | None:
 
     if index.manifest.model is None or workflow == LEXICAL:
         return None
-    return load_model(name or remembered(index))
+    return load_model(name or _remembered(index))
 
 
-def remembered(index: Index) -> str:
-    """The model's name in the manifest; a relative path is relative to the index, so both can be moved."""
+def remembered_name(source: str, index: Path) -> str:
+    """How an index refers to its model: a folder by its path relative to the index, anything else by name."""
+    if not Path(source).is_dir():
+        return source
+    return "./" + Path(os.path.relpath(source, index)).as_posix()
+
+
+def _remembered(index: Index) -> str:
+    """The inverse: where the manifest says the model is; both may have moved together."""
     name = str((index.manifest.model or {})["name"])
-    return str((index.folder / name).resolve()) if name.startswith((".", "/")) else name
+    return str((index.folder / name).resolve()) if name.startswith("./") else name

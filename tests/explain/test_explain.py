@@ -1,0 +1,136 @@
+import io
+import re
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+from tests.fakes import DOCUMENTS, HashModel
+
+from counterpoint.explain import html_page, render_answer, rows_of
+from counterpoint.index import Index, build_index
+from counterpoint.search import Answer, Hit, Searcher
+from counterpoint.types import Document, Explanation, Span
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("explain") / "index"
+    build_index(DOCUMENTS, HashModel(), folder)
+    with Index(folder) as index:
+        return Searcher(index, HashModel()).search("Brown foxes <under>", 4, explain=True)
+
+
+def shown(answer, explained=True):
+    console = Console(file=io.StringIO(), width=100)
+    render_answer(answer, console, explained=explained)
+    return console.file.getvalue()
+
+
+def test_rows_hold_the_whole_score(answer):
+    for hit in answer.hits:
+        rows = rows_of(hit.explanation)
+        assert sum(row.score for row in rows) == pytest.approx(hit.score, abs=1e-5)
+        for part, score in hit.parts.items():
+            assert sum(row.scores.get(part, 0.0) for row in rows) == pytest.approx(score, abs=1e-5)
+
+
+def test_rows_follow_the_query_and_gather_the_parts_of_a_word():
+    word, piece = Span("foxes", 6, 11), Span("fox", 6, 9)
+    tree = Explanation("all", 4.5, (
+        Explanation("lexical", 1.0, (Explanation("fox", 1.0, query=word, document=Span("fox", 0, 3)),)),
+        Explanation("words", 3.0, (
+            Explanation("row 0", 1.0, query=Span("Brown", 0, 5), document=Span("brown", 8, 13)),
+            Explanation("row 1", 2.0, query=piece, document=Span("dog", 4, 7)),
+        )),
+        Explanation("mean", 0.5, (Explanation("(whole text)", 0.5),)),
+    ))  # fmt: skip
+    rows = rows_of(tree)
+    assert [row.label for row in rows] == ["Brown", "foxes", "(whole text)"]
+    assert rows[1].scores == {"lexical": 1.0, "words": 2.0}
+    assert rows[1].matched == "fox (lexical), dog (words)" and rows[0].matched == "brown"
+
+
+def test_the_terminal_shows_words_shares_and_parts(answer):
+    text = shown(answer)
+    first = answer.hits[0]
+    assert f"{first.score:.4f}" in text and first.document.id in text
+    for word in ("Brown", "foxes", "lexical", "mean", "words", "share", "(whole text)", "100%"):
+        assert word in text
+    shares = [int(x) for x in re.findall(r"(-?\d+)%", text.split("100%")[0])]
+    assert abs(sum(shares) - 100) <= len(shares)  # each rounded
+    assert "share" not in shown(answer, explained=False)
+
+
+def test_nothing_found_says_so():
+    assert "No document matches 'x'" in shown(Answer("x", "lexical", ()))
+
+
+class Strict(HTMLParser):
+    """Every element closed, in order; collects text and attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.attributes = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes += attrs
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_the_page_is_well_formed_escaped_and_self_contained(answer):
+    page = html_page(answer)
+    parser = Strict()
+    parser.feed(page)
+    assert parser.open == []
+    assert "Brown foxes <under>" in "".join(parser.text) and "<under>" not in page
+    assert not [name for name, _ in parser.attributes if name in ("src", "href")]
+    assert "http" not in page and "<script" not in page and "url(" not in page
+
+
+def test_marks_lie_on_the_matched_words_and_the_text_stays_whole(answer):
+    for hit in answer.hits:
+        page = html_page(Answer(answer.query, answer.workflow, (hit,)))
+        marked = re.findall(r"<mark[^>]*>(.*?)</mark>", page)
+        matched = {span.text for row in rows_of(hit.explanation) for span in row.matches.values()}
+        assert set(marked) == matched
+        text = re.sub("<[^>]+>", "", page[page.index("<article") :])
+        assert hit.document.full_text in text
+
+
+def test_hostile_text_stays_text():
+    evil = '<script>alert("x")</script>&'
+    word = Span(evil, 0, len(evil))
+    leaf = Explanation(evil, 1.0, query=word, document=word)
+    hit = Hit(
+        1,
+        1.0,
+        Document(evil, evil, evil),
+        {evil: 1.0},
+        Explanation("all", 1.0, (Explanation(evil, 1.0, (leaf,)),)),
+    )
+    page = html_page(Answer(evil, evil, (hit,)))
+    assert "<script" not in page
+    parser = Strict()
+    parser.feed(page)
+    assert parser.open == []
+
+
+def test_long_documents_show_the_stretch_that_matched():
+    text = "filler words " * 100 + "the needle lies here " + "more filler " * 100
+    at = text.index("needle")
+    leaf = Explanation("needle", 1.0, query=Span("needle", 0, 6), document=Span("needle", at, at + 6))
+    hit = Hit(
+        1,
+        1.0,
+        Document("d", text),
+        {"words": 1.0},
+        Explanation("all", 1.0, (Explanation("words", 1.0, (leaf,)),)),
+    )
+    assert "the needle lies here" in shown(Answer("needle", "words", (hit,)))

@@ -1,0 +1,178 @@
+"""The engine against loops over the model's own vectors: nothing here knows how an index works."""
+
+import math
+
+import numpy as np
+import pytest
+from tests.fakes import DOCUMENTS, HashModel
+
+from counterpoint.errors import ArtifactError, ConfigError, DataError
+from counterpoint.index import Index, IndexSettings, build_index
+from counterpoint.search import Pipeline, Run, Searcher, SearchSettings
+from counterpoint.types import Document
+
+QUERIES = ["brown fox", "green box under a bridge", "dog", "nothing of this is there", ""]
+SETTINGS = SearchSettings(weights={"lexical": 0.5, "mean": 1.5, "words": 2.0}, idf=("words",), candidates=100)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("engine") / "index"
+    build_index(DOCUMENTS, HashModel(), folder, IndexSettings(codec="float32", search=SETTINGS.to_dict()))
+    with Index(folder) as opened:
+        yield opened
+
+
+@pytest.fixture
+def searcher(index):
+    return Searcher(index, HashModel())
+
+
+def word_idf(word):
+    df = sum(word in d.full_text.lower().split() for d in DOCUMENTS)
+    return math.log(1 + (len(DOCUMENTS) - df + 0.5) / (df + 0.5))
+
+
+def parts_by_loops(index, query, document):
+    """The three parts of a hybrid score, each over its ceiling, from the definition."""
+    model = HashModel()
+    q, d = model.encode_query([query]), model.encode_document([document.full_text])
+    lexical = index.lexical.scores(query)[DOCUMENTS.index(document)] / (index.lexical.ceiling(query) or 1)
+    mean = float(q["mean"][0][0] @ d["mean"][0][0]) / (float(np.linalg.norm(q["mean"][0][0])) or 1)
+    total, ceiling = 0.0, 0.0
+    for word, row in zip(dict.fromkeys(query.lower().split()), q["words"][0], strict=True):
+        idf = word_idf(word)
+        total += idf * max((float(row @ other) for other in d["words"][0]), default=0.0)
+        ceiling += idf * float(np.linalg.norm(row))
+    return {"lexical": lexical, "mean": mean, "words": total / (ceiling or 1)}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_hybrid_is_the_weighted_sum_of_its_parts(index, searcher, query):
+    wanted = {}
+    for document in DOCUMENTS:
+        parts = parts_by_loops(index, query, document)
+        wanted[document.id] = {part: SETTINGS.weights[part] * score for part, score in parts.items()}
+    for hit in searcher.search(query, 10).hits:
+        assert hit.parts == pytest.approx(wanted[hit.document.id], abs=1e-5)
+        assert hit.score == pytest.approx(sum(wanted[hit.document.id].values()), abs=1e-5)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("workflow", ["hybrid", "lexical", "dense", "words", "dense-words"])
+def test_the_leaves_of_every_explanation_sum_to_the_score(searcher, query, workflow):
+    for hit in searcher.search(query, 10, workflow=workflow, explain=True).hits:
+        assert sum(leaf.score for leaf in hit.explanation.leaves()) == pytest.approx(hit.score, abs=1e-5)
+        assert sum(hit.parts.values()) == pytest.approx(hit.score, abs=1e-6)
+        for leaf in hit.explanation.leaves():
+            if leaf.query is not None:
+                assert query[leaf.query.start : leaf.query.end] == leaf.query.text
+            if leaf.document is not None:
+                text = hit.document.full_text
+                assert text[leaf.document.start : leaf.document.end] == leaf.document.text
+
+
+@pytest.mark.parametrize("normalise", ["none", "min-max", "z-score"])
+@pytest.mark.parametrize("scale", ["ceiling", "none"])
+def test_normalised_scores_are_explained_too(index, normalise, scale):
+    searcher = Searcher(index, HashModel(), SearchSettings(SETTINGS.weights, ("words",), scale, normalise))
+    plain = Searcher(index, HashModel(), SearchSettings(SETTINGS.weights, ("words",), scale))
+    raw = {h.document.id: h for h in plain.search("brown fox box", 10, explain=True).hits}
+    for hit in searcher.search("brown fox box", 10, explain=True).hits:
+        assert sum(leaf.score for leaf in hit.explanation.leaves()) == pytest.approx(hit.score, abs=1e-5)
+        # Within a part, words keep their proportions: normalising only scales and shifts.
+        ours, theirs = (
+            hit.explanation.children[2].children,
+            raw[hit.document.id].explanation.children[2].children,
+        )
+        pairs = [
+            (a.score, b.score) for a, b in zip(ours, theirs, strict=False) if a.query and abs(b.score) > 1e-6
+        ]
+        ratios = [a / b for a, b in pairs]
+        assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-4) if ratios else True
+
+
+def test_rank_fusion_claims_no_word(index):
+    settings = SearchSettings(SETTINGS.weights, ("words",), method="rrf")
+    for hit in Searcher(index, HashModel(), settings).search("brown fox", 3, explain=True).hits:
+        assert sum(leaf.score for leaf in hit.explanation.leaves()) == pytest.approx(hit.score)
+        assert all(leaf.query is None for leaf in hit.explanation.leaves())
+
+
+def test_a_score_does_not_depend_on_the_candidates(index):
+    everything = Searcher(index, HashModel()).search("brown fox", 6)
+    scores = {hit.document.id: hit.score for hit in everything.hits}
+    few = SearchSettings(SETTINGS.weights, ("words",), candidates=1)
+    hits = Searcher(index, HashModel(), few).search("brown fox", 1).hits
+    assert hits and hits[0].score == pytest.approx(scores[hits[0].document.id])
+
+
+def test_lexical_search_needs_no_model_and_finds_only_what_shares_a_term(index):
+    answer = Searcher(index).search("fox", 10, workflow="lexical")
+    assert {hit.document.id for hit in answer.hits} == {"a", "d", "e#0"}
+    assert [h.score for h in answer.hits] == pytest.approx(
+        sorted((s for s in index.lexical.scores("fox") if s > 0), reverse=True)
+    )
+    with pytest.raises(ConfigError, match="needs the model"):
+        Searcher(index).search("fox", 10)
+
+
+def test_ties_break_by_falling_id(tmp_path):
+    documents = [Document(name, "same words here") for name in ("b", "a", "d", "c")]
+    build_index(documents, HashModel(), tmp_path / "i")
+    with Index(tmp_path / "i") as index:
+        answer = Searcher(index, HashModel()).search("words", 3)
+        assert [hit.document.id for hit in answer.hits] == ["d", "c", "b"]
+
+
+def test_a_run_ranks_as_search_does_and_takes_the_best_passage(index, searcher):
+    run = searcher.run({"q": "brown box", "r": "fox"}, k=5)
+    assert set(run.queries) == {"q", "r"}
+    for query, text in (("q", "brown box"), ("r", "fox")):
+        best: dict[str, float] = {}
+        for hit in searcher.search(text, 6).hits:
+            best.setdefault(hit.document.parent or hit.document.id, hit.score)
+        assert dict(run[query]) == pytest.approx(best, abs=1e-6)
+
+
+def test_reranking_scores_only_the_candidates(searcher):
+    first = Run({"q": {"a": 3.0, "c": 2.0}})
+    again = searcher.run({"q": "brown fox"}, candidates=first)
+    everything = dict(searcher.run({"q": "brown fox"})["q"])
+    assert dict(again["q"]) == pytest.approx({name: everything[name] for name in ("a", "c")})
+    assert Pipeline((searcher,)) >> searcher == Pipeline((searcher, searcher))
+    assert (Pipeline((lambda queries, run=None: first,)) >> searcher)({"q": "brown fox"}) == again
+    with pytest.raises(DataError, match="'zzz' is not in the index"):
+        searcher.run({"q": "brown fox"}, candidates=Run({"q": {"zzz": 1.0}}))
+
+
+def test_batches_of_queries_do_not_show(index, searcher, monkeypatch):
+    queries = {str(i): text for i, text in enumerate(QUERIES)}
+    together = searcher.run(queries)
+    monkeypatch.setattr("counterpoint.search.engine.SCORES", 1)
+    done = []
+    apart = searcher.run(queries, on_progress=done.append)
+    assert done == [1, 2, 3, 4, 5]
+    for query in queries:
+        assert dict(apart[query]) == pytest.approx(dict(together[query]), abs=1e-6)
+
+
+def test_settings_that_cannot_be_carried_out(index, tmp_path):
+    with pytest.raises(ConfigError, match="k must be at least 1"):
+        Searcher(index, HashModel()).search("fox", 0)
+    with pytest.raises(ConfigError, match="unknown workflow 'hybird'"):
+        Searcher(index, HashModel()).search("fox", workflow="hybird")  # pyright: ignore
+    with pytest.raises(ConfigError, match="none of its parts"):
+        Searcher(index, HashModel(), SearchSettings(weights={})).search("fox")
+    with pytest.raises(ArtifactError, match="built with the model"):
+        Searcher(index, HashModel(seed=9))
+    build_index(DOCUMENTS, None, tmp_path / "lexical")
+    with (
+        Index(tmp_path / "lexical") as lexical,
+        pytest.raises(ConfigError, match="no such part; it has lexical"),
+    ):
+        Searcher(lexical).search("fox", workflow="dense")
+
+
+def test_settings_survive_the_manifest(index):
+    assert SearchSettings.for_index(index) == SETTINGS
