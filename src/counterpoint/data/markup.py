@@ -15,7 +15,7 @@ RST_HEADING = re.compile(
     r"^(?P<text>\S[^\n]{0,199})\n(?P<line>([=\-~^\"'`#*+.:_])\3{2,})[ \t]*$", re.MULTILINE
 )
 
-DROPPED = frozenset(["script", "style", "nav", "template", "noscript", "svg", "head"])
+DROPPED = frozenset(["script", "style", "nav", "template", "noscript", "svg", "head", "title"])
 BULLET = "- "
 GAPS = "", " ", "\n", "\n\n"
 BLOCKS = frozenset(
@@ -108,7 +108,7 @@ def from_markdown(source: str) -> PlainText:
             builder.part(" ")
         elif token.type == "list_item_open":
             builder.item()
-        elif token.type in ("tr_close", "list_item_close") or (
+        elif token.type in ("tr_close", "thead_close", "list_item_close") or (
             token.type == "paragraph_close" and token.hidden
         ):
             builder.part("\n")  # hidden: a paragraph of a list without blank lines
@@ -125,13 +125,14 @@ def _inline(tokens: list) -> str:
 
 def from_html(source: str) -> PlainText:
     """The visible text of a page: no scripts, styles or navigation; each block a paragraph."""
-    from bs4 import BeautifulSoup
-    from bs4.element import Tag, XMLParsedAsHTMLWarning
+    from bs4 import BeautifulSoup, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
+    from bs4.element import Tag
 
-    with warnings.catch_warnings():  # XHTML is read as HTML, which is what we want
+    with warnings.catch_warnings():  # XHTML is to be read as HTML, and one word of text as text
         warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)
+        warnings.simplefilter("ignore", MarkupResemblesLocatorWarning)
         soup = BeautifulSoup(source, "html.parser")
-    title = soup.title.get_text(" ", strip=True) if soup.title else ""
+    title = " ".join(soup.title.get_text().split()) if soup.title else ""
     builder = _Builder()
     pre = 0
     for event, node in _events(soup):
@@ -175,7 +176,7 @@ def _events(soup) -> Iterator[tuple[str, object]]:
 
 def _add_string(builder: _Builder, text: str, *, as_it_is: bool) -> None:
     if as_it_is:
-        builder.add(text)
+        builder.add(text.lstrip("\n") if builder.gap else text)
         return
     if text[:1].isspace():
         builder.part(" ")

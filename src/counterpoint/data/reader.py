@@ -91,9 +91,15 @@ class Reader:
                         path=path,
                         line=number,
                     )
-                skip = len(codecs.BOM_UTF8) if number == 1 and raw.startswith(codecs.BOM_UTF8) else 0
-                yield number, self._decode(raw[skip:].rstrip(b"\r\n"), path, number, offset + skip)
+                try:  # not in a function of its own: runs have millions of lines
+                    text = raw.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    if self.policy.encoding == "error":
+                        raise self._undecodable(raw, error, path, number, offset) from error
+                    self._replaced(path, number)
+                    text = raw.decode("utf-8", "replace")
                 offset += len(raw)
+                yield number, (text.removeprefix("\ufeff") if number == 1 else text).rstrip("\r\n")
 
     def text(self, path: Path, *, encoding: str | None = None) -> str:
         r"""A whole file as text with `\n` line ends, UTF-8 unless it declares an `encoding` itself.
@@ -155,15 +161,6 @@ class Reader:
             self._replaced(path, line)
             return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return text
-
-    def _decode(self, raw: bytes, path: Path, line: int, offset: int) -> str:
-        try:
-            return raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            if self.policy.encoding == "error":
-                raise self._undecodable(raw, error, path, line, offset) from error
-            self._replaced(path, line)
-            return raw.decode("utf-8", "replace")
 
     def _replaced(self, path: str | Path, line: int | None = None) -> None:
         self.report.replaced += 1

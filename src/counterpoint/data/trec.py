@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -56,7 +56,10 @@ def read_trec_run(path: str | Path) -> TrecRun:
             raise DataError(
                 f"document {document!r} is ranked twice for query {query!r}", path=path, line=number
             )
-        current[document] = score = _number(value)
+        try:
+            current[document] = score = float(value)
+        except ValueError:
+            score = nan  # to be refused just as if it had been written so
         if not isfinite(score):
             raise DataError(f"the score must be a finite number, found {value!r}", path=path, line=number)
     return TrecRun(scores, tag)
@@ -141,14 +144,6 @@ def _qrels_lines(qrels: Qrels, layout: QrelsLayout) -> Iterator[str]:
 def _is_header(line: str) -> bool:
     columns = line.split("\t")
     return len(columns) == 3 and not columns[2].strip().lstrip("+-").isdecimal()
-
-
-def _number(text: str) -> float:
-    """The number, or NaN for what is none: the caller refuses both alike."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
 
 
 def _grade(text: str, path: Path, line: int) -> int:
