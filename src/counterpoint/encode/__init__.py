@@ -1,6 +1,5 @@
 """Texts to vector sets: backbones, heads, encoders, and the checkpoints of others.
 
-
 Names are imported when they are first used, so that `counterpoint.encode.words`, which an index and an
 explanation need, does not bring torch with it.
 """
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from counterpoint.encode.backbone import Transformer
     from counterpoint.encode.batching import EncodeOptions, Precision, bf16_gains, token_batches
+    from counterpoint.encode.checkpoints import load_encoder
     from counterpoint.encode.encoder import DualEncoder, Encoder
     from counterpoint.encode.heads import PUNCTUATION, Cls, Head, Mean, TokenVectors, WholeWords
     from counterpoint.encode.layers import Activation, Layer, Linear, Stack
@@ -45,6 +45,7 @@ __all__ = [
     "WordMap",
     "WordSettings",
     "bf16_gains",
+    "load_encoder",
     "split_words",
     "stem",
     "token_batches",
@@ -55,6 +56,7 @@ __all__ = [
 _HOMES = {
     "backbone": ("Transformer",),
     "batching": ("EncodeOptions", "Precision", "bf16_gains", "token_batches"),
+    "checkpoints": ("load_encoder",),
     "encoder": ("DualEncoder", "Encoder"),
     "heads": ("PUNCTUATION", "Cls", "Head", "Mean", "TokenVectors", "WholeWords"),
     "layers": ("Activation", "Layer", "Linear", "Stack"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -23,6 +23,7 @@ __all__ = ["Transformer"]
 _IDLE = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version", "use_cache")
 
 
+@final
 class Transformer(Part):
     """The hidden states of a model that `transformers.AutoModel` knows, in float32.
 
@@ -113,8 +114,8 @@ class Transformer(Part):
         rows = self.model_.get_input_embeddings().num_embeddings
         if len(self.tokenizer) > rows:
             raise ArtifactError(
-                f"the tokenizer has {len(self.tokenizer)} entries, the model embeds {rows}; they do not belong "
-                "together",
+                f"the tokenizer has {len(self.tokenizer)} entries, the model embeds {rows}; they do not "
+                "belong together",
                 path=folder,
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import final
 
 import torch
 from torch import nn
@@ -20,6 +21,7 @@ from counterpoint.vectors import Representation
 __all__ = ["DualEncoder", "Encoder"]
 
 
+@final
 class Encoder(Part):
     """A backbone with named heads, and how texts of each side are put before it.
 
@@ -102,6 +104,7 @@ class Encoder(Part):
         return {name: head for name, head in self.heads.items() if isinstance(head, Head)}
 
 
+@final
 class DualEncoder(Part):
     """An encoder for queries and one for documents; one for both, and saved once, where `document` is None.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import string
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import final
 
 import torch
 from jaxtyping import Bool, Float
@@ -26,7 +27,7 @@ PUNCTUATION = tuple(string.punctuation)
 """The signs that ColBERT skips in documents."""
 
 
-class Head(Part):
+class Head(Part, ABC):
     """One vector set: a choice of rows, then an optional projection, then optional unit length. Abstract."""
 
     pooled: bool = False
@@ -86,6 +87,7 @@ class Head(Part):
         return unit(values, dim=-1) if self.normalize else values
 
 
+@final
 class Cls(Head):
     """The first position's hidden state.
 
@@ -112,6 +114,7 @@ class Cls(Head):
         return _whole(tokens)
 
 
+@final
 class Mean(Head):
     """The mean over all attended positions, special ones included, as sentence-transformers does.
 
@@ -137,6 +140,7 @@ class Mean(Head):
         return _whole(tokens)
 
 
+@final
 class TokenVectors(Head):
     """One row a position, special, marker and mask positions included (ColBERT). Ids are vocabulary ids.
 
@@ -200,6 +204,7 @@ class TokenVectors(Head):
         return kept & ~torch.isin(tokens.ids, torch.tensor(self.skip_ids_, device=tokens.ids.device))
 
 
+@final
 class WholeWords(Head):
     """One row a distinct word: the mean of the vectors of all its word-pieces, wherever it occurs.
 

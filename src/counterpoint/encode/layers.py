@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, final
 
 import torch
 from jaxtyping import Float
@@ -18,7 +18,7 @@ __all__ = ["Activation", "Layer", "Linear", "Stack"]
 Activation = Literal["none", "tanh", "relu", "gelu", "sigmoid"]
 
 
-class Layer(Part):
+class Layer(Part, ABC):
     """A map of every vector by itself. Abstract."""
 
     in_dim: int | None
@@ -38,6 +38,7 @@ class Layer(Part):
             )
 
 
+@final
 class Linear(Layer):
     """act(x W^T + b), plus x (or a projection of it) where `residual`.
 
@@ -85,6 +86,7 @@ class Linear(Layer):
         return mapped + (self.residual_(x) if self.in_dim != self.dim else x)
 
 
+@final
 class Stack(Layer):
     """Several layers, one after the other."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import final
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from counterpoint.part import Part
 __all__ = ["TextInput"]
 
 
+@final
 class TextInput(Part):
     """How texts of one side are put before the backbone.
 

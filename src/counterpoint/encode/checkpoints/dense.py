@@ -1,0 +1,73 @@
+"""Dense modules: the projections of sentence-transformers and PyLate.
+
+The format: a folder with `config.json` (`in_features`, `out_features`, `bias`, `activation_function` by the
+name of a torch class, `use_residual`) and `model.safetensors` (`linear.weight`, `linear.bias`,
+`residual.weight`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from counterpoint.encode.checkpoints.modules import Module
+from counterpoint.encode.layers import Activation, Layer, Linear, Stack
+from counterpoint.encode.weights import read_json, read_weights
+from counterpoint.errors import ArtifactError
+
+__all__ = ["projection"]
+
+_ACTIVATIONS: dict[str, Activation] = {
+    "torch.nn.modules.linear.Identity": "none",
+    "torch.nn.modules.activation.Tanh": "tanh",
+    "torch.nn.modules.activation.ReLU": "relu",
+    "torch.nn.modules.activation.GELU": "gelu",
+    "torch.nn.modules.activation.Sigmoid": "sigmoid",
+}
+
+
+def projection(modules: list[Module], in_dim: int, *, on: Literal["token", "sentence"]) -> Layer | None:
+    """The Dense modules among `modules` as one layer with its weights.
+
+    Args:
+        modules: what follows the transformer, or the pooling.
+        in_dim: components that the first is fed.
+        on: whether token or sentence embeddings are to be mapped.
+    """
+    layers = []
+    for module in modules:
+        if module.kind == "Dense":
+            layers.append(_linear(module, in_dim, f"{on}_embeddings" if on == "token" else f"{on}_embedding"))
+            in_dim = layers[-1].dim
+    if not layers:
+        return None
+    return layers[0] if len(layers) == 1 else Stack(layers).setup()
+
+
+def _linear(module: Module, in_dim: int, feature: str) -> Linear:
+    config = read_json(module.folder / "config.json")
+    if config.get("in_features") != in_dim:
+        raise ArtifactError(
+            f"in_features is {config.get('in_features')}, but it is fed {in_dim} components",
+            path=module.folder,
+        )
+    read = config.get("module_input_name") or feature
+    if {read, config.get("module_output_name") or read} != {feature}:
+        raise ArtifactError(f"maps {read!r}; here only {feature!r} can be mapped", path=module.folder)
+    # Each library omits nothing here when it saves; the default is sentence-transformers' own.
+    name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
+    if name not in _ACTIVATIONS:
+        raise ArtifactError(f"has the activation {name!r}, which is not known here", path=module.folder)
+    layer = Linear(
+        dim=config["out_features"],
+        bias=config.get("bias", True),
+        activation=_ACTIVATIONS[name],
+        residual=config.get("use_residual", False),
+        in_dim=in_dim,
+    ).setup()
+    tensors = read_weights(module.folder)
+    renamed = {
+        name.replace("linear.", "linear_.").replace("residual.", "residual_."): t
+        for name, t in tensors.items()
+    }
+    layer._load_strictly(renamed, module.folder / "model.safetensors")
+    return layer

@@ -1,0 +1,96 @@
+"""sentence-transformers 6, multi-vector: Transformer, Dense, MultiVectorMask, Normalize.
+
+The format: `query_length`, `document_length` and `query_expansion` (strategy, length, attend, token) are in
+the Transformer's `sentence_bert_config.json`; MultiVectorMask's `config.json` has the entries that documents
+skip; markers are prompts, which the saved tokenizer knows as single tokens.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from counterpoint.encode.backbone import Transformer
+from counterpoint.encode.checkpoints.dense import projection
+from counterpoint.encode.checkpoints.modules import Checkpoint, Module
+from counterpoint.encode.checkpoints.sentence import longest, prompt, transformer_settings
+from counterpoint.encode.encoder import DualEncoder, Encoder
+from counterpoint.encode.heads import TokenVectors
+from counterpoint.encode.text import TextInput
+from counterpoint.errors import ArtifactError
+from counterpoint.types import Side
+
+__all__ = ["read", "recognises"]
+
+
+def recognises(checkpoint: Checkpoint) -> bool:
+    """Whether a mask is among the modules, in the list itself or behind a router."""
+    return any(module.kind == "MultiVectorMask" for module in checkpoint.modules("query"))
+
+
+def read(checkpoint: Checkpoint) -> DualEncoder:
+    """Read a multi-vector sentence-transformers model."""
+    query, document = checkpoint.modules("query"), checkpoint.modules("document")
+    if query == document:
+        return DualEncoder(_encoder(checkpoint, query))
+    return DualEncoder(_encoder(checkpoint, query), _encoder(checkpoint, document))
+
+
+def _encoder(checkpoint: Checkpoint, modules: list[Module]) -> Encoder:
+    backbone = checkpoint.backbone(modules[0])
+    settings = transformer_settings(modules[0], backbone)
+    kinds = [module.kind for module in modules[1:]]
+    shape = [kind for kind in kinds if kind != "MultiVectorMask"]
+    dense = shape.count("Dense")
+    if kinds.count("MultiVectorMask") != 1 or shape not in (
+        ["Dense"] * dense,
+        ["Dense"] * dense + ["Normalize"],
+    ):
+        raise ArtifactError(
+            f"after the Transformer come {kinds}; expected Dense, one MultiVectorMask, Normalize",
+            path=checkpoint.folder,
+        )
+    mask = next(module for module in modules if module.kind == "MultiVectorMask").config("config.json")
+    if mask.get("keep_only_token_ids"):
+        raise ArtifactError(
+            "keeps only some token ids (images), which is not supported", path=checkpoint.folder
+        )
+    if "Normalize" in kinds:
+        _check_normalize(modules[-1] if kinds[-1] == "Normalize" else modules[1 + kinds.index("Normalize")])
+    head = TokenVectors(
+        skip=mask.get("skiplist_words") or (),
+        skip_sides=mask.get("skiplist_tasks") or ("document",),
+        projection=projection(modules[1:], backbone.dim, on="token"),
+        normalize="Normalize" in kinds,
+    )
+    inputs = {
+        side: _input(checkpoint, modules[0], settings, backbone, side) for side in ("query", "document")
+    }
+    return Encoder(backbone, {"tokens": head}, **inputs)
+
+
+def _check_normalize(module: Module) -> None:
+    feature = module.config("config.json").get("module_input_name")
+    if feature != "token_embeddings":
+        raise ArtifactError(f"normalises {feature!r}, not 'token_embeddings'", path=module.folder)
+
+
+def _input(
+    checkpoint: Checkpoint, module: Module, settings: dict[str, Any], backbone: Transformer, side: Side
+) -> TextInput:
+    most = longest(module, settings, backbone, settings.get(f"{side}_length"))
+    text = prompt(checkpoint, side)
+    expansion = settings.get("query_expansion")
+    if side == "document" or not expansion:
+        return TextInput(most, prompt=text)
+    strategy, length = expansion.get("strategy"), expansion.get("length")
+    if strategy not in ("fixed", "min"):
+        raise ArtifactError(
+            f"expands queries by {strategy!r}; known are 'fixed' and 'min'", path=module.folder
+        )
+    return TextInput(
+        max_length=length if strategy == "fixed" else max(most, length),
+        prompt=text,
+        expand_to=length,
+        attend=bool(expansion.get("attend")),
+        expand_with=expansion.get("token"),
+    )

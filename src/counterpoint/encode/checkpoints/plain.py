@@ -1,0 +1,18 @@
+"""A transformer as transformers saves it: mean pooling, since nothing says otherwise."""
+
+from __future__ import annotations
+
+from counterpoint.encode.checkpoints.modules import Checkpoint, Module
+from counterpoint.encode.checkpoints.sentence import longest
+from counterpoint.encode.encoder import DualEncoder, Encoder
+from counterpoint.encode.heads import Mean
+from counterpoint.encode.text import TextInput
+
+__all__ = ["read"]
+
+
+def read(checkpoint: Checkpoint) -> DualEncoder:
+    """Read a plain transformer."""
+    backbone = checkpoint.backbone()
+    most = longest(Module("Transformer", checkpoint.folder), {}, backbone)
+    return DualEncoder(Encoder(backbone, {"mean": Mean()}, query=TextInput(most), document=TextInput(most)))

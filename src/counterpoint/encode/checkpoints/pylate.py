@@ -1,0 +1,79 @@
+"""PyLate: Transformer and one or more Dense; lengths, markers and skipped words in the model's settings.
+
+The format: `modules.json` with `pylate.models.Dense.Dense`; `config_sentence_transformers.json` with
+`query_prefix`, `document_prefix` (each one vocabulary entry, inserted after [CLS]), `query_length`,
+`document_length` (both count the marker), `do_query_expansion`, `attend_to_expansion_tokens` and
+`skiplist_words` (documents only). Vectors are scaled to unit length when they are encoded.
+"""
+
+from __future__ import annotations
+
+from counterpoint.encode.backbone import Transformer
+from counterpoint.encode.checkpoints.dense import projection
+from counterpoint.encode.checkpoints.modules import Checkpoint
+from counterpoint.encode.checkpoints.sentence import prompt, transformer_settings
+from counterpoint.encode.encoder import DualEncoder, Encoder
+from counterpoint.encode.heads import PUNCTUATION, TokenVectors
+from counterpoint.encode.text import TextInput
+from counterpoint.errors import ArtifactError
+from counterpoint.types import Side
+
+__all__ = ["read", "recognises"]
+
+# PyLate's own defaults, for settings that a checkpoint leaves out.
+_MARKERS: dict[Side, str] = {"query": "[Q] ", "document": "[D] "}
+_LENGTHS: dict[Side, int] = {"query": 32, "document": 180}
+
+
+def recognises(checkpoint: Checkpoint) -> bool:
+    """Whether a module or a setting is PyLate's."""
+    settings = checkpoint.settings
+    own = settings.get("model_type") == "ColBERT" or "query_prefix" in settings
+    return own or any(name.startswith("pylate.") for name in checkpoint.classes)
+
+
+def read(checkpoint: Checkpoint) -> DualEncoder:
+    """Read a PyLate model."""
+    modules = checkpoint.modules("document")
+    kinds = [module.kind for module in modules]
+    if kinds != ["Transformer"] + ["Dense"] * (len(kinds) - 1):
+        raise ArtifactError(f"has the modules {kinds}, not a Transformer and Dense", path=checkpoint.folder)
+    if len(kinds) == 1:
+        raise ArtifactError(
+            "a late-interaction model without its projection (no Dense module); its vectors would not be "
+            "those it was trained for. Get the checkpoint whole",
+            path=checkpoint.folder,
+        )
+    # A Stanford checkpoint converted in place keeps its projection in the backbone's file too.
+    unused = ("linear.weight",) if "HF_ColBERT" in checkpoint.architectures else ()
+    backbone = checkpoint.backbone(modules[0], unused=unused)
+    transformer_settings(modules[0], backbone)
+    settings = checkpoint.settings
+    skip = settings.get("skiplist_words")
+    head = TokenVectors(
+        skip=PUNCTUATION if skip is None else skip,
+        projection=projection(modules[1:], backbone.dim, on="token"),
+        normalize=True,
+    )
+    inputs = {side: _input(checkpoint, backbone, side) for side in ("query", "document")}
+    return DualEncoder(Encoder(backbone, {"tokens": head}, **inputs))
+
+
+def _input(checkpoint: Checkpoint, backbone: Transformer, side: Side) -> TextInput:
+    settings = checkpoint.settings
+    length = settings.get(f"{side}_length") or _LENGTHS[side]
+    marker = settings.get(f"{side}_prefix", _MARKERS[side])
+    if (
+        marker
+        and backbone.tokenizer.find(marker) is None
+        and backbone.tokenizer.find(marker.strip()) is not None
+    ):
+        marker = marker.strip()
+    expand = side == "query" and settings.get("do_query_expansion") is not False
+    return TextInput(
+        max_length=length,
+        marker=marker or None,
+        prompt=prompt(checkpoint, side),
+        expand_to=length if expand else None,
+        attend=bool(settings.get("attend_to_expansion_tokens")),
+    )

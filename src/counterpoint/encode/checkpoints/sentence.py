@@ -1,0 +1,112 @@
+"""sentence-transformers, dense: Transformer, Pooling, then Dense and Normalize where there are any.
+
+The format: `modules.json` lists classes and folders; the Transformer's folder has `sentence_bert_config.json`
+(`max_seq_length`) or, since version 6, `model_max_length` in `tokenizer_config.json`; Pooling's `config.json`
+has one flag a mode, or since version 6 `pooling_mode`; prompts are in `config_sentence_transformers.json`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from counterpoint.encode.backbone import Transformer
+from counterpoint.encode.checkpoints.dense import projection
+from counterpoint.encode.checkpoints.modules import Checkpoint, Module
+from counterpoint.encode.encoder import DualEncoder, Encoder
+from counterpoint.encode.heads import Cls, Head, Mean
+from counterpoint.encode.text import TextInput
+from counterpoint.errors import ArtifactError
+from counterpoint.types import Side
+
+__all__ = ["longest", "prompt", "read", "transformer_settings"]
+
+_FLAGS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+
+
+def read(checkpoint: Checkpoint) -> DualEncoder:
+    """Read a dense sentence-transformers model."""
+    query, document = checkpoint.modules("query"), checkpoint.modules("document")
+    if query == document:
+        return DualEncoder(_encoder(checkpoint, query))
+    return DualEncoder(_encoder(checkpoint, query), _encoder(checkpoint, document))
+
+
+def _encoder(checkpoint: Checkpoint, modules: list[Module]) -> Encoder:
+    backbone = checkpoint.backbone(modules[0])
+    settings = transformer_settings(modules[0], backbone)
+    if len(modules) < 2 or modules[1].kind != "Pooling":
+        raise ArtifactError("expected Pooling after the Transformer", path=checkpoint.folder)
+    name, head = _head(modules[1], modules[2:], backbone.dim)
+    inputs = {
+        side: TextInput(longest(modules[0], settings, backbone), prompt=prompt(checkpoint, side))
+        for side in ("query", "document")
+    }
+    excluded = modules[1].config("config.json").get("include_prompt") is False
+    if excluded and any(text.prompt for text in inputs.values()):
+        raise ArtifactError(
+            "leaves the prompt out of the pooling, which is not supported", path=modules[1].folder
+        )
+    return Encoder(backbone, {name: head}, **inputs)
+
+
+def _head(pooling: Module, rest: list[Module], dim: int) -> tuple[str, Head]:
+    config = pooling.config("config.json")
+    declared = config.get("embedding_dimension", config.get("word_embedding_dimension"))
+    if declared != dim:
+        raise ArtifactError(f"pools {declared} components, the transformer has {dim}", path=pooling.folder)
+    modes = (
+        config.get("pooling_mode") or [mode for flag, mode in _FLAGS.items() if config.get(flag)] or "mean"
+    )
+    mode = modes if isinstance(modes, str) else modes[0] if len(modes) == 1 else "+".join(modes)
+    kinds = [module.kind for module in rest]
+    dense = kinds.count("Dense")
+    if kinds not in (["Dense"] * dense, ["Dense"] * dense + ["Normalize"]):
+        raise ArtifactError(
+            f"after Pooling come {kinds}; only Dense, then Normalize, are supported",
+            path=pooling.folder.parent,
+        )
+    layer = projection(rest, dim, on="sentence")
+    if mode == "cls":
+        return "cls", Cls(layer, normalize="Normalize" in kinds)
+    if mode == "mean":
+        return "mean", Mean(layer, normalize="Normalize" in kinds)
+    raise ArtifactError(f"pools by {mode!r}; only 'mean' and 'cls' are supported", path=pooling.folder)
+
+
+def transformer_settings(module: Module, backbone: Transformer) -> dict[str, Any]:
+    """A Transformer module's own settings, refused where they ask for more than the last hidden state."""
+    names = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+    found = module.config(*[f"sentence_{name}_config.json" for name in names])
+    wanted = {"transformer_task": "feature-extraction", "module_output_name": "token_embeddings"}
+    for name, value in wanted.items():
+        if found.get(name, value) != value:
+            raise ArtifactError(f"{name} is {found[name]!r}; only {value!r} is supported", path=module.folder)
+    if found.get("do_lower_case"):
+        upper, lower = (encoding.ids for encoding in backbone.tokenizer.encode(["ABC Xyz", "abc xyz"]))
+        if upper != lower:
+            raise ArtifactError(
+                "lower-cases texts, which its tokenizer does not; not supported", path=module.folder
+            )
+    return found
+
+
+def longest(module: Module, settings: dict[str, Any], backbone: Transformer, own: int | None = None) -> int:
+    """Positions at most: a side's own length, else the module's, else the tokenizer's or backbone's."""
+    limit = backbone.max_positions
+    tokenizer = module.config("tokenizer_config.json").get("model_max_length") or limit
+    return own or min(settings.get("max_seq_length") or tokenizer, int(min(tokenizer, limit)))
+
+
+def prompt(checkpoint: Checkpoint, side: Side) -> str:
+    """The text put before texts of one side, chosen as `encode_query` and `encode_document` choose it."""
+    prompts = checkpoint.settings.get("prompts") or {}
+    names = ["query"] if side == "query" else ["document", "passage", "corpus"]
+    name = next((name for name in names if name in prompts), checkpoint.settings.get("default_prompt_name"))
+    return prompts.get(name) or ""

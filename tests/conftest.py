@@ -1,0 +1,62 @@
+"""What every test may use. No test reaches the network, and none touches a user's cache."""
+
+import ipaddress
+import os
+import socket
+from pathlib import Path
+
+# Read by huggingface_hub when it is imported, so it is set before anything else is.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import pytest
+import torch
+
+REPOSITORY = Path(__file__).parents[1]
+SHARED = REPOSITORY.parent / "shared"
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("shared") and not SHARED.is_dir():
+            item.add_marker(pytest.mark.skip(reason=f"needs {SHARED}"))
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The folder of real collections and golden examples beside the repository."""
+    return SHARED
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    """Refuse connections to anything but this machine."""
+    connect = socket.socket.connect
+
+    def guarded(self, address):
+        host = address[0] if isinstance(address, tuple) else None
+        if host is None or host == "localhost" or _is_loopback(host):
+            return connect(self, address)
+        raise RuntimeError(f"a test tried to reach {host}")
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """The same random numbers in every run, whatever ran before."""
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def tiny_bert_folder(tmp_path_factory):
+    """A random BERT of three layers and 16 components, saved by transformers. Read only."""
+    from tests.encode.tiny import save_tiny_bert
+
+    return save_tiny_bert(tmp_path_factory.mktemp("tiny-bert"))
+
+
+def _is_loopback(host):
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
