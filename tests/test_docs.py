@@ -1,0 +1,57 @@
+"""Documentation that runs: every Python block of a page in order, every command line through its own parser."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from counterpoint.cli.main import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
+def test_python_blocks_run(page, tmp_path, monkeypatch):
+    source = "\n".join(blocks(page, "python"))
+    if "minilm" in source:
+        pytest.importorskip("sentence_transformers", reason="comes with the embedded model")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(source, str(page), "exec"), {"__name__": "__docs__"})
+
+
+def command_lines():
+    for page in PAGES:
+        for block in blocks(page, "(?:console|bash)"):
+            for line in block.replace("\\\n", " ").splitlines():
+                if line.startswith("counterpoint "):
+                    yield pytest.param(line, id=f"{page.name}: {line[:60]}")
+
+
+@pytest.mark.parametrize("line", command_lines())
+def test_command_lines_parse(line):
+    _, *arguments = shlex.split(line, comments=True)
+    group = typer.main.get_command(app)
+    command = group.commands[arguments[0]]
+    command.make_context(arguments[0], arguments[1:])
+
+
+def test_make_targets_in_the_text_exist():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        named = set(re.findall(r"`make (?:[A-Z]+=\S+ )?([a-z-]+)`", page.read_text()))
+        named |= set(re.findall(r"^make ([a-z-]+)", page.read_text(), re.MULTILINE))
+        assert named <= targets, page
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+?\.md)(?:#[^)]*)?\)", page.read_text()):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
