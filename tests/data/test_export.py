@@ -20,7 +20,9 @@ from counterpoint.types import Document
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ids = st.text(st.characters(exclude_categories=["Cs", "Z", "C"]), min_size=1, max_size=6)
 values = st.one_of(st.none(), st.booleans(), st.integers(), texts, st.lists(st.integers(), max_size=2))
-metadata = st.dictionaries(texts.filter(lambda key: key not in ("parent", "start")), values, max_size=3)
+metadata = st.dictionaries(
+    st.one_of(texts, st.sampled_from(["metadata", "parent", "start", "title"])), values, max_size=3
+)
 places = st.one_of(st.just((None, 0)), st.tuples(ids, st.integers(0, 99)))
 documents = st.lists(
     st.builds(

@@ -202,3 +202,11 @@ def test_pdf_without_its_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pypdf", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'counterpoint-ir\[pdf\]'"):
         read(tmp_path, malformed="skip")
+
+
+def test_column_names(tmp_path):
+    (tmp_path / "t.csv").write_text("a,\n1,2\n")
+    assert read(tmp_path)[0][0].metadata == {"a": "1", "column 2": "2", "file": "t.csv"}
+    (tmp_path / "t.csv").write_text("a, a\n1,2\n")
+    with pytest.raises(DataError, match=r"t\.csv:1: two columns are named 'a'"):
+        read(tmp_path)

@@ -8,6 +8,7 @@ from counterpoint.data.collection import Collection, Source, collection_of
 from counterpoint.data.export import DocumentLayout, write_beir, write_colbert, write_documents, write_queries
 from counterpoint.data.passages import PASSAGE_WORDS, cut_passages
 from counterpoint.data.policy import ReadPolicy, ReadReport
+from counterpoint.data.reader import Located, Reader
 from counterpoint.data.sources import Format, open_collection
 from counterpoint.data.tables import read_queries
 from counterpoint.data.trec import (
@@ -24,9 +25,11 @@ __all__ = [
     "Collection",
     "DocumentLayout",
     "Format",
+    "Located",
     "QrelsLayout",
     "ReadPolicy",
     "ReadReport",
+    "Reader",
     "Source",
     "TrecRun",
     "collection_of",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,10 +73,12 @@ def write_colbert(collection: Collection, folder: str | Path, *, overwrite: bool
         documents = enumerate(collection.documents())
         rows = (_row(str(n), found.text, *([found.title] if found.title else [])) for n, found in documents)
         write_lines(target / "collection.tsv", rows)
-        write_lines(target / "document-ids.tsv", _numbered(found.id for found in collection.documents()))
+        ids = (one_line(found.id, "a document id") for found in collection.documents())
+        write_lines(target / "document-ids.tsv", (f"{n}\t{id_}" for n, id_ in enumerate(ids)))
         queries = collection.queries()
-        write_lines(target / "queries.tsv", _numbered(queries.values()))
-        write_lines(target / "query-ids.tsv", _numbered(queries))
+        write_lines(target / "queries.tsv", (_row(str(n), text) for n, text in enumerate(queries.values())))
+        ids = (one_line(id_, "a query id") for id_ in queries)
+        write_lines(target / "query-ids.tsv", (f"{n}\t{id_}" for n, id_ in enumerate(ids)))
 
 
 def _line(document: Document, layout: DocumentLayout) -> str:
@@ -98,10 +100,6 @@ def _json(record: Mapping[str, Any]) -> str:
     return json.dumps(record, ensure_ascii=False, allow_nan=False)
 
 
-def _row(*columns: str) -> str:
-    """Columns between tabs; white space inside each becomes single spaces, since a row is one line."""
-    return "\t".join(" ".join(column.split()) for column in columns)
-
-
-def _numbered(texts: Iterable[str]) -> Iterator[str]:
-    return (_row(str(number), text) for number, text in enumerate(texts))
+def _row(id_: str, *texts: str) -> str:
+    """Columns between tabs; white space inside a text becomes single spaces, since a row is one line."""
+    return "\t".join([id_, *(" ".join(text.split()) for text in texts)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -65,7 +64,7 @@ def _html(path: Path, name: str, reader: Reader) -> Iterator[Located]:
 def _whole(path: Path, name: str, plain: PlainText) -> Iterator[Located]:
     metadata: dict[str, object] = {"file": name}
     if plain.headings:
-        metadata["headings"] = plain.headings
+        metadata["headings"] = [list(heading) for heading in plain.headings]
     yield Located(Document(name, plain.text, plain.title or path.stem, metadata=metadata), path)
 
 
@@ -73,10 +72,14 @@ def _declared_encoding(path: Path) -> str | None:
     """The encoding that a page names in its first kilobyte, if Python knows it."""
     with open_binary(path) as file:
         found = DECLARED.search(file.read(1024))
-    try:
-        return codecs.lookup(found[1].decode("ascii")).name if found else None
-    except LookupError:
+    if found is None:
         return None
+    name = found[1].decode("ascii")
+    try:
+        b" ".decode(name)
+    except (LookupError, UnicodeError):  # unknown, or no encoding of text
+        return None
+    return name
 
 
 def _table(path: Path, name: str, reader: Reader) -> Iterator[Located]:
@@ -97,11 +100,19 @@ def _table(path: Path, name: str, reader: Reader) -> Iterator[Located]:
         if not any(row):
             continue
         if not columns:
-            columns = row
+            columns = _column_names(row, path, line)
         elif len(row) != len(columns):
             reader.reject(f"the header names {len(columns)} columns, this row has {len(row)}", path, line)
         else:
             yield Located(_from_fields(dict(zip(columns, row, strict=True)), name, line), path, line)
+
+
+def _column_names(header: list[str], path: Path, line: int) -> list[str]:
+    names = [name.strip() or f"column {number}" for number, name in enumerate(header, 1)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"two columns are named {twice[0]!r}; rename one", path=path, line=line)
+    return names
 
 
 def _records(path: Path, name: str, reader: Reader) -> Iterator[Located]:
@@ -147,7 +158,7 @@ def _pdf(path: Path, name: str, reader: Reader) -> Iterator[Located]:
                 path,
                 page,
             )
-    except (DataError, GeneratorExit):
+    except DataError:
         raise
     except Exception as error:  # a damaged file makes pypdf fail in any way: KeyError, RecursionError, …
         where = f"after page {page}" if page else "at its beginning"

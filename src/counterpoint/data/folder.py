@@ -60,14 +60,14 @@ def walk(root: Path, reader: Reader) -> Iterator[Path]:
     waiting = [root]
     while waiting:
         path = waiting.pop()
-        if path.is_dir():
+        if os.path.isdir(path):
             status = path.stat()
             if (place := (status.st_dev, status.st_ino)) in entered:
                 _pass_over("a link to a folder that has been read", path, reader)
                 continue
             entered.add(place)
             waiting.extend(reversed(_listed(path)))
-        elif not path.is_file():
+        elif not os.path.isfile(path):  # unlike Path, these never raise
             _pass_over("a broken link, or no ordinary file", path, reader)
         elif not can_extract(path):
             _pass_over(f"files ending in {path.suffix or 'nothing'!r} are not read", path, reader)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 __all__ = ["PlainText", "from_html", "from_markdown", "from_rst"]
 
-FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?=[\w-]+[ \t]*:)(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.MULTILINE)
 RST_HEADING = re.compile(
     r"^(?P<text>\S[^\n]{0,199})\n(?P<line>([=\-~^\"'`#*+.:_])\3{2,})[ \t]*$", re.MULTILINE
@@ -25,19 +25,18 @@ BLOCKS = frozenset(
 HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
 
 
-@dataclass
-class PlainText:
-    """A text being put together, with the positions of its headings.
+class PlainText(NamedTuple):
+    """A text without its markup.
 
     Attributes:
-        text: what has been added.
+        text: what a reader sees.
         title: the document's title, if it names one.
-        headings: position and text of each heading.
+        headings: position in `text` and words of each heading, in order.
     """
 
-    text: str = ""
+    text: str
     title: str = ""
-    headings: list[tuple[int, str]] = field(default_factory=list)
+    headings: Sequence[tuple[int, str]] = ()
 
 
 class _Builder:
@@ -78,9 +77,8 @@ class _Builder:
 
     def finish(self, title: str = "") -> PlainText:
         """The result; the first heading is the title unless there is another."""
-        return PlainText(
-            "".join(self.pieces), title or (self.headings[0][1] if self.headings else ""), self.headings
-        )
+        first = self.headings[0][1] if self.headings else ""
+        return PlainText("".join(self.pieces), title or first, self.headings)
 
 
 def from_markdown(source: str) -> PlainText:
@@ -168,9 +166,7 @@ def _events(soup) -> Iterator[tuple[str, object]]:
                 if node.name not in HEADINGS:
                     waiting.append(iter(node.contents))
                     opened.append(node)
-        elif isinstance(node, NavigableString) and not isinstance(
-            node, PreformattedString
-        ):  # comments and the like
+        elif isinstance(node, NavigableString) and not isinstance(node, PreformattedString):  # no comments
             yield "text", node
 
 

@@ -234,11 +234,11 @@ def _described(value: object, name: str, kind: str) -> Iterator[Document]:
     if not value.__doc__:
         return
     try:
-        arguments = str(inspect.signature(cast(Callable, value))).strip("()")
+        found = inspect.signature(cast(Callable, value))
     except (TypeError, ValueError):  # not every function in C tells its arguments
         signature = ""
     else:
-        signature = _shortened(arguments)
+        signature = _shortened(str(found.replace(return_annotation=found.empty))[1:-1])
     yield Document(name, inspect.cleandoc(value.__doc__), name + signature, metadata={"kind": kind})
 
 
