@@ -1,4 +1,4 @@
-"""Documentation that runs: every Python block of a page in order, every command line through its own parser."""
+"""Documentation that runs: Python blocks of a page in order, command lines through their own parser."""
 
 import re
 import shlex
@@ -34,7 +34,7 @@ def command_lines():
                     yield pytest.param(line, id=f"{page.name}: {line[:60]}")
 
 
-@pytest.mark.parametrize("line", command_lines())
+@pytest.mark.parametrize("line", list(command_lines()))
 def test_command_lines_parse(line):
     _, *arguments = shlex.split(line, comments=True)
     group = typer.main.get_command(app)

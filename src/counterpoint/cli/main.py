@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 from counterpoint import __version__
@@ -13,6 +12,10 @@ from counterpoint.cli import demo, evaluate, index, info, search
 from counterpoint.errors import CounterpointError
 
 __all__ = ["app", "main"]
+
+# Recent versions of typer carry a copy of click, so the class is found through one of typer's own names.
+UsageMistake: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="counterpoint",
@@ -58,18 +61,20 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str], debug: bool) -> int:
     try:
         result = app(arguments, prog_name="counterpoint", standalone_mode=False)
+        if result == INTERRUPTED:
+            raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
-    except click.ClickException as error:
-        error.show()
+    except UsageMistake as error:
+        error.show()  # pyright: ignore[reportAttributeAccessIssue]
         return 2
     except CounterpointError as error:
         if debug:
             raise
         _complain(str(error))
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted; what was there before is as it was")
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         sys.stderr.close()
         return 0

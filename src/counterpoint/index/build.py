@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -138,6 +139,8 @@ def build_index(
             entry = _write(documents, model, folder, (segment, lexical), settings, on_progress)
             manifest = _describe(folder, model, settings, entry, lexical)
             manifest.write(folder)
+        except sqlite3.OperationalError as error:  # SQLite's own word for a full or failing disk
+            raise OSError(error) from error
         finally:
             _remove_unlisted(folder)
     return manifest

@@ -130,10 +130,6 @@ class SegmentWriter:
                 self._database.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         except sqlite3.IntegrityError as error:
             raise DataError(f"a document id stands twice in the collection ({error})") from error
-        except sqlite3.OperationalError as error:
-            raise ArtifactError(
-                f"cannot write the documents: {error}; is the disk full?", path=self.folder
-            ) from error
 
 
 def _metadata(document: Document) -> str:

@@ -1,0 +1,238 @@
+"""The command line as a user meets it: what is printed where, and with which exit code."""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from counterpoint.cli.main import main
+from counterpoint.index import Index
+
+DOCUMENTS = {
+    "fox": ("", "The quick brown fox jumps over the lazy dog."),
+    "whale": ("Whales", "A whale is a mammal that lives in the sea."),
+    "train": ("", "Trains to the coast leave from platform nine."),
+    "empty": ("", ""),
+}
+QUERIES = {"q1": "fox", "q2": "platform of the trains", "q3": "never judged"}
+QRELS = {"q1": {"fox": 1}, "q2": {"train": 1, "whale": 0}}
+
+
+@pytest.fixture
+def collection(tmp_path):
+    folder = tmp_path / "collection"
+    (folder / "qrels").mkdir(parents=True)
+    rows = [{"_id": name, "title": title, "text": text} for name, (title, text) in DOCUMENTS.items()]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows = [{"_id": name, "text": text} for name, text in QUERIES.items()]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = [f"{q}\t{d}\t{grade}" for q, judged in QRELS.items() for d, grade in judged.items()]
+    (folder / "qrels" / "test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n")
+    return folder
+
+
+@pytest.fixture
+def lexical(collection, tmp_path, capsys):
+    folder = tmp_path / "index"
+    assert main(["index", str(collection), "-o", str(folder), "--model", "none"]) == 0
+    capsys.readouterr()
+    return folder
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command in this process: exit code, stdout, stderr."""
+
+    def run(*arguments):
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def in_a_process(*arguments, flags=(), **options):
+    """Run a command as its own process."""
+    command = [sys.executable, *flags, "-m", "counterpoint", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+def fails(result, *needles):
+    """A user's mistake: exit code 2, a message with these words, no traceback, nothing on stdout."""
+    code, out, err = (
+        result if isinstance(result, tuple) else (result.returncode, result.stdout, result.stderr)
+    )
+    assert code == 2, err
+    assert "Traceback" not in err and out == ""
+    for needle in needles:
+        assert needle in err
+    return True
+
+
+# -- the way through -----------------------------------------------------------------------------------
+
+
+def test_json_is_one_object_on_stdout_and_nothing_else(collection, call, tmp_path):
+    folder = tmp_path / "index"
+    code, out, _ = call("index", collection, "-o", folder, "--model", "none", "--json")
+    built = json.loads(out)
+    assert code == 0 and built["documents"] == 4 and built["read"]["empty"] == 1
+    code, out, _ = call("search", folder, "brown fox", "-w", "lexical", "--json", "--explain")
+    (hit,) = json.loads(out)["hits"]
+    assert code == 0 and hit["id"] == "fox" and hit["explanation"]["score"] == pytest.approx(hit["score"])
+    code, out, _ = call("evaluate", collection, "--index", folder, "-w", "lexical", "--json")
+    measured = json.loads(out)
+    assert measured["measures"] == {"nDCG@10": 1.0, "R@100": 1.0, "RR@10": 1.0} and measured["queries"] == 2
+    code, out, _ = call("info", folder, "--json")
+    on_disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    assert json.loads(out)["bytes"] == on_disk == built["bytes"]
+    code, out, _ = call("verify", folder, "--json")
+    assert code == 0 and json.loads(out)["ok"] is True
+
+
+def test_people_get_text(collection, lexical, call, tmp_path):
+    code, out, _ = call(
+        "search", lexical, "lazy fox", "-w", "lexical", "--explain", "--html", tmp_path / "why.html"
+    )
+    assert code == 0 and "lexical" in out and "share" in out and "100%" in out
+    assert "<mark" in (tmp_path / "why.html").read_text()
+    code, out, _ = call("info", lexical)
+    assert code == 0 and "4 documents" in out and "lexical" in out
+    code, out, _ = call("verify", lexical)
+    assert code == 0 and "0 damaged" in out
+    code, out, _ = call("evaluate", collection, "--index", lexical, "-w", "lexical")
+    assert code == 0 and re.search(r"nDCG@10.*\n.*1\.0000", out)
+
+
+def test_runs_are_saved_measured_and_reranked(collection, lexical, call, tmp_path):
+    run, table = tmp_path / "mine.trec", tmp_path / "mine.csv"
+    arguments = ["evaluate", collection, "--index", lexical, "-w", "lexical", "--save-run", run, "--json"]
+    first = json.loads(call(*arguments)[1])["measures"]
+    code, out, _ = call("evaluate", collection, "--run", run, "--json", "--per-query", table)
+    assert code == 0 and json.loads(out)["measures"] == first
+    assert table.read_text().splitlines()[0] == "run,query,nDCG@10,R@100,RR@10"
+    assert len(table.read_text().splitlines()) == 3
+    qrels = collection / "qrels" / "test.tsv"
+    copy = tmp_path / "copy.trec"
+    copy.write_text(run.read_text())
+    code, out, _ = call("evaluate", qrels, "--run", run, "--run", copy, "--json", "--measures", "AP P@1")
+    assert code == 0 and [r["measures"] for r in json.loads(out)["runs"]] == [{"AP": 1.0, "P@1": 1.0}] * 2
+    run.write_text("q1 Q0 whale 1 9.0 x\nq1 Q0 fox 2 1.0 x\n")
+    code, out, _ = call(
+        "evaluate", collection, "--index", lexical, "-w", "lexical", "--rerank", run, "--json"
+    )
+    assert json.loads(out)["without_results"] == 1 and json.loads(out)["measures"]["RR@10"] == 0.5
+
+
+def test_version_and_help(call):
+    assert call("--version")[1].startswith("counterpoint ")
+    for command in ("index", "search", "evaluate", "info", "verify", "demo"):
+        code, out, _ = call(command, "--help")
+        assert code == 0 and "Usage" in out
+
+
+# -- mistakes ------------------------------------------------------------------------------------------
+
+
+def test_mistakes_in_the_call(collection, lexical, call, tmp_path):
+    assert fails(call("index", tmp_path / "nowhere", "-o", tmp_path / "x", "--model", "none"), "no such file")
+    assert not (tmp_path / "x").exists()
+    assert fails(call("search", tmp_path, "x"), "not a Counterpoint index")
+    assert fails(call("search", lexical, "fox", "--workflow", "hybird"), "hybird", "choose one of")
+    assert fails(call("search", lexical, "fox", "-w", "dense"), "no such part; it has lexical")
+    assert fails(call("search", lexical, "fox", "-k", "0"))
+    assert fails(call("search", lexical), "query")
+    assert fails(call("frobnicate"), "frobnicate")
+    assert fails(call("evaluate", collection), "--index FOLDER or --run FILE")
+    assert fails(call("evaluate", collection, "--index", lexical, "--split", "dev"), "dev", "test")
+    measures = ("--measures", "nCDG@10", "-w", "lexical")
+    assert fails(call("evaluate", collection, "--index", lexical, *measures), "nCDG@10")
+    assert fails(call("index", collection, "-o", lexical, "--model", "none"), "--overwrite")
+
+
+def test_bad_data_names_its_file_and_line(collection, call, tmp_path):
+    corpus = collection / "corpus.jsonl"
+    corpus.write_text(corpus.read_text() + "{broken\n")
+    target = tmp_path / "index"
+    assert fails(call("index", collection, "-o", target, "--model", "none"), "corpus.jsonl:5")
+    assert fails(call("search", target, "fox"), "unfinished") or not target.exists()
+    code, _, err = call("index", collection, "-o", target, "--model", "none", "--skip-malformed")
+    assert code == 0 and "corpus.jsonl:5" in err
+
+
+def test_a_bug_of_ours_is_exit_code_1(lexical, call, monkeypatch):
+    monkeypatch.setattr(Index, "info", lambda self: 1 / 0)
+    code, out, err = call("info", lexical)
+    assert code == 1 and out == "" and "bug in counterpoint" in err and "Traceback" not in err
+    with pytest.raises(ZeroDivisionError):
+        main(["info", str(lexical), "--debug"])
+
+
+def test_ctrl_c_is_exit_code_130(lexical, call, monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Index, "info", interrupted)
+    code, _, err = call("info", lexical)
+    assert code == 130 and "interrupted" in err
+
+
+# -- damage and full disks -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flags", [(), ("-O",)])
+def test_damage_is_found_with_and_without_assertions(lexical, flags):
+    path = next(lexical.glob("lexical/*/data.csc.index.npy"))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    result = in_a_process("verify", lexical, "--json", flags=flags)
+    assert result.returncode == 2 and json.loads(result.stdout)["ok"] is False
+    assert "data.csc.index.npy: its content does not match" in result.stderr
+    path.write_bytes(whole[:-1])
+    assert fails(in_a_process("search", lexical, "fox", "-w", "lexical", flags=flags), "data.csc.index.npy")
+    path.write_bytes(whole)
+    assert in_a_process("verify", lexical, flags=flags).returncode == 0
+
+
+@pytest.mark.parametrize("flags", [(), ("-O",)])
+@pytest.mark.parametrize("room", [0, 3_000, 9_000])
+def test_a_full_disk_keeps_the_old_index(collection, lexical, flags, room):
+    before = {path: path.read_bytes() for path in lexical.rglob("*") if path.is_file()}
+
+    def limit():  # no file may grow beyond this: writes fail as they do when the disk is full
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    arguments = ("index", collection, "-o", lexical, "--model", "none", "--overwrite")
+    result = in_a_process(*arguments, flags=flags, preexec_fn=limit)
+    assert fails(result, "cannot write")
+    assert {path: path.read_bytes() for path in lexical.rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_that_may_not_be_written(collection, call, tmp_path):
+    if os.geteuid() == 0:  # root may write anywhere but here
+        target = Path("/sys/counterpoint-index")
+    else:
+        (tmp_path / "locked").mkdir(mode=0o500)
+        target = tmp_path / "locked" / "index"
+    assert fails(call("index", collection, "-o", target, "--model", "none"), "cannot write", str(target))
+
+
+def test_a_page_that_cannot_be_written(lexical, call, tmp_path):
+    arguments = ("search", lexical, "fox", "-w", "lexical", "--html", tmp_path / "no" / "such" / "page.html")
+    assert fails(call(*arguments), "cannot write", "page.html")
+
+
+def test_a_read_only_index_can_be_searched(lexical, call):
+    for path in [*lexical.rglob("*"), lexical]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        code, out, _ = call("search", lexical, "fox", "-w", "lexical", "--json")
+        assert code == 0 and json.loads(out)["hits"]
+    finally:
+        for path in [lexical, *lexical.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
