@@ -63,14 +63,15 @@ def walk(root: Path, reader: Reader) -> Iterator[Path]:
         if os.path.isdir(path):
             status = path.stat()
             if (place := (status.st_dev, status.st_ino)) in entered:
-                _pass_over("a link to a folder that has been read", path, reader)
+                _pass_over("folder met before", reader)
                 continue
             entered.add(place)
             waiting.extend(reversed(_listed(path)))
         elif not os.path.isfile(path):  # unlike Path, these never raise
-            _pass_over("a broken link, or no ordinary file", path, reader)
+            _pass_over("broken link or no ordinary file", reader)
+            reader.report.note("a broken link, or no ordinary file", path)
         elif not can_extract(path):
-            _pass_over(f"files ending in {path.suffix or 'nothing'!r} are not read", path, reader)
+            _pass_over(path.suffix.lower() or "no ending", reader)
         else:
             yield path
 
@@ -83,6 +84,7 @@ def _listed(folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _pass_over(why: str, path: Path, reader: Reader) -> None:
-    reader.report.other_files += 1
-    reader.report.note(why, path)
+def _pass_over(kind: str, reader: Reader) -> None:
+    """Count a file by its kind; naming each would leave no room for what went wrong."""
+    others = reader.report.other_files
+    others[kind] = others.get(kind, 0) + 1

@@ -61,7 +61,7 @@ class ReadReport:
         duplicates: documents left out because their id had been seen.
         replaced: texts in which bytes or characters were replaced by U+FFFD.
         truncated: texts that were cut at the limit.
-        other_files: files of a folder that were not read because of what they are.
+        other_files: files of a folder that were not read, counted by their ending (or what they are).
         notes: the first few of these events, each with file and line.
     """
 
@@ -72,7 +72,7 @@ class ReadReport:
     duplicates: int = 0
     replaced: int = 0
     truncated: int = 0
-    other_files: int = 0
+    other_files: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def note(self, message: str, path: str | Path, line: int | None = None) -> None:
@@ -89,7 +89,10 @@ class ReadReport:
             "duplicates": "duplicates left out",
             "replaced": "with broken characters replaced",
             "truncated": "truncated",
-            "other_files": "files of other kinds",
         }
         found = [f"{getattr(self, name):,} {word}" for name, word in words.items() if getattr(self, name)]
+        if self.other_files:
+            often = sorted(self.other_files.items(), key=lambda item: (-item[1], item[0]))
+            kinds = ", ".join(kind for kind, _ in often[:5]) + (", …" if len(often) > 5 else "")
+            found.append(f"{sum(self.other_files.values()):,} files not read ({kinds})")
         return ", ".join([f"{self.documents:,} documents", *found])
