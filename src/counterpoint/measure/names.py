@@ -1,0 +1,151 @@
+"""Names of measures: ir_measures' own (`nDCG@10`, `AP(rel=2)@100`), in any case, and trec_eval's."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from counterpoint.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ir_measures import Measure
+
+__all__ = ["HIGHEST_GRADE", "parse_measure"]
+
+HIGHEST_GRADE = 10_000
+"""trec_eval keeps a table as long as the highest grade, for every query."""
+
+TREC_NAMES = MappingProxyType(
+    {
+        "ndcg_cut": "nDCG",
+        "map_cut": "AP",
+        "recip_rank": "RR",
+        "iprec_at_recall": "IPrec",
+        "num_q": "NumQ",
+        "num_rel": "NumRel",
+        "num_ret": "NumRet",
+        "num_rel_ret": "NumRelRet",
+        "set_p": "SetP",
+        "set_recall": "SetR",
+        "set_f": "SetF",
+        "set_map": "SetAP",
+        "set_relative_p": "SetRelP",
+    }
+)
+"""trec_eval's names that are not those of ir_measures in another case (as `map` and `P` are)."""
+
+KINDS = MappingProxyType(
+    {
+        "cutoff": "a positive whole number",
+        "rel": "a positive whole number",
+        "gains": "a mapping from grades to whole numbers from 0 up",
+        "int": "a whole number",
+        "float": "a number",
+        "bool": "True or False",
+        "str": "a known name",
+    }
+)
+"""What a setting must be: by its name, or else by its type."""
+MODERN = re.compile(r"(?P<name>\w+)(\((?P<settings>.*)\))?(@(?P<at>.+))?")
+TREC = re.compile(r"(?P<name>\w+?)[_.](?P<at>\d+(\.\d+)?)")
+
+
+def parse_measure(text: str) -> Measure:
+    """The measure that `text` names: `nDCG@10`, `ndcg@10` and `ndcg_cut_10` are one.
+
+    Raises:
+        ConfigError: no such measure, or a setting that it does not have; with a suggestion.
+    """
+    names = _known_names()
+    for pattern in (MODERN, TREC):
+        match = pattern.fullmatch(text.strip())
+        if match and match["name"].casefold() in names:
+            return _with_settings(names[match["name"].casefold()], match.groupdict(), text)
+    base = re.split(r"[_.]\d|\W", text.strip())[0]
+    tail = text.strip()[len(base) :]
+    close = difflib.get_close_matches(base.casefold(), names, n=1)
+    hint = "well-known ones are nDCG@10, R@100, RR@10, AP"
+    if close:
+        found = names[close[0]]
+        hint = (
+            f"did you mean '{found}{tail}'?" if tail.startswith("@") else f"did you mean '{_shown(found)}'?"
+        )
+    raise ConfigError(f"unknown measure {text!r}; {hint}")
+
+
+def _known_names() -> dict[str, Measure]:
+    from ir_measures.measures import registry
+
+    return {name.casefold(): measure for name, measure in registry.items()} | {
+        name: registry[ours] for name, ours in TREC_NAMES.items()
+    }
+
+
+def _shown(measure: Measure) -> str:
+    """How a measure is typed, with an example of what it must be given."""
+    needs = measure.SUPPORTED_PARAMS.get(measure.AT_PARAM)
+    example = {"cutoff": "@10", "recall": "@0.5"}[measure.AT_PARAM] if needs and needs.required else ""
+    return f"{measure}{example}"
+
+
+def _with_settings(measure: Measure, found: dict[str, str | None], text: str) -> Measure:
+    """The measure with what stands in its brackets and after its @, checked one by one.
+
+    ir_measures checks with assertions, which are gone under `python -O`.
+    """
+    values = _settings(found.get("settings") or "", text)
+    if found["at"] is not None:
+        values[measure.AT_PARAM] = _literal(found["at"], text)
+    faults = []
+    for name, value in values.items():
+        known = measure.SUPPORTED_PARAMS.get(name)
+        if known is None:
+            takes = ", ".join(measure.SUPPORTED_PARAMS) or "no settings"
+            faults.append(f"measure {text!r}: {measure} has no {name!r}; it takes {takes}")
+            continue
+        if known.dtype is float and type(value) is int:
+            values[name] = value = float(value)
+        if type(value) is not known.dtype or not known.validate(value) or not _sensible(name, value):
+            kind = KINDS.get(name) or KINDS.get(getattr(known.dtype, "__name__", ""), "another value")
+            faults.append(f"measure {text!r}: {name} must be {kind}, found {value!r}")
+    for name, known in measure.SUPPORTED_PARAMS.items():
+        if known.required and name not in {**measure.params, **values}:
+            example = _shown(measure) if name == measure.AT_PARAM else f"{name}=…"
+            faults.append(f"measure {text!r}: {name} is missing; write {example}")
+    if faults:
+        raise ConfigError(*faults)
+    return measure(**values)
+
+
+def _sensible(name: str, value: Any) -> bool:
+    """Whether trec_eval's C code can be given this value of the right type."""
+    if name in ("cutoff", "rel"):
+        return 1 <= value < 2**31
+    if name == "gains":
+        return all(
+            type(grade) is type(gain) is int and 0 <= gain <= HIGHEST_GRADE for grade, gain in value.items()
+        )
+    return True
+
+
+def _settings(text: str, whole: str) -> dict[str, Any]:
+    """`rel=2, judged_only=True` as a dictionary."""
+    try:
+        call = ast.parse(f"f({text})", mode="eval").body
+    except SyntaxError:
+        call = None
+    if not isinstance(call, ast.Call) or call.args or any(word.arg is None for word in call.keywords):
+        raise ConfigError(f"measure {whole!r}: expected settings such as (rel=2), found ({text})")
+    return {str(word.arg): _literal(ast.unparse(word.value), whole) for word in call.keywords}
+
+
+def _literal(text: str, whole: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise ConfigError(
+            f"measure {whole!r}: expected a number or another plain value, found {text!r}"
+        ) from None
