@@ -5,10 +5,14 @@ from pathlib import Path
 
 import torch
 
-WORDS = "the cat sat on mat dog dogs run running house red blue what is where a an of in query document".split()
+WORDS = (
+    "the cat sat on mat dog dogs run running house red blue what is where a an of in query document".split()
+)
 SPECIAL = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LETTERS = list(string.ascii_lowercase + string.digits + string.punctuation + "中文ก")
-VOCABULARY = [*SPECIAL, *dict.fromkeys(LETTERS), *(f"##{c}" for c in LETTERS), *dict.fromkeys(w for w in WORDS if len(w) > 1)]
+VOCABULARY = list(
+    dict.fromkeys([*SPECIAL, *LETTERS, *(f"##{c}" for c in LETTERS), *(w for w in WORDS if len(w) > 1)])
+)
 
 TEXTS = [
     "The cat sat on the mat.",
