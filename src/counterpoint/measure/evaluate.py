@@ -83,7 +83,8 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str]) -> Report:
     judged = {query: dict(grades) for query, grades in qrels.items() if grades}
     if not judged:
         raise DataError("there is no judgement to evaluate against; is this the right split?")
-    values = _compute({_without_cutoff(measure) for measure in asked.values()}, run, judged)
+    results = {query: found for query in judged if query in run and (found := run.scores(query))}
+    values = _compute({_without_cutoff(measure) for measure in asked.values()}, results, judged)
     per_query = {
         name: {query: _cut(values[_without_cutoff(measure)][query], measure) for query in judged}
         for name, measure in asked.items()
@@ -91,21 +92,18 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str]) -> Report:
     return Report(
         measures={name: _aggregate(asked[name], per_query[name].values()) for name in asked},
         per_query=per_query,
-        missing=tuple(query for query in judged if query not in run or not run[query]),
+        missing=tuple(query for query in judged if query not in results),
         ignored=tuple(query for query in run if query not in judged),
     )
 
 
-def _compute(measures: set[Measure], run: Run, judged: Grades) -> Values:
+def _compute(measures: set[Measure], results: Results, judged: Grades) -> Values:
     """Every measure for every judged query."""
     import ir_measures
 
     values = {
         measure: {query: _of_nothing(measure, judged[query]) for query in judged} for measure in measures
     }
-    results = {query: run.scores(query) for query in judged if query in run and run[query]}
-    if not results:
-        return values
     trec = {measure for measure in measures if ir_measures.pytrec_eval.supports(measure)}
     for some, compute in ((trec, _by_trec_eval), (measures - trec, _by_others)):
         if some:
@@ -136,6 +134,8 @@ def _by_trec_eval(measures: set[Measure], results: Results, judged: Grades) -> I
             raise DataError(f"query {query!r} has a grade above {HIGHEST_GRADE}, which trec_eval cannot hold")
         known = {document: grade for document, grade in judged[query].items() if grade >= 0}
         grades[query] = known or dict.fromkeys(judged[query], 0)
+    if not grades:
+        return iter(())
     return ir_measures.pytrec_eval.evaluator(measures, grades).iter_calc(results)
 
 
@@ -165,7 +165,7 @@ def _by_others(measures: set[Measure], results: Results, judged: Grades) -> Iter
         at: {document: -float(rank) for rank, document in enumerate(renamed(results[query]))}
         for at, query in query_of.items()
     }
-    for metric in evaluator.iter_calc(ranks):
+    for metric in evaluator.iter_calc(ranks) if ranks else ():
         yield metric._replace(query_id=query_of[metric.query_id])
 
 
