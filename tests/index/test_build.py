@@ -32,7 +32,9 @@ def test_everything_that_went_in_comes_out(tmp_path):
         np.testing.assert_array_equal(index.take("words", np.array([0])).ids, expected["words"].ids_of(0))
 
 
-@pytest.mark.parametrize("codec, tolerance", [("float32", 1e-6), ("float16", 1e-2), ("int8", 5e-2)])
+@pytest.mark.parametrize(
+    "codec, tolerance", [("float32", 1e-6), ("float16", 1e-2), ("int8", 5e-2), ("int4", 0.5)]
+)
 def test_scores_from_disk_are_the_models_own(tmp_path, codec, tolerance):
     model = HashModel()
     build_index(DOCUMENTS, model, tmp_path / "i", IndexSettings(codec=codec))

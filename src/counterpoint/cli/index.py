@@ -33,7 +33,7 @@ def index(
         str, typer.Option(help="Model name, model folder, or hub id; 'none' for BM25 alone.")
     ] = "minilm",
     codec: Annotated[
-        Literal["int8", "float16", "float32"], typer.Option(help="How vectors are stored.")
+        Literal["int4", "int8", "float16", "float32"], typer.Option(help="How vectors are stored.")
     ] = "int8",
     lexical: Annotated[bool, typer.Option(help="Keep BM25 postings.")] = True,
     analyzer: Annotated[

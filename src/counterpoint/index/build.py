@@ -68,7 +68,7 @@ class IndexSettings:
     """What an index keeps.
 
     Attributes:
-        codec: how vectors are stored.
+        codec: how vectors are stored. Pooled vectors are few, so with `int4` they get `int8`.
         sets: which of the model's vector sets; None for all.
         lexical: BM25 settings; None for no lexical part.
         search: how it is searched unless told otherwise (`SearchSettings` as plain data).
@@ -100,9 +100,12 @@ class IndexSettings:
         if not wanted and self.lexical is None:
             raise ConfigError("neither vectors nor a lexical part: there would be nothing to search")
         return {
-            name: SetLayout(known[name].dim, known[name].pooled, self.codec, known[name].ids)
+            name: SetLayout(known[name].dim, known[name].pooled, self._codec(known[name]), known[name].ids)
             for name in wanted
         }
+
+    def _codec(self, vectors: VectorSet) -> CodecName:
+        return "int8" if vectors.pooled and self.codec == "int4" else self.codec
 
 
 def build_index(

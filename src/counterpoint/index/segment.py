@@ -175,7 +175,9 @@ class VectorStore:
     def rows(self, start: int, end: int) -> Ragged:
         """The sets of the documents `start` to `end`, decoded to float32."""
         first, last = self.offsets[start], self.offsets[end]
-        values = self._codec.decode({key: array[first:last] for key, array in self._arrays.items()})
+        values = self._codec.decode(
+            {key: array[first:last] for key, array in self._arrays.items()}, self.layout.dim
+        )
         ids = None if self._ids is None else np.asarray(self._ids[first:last], dtype=np.int64)
         return Ragged(values, self.offsets[start : end + 1] - first, ids)
 
@@ -184,7 +186,9 @@ class VectorStore:
         starts, ends = self.offsets[documents], self.offsets[documents + 1]
         offsets = np.concatenate([[0], np.cumsum(ends - starts)])
         where = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], ends - starts)
-        values = self._codec.decode({key: array[where] for key, array in self._arrays.items()})
+        values = self._codec.decode(
+            {key: array[where] for key, array in self._arrays.items()}, self.layout.dim
+        )
         ids = None if self._ids is None else np.asarray(self._ids[where], dtype=np.int64)
         return Ragged(values, offsets, ids)
 
