@@ -99,14 +99,10 @@ def test_dense(tmp_path, pooling, layers):
 
 def test_dense_as_it_was_saved_before_version_6(tmp_path):
     reference, folder = save_dense(tmp_path, normalise())
-    names = {
-        "sentence_transformers.base.modules.transformer.Transformer": "sentence_transformers.models.Transformer",
-        "sentence_transformers.sentence_transformer.modules.pooling.Pooling": "sentence_transformers.models.Pooling",
-        "sentence_transformers.base.modules.normalize.Normalize": "sentence_transformers.models.Normalize",
-    }
-    entries = json.loads((folder / "modules.json").read_text())
-    (folder / "modules.json").write_text(
-        json.dumps([{**entry, "type": names[entry["type"]]} for entry in entries])
+    kinds = ("Transformer", "Pooling", "Normalize")
+    paths = ("", "1_Pooling", "2_Normalize")
+    set_modules(
+        folder, *[(p, f"sentence_transformers.models.{k}") for p, k in zip(paths, kinds, strict=True)]
     )
     old = {"word_embedding_dimension": 16, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(old))

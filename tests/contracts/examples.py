@@ -1,0 +1,89 @@
+"""Examples of every part, from which the contract suite builds its cases.
+
+`EXAMPLES` maps the name of a class to its examples. An example is a function that returns constructor
+arguments; it is given the folder of a tiny BERT. Parts join by an entry here.
+"""
+
+from counterpoint.encode import (
+    PUNCTUATION,
+    Cls,
+    DualEncoder,
+    Encoder,
+    Linear,
+    Mean,
+    TextInput,
+    TokenVectors,
+    Transformer,
+    WholeWords,
+)
+from counterpoint.score import Dot, MaxSim
+from counterpoint.transform import Normalise, Whitening
+
+
+def encoder(tiny):
+    heads = {"mean": Mean(normalize=True), "words": WholeWords(projection=Linear(3))}
+    return Encoder(Transformer(str(tiny)), heads, document=TextInput(20, marker="[unused1]"))
+
+
+EXAMPLES = {
+    # encode
+    "Transformer": [lambda tiny: {"source": str(tiny)}, lambda tiny: {"source": str(tiny), "layers": 1}],
+    "TextInput": [
+        lambda tiny: {},
+        lambda tiny: {"max_length": 32, "marker": "[unused0]", "expand_to": 32, "attend": True},
+    ],
+    "Linear": [
+        lambda tiny: {"dim": 3, "in_dim": 5},
+        lambda tiny: {"dim": 3, "bias": False, "activation": "tanh", "residual": True, "in_dim": 5},
+    ],
+    "Stack": [lambda tiny: {"layers": [Linear(4, activation="relu"), Linear(2)], "in_dim": 5}],
+    "Cls": [
+        lambda tiny: {"in_dim": 5},
+        lambda tiny: {"projection": Linear(3), "normalize": True, "in_dim": 5},
+    ],
+    "Mean": [lambda tiny: {"in_dim": 5}, lambda tiny: {"projection": Linear(3, bias=False), "in_dim": 5}],
+    "TokenVectors": [
+        lambda tiny: {"in_dim": 5},
+        lambda tiny: {"skip": PUNCTUATION, "skip_sides": ("query", "document"), "in_dim": 5},
+    ],
+    "WholeWords": [
+        lambda tiny: {"in_dim": 5},
+        lambda tiny: {
+            "stem": "lower",
+            "hash_bits": 8,
+            "drop_punctuation": True,
+            "projection": Linear(1),
+            "in_dim": 5,
+        },
+    ],
+    "Encoder": [
+        lambda tiny: {
+            "backbone": Transformer(str(tiny)),
+            "heads": {"tokens": TokenVectors(projection=Linear(4))},
+        }
+    ],
+    "DualEncoder": [
+        lambda tiny: {"query": encoder(tiny)},
+        lambda tiny: {"query": encoder(tiny), "document": encoder(tiny)},
+    ],
+    # transform
+    "Normalise": [lambda tiny: {}],
+    "Whitening": [
+        lambda tiny: {"dim": 4},
+        lambda tiny: {"dim": 4, "rank": 2, "power": -0.25, "centre": False},
+    ],
+    # score
+    "Dot": [lambda tiny: {"on": "cls"}, lambda tiny: {"on": "cls", "normalise": True}],
+    "MaxSim": [lambda tiny: {"on": "words"}, lambda tiny: {"on": "words", "exact": True, "floor0": True}],
+    "Sum": [lambda tiny: {"parts": [Dot("cls"), MaxSim("words")], "weights": [0.3, 1.0]}],
+    "Mix": [lambda tiny: {"parts": [Dot("cls"), MaxSim("words")]}],
+    # model
+    "Model": [
+        lambda tiny: {"encoder": DualEncoder(encoder(tiny))},
+        lambda tiny: {
+            "encoder": DualEncoder(Encoder(Transformer(str(tiny)), {"cls": Cls()})),
+            "transforms": {"cls": [Normalise(), Whitening(16)]},
+            "search": {"fusion": "rrf"},
+        },
+    ],
+}
