@@ -66,17 +66,21 @@ EXAMPLES = {
         lambda tiny: {"query": encoder(tiny)},
         lambda tiny: {"query": encoder(tiny), "document": encoder(tiny)},
     ],
-    # transform
+    # transform: of vectors of 4 components
     "Normalise": [lambda tiny: {}],
     "Whitening": [
         lambda tiny: {"dim": 4},
-        lambda tiny: {"dim": 4, "rank": 2, "power": -0.25, "centre": False},
+        lambda tiny: {"dim": 4, "rank": 2, "power": -0.25, "centre": False, "normalise": True},
     ],
-    # score
+    # score: on the pooled set "cls" and the set "words"
     "Dot": [lambda tiny: {"on": "cls"}, lambda tiny: {"on": "cls", "normalise": True}],
-    "MaxSim": [lambda tiny: {"on": "words"}, lambda tiny: {"on": "words", "exact": True, "floor0": True}],
+    "MaxSim": [
+        lambda tiny: {"on": "words"},
+        lambda tiny: {"on": "words", "exact": True},
+        lambda tiny: {"on": "words", "floor0": True, "normalise": True},
+    ],
     "Sum": [lambda tiny: {"parts": [Dot("cls"), MaxSim("words")], "weights": [0.3, 1.0]}],
-    "Mix": [lambda tiny: {"parts": [Dot("cls"), MaxSim("words")]}],
+    "Mix": [lambda tiny: {"parts": [Dot("cls"), MaxSim("words", exact=True), MaxSim("words")]}],
     # model
     "Model": [
         lambda tiny: {"encoder": DualEncoder(encoder(tiny))},
