@@ -11,6 +11,11 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
+from jaxtyping import install_import_hook
+
+# Shapes are types, and are checked wherever tests run. (beartype cannot check methods that return `Self`, so
+# this names the modules where the shapes are.)
+install_import_hook(["counterpoint.encode", "counterpoint.vectors"], "beartype.beartype")
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = REPOSITORY.parent / "shared"

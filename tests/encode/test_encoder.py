@@ -93,9 +93,18 @@ def test_encoding_leaves_training_mode_and_threads_alone(tiny_bert_folder):
     assert made.training and made.query.backbone.model_.training and torch.get_num_threads() == threads
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_other_dtypes(tiny_bert_folder, dtype):
+    made = model(tiny_bert_folder)
+    exact = made.encode_document(TEXTS, FP32)
+    found = made.to(dtype).encode_document(TEXTS, FP32)
+    rough = {"rtol": 1e-4, "atol": 1e-4} if dtype == torch.float64 else {"rtol": 1, "atol": 1}
+    assert_same(exact, found, **rough)
+
+
 def test_options_are_checked():
-    with pytest.raises(ConfigError, match="budget.*\n.*precision"):
-        EncodeOptions(budget=0, precision="fp16")
+    with pytest.raises(ConfigError, match="budget must be at least 1"):
+        EncodeOptions(budget=0)
     assert not bf16_gains(torch.device("meta"))
 
 
@@ -269,6 +278,20 @@ def test_nothing_there(tmp_path):
         locate("counterpoint-tests/no-such-model", "0" * 40)
     with pytest.raises(ArtifactError, match="config.json"):
         Transformer(str(tmp_path)).setup()
+
+
+def test_a_pinned_revision_of_the_hub(tiny_bert_folder, monkeypatch):
+    asked = []
+
+    def download(name, *, revision, **patterns):
+        asked.append((name, revision))
+        assert not any("bin" in pattern for pattern in patterns["allow_patterns"])
+        return str(tiny_bert_folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    made = Transformer("owner/name", revision="abc123").setup()
+    assert asked == [("owner/name", "abc123")]
+    assert made.fingerprint() == Transformer(str(tiny_bert_folder)).fingerprint()
 
 
 def test_expected_weights(tiny_bert_folder):

@@ -97,11 +97,6 @@ def test_few_bits_force_collisions_and_zero_becomes_one():
         WordSettings(hash_bits=33)
 
 
-def test_unknown_stemmer():
-    with pytest.raises(ConfigError, match="'nltk'"):
-        stem("a", "stemed")  # ColBERTer's own misspelt default
-
-
 @pytest.mark.parametrize("word", [".", "$", "+", "`", "。", "“", "—"])
 def test_punctuation(word):
     assert is_punctuation(word)

@@ -74,8 +74,7 @@ class Encoder(Part):
 
     def pad(self, rows: Sequence[Row], side: Side) -> Tokens:
         """Pad rows to a batch, with the word maps that the heads need."""
-        needed = {head.word_settings for head in self._heads().values()} - {None}
-        words = [settings for settings in needed if settings is not None]
+        words = [head.word_settings for head in self._heads().values() if head.word_settings is not None]
         return Tokens.pad(rows, side, pad_id=self.backbone.tokenizer.pad_id, words=words)
 
     def tokens(self, texts: Sequence[str], side: Side) -> Tokens:
@@ -83,10 +82,10 @@ class Encoder(Part):
         return self.pad(self.rows(texts, side), side)
 
     def forward(self, tokens: Tokens) -> Representation:
-        """Every head's vector set; the heads compute in float32 whatever the backbone does."""
+        """Every head's vector set; autocast ends with the backbone, heads use the weights' dtype."""
         hidden = self.backbone(tokens)
         with torch.autocast(hidden.device.type, enabled=False):
-            hidden = hidden.float() if hidden.dtype in (torch.bfloat16, torch.float16) else hidden
+            hidden = hidden.to(next(self.backbone.parameters()).dtype)
             return {name: head(hidden, tokens) for name, head in self._heads().items()}
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from counterpoint.encode.words import WordSettings, number_words, split_words
-from counterpoint.types import Side, Span
+from counterpoint.types import Side
 
 __all__ = ["Kind", "Row", "Tokens", "WordMap"]
 
@@ -145,29 +145,17 @@ def _map_words(
     tokenizer kept, is left out: its vector would be of something else.
     """
     words = [word for word in split_words(row.text) if row.cut is None or word.end <= row.cut]
-    _, row_of = number_words(words, settings)
-    mapped = np.full(len(row), -1, dtype=np.int64)
-    positions = np.flatnonzero((row.kinds == Kind.TEXT) & (row.spans[:, 1] > row.spans[:, 0]))
+    at = np.flatnonzero((row.kinds == Kind.TEXT) & (row.spans[:, 1] > row.spans[:, 0]))
     starts = np.array([word.start for word in words], dtype=np.int64)
     ends = np.array([word.end for word in words], dtype=np.int64)
-    if len(positions) and len(words):
-        spans = row.spans[positions]
-        holder = np.searchsorted(starts, spans[:, 0], side="right") - 1
-        inside = (holder >= 0) & (spans[:, 1] <= ends[holder])
-        mapped[positions[inside]] = row_of[holder[inside]]
-    return _renumbered(words, row_of, mapped, settings)
-
-
-def _renumbered(
-    words: Sequence[Span], row_of: np.ndarray, mapped: np.ndarray, settings: WordSettings
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Close the gaps that words without any token leave, keeping the order of first occurrence."""
-    used = np.unique(mapped[mapped >= 0])
-    new_row = np.full(row_of.max(initial=-1) + 2, -1, dtype=np.int64)  # the last entry serves the -1s
-    new_row[used] = np.arange(len(used))
-    _, first = np.unique(row_of[row_of >= 0], return_index=True)
-    places = np.flatnonzero(row_of >= 0)[first][used]
-    occurrences = [words[place] for place in places]
-    ids, _ = number_words(occurrences, settings)
-    spans = np.array([(word.start, word.end) for word in occurrences], dtype=np.int64).reshape(-1, 2)
-    return ids, new_row[mapped], spans
+    holder = np.searchsorted(starts, row.spans[at, 0], side="right") - 1
+    inside = holder >= 0
+    inside[inside] = row.spans[at[inside], 1] <= ends[holder[inside]]
+    at, holder = at[inside], holder[inside]
+    with_tokens, token_word = np.unique(holder, return_inverse=True)
+    kept = [words[index] for index in with_tokens]
+    ids, rows, first = number_words(kept, settings)
+    mapped = np.full(len(row), -1, dtype=np.int64)
+    mapped[at] = rows[token_word]
+    spans = np.array([(kept[index].start, kept[index].end) for index in first], dtype=np.int64)
+    return ids, mapped, spans.reshape(-1, 2)

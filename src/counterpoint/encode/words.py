@@ -124,31 +124,36 @@ def unique_words(
         spans: for each id, the place where it occurs first.
     """
     words = split_words(text) if isinstance(text, str) else text
-    ids, _ = number_words(words, settings or WordSettings())
-    found, first = np.unique(ids[ids > 0], return_index=True)
-    order = np.argsort(first)
-    positions = np.flatnonzero(ids > 0)[first[order]]
-    return found[order], [words[position] for position in positions]
+    ids, _, first = number_words(words, settings or WordSettings())
+    return ids, [words[position] for position in first]
 
 
 def number_words(
     words: Sequence[Span], settings: WordSettings
-) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """Id of every occurrence (0 if left out), and its position among the distinct ids (-1 if left out)."""
+) -> tuple[Int[np.ndarray, " w"], Int[np.ndarray, " n"], list[int]]:
+    """Tell which of some words are the same.
+
+    Returns:
+        ids: of the distinct words, in order of first occurrence.
+        rows: for each word its position in `ids`; -1 where it is left out.
+        first: for each of `ids` the position in `words` where it occurs first.
+    """
     normal = _stemmer(settings.stem)
-    known: dict[str, int] = {}
-    rows: dict[int, int] = {}
-    ids = np.zeros(len(words), dtype=np.int64)
-    row_of = np.full(len(words), -1, dtype=np.int64)
+    row_of_word: dict[str, int] = {}
+    row_of_id: dict[int, int] = {}
+    first: list[int] = []
+    rows = np.full(len(words), -1, dtype=np.int64)
     for position, word in enumerate(words):
         if settings.drop_punctuation and is_punctuation(word.text):
             continue
-        number = known.get(word.text)
-        if number is None:
-            number = known[word.text] = word_id(normal(word.text), settings.hash_bits)
-        ids[position] = number
-        row_of[position] = rows.setdefault(number, len(rows))
-    return ids, row_of
+        row = row_of_word.get(word.text)
+        if row is None:
+            number = word_id(normal(word.text), settings.hash_bits)
+            row = row_of_word[word.text] = row_of_id.setdefault(number, len(row_of_id))
+            if row == len(first):
+                first.append(position)
+        rows[position] = row
+    return np.array(list(row_of_id), dtype=np.int64), rows, first
 
 
 def is_punctuation(word: str) -> bool:
