@@ -13,17 +13,17 @@ import time
 from pathlib import Path
 
 from counterpoint.data import open_collection
-from counterpoint.index import Index, IndexSettings, build_index
+from counterpoint.index import Index, build_index
 from counterpoint.measure import evaluate
 from counterpoint.model import load_model
 from counterpoint.search import Searcher
 
 MEASURES = ["nDCG@10", "R@100"]
 SYSTEMS = (  # name, model, codec, workflow
-    ("BM25", "minilm", "int8", "lexical"),
-    ("cosine", "minilm", "int8", "dense"),
-    ("whole words", "minilm", "int8", "words"),
-    ("default", "minilm", "int8", "hybrid"),
+    ("BM25", "minilm", "int4", "lexical"),
+    ("cosine", "minilm", "int4", "dense"),
+    ("whole words", "minilm", "int4", "words"),
+    ("default", "minilm", "int4", "hybrid"),
     ("default, float16", "minilm", "float16", "hybrid"),
     ("MaxSim of tokens", "minilm-tokens", "float16", "words"),
 )
@@ -61,7 +61,7 @@ def measure(source: str, split: str):
             model = load_model(name)
             folder = built.setdefault((name, codec), Path(scratch) / f"{name}-{codec}")
             if not folder.exists():
-                settings = IndexSettings(codec=codec, search=model.search_settings(True), model=name)
+                settings = model.index_settings(name, codec=codec)
                 build_index(collection.documents(), model, folder, settings)
             with Index(folder) as index:
                 started = time.perf_counter()

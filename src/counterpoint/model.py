@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast, final
@@ -12,8 +13,9 @@ from torch import nn
 
 from counterpoint.encode import DualEncoder, EncodeOptions, Head
 from counterpoint.errors import ArtifactError, ConfigError
-from counterpoint.index import VectorSet
+from counterpoint.index import CodecName, IndexSettings, VectorSet
 from counterpoint.part import Part
+from counterpoint.search import LEXICAL
 from counterpoint.transform import Transform
 from counterpoint.types import Ragged, Side, Span
 from counterpoint.vectors import Vectors
@@ -29,6 +31,7 @@ class Model(Part):
         encoder: texts to vector sets.
         transforms: by vector set, the maps applied to it in order, the same on both sides.
         search: how an index of this model is searched unless told otherwise: `SearchSettings` as plain data.
+        codec: how an index stores its vectors unless told otherwise.
 
     Example:
         >>> model = load_model("minilm")
@@ -36,18 +39,20 @@ class Model(Part):
         ['mean', 'words']
     """
 
-    provenance = frozenset({"search"})
+    provenance = frozenset({"search", "codec"})
 
     def __init__(
         self,
         encoder: DualEncoder,
         transforms: Mapping[str, Sequence[Transform]] | None = None,
         search: Mapping[str, Any] | None = None,
+        codec: CodecName = "int8",
     ):
         super().__init__()
         self.encoder = encoder
         self.transforms = nn.ModuleDict({k: nn.ModuleList(v) for k, v in (transforms or {}).items()})
         self.search = search
+        self.codec: CodecName = codec
 
     def _allocate(self) -> None:
         unknown = [name for name in self.transforms if name not in self.encoder.sets]
@@ -85,12 +90,21 @@ class Model(Part):
         """The piece of text that each row of a set stands for."""
         return self.encoder.spans(texts, name, side)
 
-    def search_settings(self, lexical: bool) -> dict[str, Any] | None:
-        """How an index of this model is searched; without the weight of BM25 where the index has none."""
-        if self.search is None:
-            return None
-        weights = {part: w for part, w in self.search["weights"].items() if lexical or part != "lexical"}
-        return {**self.search, "weights": weights}
+    def index_settings(self, name: str | None = None, **changes: Any) -> IndexSettings:
+        """How an index of this model is built unless told otherwise.
+
+        Args:
+            name: under which the model will be found again (see `IndexSettings`).
+            changes: fields of `IndexSettings` that are to be different.
+        """
+        settings = IndexSettings(codec=self.codec, model=name)
+        settings = replace(settings, **changes)
+        if self.search is None or settings.search is not None:
+            return settings
+        weights = {
+            part: w for part, w in self.search["weights"].items() if settings.lexical or part != LEXICAL
+        }
+        return replace(settings, search={**self.search, "weights": weights})
 
     @torch.inference_mode()
     def _transformed(self, sets: Mapping[str, Ragged]) -> dict[str, Ragged]:
@@ -129,4 +143,3 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
             return Model(part).setup().eval()
         raise ArtifactError(f"a {type(part).__name__}, not a model", path=folder)
     return Model(load_encoder(source, revision)).setup().eval()
-

@@ -12,7 +12,9 @@ from counterpoint.search import Pipeline, Run, Searcher, SearchSettings
 from counterpoint.types import Document
 
 QUERIES = ["brown fox", "green box under a bridge", "dog", "nothing of this is there", ""]
-SETTINGS = SearchSettings(weights={"lexical": 0.5, "mean": 1.5, "words": 2.0}, idf=("words",), candidates=100)
+SETTINGS = SearchSettings(
+    weights={"lexical": 0.5, "mean": 1.5, "words": 2.0}, idf={"words": 0.5}, candidates=100
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def parts_by_loops(index, query, document):
     mean = float(q["mean"][0][0] @ d["mean"][0][0]) / (float(np.linalg.norm(q["mean"][0][0])) or 1)
     total, ceiling = 0.0, 0.0
     for word, row in zip(dict.fromkeys(query.lower().split()), q["words"][0], strict=True):
-        idf = word_idf(word)
+        idf = math.sqrt(word_idf(word))
         total += idf * max((float(row @ other) for other in d["words"][0]), default=0.0)
         ceiling += idf * float(np.linalg.norm(row))
     return {"lexical": lexical, "mean": mean, "words": total / (ceiling or 1)}
@@ -52,7 +54,7 @@ def test_the_hybrid_is_the_weighted_sum_of_its_parts(index, searcher, query):
     wanted = {}
     for document in DOCUMENTS:
         parts = parts_by_loops(index, query, document)
-        wanted[document.id] = {part: SETTINGS.weights[part] * score for part, score in parts.items()}
+        wanted[document.id] = {part: SETTINGS.weights[part] / 4 * score for part, score in parts.items()}
     for hit in searcher.search(query, 10).hits:
         assert hit.parts == pytest.approx(wanted[hit.document.id], abs=1e-5)
         assert hit.score == pytest.approx(sum(wanted[hit.document.id].values()), abs=1e-5)
@@ -75,8 +77,10 @@ def test_the_leaves_of_every_explanation_sum_to_the_score(searcher, query, workf
 @pytest.mark.parametrize("normalise", ["none", "min-max", "z-score"])
 @pytest.mark.parametrize("scale", ["ceiling", "none"])
 def test_normalised_scores_are_explained_too(index, normalise, scale):
-    searcher = Searcher(index, HashModel(), SearchSettings(SETTINGS.weights, ("words",), scale, normalise))
-    plain = Searcher(index, HashModel(), SearchSettings(SETTINGS.weights, ("words",), scale))
+    searcher = Searcher(
+        index, HashModel(), SearchSettings(SETTINGS.weights, {"words": 0.5}, scale, normalise)
+    )
+    plain = Searcher(index, HashModel(), SearchSettings(SETTINGS.weights, {"words": 0.5}, scale))
     raw = {h.document.id: h for h in plain.search("brown fox box", 10, explain=True).hits}
     for hit in searcher.search("brown fox box", 10, explain=True).hits:
         assert sum(leaf.score for leaf in hit.explanation.leaves()) == pytest.approx(hit.score, abs=1e-5)
@@ -93,7 +97,7 @@ def test_normalised_scores_are_explained_too(index, normalise, scale):
 
 
 def test_rank_fusion_claims_no_word(index):
-    settings = SearchSettings(SETTINGS.weights, ("words",), method="rrf")
+    settings = SearchSettings(SETTINGS.weights, {"words": 0.5}, method="rrf")
     for hit in Searcher(index, HashModel(), settings).search("brown fox", 3, explain=True).hits:
         assert sum(leaf.score for leaf in hit.explanation.leaves()) == pytest.approx(hit.score)
         assert all(leaf.query is None for leaf in hit.explanation.leaves())
@@ -102,7 +106,7 @@ def test_rank_fusion_claims_no_word(index):
 def test_a_score_does_not_depend_on_the_candidates(index):
     everything = Searcher(index, HashModel()).search("brown fox", 6)
     scores = {hit.document.id: hit.score for hit in everything.hits}
-    few = SearchSettings(SETTINGS.weights, ("words",), candidates=1)
+    few = SearchSettings(SETTINGS.weights, {"words": 0.5}, candidates=1)
     hits = Searcher(index, HashModel(), few).search("brown fox", 1).hits
     assert hits and hits[0].score == pytest.approx(scores[hits[0].document.id])
 

@@ -54,7 +54,7 @@ def _index(output: Path, model):
     """The demo's index: the one that is there if it is this model's and whole, else a new one."""
     from counterpoint.data import open_collection
     from counterpoint.errors import ArtifactError
-    from counterpoint.index import Index, IndexSettings, build_index
+    from counterpoint.index import Index, build_index
 
     try:
         index = Index(output)
@@ -64,7 +64,7 @@ def _index(output: Path, model):
     except ArtifactError as error:
         if output.exists():
             note(f"building anew: {error}")
-    settings = IndexSettings(search=model.search_settings(lexical=True), model="minilm")
+    settings = model.index_settings("minilm")
     with progress("indexing the standard library's documentation", "documents") as update:
         build_index(
             open_collection("stdlib:").documents(),

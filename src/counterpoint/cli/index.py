@@ -33,8 +33,9 @@ def index(
         str, typer.Option(help="Model name, model folder, or hub id; 'none' for BM25 alone.")
     ] = "minilm",
     codec: Annotated[
-        Literal["int4", "int8", "float16", "float32"], typer.Option(help="How vectors are stored.")
-    ] = "int8",
+        Literal["int4", "int8", "float16", "float32"] | None,
+        typer.Option(help="How vectors are stored; the model's own choice unless given.", show_default=False),
+    ] = None,
     lexical: Annotated[bool, typer.Option(help="Keep BM25 postings.")] = True,
     analyzer: Annotated[
         Literal["english", "simple", "none"], typer.Option(help="How BM25 cuts text into terms.")
@@ -67,12 +68,12 @@ def index(
         from counterpoint.model import load_model  # brings torch with it
 
         encoder = load_model(model)
-    settings = IndexSettings(
-        codec=codec,
-        lexical=LexicalSettings(analyzer=analyzer) if lexical else None,
-        search=None if encoder is None else encoder.search_settings(lexical),
-        model=None if encoder is None else remembered_name(model, output),
-    )
+    kept = LexicalSettings(analyzer=analyzer) if lexical else None
+    if encoder is None:
+        settings = IndexSettings(lexical=kept)
+    else:
+        chosen = {} if codec is None else {"codec": codec}
+        settings = encoder.index_settings(remembered_name(model, output), lexical=kept, **chosen)
     started = time.perf_counter()
     with progress("indexing", "documents", size) as update:
         build_index(documents, encoder, output, settings, overwrite=overwrite, on_progress=update)

@@ -68,7 +68,7 @@ def read_trec_run(path: str | Path) -> TrecRun:
 def write_trec_run(
     scores: Mapping[str, Mapping[str, float]], path: str | Path, *, tag: str = "counterpoint"
 ) -> None:
-    """Write a run, each query's documents by falling score and ties by id; scores keep every digit.
+    """Write a run, each query's documents by falling score and ties by falling id; scores keep every digit.
 
     Raises:
         DataError: an id or the tag is empty or has white space in it, or a score is not finite.
@@ -123,7 +123,7 @@ def _run_lines(scores: Mapping[str, Mapping[str, float]], tag: str) -> Iterator[
     _one_word(tag, "the tag")
     for query, documents in scores.items():
         _one_word(query, "a query id")
-        ranked = sorted(documents.items(), key=lambda item: (-item[1], item[0]))
+        ranked = sorted(documents.items(), key=lambda item: (item[1], item[0]), reverse=True)
         for rank, (document, score) in enumerate(ranked, 1):
             if not isfinite(score):
                 raise DataError(f"query {query!r}, document {document!r}: the score is {score}, not finite")

@@ -2,6 +2,7 @@
 
 from counterpoint.index.analysis import Analyzer
 from counterpoint.index.build import IndexSettings, TextModel, VectorSet, build_index
+from counterpoint.index.codec import CodecName
 from counterpoint.index.index import Index
 from counterpoint.index.lexical import Lexical, LexicalSettings, TermMatch
 from counterpoint.index.manifest import Manifest
@@ -9,6 +10,7 @@ from counterpoint.index.segment import SetLayout
 
 __all__ = [
     "Analyzer",
+    "CodecName",
     "Index",
     "IndexSettings",
     "Lexical",

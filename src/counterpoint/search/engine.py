@@ -174,9 +174,10 @@ class Searcher:
         return prepared
 
     def _weighted(self, name: str, rows: np.ndarray, packed, i: int) -> np.ndarray:
-        if name not in self.settings.idf or not len(rows):
+        power = self.settings.idf.get(name, 0.0)
+        if not power or not len(rows):
             return rows
-        return rows * self.index.idf(name, packed.ids_of(i))[:, None]
+        return rows * (self.index.idf(name, packed.ids_of(i)) ** power)[:, None]
 
     def _ceilings(self, text: str, vectors: Mapping[str, np.ndarray], plan: Plan) -> dict[str, float]:
         if self.settings.scale == "none" or len(plan.weights) == 1:

@@ -34,18 +34,19 @@ class SearchSettings:
 
     Attributes:
         weights: weight of each part that the hybrid uses; parts left out are not used.
-        idf: vector sets whose query rows are multiplied by the idf of the word they stand for, over the
-            indexed documents.
+        idf: by vector set, the power of idf (over the indexed documents, of the word that a row stands for)
+            that the query's rows are multiplied by; sets left out are not weighted.
         scale: `ceiling` divides a part by the highest value that it could reach for this query (the sum of
             idf for BM25, the sum of the query vectors' lengths otherwise), so that parts are comparable and
-            a document's score does not depend on which others were found; `none` leaves parts as they are.
+            a document's score does not depend on which others were found, and turns weights into shares, so
+            that 1 would be a perfect match in every part; `none` leaves parts and weights as they are.
         normalise: in addition, over the candidates of a query.
         method: `convex` adds the weighted parts, `rrf` the reciprocals of their ranks.
         candidates: how many documents each first stage proposes, at least.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
-    idf: tuple[str, ...] = ()
+    idf: Mapping[str, float] = field(default_factory=dict)
     scale: Literal["ceiling", "none"] = "ceiling"
     normalise: Literal["none", "min-max", "z-score"] = "none"
     method: Literal["convex", "rrf"] = "convex"
@@ -53,12 +54,12 @@ class SearchSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as the manifest keeps it."""
-        return {**asdict(self), "weights": dict(self.weights), "idf": list(self.idf)}
+        return {**asdict(self), "weights": dict(self.weights), "idf": dict(self.idf)}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> SearchSettings:
         """The inverse of `to_dict`."""
-        return SearchSettings(**{**data, "idf": tuple(data.get("idf", ()))})
+        return SearchSettings(**data)
 
     @staticmethod
     def for_index(index: Index) -> SearchSettings:
@@ -106,4 +107,6 @@ def plan_for(workflow: Workflow, index: Index, settings: SearchSettings) -> Plan
     weights = {part: settings.weights[part] for part in parts if settings.weights.get(part)}
     if not weights:
         raise ConfigError(f"workflow {workflow!r}: none of its parts ({', '.join(parts)}) has a weight")
+    if settings.scale == "ceiling":
+        weights = {part: weight / sum(weights.values()) for part, weight in weights.items()}
     return Plan(workflow, tuple(part for part in first if part in weights) or tuple(first), weights)
