@@ -31,10 +31,10 @@ def test_qrels_round_trip(tmp_path_factory, layout, qrels):
     assert read_qrels(path) == qrels
 
 
-def test_run_is_written_by_score_and_ties_by_id(tmp_path):
+def test_run_is_written_in_trec_evals_order(tmp_path):
     write_trec_run({"q": {"b": 1.0, "c": 2.5, "a": 1}}, tmp_path / "r")
     assert (tmp_path / "r").read_text() == (
-        "q Q0 c 1 2.5 counterpoint\nq Q0 a 2 1.0 counterpoint\nq Q0 b 3 1.0 counterpoint\n"
+        "q Q0 c 1 2.5 counterpoint\nq Q0 b 2 1.0 counterpoint\nq Q0 a 3 1.0 counterpoint\n"
     )
 
 

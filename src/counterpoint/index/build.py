@@ -25,7 +25,7 @@ from counterpoint.types import Document, Ragged, Side, Span
 
 __all__ = ["IndexSettings", "TextModel", "VectorSet", "build_index"]
 
-BATCH = 1024  # documents encoded and written at a time; bounds the memory of a build
+BATCH = 512  # documents encoded and written at a time; bounds the memory of a build
 LOCK = ".lock"
 
 
