@@ -33,7 +33,7 @@ RANK = 376  # word vectors of this model span 381 directions; the last few hold 
 def minilm() -> Model:
     """The default: BM25, one pooled vector, and one whitened vector for each distinct whole word."""
     return Model(
-        _encoder({"mean": Mean(normalize=True), "words": WholeWords(drop_punctuation=True)}),
+        _encoder({"mean": Mean(normalise=True), "words": WholeWords(drop_punctuation=True)}),
         transforms={"words": [_whitening()]},
         search={"weights": {"lexical": 1.0, "mean": 1.0, "words": 1.0}, "idf": {"words": 0.5}},
         codec="int4",
@@ -42,13 +42,13 @@ def minilm() -> Model:
 
 def minilm_dense() -> Model:
     """One pooled vector a text, as the model was trained; cosine."""
-    return Model(_encoder({"mean": Mean(normalize=True)}), search={"weights": {"lexical": 1.0, "mean": 1.0}})
+    return Model(_encoder({"mean": Mean(normalise=True)}), search={"weights": {"lexical": 1.0, "mean": 1.0}})
 
 
 def minilm_tokens() -> Model:
     """One vector a word-piece, as it comes out of the last layer: MaxSim without any training."""
     return Model(
-        _encoder({"tokens": TokenVectors(normalize=True)}),
+        _encoder({"tokens": TokenVectors(normalise=True)}),
         search={"weights": {"lexical": 1.0, "tokens": 1.0}},
     )
 

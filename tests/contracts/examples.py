@@ -21,7 +21,7 @@ from counterpoint.transform import Normalise, Whitening
 
 
 def encoder(tiny):
-    heads = {"mean": Mean(normalize=True), "words": WholeWords(projection=Linear(3))}
+    heads = {"mean": Mean(normalise=True), "words": WholeWords(projection=Linear(3))}
     return Encoder(Transformer(str(tiny)), heads, document=TextInput(20, marker="[unused1]"))
 
 
@@ -39,7 +39,7 @@ EXAMPLES = {
     "Stack": [lambda tiny: {"layers": [Linear(4, activation="relu"), Linear(2)], "in_dim": 5}],
     "Cls": [
         lambda tiny: {"in_dim": 5},
-        lambda tiny: {"projection": Linear(3), "normalize": True, "in_dim": 5},
+        lambda tiny: {"projection": Linear(3), "normalise": True, "in_dim": 5},
     ],
     "Mean": [lambda tiny: {"in_dim": 5}, lambda tiny: {"projection": Linear(3, bias=False), "in_dim": 5}],
     "TokenVectors": [

@@ -35,7 +35,7 @@ FP32 = EncodeOptions(precision="fp32", device="cpu")
 
 def model(folder, **options):
     heads = {
-        "mean": Mean(normalize=True),
+        "mean": Mean(normalise=True),
         "words": WholeWords(projection=Linear(4)),
         "tokens": TokenVectors(),
     }
@@ -336,7 +336,7 @@ def minilm():
         locate("minilm")
     except MissingExtraError as error:
         pytest.skip(str(error))
-    return DualEncoder(Encoder(Transformer("minilm"), {"mean": Mean(normalize=True), "words": WholeWords()}))
+    return DualEncoder(Encoder(Transformer("minilm"), {"mean": Mean(normalise=True), "words": WholeWords()}))
 
 
 @pytest.mark.minilm

@@ -105,7 +105,7 @@ def test_no_texts(backbone):
 
 
 def test_cls(backbone):
-    _, hidden, made = run(encoder(backbone, Cls(normalize=True)), TEXTS)
+    _, hidden, made = run(encoder(backbone, Cls(normalise=True)), TEXTS)
     for index in range(len(TEXTS)):
         assert_close(made.values[index, 0], hidden[index, 0] / hidden[index, 0].norm())
     assert made.mask.all() and made.ids is None
@@ -119,7 +119,7 @@ def test_mean(backbone):
 
 
 def test_token_vectors_skip_punctuation_in_documents_only(backbone):
-    made = encoder(backbone, TokenVectors(skip=PUNCTUATION, projection=Linear(4, bias=False), normalize=True))
+    made = encoder(backbone, TokenVectors(skip=PUNCTUATION, projection=Linear(4, bias=False), normalise=True))
     weight = made.heads["it"].projection.linear_.weight.detach()
     for side, skipped in (("document", "!,.?"), ("query", "")):
         tokens, hidden, vectors = run(made, TEXTS, side)
@@ -188,7 +188,7 @@ def test_scripts_without_spaces(backbone):
 
 @pytest.mark.parametrize("texts", [["", ""], ["cat", " \n"], ["\u200b\x00"]])
 def test_texts_without_words(backbone, texts):
-    made = encoder(backbone, WholeWords(projection=Linear(3), normalize=True))
+    made = encoder(backbone, WholeWords(projection=Linear(3), normalise=True))
     _, _, words = run(made, texts)
     packed = words.ragged()
     assert len(packed) == len(texts) and packed.lengths[-1] == 0 and packed.dim == 3
@@ -225,7 +225,7 @@ def test_spans_name_what_has_no_place(backbone):
 
 
 def test_padding_changes_nothing(backbone):
-    heads = {"c": Cls(), "m": Mean(), "t": TokenVectors(), "w": WholeWords(normalize=True)}
+    heads = {"c": Cls(), "m": Mean(), "t": TokenVectors(), "w": WholeWords(normalise=True)}
     made = Encoder(backbone, heads).setup().eval()
     together = made(made.tokens(TEXTS, "query"))
     for index, text in enumerate(TEXTS):

@@ -32,7 +32,7 @@ class Encoder(Part):
         document: how documents are.
 
     Example:
-        >>> encoder = Encoder(Transformer("minilm"), {"mean": Mean(normalize=True), "words": WholeWords()})
+        >>> encoder = Encoder(Transformer("minilm"), {"mean": Mean(normalise=True), "words": WholeWords()})
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class DualEncoder(Part):
     """An encoder for queries and one for documents; one for both, and saved once, where `document` is None.
 
     Example:
-        >>> model = DualEncoder(Encoder(Transformer("minilm"), {"mean": Mean(normalize=True)}))
+        >>> model = DualEncoder(Encoder(Transformer("minilm"), {"mean": Mean(normalise=True)}))
         >>> found = model.encode_document(["Paris is in France.", "Cats purr."])
         >>> found["mean"].values.shape
         (2, 384)

@@ -10,7 +10,7 @@ from typing import final
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import normalize as unit
+from torch.nn.functional import normalize
 
 from counterpoint.encode.layers import Layer
 from counterpoint.encode.tokenizer import Tokenizer
@@ -33,7 +33,7 @@ class Head(Part, ABC):
     pooled: bool = False
     """True for exactly one row a text; otherwise as many as the text calls for, each with an id."""
     projection: Layer | None
-    normalize: bool
+    normalise: bool
     in_dim: int | None
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Head(Part, ABC):
     def _finish(self, values: Float[Tensor, "b t h"]) -> Float[Tensor, "b t d"]:
         if self.projection is not None:
             values = self.projection(values)
-        return unit(values, dim=-1) if self.normalize else values
+        return normalize(values, dim=-1) if self.normalise else values
 
 
 @final
@@ -93,16 +93,16 @@ class Cls(Head):
 
     Args:
         projection: a layer behind it.
-        normalize: scale to unit length.
+        normalise: scale to unit length.
         in_dim: components of a hidden state; filled in by the encoder.
     """
 
     pooled = True
 
-    def __init__(self, projection: Layer | None = None, normalize: bool = False, in_dim: int | None = None):
+    def __init__(self, projection: Layer | None = None, normalise: bool = False, in_dim: int | None = None):
         super().__init__()
         self.projection = projection
-        self.normalize = normalize
+        self.normalise = normalise
         self.in_dim = in_dim
 
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
@@ -123,10 +123,10 @@ class Mean(Head):
 
     pooled = True
 
-    def __init__(self, projection: Layer | None = None, normalize: bool = False, in_dim: int | None = None):
+    def __init__(self, projection: Layer | None = None, normalise: bool = False, in_dim: int | None = None):
         super().__init__()
         self.projection = projection
-        self.normalize = normalize
+        self.normalise = normalise
         self.in_dim = in_dim
 
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
@@ -149,7 +149,7 @@ class TokenVectors(Head):
             vocabulary lacks never occurs and is ignored.
         skip_sides: on which sides they are skipped.
         projection: a layer behind it.
-        normalize: scale to unit length.
+        normalise: scale to unit length.
         in_dim: components of a hidden state; filled in by the encoder.
     """
 
@@ -160,14 +160,14 @@ class TokenVectors(Head):
         skip: Sequence[str] = (),
         skip_sides: Sequence[Side] = ("document",),
         projection: Layer | None = None,
-        normalize: bool = False,
+        normalise: bool = False,
         in_dim: int | None = None,
     ):
         super().__init__()
         self.skip = skip
         self.skip_sides = skip_sides
         self.projection = projection
-        self.normalize = normalize
+        self.normalise = normalise
         self.in_dim = in_dim
 
     def bind(self, in_dim: int, tokenizer: Tokenizer) -> None:
@@ -217,7 +217,7 @@ class WholeWords(Head):
         hash_bits: low bits of the hash that make a word's id.
         drop_punctuation: leave out punctuation signs.
         projection: a layer behind it; applied to the mean, which for a linear one is the mean of its results.
-        normalize: scale to unit length.
+        normalise: scale to unit length.
         in_dim: components of a hidden state; filled in by the encoder.
     """
 
@@ -227,7 +227,7 @@ class WholeWords(Head):
         hash_bits: int = 32,
         drop_punctuation: bool = False,
         projection: Layer | None = None,
-        normalize: bool = False,
+        normalise: bool = False,
         in_dim: int | None = None,
     ):
         super().__init__()
@@ -235,7 +235,7 @@ class WholeWords(Head):
         self.hash_bits = hash_bits
         self.drop_punctuation = drop_punctuation
         self.projection = projection
-        self.normalize = normalize
+        self.normalise = normalise
         self.in_dim = in_dim
 
     @property

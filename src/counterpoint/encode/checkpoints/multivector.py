@@ -60,7 +60,7 @@ def _encoder(checkpoint: Checkpoint, modules: list[Module]) -> Encoder:
         skip=mask.get("skiplist_words") or (),
         skip_sides=mask.get("skiplist_tasks") or ("document",),
         projection=projection(modules[1:], backbone.dim, on="token"),
-        normalize="Normalize" in kinds,
+        normalise="Normalize" in kinds,
     )
     inputs = {
         side: _input(checkpoint, modules[0], settings, backbone, side) for side in ("query", "document")

@@ -53,7 +53,7 @@ def read(checkpoint: Checkpoint) -> DualEncoder:
     head = TokenVectors(
         skip=PUNCTUATION if skip is None else skip,
         projection=projection(modules[1:], backbone.dim, on="token"),
-        normalize=True,
+        normalise=True,
     )
     inputs = {side: _input(checkpoint, backbone, side) for side in ("query", "document")}
     return DualEncoder(Encoder(backbone, {"tokens": head}, **inputs))

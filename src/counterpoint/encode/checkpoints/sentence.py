@@ -74,9 +74,9 @@ def _head(pooling: Module, rest: list[Module], dim: int) -> tuple[str, Head]:
         )
     layer = projection(rest, dim, on="sentence")
     if mode == "cls":
-        return "cls", Cls(layer, normalize="Normalize" in kinds)
+        return "cls", Cls(layer, normalise="Normalize" in kinds)
     if mode == "mean":
-        return "mean", Mean(layer, normalize="Normalize" in kinds)
+        return "mean", Mean(layer, normalise="Normalize" in kinds)
     raise ArtifactError(f"pools by {mode!r}; only 'mean' and 'cls' are supported", path=pooling.folder)
 
 

@@ -49,7 +49,7 @@ def read(checkpoint: Checkpoint) -> DualEncoder:
     return DualEncoder(
         Encoder(
             backbone,
-            {"tokens": TokenVectors(skip=skip, projection=linear, normalize=True)},
+            {"tokens": TokenVectors(skip=skip, projection=linear, normalise=True)},
             query=TextInput(
                 max_length=length,
                 marker=metadata.get("query_token_id") or "[unused0]",
