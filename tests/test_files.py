@@ -1,0 +1,43 @@
+import hashlib
+
+import pytest
+
+from counterpoint.errors import ArtifactError
+from counterpoint.files import publish_folder, sha256_file, write_atomically
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "a.txt"
+    write_atomically(path, lambda target: target.write_text("first"))
+
+    def fails(target):
+        target.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(ArtifactError, match=r"No space left on device.*has been changed"):
+        write_atomically(path, fails)
+    assert path.read_text() == "first"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "folder"
+    with publish_folder(target) as inside:
+        (inside / "a").write_text("1")
+        assert not target.exists()
+    assert (target / "a").read_text() == "1"
+    with pytest.raises(ArtifactError, match="already exists"), publish_folder(target):
+        pass
+    with pytest.raises(RuntimeError), publish_folder(target, overwrite=True) as inside:
+        (inside / "b").write_text("2")
+        raise RuntimeError
+    assert [p.name for p in target.iterdir()] == ["a"]
+    with publish_folder(target, overwrite=True) as inside:
+        (inside / "b").write_text("2")
+    assert [p.name for p in target.iterdir()] == ["b"]
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
+def test_checksums_are_sha256(tmp_path):
+    (tmp_path / "x").write_bytes(b"abc" * 100_000)
+    assert sha256_file(tmp_path / "x") == hashlib.sha256(b"abc" * 100_000).hexdigest()

@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+
+from counterpoint.encode import DualEncoder, Encoder, Mean, Transformer, WholeWords
+from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.index import LexicalSettings
+from counterpoint.model import Model, load_model
+from counterpoint.part import Part
+from counterpoint.transform import Normalise, Whitening
+
+TEXTS = ["the cat sat on the mat", "", "red dogs run, blue dogs sit", "what is the house"]
+
+
+@pytest.fixture
+def encoder(tiny_bert_folder):
+    heads = {"mean": Mean(normalise=True), "words": WholeWords()}
+    return DualEncoder(Encoder(Transformer(str(tiny_bert_folder)), heads)).setup().eval()
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+def whitened(encoder):
+    rows = encoder.encode_document(TEXTS)["words"].values
+    return Whitening(16, rank=4, normalise=True).fit([rows])
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+def test_transforms_apply_to_rows_on_both_sides(encoder):
+    model = Model(encoder, {"words": [whitened(encoder)]}).setup()
+    assert {name: (s.dim, s.pooled, s.ids) for name, s in model.sets.items()} == {
+        "mean": (16, True, False),
+        "words": (4, False, True),
+    }
+    for encode, plain in (
+        (model.encode_document, encoder.encode_document),
+        (model.encode_query, encoder.encode_query),
+    ):
+        made, raw = encode(TEXTS)["words"], plain(TEXTS)["words"]
+        np.testing.assert_array_equal(made.offsets, raw.offsets)
+        np.testing.assert_array_equal(made.ids, raw.ids)
+        whitening = model.transforms["words"][0]
+        wanted = (raw.values - whitening.mean_.numpy()) @ whitening.matrix_.numpy()
+        wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+        np.testing.assert_allclose(made.values, wanted, atol=1e-5)
+        np.testing.assert_allclose(encode(TEXTS)["mean"].values, plain(TEXTS)["mean"].values, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+def test_a_model_is_saved_and_loaded_with_how_it_wants_to_be_searched(encoder, tmp_path):
+    search = {"weights": {"lexical": 1.0, "words": 2.0}, "idf": {"words": 0.5}}
+    model = Model(encoder, {"words": [whitened(encoder), Normalise()]}, search, "int4")
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert again.to_dict() == model.to_dict() and again.fingerprint() == model.fingerprint()
+    for name, packed in model.encode_document(TEXTS).items():
+        np.testing.assert_array_equal(again.encode_document(TEXTS)[name].values, packed.values)
+    settings = again.index_settings("here")
+    assert (settings.codec, settings.model, settings.search) == ("int4", "here", search)
+    no_lexical = again.index_settings(lexical=None, codec="int8")
+    assert no_lexical.search == {**search, "weights": {"words": 2.0}} and no_lexical.codec == "int8"
+    assert again.index_settings(lexical=LexicalSettings(k1=2.0)).lexical == LexicalSettings(k1=2.0)
+
+
+def test_how_a_model_is_searched_is_not_what_it_computes(encoder):
+    assert (
+        Model(encoder).fingerprint() == Model(encoder, None, {"weights": {"mean": 1.0}}, "int4").fingerprint()
+    )
+
+
+def test_a_transform_on_a_set_that_is_not_there_is_refused(encoder):
+    with pytest.raises(ConfigError, match="transform on 'tokens', but the encoder makes mean, words"):
+        Model(encoder, {"tokens": [Normalise()]}).setup()
+
+
+def test_an_encoder_is_a_model_too_and_other_parts_are_not(encoder, tmp_path):
+    encoder.save(tmp_path / "encoder")
+    loaded = load_model(tmp_path / "encoder")
+    assert isinstance(loaded, Model) and set(loaded.sets) == {"mean", "words"}
+    Normalise().save(tmp_path / "normalise")
+    with pytest.raises(ArtifactError, match="a Normalise, not a model"):
+        load_model(tmp_path / "normalise")
+    assert isinstance(Part.load(tmp_path / "normalise"), Normalise)
+
+
+@pytest.mark.minilm
+def test_the_shipped_map_whitens_words_of_english_text(shared):
+    """Not its own data, but English all the same: nearly no mean, and directions of similar strength."""
+    model = load_model("minilm")
+    texts = [w.__doc__ for w in vars(__import__("builtins")).values() if getattr(w, "__doc__", None)][:120]
+    raw = model.encoder.encode_document(texts)["words"].values
+    whitening = model.transforms["words"][0]
+    made = (raw - whitening.mean_.numpy()) @ whitening.matrix_.numpy()
+
+    def isotropy(rows):  # IsoScore by the participation ratio: 1 for a ball, 0 for a line
+        spread = np.linalg.eigvalsh(np.cov(rows.T))
+        return (spread.sum() ** 2 / (spread**2).sum() - 1) / (len(spread) - 1)
+
+    assert model.sets["words"].dim == 376 == whitening.kept
+    assert isotropy(made) > 2 * isotropy(raw)
+    unit = raw / np.linalg.norm(raw, axis=1, keepdims=True)
+    mapped = model.encode_document(texts)["words"].values
+    assert np.linalg.norm(mapped.mean(0)) < np.linalg.norm(unit.mean(0)) / 2
