@@ -119,18 +119,12 @@ class DualEncoder(Part):
         self.query = query
         self.document = document
 
-    def setup(self) -> DualEncoder:
-        """Set up both sides and check that they make the same sets."""
-        if not self.is_set_up:
-            if self.document is self.query:
-                raise ConfigError("DualEncoder: to use one encoder for both sides, leave `document` out")
-            super().setup()
-            ours, theirs = self.query.sets, self.encoder("document").sets
-            if ours != theirs:
-                raise ConfigError(
-                    f"DualEncoder: queries become {ours}, documents {theirs}; they must be equal"
-                )
-        return self
+    def _allocate(self) -> None:
+        if self.document is self.query:
+            raise ConfigError("DualEncoder: to use one encoder for both sides, leave `document` out")
+        ours, theirs = self.query.sets, self.encoder("document").sets
+        if ours != theirs:
+            raise ConfigError(f"DualEncoder: queries become {ours}, documents {theirs}; they must be equal")
 
     def encoder(self, side: Side) -> Encoder:
         """The encoder of one side."""

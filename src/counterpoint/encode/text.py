@@ -91,8 +91,7 @@ class TextInput(Part):
             cut = int(spans[room, 0]) if len(spans) > room else None
             ids = np.concatenate([opening, np.array(encoding.ids[:room], dtype=np.int64), closing])
             kinds = np.concatenate([opening_kinds, kinds[:room], [Kind.SPECIAL] * len(closing)])
-            around = np.zeros((len(opening), 2), np.int64), np.zeros((len(closing), 2), np.int64)
-            spans = np.concatenate([around[0], spans[:room], around[1]])
+            spans = np.pad(spans[:room], ((len(opening), len(closing)), (0, 0)))
             row = Row(text, ids, kinds.astype(np.int64), np.ones(len(ids), dtype=bool), spans, cut)
             found.append(self._expanded(row, tokenizer))
         return found

@@ -49,13 +49,15 @@ def _encoder(checkpoint: Checkpoint, modules: list[Module]) -> Encoder:
             f"after the Transformer come {kinds}; expected Dense, one MultiVectorMask, Normalize",
             path=checkpoint.folder,
         )
-    mask = next(module for module in modules if module.kind == "MultiVectorMask").config("config.json")
+    configs = {module.kind: module.config("config.json") for module in modules[1:]}
+    mask = configs["MultiVectorMask"]
     if mask.get("keep_only_token_ids"):
         raise ArtifactError(
             "keeps only some token ids (images), which is not supported", path=checkpoint.folder
         )
-    if "Normalize" in kinds:
-        _check_normalize(modules[-1] if kinds[-1] == "Normalize" else modules[1 + kinds.index("Normalize")])
+    feature = configs.get("Normalize", {"module_input_name": "token_embeddings"}).get("module_input_name")
+    if feature != "token_embeddings":
+        raise ArtifactError(f"normalises {feature!r}, not 'token_embeddings'", path=checkpoint.folder)
     head = TokenVectors(
         skip=mask.get("skiplist_words") or (),
         skip_sides=mask.get("skiplist_tasks") or ("document",),
@@ -66,12 +68,6 @@ def _encoder(checkpoint: Checkpoint, modules: list[Module]) -> Encoder:
         side: _input(checkpoint, modules[0], settings, backbone, side) for side in ("query", "document")
     }
     return Encoder(backbone, {"tokens": head}, **inputs)
-
-
-def _check_normalize(module: Module) -> None:
-    feature = module.config("config.json").get("module_input_name")
-    if feature != "token_embeddings":
-        raise ArtifactError(f"normalises {feature!r}, not 'token_embeddings'", path=module.folder)
 
 
 def _input(
