@@ -3,7 +3,20 @@
 import string
 from pathlib import Path
 
+import numpy as np
 import torch
+
+from counterpoint.encode import (
+    DualEncoder,
+    EncodeOptions,
+    Encoder,
+    Linear,
+    Mean,
+    TextInput,
+    TokenVectors,
+    Transformer,
+    WholeWords,
+)
 
 WORDS = (
     "the cat sat on mat dog dogs run running house red blue what is where a an of in query document".split()
@@ -65,3 +78,28 @@ def tiny_tokenizer(positions: int = 64):
         sep_token="[SEP]",
         mask_token="[MASK]",
     )
+
+
+FP32 = EncodeOptions(precision="fp32", device="cpu")
+
+
+def model(folder, **options):
+    heads = {
+        "mean": Mean(normalise=True),
+        "words": WholeWords(projection=Linear(4)),
+        "tokens": TokenVectors(),
+    }
+    return DualEncoder(Encoder(Transformer(str(folder), **options), heads, query=TextInput(expand_to=9)))
+
+
+def copy(folder, target):
+    for file in folder.iterdir():
+        (target / file.name).write_bytes(file.read_bytes())
+    return target
+
+
+def assert_same(one, other, **tolerance):
+    assert one.keys() == other.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name].offsets, other[name].offsets)
+        np.testing.assert_allclose(one[name].values, other[name].values, **tolerance)
