@@ -3,8 +3,8 @@
     python benchmarks/fit_default.py DATA -o src/counterpoint/resources/minilm-words.safetensors
 
 DATA holds the five training collections in BEIR layout. From each, documents spread evenly over the corpus
-are encoded, and 30,000 of their word vectors drawn; whitening is fitted on all 150,000 together, so that every
-collection counts alike. No query and no evaluation collection takes part.
+are encoded, and 30,000 of their word vectors drawn; whitening is fitted on all 150,000 together, so that
+every collection counts alike. No query and no evaluation collection takes part.
 """
 
 import argparse

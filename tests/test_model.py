@@ -1,6 +1,9 @@
+from itertools import islice
+
 import numpy as np
 import pytest
 
+from counterpoint.data import open_collection
 from counterpoint.encode import DualEncoder, Encoder, Mean, Transformer, WholeWords
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import LexicalSettings
@@ -82,10 +85,11 @@ def test_an_encoder_is_a_model_too_and_other_parts_are_not(encoder, tmp_path):
 
 
 @pytest.mark.minilm
-def test_the_shipped_map_whitens_words_of_english_text(shared):
-    """Not its own data, but English all the same: nearly no mean, and directions of similar strength."""
+@pytest.mark.shared
+def test_the_shipped_map_whitens_words_that_it_was_not_fitted_on(shared):
+    collection = open_collection(shared / "data" / "cranfield")
+    texts = [document.full_text for document in islice(collection.documents(), 100)]
     model = load_model("minilm")
-    texts = [w.__doc__ for w in vars(__import__("builtins")).values() if getattr(w, "__doc__", None)][:120]
     raw = model.encoder.encode_document(texts)["words"].values
     whitening = model.transforms["words"][0]
     made = (raw - whitening.mean_.numpy()) @ whitening.matrix_.numpy()
@@ -95,7 +99,7 @@ def test_the_shipped_map_whitens_words_of_english_text(shared):
         return (spread.sum() ** 2 / (spread**2).sum() - 1) / (len(spread) - 1)
 
     assert model.sets["words"].dim == 376 == whitening.kept
-    assert isotropy(made) > 2 * isotropy(raw)
+    assert isotropy(made) > 1.25 * isotropy(raw)
     unit = raw / np.linalg.norm(raw, axis=1, keepdims=True)
     mapped = model.encode_document(texts)["words"].values
     assert np.linalg.norm(mapped.mean(0)) < np.linalg.norm(unit.mean(0)) / 2

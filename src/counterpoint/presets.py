@@ -46,10 +46,10 @@ def minilm_dense() -> Model:
 
 
 def minilm_tokens() -> Model:
-    """One vector a word-piece, as it comes out of the last layer: MaxSim without any training."""
+    """As the default with a vector for every word-piece, as it comes out of the last layer, untrained."""
     return Model(
-        _encoder({"tokens": TokenVectors(normalise=True)}),
-        search={"weights": {"lexical": 1.0, "tokens": 1.0}},
+        _encoder({"mean": Mean(normalise=True), "tokens": TokenVectors(normalise=True)}),
+        search={"weights": {"lexical": 1.0, "mean": 1.0, "tokens": 1.0}, "idf": {"tokens": 0.5}},
     )
 
 

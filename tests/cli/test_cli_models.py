@@ -66,7 +66,7 @@ def test_the_default_model_end_to_end(collection, call, tmp_path):  # noqa: F811
     (hit,) = json.loads(out)["hits"]
     assert code == 0 and hit["id"] == "whale"
     assert set(hit["parts"]) == {"lexical", "mean", "words"}
-    leaves = [leaf for part in hit["explanation"]["children"] for leaf in part["children"]]
+    leaves = [leaf for part in hit["explanation"]["children"] for leaf in part.get("children", [part])]
     assert sum(leaf["score"] for leaf in leaves) == pytest.approx(hit["score"], abs=1e-4)
     matched = {leaf["query"]["text"]: leaf["document"]["text"] for leaf in leaves if "document" in leaf}
     assert matched["ocean"] == "sea"

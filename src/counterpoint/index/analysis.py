@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
-from types import MappingProxyType
 from typing import Literal, final
 
 from counterpoint.errors import ConfigError
@@ -25,15 +24,16 @@ class Analyzer:
     """Cut a text into terms.
 
     Args:
-        name: `english` lower-cases, drops English stop words and one-letter terms, and stems (Snowball);
-            `simple` does the same without stemming; `none` only lower-cases, for other languages.
+        name: `english` lower-cases, drops Lucene's 33 stop words and stems (Snowball's English);
+            `simple` lower-cases and drops a longer list of stop words; `none` only lower-cases, for other
+            languages.
     """
 
     def __init__(self, name: AnalyzerName = "english"):
         if name not in ("english", "simple", "none"):
             raise ConfigError(f"unknown analyzer {name!r}; choose english, simple or none")
         self.name = name
-        self._stop = _english_stop_words() if name != "none" else frozenset()
+        self._stop = _stop_words(name)
         self._stem: Callable[[str], str] = _stemmer() if name == "english" else str
         self._known: dict[str, str] = {}
 
@@ -54,29 +54,18 @@ class Analyzer:
         """The term of a lower-case word, or the empty string for a word that is dropped."""
         term = self._known.get(word)
         if term is None:
-            short = self.name != "none" and len(word) < 2 and word.isascii()
-            term = "" if short or word in self._stop else self._stem(word)
+            term = "" if word in self._stop else self._stem(word)
             if len(self._known) < 1_000_000:  # the cache must not grow with the corpus
                 self._known[word] = term
         return term
 
-    @staticmethod
-    def described() -> Mapping[str, str]:
-        """What each analyzer does, for help texts."""
-        return MappingProxyType(
-            {
-                "english": "lower case, stop words out, Snowball stems",
-                "simple": "lower case, stop words out",
-                "none": "lower case",
-            }
-        )
-
 
 @cache
-def _english_stop_words() -> frozenset[str]:
-    from bm25s.stopwords import STOPWORDS_EN
+def _stop_words(name: AnalyzerName) -> frozenset[str]:
+    """Stop words as they stand in texts, before any stemming."""
+    from bm25s.stopwords import STOPWORDS_EN, STOPWORDS_EN_PLUS
 
-    return frozenset(STOPWORDS_EN)
+    return frozenset({"english": STOPWORDS_EN, "simple": STOPWORDS_EN_PLUS, "none": ()}[name])
 
 
 def _stemmer() -> Callable[[str], str]:

@@ -76,7 +76,7 @@ def _lexical(index: Index, query: str, position: int, text: str) -> Explanation:
         Explanation(match.term, match.score, query=match.query, document=places.get(match.term))
         for match in index.lexical.matches(query, position)
     )
-    return Explanation(LEXICAL, sum(leaf.score for leaf in leaves), leaves)
+    return Explanation(LEXICAL, sum((leaf.score for leaf in leaves), 0.0), leaves)
 
 
 def _pooled(index: Index, part: str, query: PreparedQuery, position: int) -> Explanation:
