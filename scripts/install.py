@@ -25,8 +25,10 @@ def main() -> None:
     parser.add_argument("--torch", choices=["cpu", "any"], default="cpu")
     options = parser.parse_args()
     if sys.version_info < OLDEST:
-        stop(f"Python {'.'.join(map(str, OLDEST))} or newer is needed, this is {sys.version.split()[0]}; "
-             "name another with: make PYTHON=python3.12 …")
+        stop(
+            f"Python {'.'.join(map(str, OLDEST))} or newer is needed, this is {sys.version.split()[0]}; "
+            "name another with: make PYTHON=python3.12 …"
+        )
     python = options.venv / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     if not python.exists():
         print(f"creating {options.venv}", flush=True)
