@@ -129,9 +129,31 @@ def test_runs_are_saved_measured_and_reranked(collection, lexical, call, tmp_pat
     assert json.loads(out)["without_results"] == 1 and json.loads(out)["measures"]["RR@10"] == 0.5
 
 
+def test_parts_can_be_weighted_and_runs_fused(collection, lexical, call, tmp_path):
+    arguments = ("search", lexical, "fox", "-w", "lexical", "--json")
+    assert json.loads(call(*arguments, "--weights", "lexical=2")[1])["hits"]
+    assert fails(call(*arguments, "--weights", "lexical=x"), "expected name=number, found 'lexical=x'")
+    assert fails(call(*arguments, "--weights", "mean=1"), "nothing is named 'mean'")
+    assert fails(call(*arguments, "--fusion", "magic"), "magic", "z-score")
+    one, two, out = tmp_path / "one.trec", tmp_path / "two.trec", tmp_path / "fused.trec"
+    one.write_text("q Q0 a 1 3.0 x\nq Q0 b 2 1.0 x\n")
+    two.write_text("q Q0 b 1 5.0 y\nq Q0 a 2 1.0 y\n")
+    code, text, _ = call("fuse", one, two, "-o", out, "--weights", "one.trec=1 two.trec=0.5", "--json")
+    assert code == 0 and json.loads(text)["queries"] == 1
+    assert [line.split()[2:5] for line in out.read_text().splitlines()] == [
+        ["b", "1", "3.5"],
+        ["a", "2", "3.5"],
+    ]
+    two.write_text("q Q0 c 1 5.0 y\n")
+    assert fails(call("fuse", one, two, "-o", out), "missing='min'")
+    assert "b" in out.read_text()  # what was there stays
+    code, _, _ = call("fuse", one, two, "-o", out, "--method", "rrf", "--missing", "zero")
+    assert code == 0 and len(out.read_text().splitlines()) == 3
+
+
 def test_version_and_help(call):
     assert call("--version")[1].startswith("counterpoint ")
-    for command in ("index", "search", "evaluate", "info", "verify", "demo"):
+    for command in ("index", "search", "evaluate", "fuse", "info", "verify", "demo"):
         code, out, _ = call(command, "--help")
         assert code == 0 and "Usage" in out
 

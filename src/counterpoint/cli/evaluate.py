@@ -6,13 +6,14 @@ import csv
 import io
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from counterpoint.cli.console import Json, emit, note, progress
-from counterpoint.cli.options import ModelName, WorkflowName, model_of
+from counterpoint.cli.options import FusionName, ModelName, Weights, WorkflowName, model_of, settings_of
 
 if TYPE_CHECKING:
     from counterpoint.data import Collection
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from counterpoint.types import Qrels
 
 __all__ = ["evaluate"]
+
+DEEP = 1000  # documents of a run where nothing says how many
 
 
 def evaluate(
@@ -40,7 +43,14 @@ def evaluate(
     ] = None,
     measures: Annotated[str, typer.Option(help="Measures by their usual names.")] = "nDCG@10 R@100 RR@10",
     workflow: WorkflowName = "hybrid",
-    k: Annotated[int, typer.Option("-k", help="Documents retrieved for each query.", min=1)] = 1000,
+    weights: Weights = None,
+    fusion: FusionName = None,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "-k", min=1, help="Documents retrieved for each query; what the measures need unless given."
+        ),
+    ] = None,
     rerank: Annotated[Path | None, typer.Option(help="Rescore only the documents of this TREC run.")] = None,
     save_run: Annotated[Path | None, typer.Option(help="Save the index's run in TREC format.")] = None,
     per_query: Annotated[Path | None, typer.Option(help="Write a CSV with a line a query.")] = None,
@@ -56,13 +66,15 @@ def evaluate(
         raise ConfigError("say what to evaluate: either --index FOLDER or --run FILE")
     if run and (rerank or save_run):
         raise ConfigError("--rerank and --save-run go with --index")
+    depth = k or (DEEP if save_run else _depth(measures))  # a bad name is found before anything takes time
     judged, qrels, used = _judgements(collection, split, need_queries=index is not None)
-    extra: dict[str, Any] = {"workflow": workflow} if index is not None else {}
+    extra: dict[str, Any] = {}
     if index is not None:
         queries = cast("Collection", judged).queries(used)
-        runs = {str(index): _search(index, queries, (workflow, k), rerank, model, extra)}
+        found, extra = _search(Asked(index, workflow, depth, weights, fusion, rerank, model), queries)
+        runs = {str(index): found}
         if save_run is not None:
-            runs[str(index)].write(save_run)
+            found.write(save_run)
     else:
         runs = _read_runs(run or [])
     reports = _measure(runs, qrels, measures)
@@ -97,29 +109,48 @@ def _judgements(
     return collection, collection.qrels(used), used
 
 
-def _search(
-    folder: Path,
-    queries: Mapping[str, str],
-    how: tuple[str, int],
-    rerank: Path | None,
-    model: str | None,
-    extra: dict[str, Any],
-) -> Run:
-    """Run all queries against an index; adds the time a query took to `extra`."""
+@dataclass(frozen=True)
+class Asked:
+    """How an index is to be searched, as it stands on the command line."""
+
+    index: Path
+    workflow: str
+    depth: int
+    weights: str | None
+    fusion: str | None
+    rerank: Path | None
+    model: str | None
+
+
+def _search(asked: Asked, queries: Mapping[str, str]) -> tuple[Run, dict[str, Any]]:
+    """Run all queries against an index; also how, and how long a query took."""
     from counterpoint.index import Index
     from counterpoint.search import Run, Searcher, Workflow
 
-    workflow, k = how
-    candidates = None if rerank is None else Run.read(rerank)
-    with Index(folder) as opened:
-        searcher = Searcher(opened, model_of(opened, model, workflow))
+    candidates = None if asked.rerank is None else Run.read(asked.rerank)
+    with Index(asked.index) as opened:
+        settings = settings_of(opened, asked.weights, asked.fusion)
+        searcher = Searcher(opened, model_of(opened, asked.model, asked.workflow), settings)
         started = time.perf_counter()
         with progress("searching", "queries", len(queries)) as update:
+            workflow = cast(Workflow, asked.workflow)
             found = searcher.run(
-                queries, k, workflow=cast(Workflow, workflow), candidates=candidates, on_progress=update
+                queries, asked.depth, workflow=workflow, candidates=candidates, on_progress=update
             )
-        extra["milliseconds_per_query"] = round(1000 * (time.perf_counter() - started) / len(queries), 2)
-    return found
+        milliseconds = 1000 * (time.perf_counter() - started) / len(queries)
+    return found, {
+        "workflow": asked.workflow,
+        "k": asked.depth,
+        "milliseconds_per_query": round(milliseconds, 2),
+    }
+
+
+def _depth(measures: str) -> int:
+    """How many documents the measures look at: their largest cutoff, or many where one has none."""
+    from counterpoint.measure import parse_measure
+
+    cutoffs = [dict(parse_measure(name).params).get("cutoff") for name in measures.split()]
+    return max((int(cutoff) if cutoff else DEEP for cutoff in cutoffs), default=DEEP)
 
 
 def _read_runs(paths: list[Path]) -> dict[str, Run]:

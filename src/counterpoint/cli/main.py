@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from counterpoint import __version__
-from counterpoint.cli import demo, evaluate, index, info, search
+from counterpoint.cli import demo, evaluate, fuse, index, info, search
 from counterpoint.errors import CounterpointError
 
 __all__ = ["app", "main"]
@@ -27,6 +27,7 @@ app = typer.Typer(
 app.command(name="index")(index.index)
 app.command(name="search")(search.search)
 app.command(name="evaluate")(evaluate.evaluate)
+app.command(name="fuse")(fuse.fuse)
 app.command(name="info")(info.info)
 app.command(name="verify")(info.verify)
 app.command(name="demo")(demo.demo)

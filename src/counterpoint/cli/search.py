@@ -9,7 +9,15 @@ from typing import Annotated, cast
 import typer
 
 from counterpoint.cli.console import Json, note
-from counterpoint.cli.options import IndexFolder, ModelName, WorkflowName, model_of
+from counterpoint.cli.options import (
+    FusionName,
+    IndexFolder,
+    ModelName,
+    Weights,
+    WorkflowName,
+    model_of,
+    settings_of,
+)
 
 __all__ = ["search"]
 
@@ -23,6 +31,8 @@ def search(
     ] = False,
     html: Annotated[Path | None, typer.Option(help="Also write an explained page to this file.")] = None,
     workflow: WorkflowName = "hybrid",
+    weights: Weights = None,
+    fusion: FusionName = None,
     model: ModelName = None,
     json: Json = False,
 ) -> None:
@@ -37,7 +47,7 @@ def search(
     from counterpoint.search import Searcher, Workflow
 
     with Index(index) as opened:
-        searcher = Searcher(opened, model_of(opened, model, workflow))
+        searcher = Searcher(opened, model_of(opened, model, workflow), settings_of(opened, weights, fusion))
         started = time.perf_counter()
         answer = searcher.search(
             query, k, workflow=cast(Workflow, workflow), explain=explain or html is not None

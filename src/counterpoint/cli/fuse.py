@@ -1,0 +1,49 @@
+"""`counterpoint fuse`: one run from several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from counterpoint.cli.console import Json, emit
+from counterpoint.cli.options import weights_of
+
+__all__ = ["fuse"]
+
+
+def fuse(
+    runs: Annotated[list[Path], typer.Argument(help="TREC runs, plain or .gz.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.", show_default=False)],
+    method: Annotated[
+        Literal["convex", "rrf"], typer.Option(help="Add weighted scores, or reciprocal ranks.")
+    ] = "convex",
+    normalise: Annotated[
+        Literal["none", "min-max", "z-score"], typer.Option(help="Scores of a query, before they are added.")
+    ] = "none",
+    missing: Annotated[
+        Literal["error", "min", "zero"],
+        typer.Option(help="A document that a run lacks: refuse, the run's lowest score, or no contribution."),
+    ] = "error",
+    weights: Annotated[
+        str | None, typer.Option(help='By file name: "bm25.trec=1 dense.trec=0.5"; all 1 unless given.')
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Fuse RUNS into one."""
+    from counterpoint.errors import ConfigError
+    from counterpoint.search import Fusion, Run, fuse_runs
+
+    names = [path.name for path in runs]
+    if len(set(names)) < len(names):
+        raise ConfigError("runs are told apart by their file names, and two of these are equal")
+    shares = dict.fromkeys(names, 1.0) if weights is None else weights_of(weights, names)
+    fusion = Fusion(weights=shares, method=method, normalise=normalise, missing=missing)
+    fused = fuse_runs({path.name: Run.read(path) for path in runs if path.name in shares}, fusion)
+    fused.write(output)
+    emit(
+        {"output": str(output), "queries": len(fused), "fusion": fusion.to_dict()},
+        lambda: f"{output}: {len(fused)} queries from {len(shares)} runs",
+        json,
+    )
