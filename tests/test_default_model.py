@@ -1,4 +1,4 @@
-"""The promises of the default, on real text, by the commands a user types. All collections: see benchmarks/."""
+"""The promises of the default, on real text, by the commands a user types. See also benchmarks/."""
 
 import json
 
@@ -6,9 +6,9 @@ import pytest
 
 from counterpoint.cli.main import main
 
-# nDCG@10 of a simple BM25 (k1 0.9, b 0.4; lower case, stop words out, no stemming), as the collections' own
-# page gives them. On cacm it has .450, and we .415: half of its documents are titles of a few words, where the
-# analysis (which that page does not give) decides.
+# nDCG@10 of a simple BM25 (k1 0.9, b 0.4; lower case, stop words out, no stemming), as the page of these
+# collections gives them. On cacm it has .450, and we .415: half of its documents are titles of a few words,
+# where the analysis, which that page does not describe, decides.
 REFERENCE = {"scifact": 0.665, "cranfield": 0.336, "cisi": 0.375, "med": 0.665, "msmarco-v2-dl21-pool": 0.451}
 SPLITS = {"msmarco-v2-dl21-pool": "dl21-pool"}
 
