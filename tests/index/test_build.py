@@ -47,7 +47,8 @@ def test_scores_from_disk_are_the_models_own(tmp_path, codec, tolerance):
             atol=tolerance,
         )
         exact = maxsim_scores(query["words"][0], documents["words"])
-        np.testing.assert_allclose(index.maxsim_scores("words", query["words"][0]), exact, atol=tolerance)
+        (everywhere,) = index.all_maxsim_scores("words", [query["words"][0]])
+        np.testing.assert_allclose(everywhere, exact, atol=tolerance)
         some = np.array([4, 2, 1])
         np.testing.assert_allclose(
             index.maxsim_scores("words", query["words"][0], some), exact[some], atol=tolerance
@@ -63,9 +64,10 @@ def test_batches_and_blocks_do_not_show(tmp_path, monkeypatch):
     query = HashModel().encode_query(["word3 shared"])
     with Index(tmp_path / "one") as one, Index(tmp_path / "many") as many:
         for index in (one, many):
-            assert index.maxsim_scores("words", query["words"][0]).shape == (50,)
+            assert index.all_maxsim_scores("words", [query["words"][0]] * 2).shape == (2, 50)
         np.testing.assert_array_equal(
-            one.maxsim_scores("words", query["words"][0]), many.maxsim_scores("words", query["words"][0])
+            one.all_maxsim_scores("words", [query["words"][0]]),
+            many.all_maxsim_scores("words", [query["words"][0]]),
         )
         sizes = [
             {k: v for k, v in x.info()["bytes_by_purpose"].items() if k != "manifest"} for x in (one, many)

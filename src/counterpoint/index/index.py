@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, final
@@ -116,12 +116,19 @@ class Index:
         return np.concatenate([dot_scores(queries, block.values) for block in self._blocks(name)], axis=1)
 
     def maxsim_scores(
-        self, name: str, query: Float[np.ndarray, "m d"], positions: Int[np.ndarray, " k"] | None = None
-    ) -> Float[np.ndarray, " n"]:
-        """MaxSim of a query with a multi-vector set, for some documents or for every one."""
-        if positions is not None:
-            return maxsim_scores(query, self.take(name, positions))
-        return np.concatenate([maxsim_scores(query, block) for block in self._blocks(name)])
+        self, name: str, query: Float[np.ndarray, "m d"], positions: Int[np.ndarray, " k"]
+    ) -> Float[np.ndarray, " k"]:
+        """MaxSim of a query with a multi-vector set (its dot product with a pooled one), for some documents."""
+        return maxsim_scores(query, self.take(name, positions))
+
+    def all_maxsim_scores(
+        self, name: str, queries: Sequence[Float[np.ndarray, "m d"]]
+    ) -> Float[np.ndarray, "q n"]:
+        """MaxSim of queries with a multi-vector set, for every document; vectors are decoded once for all."""
+        blocks = [
+            np.stack([maxsim_scores(query, block) for query in queries]) for block in self._blocks(name)
+        ]
+        return np.concatenate(blocks, axis=1)
 
     def idf(self, name: str, ids: Int[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
         """ln(1 + (N - df + ½) / (df + ½)) of ids over this index's documents; df = 0 for an unseen one."""
@@ -145,7 +152,8 @@ class Index:
     def _frequency_cache(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         return {}
 
-    def _blocks(self, name: str):
+    def _blocks(self, name: str) -> Iterator[Ragged]:
+        """The whole set, a bounded number of documents at a time."""
         for segment in self.segments:
             for start in range(0, segment.documents, BLOCK):
                 yield segment.stores[name].rows(start, min(start + BLOCK, segment.documents))

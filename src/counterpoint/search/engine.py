@@ -202,7 +202,7 @@ class Searcher:
             return np.stack([self._lexical_scores(query.text) for query in queries])
         if self.index.layouts[part].pooled:
             return self.index.pooled_scores(part, np.concatenate([query.vectors[part] for query in queries]))
-        return np.stack([self.index.maxsim_scores(part, query.vectors[part]) for query in queries])
+        return self.index.all_maxsim_scores(part, [query.vectors[part] for query in queries])
 
     def _lexical_scores(self, text: str) -> Float[np.ndarray, " n"]:
         if self.index.lexical is None:
