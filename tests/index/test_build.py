@@ -59,7 +59,7 @@ def test_batches_and_blocks_do_not_show(tmp_path, monkeypatch):
     documents = [Document(str(i), f"word{i % 7} word{i % 5} shared") for i in range(50)]
     build_index(documents, HashModel(), tmp_path / "one")
     monkeypatch.setattr(build_module, "BATCH", 3)
-    monkeypatch.setattr("counterpoint.index.index.BLOCK", 4)
+    monkeypatch.setattr("counterpoint.index.index.BLOCK", 4 * 16 * 7)
     build_index(documents, HashModel(), tmp_path / "many")
     query = HashModel().encode_query(["word3 shared"])
     with Index(tmp_path / "one") as one, Index(tmp_path / "many") as many:

@@ -19,7 +19,7 @@ from counterpoint.types import Document, Ragged
 
 __all__ = ["Index"]
 
-BLOCK = 4096  # documents decoded at a time when all are scored; bounds the memory of a search
+BLOCK = 2**26  # bytes of decoded vectors held at a time when all documents are scored
 
 
 @final
@@ -118,7 +118,7 @@ class Index:
     def maxsim_scores(
         self, name: str, query: Float[np.ndarray, "m d"], positions: Int[np.ndarray, " k"]
     ) -> Float[np.ndarray, " k"]:
-        """MaxSim of a query with a multi-vector set (its dot product with a pooled one), for some documents."""
+        """MaxSim of a query with a set of some documents; with a pooled set, its inner product."""
         return maxsim_scores(query, self.take(name, positions))
 
     def all_maxsim_scores(
@@ -153,10 +153,16 @@ class Index:
         return {}
 
     def _blocks(self, name: str) -> Iterator[Ragged]:
-        """The whole set, a bounded number of documents at a time."""
+        """The whole set, as many documents at a time as fit in `BLOCK` decoded bytes (one at least)."""
+        rows = max(1, BLOCK // (4 * self.layouts[name].dim))
         for segment in self.segments:
-            for start in range(0, segment.documents, BLOCK):
-                yield segment.stores[name].rows(start, min(start + BLOCK, segment.documents))
+            offsets = segment.stores[name].offsets
+            start = 0
+            while start < segment.documents:
+                end = int(np.searchsorted(offsets, offsets[start] + rows, side="right")) - 1
+                end = min(max(end, start + 1), segment.documents)
+                yield segment.stores[name].rows(start, end)
+                start = end
 
     def _locate(self, position: int) -> tuple[Segment, int]:
         i = int(np.searchsorted(self._starts, position, side="right")) - 1
