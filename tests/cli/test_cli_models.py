@@ -4,13 +4,13 @@ import json
 import shutil
 
 import pytest
-from tests.cli.test_cli import call, collection, fails  # noqa: F401 - fixtures
+from tests.cli.commands import fails
 
 from counterpoint.cli.main import main
 
 
 @pytest.fixture
-def indexed(collection, tiny_bert_folder, tmp_path, capsys):  # noqa: F811
+def indexed(collection, tiny_bert_folder, tmp_path, capsys):
     """An index and its model, side by side."""
     home = tmp_path / "home"
     shutil.copytree(tiny_bert_folder, home / "model")
@@ -19,7 +19,7 @@ def indexed(collection, tiny_bert_folder, tmp_path, capsys):  # noqa: F811
     return home
 
 
-def test_a_models_folder_is_found_again_after_both_moved(indexed, call, tmp_path):  # noqa: F811
+def test_a_models_folder_is_found_again_after_both_moved(indexed, call, tmp_path):
     code, out, _ = call("search", indexed / "index", "whale", "--json", "--explain")
     before = json.loads(out)["hits"]
     assert code == 0 and len(before) == 4
@@ -30,21 +30,21 @@ def test_a_models_folder_is_found_again_after_both_moved(indexed, call, tmp_path
     assert str(tmp_path) not in (moved / "index" / "manifest.json").read_text()
 
 
-def test_a_model_that_went_elsewhere_can_be_named(indexed, call, tmp_path):  # noqa: F811
+def test_a_model_that_went_elsewhere_can_be_named(indexed, call, tmp_path):
     (indexed / "model").rename(tmp_path / "elsewhere")
     assert fails(call("search", indexed / "index", "whale"), "model")
     code, out, _ = call("search", indexed / "index", "whale", "--json", "--model", tmp_path / "elsewhere")
     assert code == 0 and json.loads(out)["hits"]
 
 
-def test_another_model_is_refused(indexed, call, tmp_path):  # noqa: F811
+def test_another_model_is_refused(indexed, call, tmp_path):
     from tests.encode.tiny import save_tiny_bert
 
     other = save_tiny_bert(tmp_path / "other", dim=8)
     assert fails(call("search", indexed / "index", "whale", "--model", other), "built with the model")
 
 
-def test_a_model_without_its_projection_is_refused(collection, tiny_bert_folder, call, tmp_path):  # noqa: F811
+def test_a_model_without_its_projection_is_refused(collection, tiny_bert_folder, call, tmp_path):
     broken = tmp_path / "colbert"
     shutil.copytree(tiny_bert_folder, broken)
     config = json.loads((broken / "config.json").read_text())
@@ -54,12 +54,12 @@ def test_a_model_without_its_projection_is_refused(collection, tiny_bert_folder,
     assert not target.exists()
 
 
-def test_a_model_that_is_not_there(collection, call, tmp_path):  # noqa: F811
+def test_a_model_that_is_not_there(collection, call, tmp_path):
     assert fails(call("index", collection, "-o", tmp_path / "i", "--model", tmp_path / "nothing"), "nothing")
 
 
 @pytest.mark.minilm
-def test_the_default_model_end_to_end(collection, call, tmp_path):  # noqa: F811
+def test_the_default_model_end_to_end(collection, call, tmp_path):
     folder = tmp_path / "index"
     assert call("index", collection, "-o", folder)[0] == 0
     code, out, _ = call("search", folder, "animals of the ocean", "-k", 1, "--explain", "--json")

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -112,7 +113,7 @@ def build_index(
     documents: Iterable[Document],
     model: TextModel | None,
     folder: str | Path,
-    settings: IndexSettings = IndexSettings(),  # noqa: B008 - frozen
+    settings: IndexSettings | None = None,
     *,
     overwrite: bool = False,
     on_progress: Callable[[int], None] = lambda done: None,
@@ -123,7 +124,7 @@ def build_index(
         documents: streamed; never held whole.
         model: encodes the documents; None for a lexical index.
         folder: created if need be. An unfinished index in it is replaced, a finished one only if asked.
-        settings: what to keep.
+        settings: what to keep; `IndexSettings()` if not given.
         overwrite: replace an index that is there.
         on_progress: called with the number of documents done.
 
@@ -131,7 +132,7 @@ def build_index(
         ArtifactError: the folder holds something else, is being written, or cannot be written.
         DataError: no documents, or an id that stands twice.
     """
-    folder = Path(folder)
+    folder, settings = Path(folder), settings or IndexSettings()
     settings.layouts(model)  # faults in the settings come before anything is touched
     with writing(folder), _exclusively(folder, overwrite):
         segment, lexical = (
@@ -200,35 +201,30 @@ def _describe(
     )
 
 
-class _exclusively:  # noqa: N801 - reads as a statement
+@contextmanager
+def _exclusively(folder: Path, overwrite: bool) -> Iterator[None]:
     """One writer at a time, and never into a folder that holds something else."""
-
-    def __init__(self, folder: Path, overwrite: bool):
-        self.folder, self.overwrite = folder, overwrite
-        self._lock = FileLock(folder / LOCK, blocking=False)
-
-    def __enter__(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        foreign = [p.name for p in self.folder.iterdir() if p.name not in (NAME, LOCK, "segments", "lexical")]
-        if foreign:
-            raise ArtifactError(
-                f"holds something that is not an index ({sorted(foreign)[0]!r}); choose a new folder",
-                path=self.folder,
-            )
-        if (self.folder / NAME).exists() and not self.overwrite:
-            raise ArtifactError(
-                "already holds an index; pass --overwrite to replace it, or choose another folder",
-                path=self.folder,
-            )
-        try:
-            self._lock.acquire()
-        except Timeout as error:
-            raise ArtifactError(
-                "another process is writing this index; wait for it to end", path=self.folder
-            ) from error
-
-    def __exit__(self, *error: object) -> None:
-        self._lock.release()  # the empty file stays: deleting it would let two writers hold different locks
+    folder.mkdir(parents=True, exist_ok=True)
+    foreign = sorted(p.name for p in folder.iterdir() if p.name not in (NAME, LOCK, "segments", "lexical"))
+    if foreign:
+        raise ArtifactError(
+            f"holds something that is not an index ({foreign[0]!r}); choose a new folder", path=folder
+        )
+    if (folder / NAME).exists() and not overwrite:
+        raise ArtifactError(
+            "already holds an index; pass --overwrite to replace it, or choose another folder", path=folder
+        )
+    lock = FileLock(folder / LOCK, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise ArtifactError(
+            "another process is writing this index; wait for it to end", path=folder
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()  # the empty file stays: deleting it would let two writers hold different locks
 
 
 def _remove_unlisted(folder: Path) -> None:
