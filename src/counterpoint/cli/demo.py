@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from counterpoint.cli.console import note, progress
+
+if TYPE_CHECKING:
+    from counterpoint.index import Index
+    from counterpoint.model import Model
 
 __all__ = ["demo"]
 
@@ -42,15 +48,16 @@ def demo(
             console.rule(f"{kind}: {question}")
             render_answer(searcher.search(question, k, explain=True), console, explained=True)
     console.rule("where to go next")
+    program = "counterpoint" if shutil.which("counterpoint") else sys.argv[0]
     typer.echo(
-        f'  counterpoint search {output} "parse dates" --explain --html why.html\n'
-        f"  counterpoint info {output}\n"
-        f"  counterpoint index FOLDER-OF-YOUR-FILES -o my-index\n"
+        f'  {program} search {output} "parse dates" --explain --html why.html\n'
+        f"  {program} info {output}\n"
+        f"  {program} index FOLDER-OF-YOUR-FILES -o my-index\n"
         f"  docs/index.md: the first page of the documentation"
     )
 
 
-def _index(output: Path, model):
+def _index(output: Path, model: Model) -> Index:
     """The demo's index: the one that is there if it is this model's and whole, else a new one."""
     from counterpoint.data import open_collection
     from counterpoint.errors import ArtifactError
