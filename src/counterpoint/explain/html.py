@@ -105,6 +105,8 @@ def _table(hit: Hit, rows: Sequence[Row], colours: Mapping[str, str]) -> str:
         + "</tr>"
         for row in rows
     )
+    totals = "".join(f'<td class="n">{hit.parts[part]:.4f}</td>' for part in parts)
+    body += f'<tr class="quiet"><td>all</td><td></td><td class="n">100%</td>{totals}</tr>'
     return (
         f'<details open><summary class="quiet">why</summary><table><tr><th>query</th><th>matched</th>'
         f'<th class="n">share</th>{head}</tr>{body}</table></details>'
