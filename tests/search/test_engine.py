@@ -96,6 +96,17 @@ def test_normalised_scores_are_explained_too(index, normalise, scale):
         assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-4) if ratios else True
 
 
+@pytest.mark.parametrize(
+    "weights", [{"words": 1.0}, {"mean": 1.0, "words": 0.0}, {"lexical": 1.0, "words": 3.0}]
+)
+def test_parts_without_weight_propose_but_do_not_score(index, weights):
+    hits = Searcher(index, HashModel(), SearchSettings(weights)).search("brown fox", 3, explain=True).hits
+    used = {part for part, weight in weights.items() if weight}
+    assert hits and all(set(hit.parts) == used for hit in hits)
+    for hit in hits:
+        assert sum(leaf.score for leaf in hit.explanation.leaves()) == pytest.approx(hit.score, abs=1e-5)
+
+
 def test_rank_fusion_claims_no_word(index):
     settings = SearchSettings(SETTINGS.weights, {"words": 0.5}, method="rrf")
     for hit in Searcher(index, HashModel(), settings).search("brown fox", 3, explain=True).hits:

@@ -163,7 +163,7 @@ class Searcher:
 
     def _prepare(self, texts: Sequence[str], plan: Plan) -> list[PreparedQuery]:
         """Encode queries, weight their rows by idf, and find each part's ceiling."""
-        names = [part for part in plan.weights if part != LEXICAL]
+        names = [part for part in dict.fromkeys([*plan.first, *plan.weights]) if part != LEXICAL]
         if names and self.model is None:
             raise ConfigError(f"workflow {plan.workflow!r} needs the model that the index was built with")
         encoded = self.model.encode_query(texts) if self.model is not None and names else {}
