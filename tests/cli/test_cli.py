@@ -4,6 +4,8 @@ import json
 import os
 import re
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,17 @@ def test_parts_can_be_weighted_and_runs_fused(collection, lexical, call, tmp_pat
     assert "b" in out.read_text()  # what was there stays
     code, _, _ = call("fuse", one, two, "-o", out, "--method", "rrf", "--missing", "zero")
     assert code == 0 and len(out.read_text().splitlines()) == 3
+
+
+def test_bm25_and_measuring_load_no_torch(collection, lexical, tmp_path):
+    for arguments in (
+        ["search", lexical, "fox", "-w", "lexical", "--explain"],
+        ["evaluate", collection, "--index", lexical, "-w", "lexical"],
+        ["index", collection, "-o", tmp_path / "another", "--model", "none"],
+    ):
+        code = "import sys; from counterpoint.cli.main import main; "
+        code += f"assert main({list(map(str, arguments))!r}) == 0; assert 'torch' not in sys.modules"
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_version_and_help(call):

@@ -55,11 +55,12 @@ WorkflowName = Annotated[
 
 def model_of(index: Index, name: str | None, workflow: str) -> Model | None:
     """The model that an index needs for a workflow: the one named, else the one it remembers."""
-    from counterpoint.model import load_model
     from counterpoint.search import LEXICAL
 
     if index.manifest.model is None or workflow == LEXICAL:
         return None
+    from counterpoint.model import load_model  # brings torch with it
+
     return load_model(name or _remembered(index))
 
 
