@@ -72,3 +72,21 @@ def test_the_default_model_end_to_end(collection, call, tmp_path):
     assert matched["ocean"] == "sea"
     code, out, _ = call("evaluate", collection, "--index", folder, "--json")
     assert code == 0 and json.loads(out)["measures"]["nDCG@10"] == 1.0
+
+
+@pytest.mark.minilm
+def test_the_demo_answers_three_questions_and_spares_other_indexes(call, tmp_path, monkeypatch):
+    from counterpoint import data
+
+    whole = data.open_collection
+    with monkeypatch.context() as patched:
+        patched.setattr(data, "open_collection", lambda source: whole("stdlib:tempfile"))
+        code, out, err = call("demo", "-o", tmp_path / "demo", "-k", 1)
+        assert code == 0, err
+        assert "tempfile.TemporaryDirectory" in out and out.count("100%") == 3
+        code, again, err = call("demo", "-o", tmp_path / "demo", "-k", 1)
+        assert code == 0 and again == out and "using the index" in err
+    (tmp_path / "one.jsonl").write_text('{"_id": "a", "title": "", "text": "mine"}\n')
+    assert call("index", tmp_path / "one.jsonl", "-o", tmp_path / "mine", "--model", "none")[0] == 0
+    assert call("demo", "-o", tmp_path / "mine")[0] == 2
+    assert json.loads(call("info", tmp_path / "mine", "--json")[1])["documents"] == 1

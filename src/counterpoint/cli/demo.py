@@ -58,19 +58,18 @@ def demo(
 
 
 def _index(output: Path, model: Model) -> Index:
-    """The demo's index: the one that is there if it is this model's and whole, else a new one."""
+    """The demo's index: the one that is there, if it is this model's and whole; else a new one.
+
+    Never in place of another index: that is refused by `build_index`.
+    """
     from counterpoint.data import open_collection
-    from counterpoint.errors import ArtifactError
     from counterpoint.index import Index, build_index
 
-    try:
+    if (output / "manifest.json").exists():
         index = Index(output)
         index.check_model(model.fingerprint())
         note(f"using the index in {output}")
         return index
-    except ArtifactError as error:
-        if output.exists():
-            note(f"building anew: {error}")
     settings = model.index_settings("minilm")
     with progress("indexing the standard library's documentation", "documents") as update:
         build_index(
@@ -78,7 +77,6 @@ def _index(output: Path, model: Model) -> Index:
             model,
             output,
             settings,
-            overwrite=True,
             on_progress=update,
         )
     return Index(output)

@@ -39,8 +39,12 @@ def fuse(
     if len(set(names)) < len(names):
         raise ConfigError("runs are told apart by their file names, and two of these are equal")
     shares = dict.fromkeys(names, 1.0) if weights is None else weights_of(weights, names)
+    if shares.keys() != set(names):
+        raise ConfigError(
+            f"give every run a weight; there is none for {sorted(set(names) - shares.keys())[0]}"
+        )
     fusion = Fusion(weights=shares, method=method, normalise=normalise, missing=missing)
-    fused = fuse_runs({path.name: Run.read(path) for path in runs if path.name in shares}, fusion)
+    fused = fuse_runs({path.name: Run.read(path) for path in runs}, fusion)
     fused.write(output)
     emit(
         {"output": str(output), "queries": len(fused), "fusion": fusion.to_dict()},

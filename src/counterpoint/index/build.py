@@ -203,7 +203,11 @@ def _describe(
 
 @contextmanager
 def _exclusively(folder: Path, overwrite: bool) -> Iterator[None]:
-    """One writer at a time, and never into a folder that holds something else."""
+    """One writer at a time, and never into a folder that holds something else.
+
+    A folder that was made for a build that then failed is taken away again.
+    """
+    new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     foreign = sorted(p.name for p in folder.iterdir() if p.name not in (NAME, LOCK, "segments", "lexical"))
     if foreign:
@@ -225,6 +229,8 @@ def _exclusively(folder: Path, overwrite: bool) -> Iterator[None]:
         yield
     finally:
         lock.release()  # the empty file stays: deleting it would let two writers hold different locks
+        if new and not (folder / NAME).exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_unlisted(folder: Path) -> None:
