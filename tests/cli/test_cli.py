@@ -132,12 +132,14 @@ def test_mistakes_in_the_call(collection, lexical, call, tmp_path):
 
 def test_bad_data_names_its_file_and_line(collection, call, tmp_path):
     corpus = collection / "corpus.jsonl"
-    corpus.write_text(corpus.read_text() + "{broken\n")
+    corpus.write_text(corpus.read_text() + '{broken\n{"_id": "fox", "text": "again"}\n')
     target = tmp_path / "index"
     assert fails(call("index", collection, "-o", target, "--model", "none"), "corpus.jsonl:5")
     assert not target.exists()  # nothing was there before, nothing is there now
-    code, _, err = call("index", collection, "-o", target, "--model", "none", "--skip-malformed")
-    assert code == 0 and "corpus.jsonl:5" in err
+    code, out, err = call("index", collection, "-o", target, "--model", "none", "--lenient", "--json")
+    assert code == 0 and "corpus.jsonl:5" in err and "corpus.jsonl:6" in err
+    read = json.loads(out)["read"]
+    assert (read["documents"], read["skipped"], read["duplicates"]) == (4, 1, 1)
 
 
 def test_a_bug_of_ours_is_exit_code_1(lexical, call, monkeypatch):

@@ -50,8 +50,12 @@ def index(
             "are cut and documents of a collection are not.",
         ),
     ] = None,
-    skip_malformed: Annotated[
-        bool, typer.Option(help="Skip lines that cannot be read, instead of stopping.")
+    lenient: Annotated[
+        bool,
+        typer.Option(
+            help="Skip what cannot be read, keep the first of documents with one id, replace broken "
+            "characters and cut absurd lengths, and say how often, instead of stopping."
+        ),
     ] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace an index that is already there.")] = False,
     json: Json = False,
@@ -60,7 +64,7 @@ def index(
     from counterpoint.data import ReadPolicy, ReadReport
     from counterpoint.index import Index, IndexSettings, LexicalSettings, build_index
 
-    policy = ReadPolicy(malformed="skip") if skip_malformed else ReadPolicy()
+    policy = ReadPolicy.lenient() if lenient else ReadPolicy()
     report = ReadReport()
     documents, size = _documents(source, policy, passage_words, report)
     encoder = None

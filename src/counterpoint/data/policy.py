@@ -37,6 +37,11 @@ class ReadPolicy:
     max_characters: int = 10_000_000
     unknown_judged: Literal["keep", "error"] = "keep"
 
+    @staticmethod
+    def lenient() -> ReadPolicy:
+        """Carry on past everything that can be passed over, counting it."""
+        return ReadPolicy(malformed="skip", duplicates="first", encoding="replace", too_long="truncate")
+
     def __post_init__(self) -> None:
         faults = []
         for name, hint in get_type_hints(type(self)).items():

@@ -134,7 +134,8 @@ class Reader:
         if self.policy.too_long == "error":
             raise DataError(
                 f"a text of more than {most:,} characters; is this the right kind of file? "
-                "Use ReadPolicy(too_long='truncate') to keep its beginning, or a larger max_characters",
+                "Use ReadPolicy(too_long='truncate') (--lenient) to keep its beginning, "
+                "or a larger max_characters",
                 path=path,
                 line=line,
             )
@@ -154,7 +155,7 @@ class Reader:
             if self.policy.encoding == "error":
                 raise DataError(
                     f"half a surrogate pair (U+{ord(text[error.start]):04X}) at character {error.start}; "
-                    "repair the text or use ReadPolicy(encoding='replace')",
+                    "repair the text or use ReadPolicy(encoding='replace') (--lenient)",
                     path=path,
                     line=line,
                 ) from error
@@ -172,7 +173,8 @@ class Reader:
         unpacked = " of the unpacked file" if path.suffix == ".gz" else ""
         return DataError(
             f"byte 0x{raw[error.start]:02x} at offset {offset + error.start}{unpacked} is not "
-            f"{error.encoding.upper()}; convert the file to UTF-8 or use ReadPolicy(encoding='replace')",
+            f"{error.encoding.upper()}; convert the file to UTF-8 or use ReadPolicy(encoding='replace') "
+            "(--lenient)",
             path=path,
             line=line,
         )
