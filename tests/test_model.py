@@ -1,10 +1,11 @@
+import shutil
 from itertools import islice
 
 import numpy as np
 import pytest
 
 from counterpoint.data import open_collection
-from counterpoint.encode import DualEncoder, Encoder, Mean, Transformer, WholeWords
+from counterpoint.encode import DualEncoder, Encoder, Mean, Transformer, WholeWords, load_encoder
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import LexicalSettings
 from counterpoint.model import Model, load_model
@@ -82,6 +83,20 @@ def test_an_encoder_is_a_model_too_and_other_parts_are_not(encoder, tmp_path):
     with pytest.raises(ArtifactError, match="a Normalise, not a model"):
         load_model(tmp_path / "normalise")
     assert isinstance(Part.load(tmp_path / "normalise"), Normalise)
+
+
+def test_foreign_pooled_vectors_are_compared_by_cosine_unless_their_settings_say_dot(
+    tiny_bert_folder, tmp_path
+):
+    raw = load_encoder(tiny_bert_folder).encode_document(TEXTS)["mean"].values
+    lengths = np.linalg.norm(raw, axis=1)
+    assert np.abs(lengths - 1).max() > 0.1  # otherwise there is nothing to see
+    made = load_model(tiny_bert_folder).encode_document(TEXTS)["mean"].values
+    np.testing.assert_allclose(made, raw / lengths[:, None], atol=1e-5)
+    folder = tmp_path / "dot"
+    shutil.copytree(tiny_bert_folder, folder)
+    (folder / "config_sentence_transformers.json").write_text('{"similarity_fn_name": "dot"}')
+    np.testing.assert_allclose(load_model(folder).encode_document(TEXTS)["mean"].values, raw, atol=1e-5)
 
 
 @pytest.mark.minilm

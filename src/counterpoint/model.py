@@ -12,11 +12,12 @@ import torch
 from torch import nn
 
 from counterpoint.encode import DualEncoder, EncodeOptions, Head
+from counterpoint.encode.weights import read_json
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import CodecName, IndexSettings, VectorSet
 from counterpoint.part import Part
 from counterpoint.search import LEXICAL
-from counterpoint.transform import Transform
+from counterpoint.transform import Normalise, Transform
 from counterpoint.types import Ragged, Side, Span
 from counterpoint.vectors import Vectors
 
@@ -129,6 +130,7 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
         MissingExtraError: a preset whose package is not installed.
     """
     from counterpoint.encode import load_encoder
+    from counterpoint.encode.sources import locate
     from counterpoint.presets import PRESETS
 
     name = str(source)
@@ -142,4 +144,19 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
         if isinstance(part, DualEncoder):
             return Model(part).setup().eval()
         raise ArtifactError(f"a {type(part).__name__}, not a model", path=folder)
-    return Model(load_encoder(source, revision)).setup().eval()
+    return _cosine_model(load_encoder(source, revision), locate(name, revision)).setup().eval()
+
+
+def _cosine_model(encoder: DualEncoder, folder: Path) -> Model:
+    """A foreign encoder with its pooled sets at unit length, so that their inner product is a cosine.
+
+    That is how its own library compares them unless its settings say "dot" (sentence-transformers'
+    `similarity_fn_name`); then the vectors stay as they are.
+    """
+    settings = folder / "config_sentence_transformers.json"
+    if settings.is_file() and read_json(settings).get("similarity_fn_name") == "dot":
+        return Model(encoder)
+    heads = cast(Mapping[str, Head], encoder.query.heads)
+    return Model(
+        encoder, {name: [Normalise()] for name, head in heads.items() if head.pooled and not head.normalise}
+    )

@@ -44,8 +44,8 @@ class Source(ABC):
         return {}
 
     def qrels(self, split: str, policy: ReadPolicy) -> dict[str, dict[str, int]]:
-        """The judgements of one of `splits`."""
-        raise NotImplementedError(f"{type(self).__name__} names splits but reads no judgements")
+        """The judgements of one of `splits`; a source that names splits says here what they hold."""
+        raise DataError(f"{self.name}: has no judgements for the split {split!r}")
 
 
 @final

@@ -12,7 +12,7 @@ from typing import Any
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.checkpoints.dense import projection
 from counterpoint.encode.checkpoints.modules import Checkpoint, Module
-from counterpoint.encode.checkpoints.sentence import longest, prompt, transformer_settings
+from counterpoint.encode.checkpoints.sentence import both_sides, longest, prompt, transformer_settings
 from counterpoint.encode.encoder import DualEncoder, Encoder
 from counterpoint.encode.heads import TokenVectors
 from counterpoint.encode.text import TextInput
@@ -29,10 +29,7 @@ def recognises(checkpoint: Checkpoint) -> bool:
 
 def read(checkpoint: Checkpoint) -> DualEncoder:
     """Read a multi-vector sentence-transformers model."""
-    query, document = checkpoint.modules("query"), checkpoint.modules("document")
-    if query == document:
-        return DualEncoder(_encoder(checkpoint, query))
-    return DualEncoder(_encoder(checkpoint, query), _encoder(checkpoint, document))
+    return both_sides(checkpoint, _encoder)
 
 
 def _encoder(checkpoint: Checkpoint, modules: list[Module]) -> Encoder:

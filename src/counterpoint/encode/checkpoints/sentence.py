@@ -7,6 +7,7 @@ has one flag a mode, or since version 6 `pooling_mode`; prompts are in `config_s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from counterpoint.encode.backbone import Transformer
@@ -18,7 +19,7 @@ from counterpoint.encode.text import TextInput
 from counterpoint.errors import ArtifactError
 from counterpoint.types import Side
 
-__all__ = ["longest", "prompt", "read", "transformer_settings"]
+__all__ = ["both_sides", "longest", "prompt", "read", "transformer_settings"]
 
 _FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -32,10 +33,15 @@ _FLAGS = {
 
 def read(checkpoint: Checkpoint) -> DualEncoder:
     """Read a dense sentence-transformers model."""
+    return both_sides(checkpoint, _encoder)
+
+
+def both_sides(checkpoint: Checkpoint, make: Callable[[Checkpoint, list[Module]], Encoder]) -> DualEncoder:
+    """An encoder for each side, one for both where a router does not tell them apart."""
     query, document = checkpoint.modules("query"), checkpoint.modules("document")
     if query == document:
-        return DualEncoder(_encoder(checkpoint, query))
-    return DualEncoder(_encoder(checkpoint, query), _encoder(checkpoint, document))
+        return DualEncoder(make(checkpoint, query))
+    return DualEncoder(make(checkpoint, query), make(checkpoint, document))
 
 
 def _encoder(checkpoint: Checkpoint, modules: list[Module]) -> Encoder:
