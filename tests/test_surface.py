@@ -24,10 +24,23 @@ LAYERS = [
     {"data", "encode", "score", "transform"},
     {"index"},
     {"search"},
-    {"explain", "measure", "model", "presets"},
+    {"explain", "measure", "model", "plots", "presets"},
+    {"integrations", "sweep"},
     {"cli"},
 ]
-TORCH_FREE = {"errors", "files", "types", "data", "index", "search", "explain", "measure", "cli"}
+TORCH_FREE = {
+    "errors",
+    "files",
+    "types",
+    "data",
+    "index",
+    "search",
+    "explain",
+    "measure",
+    "plots",
+    "sweep",
+    "cli",
+}
 MODULES = sorted(
     name for _, name, _ in pkgutil.walk_packages([str(SOURCE)], "counterpoint.") if "__main__" not in name
 )
