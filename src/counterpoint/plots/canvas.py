@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from counterpoint.errors import ConfigError, MissingExtraError
 from counterpoint.files import write_atomically
@@ -23,7 +24,7 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#0
 
 FORMATS = (".svg", ".png", ".pdf")
 
-STYLE = MappingProxyType(
+STYLE: Mapping[Any, Any] = MappingProxyType(
     {
         "font.family": "sans-serif",
         "font.size": 10,
