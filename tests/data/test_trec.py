@@ -1,10 +1,11 @@
+import codecs
 import gzip
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.data import read_qrels, read_trec_run, write_qrels, write_trec_run
+from counterpoint.data import read_qrels, read_trec_run, trec, write_qrels, write_trec_run
 from counterpoint.errors import ArtifactError, DataError
 
 words = st.text(st.characters(exclude_categories=["Cs", "Z", "C"]), min_size=1, max_size=8)
@@ -29,6 +30,53 @@ def test_qrels_round_trip(tmp_path_factory, layout, qrels):
     path = tmp_path_factory.mktemp("qrels") / "a.tsv"
     write_qrels(qrels, path, layout=layout)
     assert read_qrels(path) == qrels
+
+
+columns = [
+    st.sampled_from(["q1", "q2", "é"]),
+    st.just("Q0"),
+    st.sampled_from(["a", "b", "c", "d", "\ufeff"]),
+    st.just("1"),
+    st.sampled_from(["1.5", "-2", "1e400", "nan", "x", "3", "1e308", "0.25"]),
+    st.sampled_from(["tag", "other"]),
+]
+run_lines = st.one_of(
+    st.tuples(*columns).map(" ".join),
+    st.tuples(*columns).map("\t".join),
+    st.sampled_from(["", "  ", "q1 Q0 a 1", "q1 Q0 a 1 2 t extra", "\x0c"]),
+)
+
+
+def read_by(function, path):
+    try:
+        return function(path)
+    except DataError as error:
+        return str(error)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    lines=st.lists(run_lines, max_size=6),
+    end=st.sampled_from(["\n", "\r\n"]),
+    last=st.booleans(),
+    mark=st.sampled_from([b"", codecs.BOM_UTF8, b"\xff"]),
+    block=st.integers(1, 40),
+)
+def test_both_readers_of_runs_agree(tmp_path_factory, lines, end, last, mark, block):
+    """The fast reader reads what the thorough one reads, or leaves the file to it, wherever blocks end."""
+    path = tmp_path_factory.mktemp("run") / "r"
+    path.write_bytes(mark + (end.join(lines) + end * last).encode())
+    thorough = read_by(trec._read_any_run, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trec, "BLOCK", block)
+        fast = trec._read_sound_run(path)
+    assert fast is None or fast == thorough
+    assert read_by(read_trec_run, path) == thorough
+
+
+def test_the_fast_reader_reads_a_sound_run(tmp_path):
+    (tmp_path / "r").write_text("q2 Q0 a 1 3 mine\nq1 Q0 b 1 2 other\n\nq2 Q0 c 2 1 mine")
+    assert trec._read_sound_run(tmp_path / "r") == ({"q2": {"a": 3, "c": 1}, "q1": {"b": 2}}, "mine")
 
 
 def test_run_is_written_in_trec_evals_order(tmp_path):
