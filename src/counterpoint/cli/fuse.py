@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 import typer
 
 from counterpoint.cli.console import Json, emit
-from counterpoint.cli.options import weights_of
 
 __all__ = ["fuse"]
 
@@ -34,11 +33,12 @@ def fuse(
     """Fuse RUNS into one."""
     from counterpoint.errors import ConfigError
     from counterpoint.search import Fusion, Run, fuse_runs
+    from counterpoint.search.settings import parse_weights
 
     names = [path.name for path in runs]
     if len(set(names)) < len(names):
         raise ConfigError("runs are told apart by their file names, and two of these are equal")
-    shares = dict.fromkeys(names, 1.0) if weights is None else weights_of(weights, names)
+    shares = dict.fromkeys(names, 1.0) if weights is None else parse_weights(weights, names)
     if shares.keys() != set(names):
         raise ConfigError(
             f"give every run a weight; there is none for {sorted(set(names) - shares.keys())[0]}"

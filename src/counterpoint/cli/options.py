@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +23,6 @@ __all__ = [
     "model_of",
     "remembered_name",
     "settings_of",
-    "weights_of",
 ]
 
 IndexFolder = Annotated[
@@ -66,45 +64,13 @@ def model_of(index: Index, name: str | None, workflow: str) -> Model | None:
 
 def settings_of(index: Index, weights: str | None, fusion: str | None) -> SearchSettings:
     """The index's own search settings, changed as asked."""
-    from counterpoint.errors import ConfigError
     from counterpoint.search import LEXICAL, SearchSettings
+    from counterpoint.search.settings import parse_weights
 
     settings = SearchSettings.for_index(index)
     if weights is not None:
-        settings = replace(settings, weights=weights_of(weights, [LEXICAL, *index.layouts]))
-    if fusion is None:
-        return settings
-    if fusion == "ceiling":
-        return replace(settings, scale="ceiling", normalise="none", method="convex")
-    plain = replace(settings, scale="none", normalise="none", method="convex")
-    if fusion == "rrf":
-        return replace(plain, method="rrf")
-    if fusion in ("none", "min-max", "z-score"):
-        return replace(plain, normalise=fusion)
-    raise ConfigError(f"unknown fusion {fusion!r}; choose ceiling, min-max, z-score, rrf or none")
-
-
-def weights_of(text: str, names: Sequence[str]) -> dict[str, float]:
-    """Parse "name=number name=number".
-
-    Raises:
-        ConfigError: listing every entry that is not of that form or names nothing known.
-    """
-    from counterpoint.errors import ConfigError
-
-    weights, faults = {}, []
-    for entry in text.replace(",", " ").split():
-        name, _, number = entry.rpartition("=")
-        try:
-            weights[name] = float(number)
-        except ValueError:
-            faults.append(f"weights: expected name=number, found {entry!r}")
-            continue
-        if name not in names:
-            faults.append(f"weights: nothing is named {name!r}; there are {', '.join(names)}")
-    if faults or not weights:
-        raise ConfigError(*faults or ["weights: none given"])
-    return weights
+        settings = replace(settings, weights=parse_weights(weights, [LEXICAL, *index.layouts]))
+    return settings if fusion is None else settings.with_fusion(fusion)
 
 
 def remembered_name(source: str, index: Path) -> str:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
 from counterpoint.errors import ConfigError
-from counterpoint.index import Index
+from counterpoint.index import Index, SetLayout
 
-__all__ = ["LEXICAL", "WORKFLOWS", "Plan", "SearchSettings", "Workflow", "plan_for"]
+__all__ = [
+    "FUSIONS",
+    "LEXICAL",
+    "WORKFLOWS",
+    "Plan",
+    "SearchSettings",
+    "Workflow",
+    "parse_weights",
+    "plan_for",
+    "plan_of_parts",
+]
 
 LEXICAL = "lexical"
 """Name of the BM25 part; every other part is named after its vector set."""
@@ -26,6 +36,9 @@ WORKFLOWS: Mapping[Workflow, str] = MappingProxyType(
         "dense-words": "the pooled vectors propose, they and late interaction score (ColBERTer's 2)",
     }
 )
+
+FUSIONS = ("ceiling", "min-max", "z-score", "rrf", "none")
+"""Short names for how parts are made comparable; see `SearchSettings.with_fusion`."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +77,55 @@ class SearchSettings:
     @staticmethod
     def for_index(index: Index) -> SearchSettings:
         """What the index was built to be searched with; equal weights where nothing was said."""
-        said = index.manifest.settings["search"]
+        parts = [*index.layouts, *([LEXICAL] if index.manifest.lexical else [])]
+        return SearchSettings.for_parts(parts, index.manifest.settings["search"])
+
+    @staticmethod
+    def for_parts(parts: Sequence[str], said: Mapping[str, Any] | None) -> SearchSettings:
+        """What was said (as plain data), or equal weights of all parts where nothing was."""
         if said is not None:
             return SearchSettings.from_dict(said)
-        parts = [*index.layouts, *([LEXICAL] if index.manifest.lexical else [])]
         return SearchSettings(weights=dict.fromkeys(parts, 1.0))
+
+    def with_fusion(self, name: str) -> SearchSettings:
+        """The same settings with the parts made comparable in another way, by one of `FUSIONS`.
+
+        Raises:
+            ConfigError: there is no such way.
+        """
+        if name not in FUSIONS:
+            raise ConfigError(f"unknown fusion {name!r}; choose {', '.join(FUSIONS[:-1])} or {FUSIONS[-1]}")
+        if name == "ceiling":
+            return replace(self, scale="ceiling", normalise="none", method="convex")
+        plain = replace(self, scale="none", normalise="none", method="convex")
+        if name == "rrf":
+            return replace(plain, method="rrf")
+        return plain if name == "none" else replace(plain, normalise=name)
+
+
+def parse_weights(text: str, names: Sequence[str] | None = None) -> dict[str, float]:
+    """Parse "name=number name=number".
+
+    Args:
+        text: entries separated by spaces or commas.
+        names: the parts that there are; None to accept any name.
+
+    Raises:
+        ConfigError: listing every entry that is not of that form or names nothing known.
+    """
+    weights, faults = {}, []
+    for entry in text.replace(",", " ").split():
+        name, _, number = entry.rpartition("=")
+        try:
+            weights[name] = float(number)
+        except ValueError:
+            faults.append(f"weights: expected name=number, found {entry!r}")
+            continue
+        if names is not None and name not in names:
+            faults.append(f"weights: nothing is named {name!r}; there are {', '.join(names)}")
+    if faults or not weights:
+        raise ConfigError(*faults or ["weights: none given"])
+    return weights
 
 
 @dataclass(frozen=True)
@@ -86,9 +143,20 @@ def plan_for(workflow: Workflow, index: Index, settings: SearchSettings) -> Plan
     Raises:
         ConfigError: the index lacks a part that the workflow needs, or the workflow is unknown.
     """
-    pooled = [name for name, layout in index.layouts.items() if layout.pooled]
-    several = [name for name, layout in index.layouts.items() if not layout.pooled]
-    lexical = [LEXICAL] if index.manifest.lexical else []
+    return plan_of_parts(workflow, index.layouts, index.manifest.lexical is not None, settings)
+
+
+def plan_of_parts(
+    workflow: Workflow, layouts: Mapping[str, SetLayout], has_lexical: bool, settings: SearchSettings
+) -> Plan:
+    """Resolve a workflow against the parts of an index that need not exist yet.
+
+    Raises:
+        ConfigError: as `plan_for`.
+    """
+    pooled = [name for name, layout in layouts.items() if layout.pooled]
+    several = [name for name, layout in layouts.items() if not layout.pooled]
+    lexical = [LEXICAL] if has_lexical else []
     needed: dict[str, tuple[list[str], list[str]]] = {
         "hybrid": ([*lexical, *pooled] or several, [*lexical, *pooled, *several]),
         "lexical": (lexical, lexical),
@@ -100,7 +168,7 @@ def plan_for(workflow: Workflow, index: Index, settings: SearchSettings) -> Plan
         raise ConfigError(f"unknown workflow {workflow!r}; choose one of {', '.join(needed)}")
     first, parts = needed[workflow]
     if not first or not parts:
-        has = ", ".join([*lexical, *index.layouts])
+        has = ", ".join([*lexical, *layouts])
         raise ConfigError(f"workflow {workflow!r}: this index has no such part; it has {has}")
     if len(parts) == 1:
         return Plan(workflow, tuple(first), {parts[0]: 1.0})
