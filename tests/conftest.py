@@ -1,6 +1,7 @@
 """What every test may use. No test reaches the network, and none touches a user's cache."""
 
 import ipaddress
+import json
 import os
 import socket
 from importlib.util import find_spec
@@ -33,6 +34,16 @@ def pytest_collection_modifyitems(items):
 def shared():
     """The folder of real collections and golden examples beside the repository."""
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def golden():
+    """The worked examples beside the repository: a function from a name to inputs, expectation, tolerance."""
+    path = SHARED / "golden" / "golden.json"
+    if not path.is_file():
+        pytest.skip(f"needs {path}")
+    cases = {case["id"]: case for case in json.loads(path.read_text(encoding="utf-8"))["cases"]}
+    return cases.__getitem__
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,60 @@
 """Measures of retrieval."""
 
+from counterpoint.measure.effects import Effect, Summary, random_effects, standardised_mean_difference
 from counterpoint.measure.evaluate import Report, evaluate
+from counterpoint.measure.folds import (
+    CrossValidation,
+    Fold,
+    cross_validate,
+    read_folds,
+    split_folds,
+    write_folds,
+)
+from counterpoint.measure.holes import condense, with_judging
 from counterpoint.measure.names import parse_measure
+from counterpoint.measure.significance import (
+    bonferroni,
+    bootstrap_interval,
+    holm,
+    paired_t_test,
+    randomisation_test,
+    two_sample_t_test,
+    win_tie_loss,
+)
+from counterpoint.measure.slices import (
+    Slicing,
+    relevant_documents,
+    slice_by_field,
+    slice_by_length,
+    slice_by_rank,
+)
 
-__all__ = ["Report", "evaluate", "parse_measure"]
+__all__ = [
+    "CrossValidation",
+    "Effect",
+    "Fold",
+    "Report",
+    "Slicing",
+    "Summary",
+    "bonferroni",
+    "bootstrap_interval",
+    "condense",
+    "cross_validate",
+    "evaluate",
+    "holm",
+    "paired_t_test",
+    "parse_measure",
+    "random_effects",
+    "randomisation_test",
+    "read_folds",
+    "relevant_documents",
+    "slice_by_field",
+    "slice_by_length",
+    "slice_by_rank",
+    "split_folds",
+    "standardised_mean_difference",
+    "two_sample_t_test",
+    "win_tie_loss",
+    "with_judging",
+    "write_folds",
+]
