@@ -2,6 +2,7 @@ import json
 import math
 from pathlib import Path
 
+import ir_measures
 import pytest
 import pytrec_eval
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from counterpoint.data.trec import read_qrels
 from counterpoint.errors import ConfigError, DataError
-from counterpoint.measure import evaluate
+from counterpoint.measure import evaluate, parse_measure
 from counterpoint.search.run import Run
 
 QUERIES = st.sampled_from(["q1", "q2", "q3", "q4"])
@@ -31,30 +32,56 @@ NAMES = {  # ours, trec_eval's
     "Success@1": "success_1",
     "NumRel": "num_rel",
     "NumRet": "num_ret",
+    "NumRelRet": "num_rel_ret",
+    "NumQ": "num_q",
+    "SetAP": "set_map",
+    "SetF": "set_F",
+    "SetP": "set_P",
+    "SetRelP": "set_relative_P",
+    "SetR": "set_recall",
+    "IPrec@0.5": "iprec_at_recall_0.50",
+    "infAP": "infAP",
 }
+BINARY = [name for name in NAMES if name not in ("nDCG", "nDCG@3", "NumRet", "NumQ", "NumRel", "NumRelRet")]
+
+
+def at_level(name, level):
+    base, at, k = name.partition("@")
+    if base == "SetRelP":
+        return f"SetP(relative=True,rel={level})"
+    return f"{base}(rel={level}){at}{k}"
+
+
+def test_every_measure_of_trec_eval_is_compared():
+    provider = ir_measures.pytrec_eval
+    known = {measure.NAME for measure in provider.SUPPORTED_MEASURES}
+    assert {parse_measure(name).NAME for name in NAMES} == known
 
 
 @settings(deadline=None)
 @given(RUNS, QRELS)
 def test_agrees_with_pytrec_eval(results, qrels):
-    report = evaluate(Run(results), qrels, [*NAMES, "RR@2", "AP(rel=2)"])
+    strict = {at_level(name, 2): NAMES[name] for name in BINARY}
+    report = evaluate(Run(results), qrels, [*NAMES, *strict, "RR@2"])
     judged = [query for query in qrels if qrels[query]]
     found = {
         query: results[query] for query in judged if results.get(query)
     }  # pytrec-eval crashes on empty ones
     expected = {query: dict.fromkeys(NAMES.values(), 0.0) for query in judged}
     for query in judged:
-        expected[query]["num_rel"] = sum(grade >= 1 for grade in qrels[query].values())
+        expected[query] |= {"num_rel": sum(grade >= 1 for grade in qrels[query].values()), "num_q": 1}
     level2 = {}
     if found:
         expected |= pytrec_eval.RelevanceEvaluator(qrels, set(NAMES.values())).evaluate(found)
-        level2 = pytrec_eval.RelevanceEvaluator(qrels, {"map"}, relevance_level=2).evaluate(found)
+        names = set(strict.values())
+        level2 = pytrec_eval.RelevanceEvaluator(qrels, names, relevance_level=2).evaluate(found)
     for query, values in expected.items():
         for ours, theirs in NAMES.items():
             assert report.per_query[ours][query] == values[theirs]
         rank = round(1 / values["recip_rank"]) if values["recip_rank"] else math.inf
         assert report.per_query["RR@2"][query] == (1 / rank if rank <= 2 else 0)
-        assert report.per_query["AP(rel=2)"][query] == level2.get(query, {"map": 0})["map"]
+        for ours, theirs in strict.items():
+            assert report.per_query[ours][query] == level2.get(query, {}).get(theirs, 0)
     for name in ("nDCG@3", "AP", "Bpref"):
         assert list(report.per_query[name]) == judged
         mean = sum(values[NAMES[name]] for values in expected.values()) / len(judged)
@@ -62,6 +89,34 @@ def test_agrees_with_pytrec_eval(results, qrels):
     assert report.measures["NumRel"] == sum(values["num_rel"] for values in expected.values())
     assert set(report.missing) == set(judged) - found.keys()
     assert set(report.ignored) == results.keys() - set(judged)
+
+
+@settings(deadline=None, max_examples=50)
+@given(RUNS, QRELS)
+def test_agrees_with_pytrec_eval_on_files(tmp_path_factory, results, qrels):
+    """Both read the same files, so reading is compared too."""
+    folder = tmp_path_factory.mktemp("files")
+    lines = [f"{q} Q0 {d} 0 {score!r} x\n" for q, found in results.items() for d, score in found.items()]
+    (folder / "run").write_text("".join(lines), encoding="utf-8")
+    lines = [f"{q} 0 {d} {grade}\n" for q, grades in qrels.items() for d, grade in grades.items()]
+    (folder / "qrels").write_text("".join(lines), encoding="utf-8")
+    with open(folder / "run", encoding="utf-8") as run, open(folder / "qrels", encoding="utf-8") as judged:
+        theirs = pytrec_eval.parse_run(run), pytrec_eval.parse_qrel(judged)
+    report = evaluate(Run.read(folder / "run"), read_qrels(folder / "qrels"), ["nDCG@3", "AP", "RR"])
+    trec_names = {"ndcg_cut_3", "map", "recip_rank"}
+    values = pytrec_eval.RelevanceEvaluator(theirs[1], trec_names).evaluate(theirs[0]) if theirs[0] else {}
+    for query in theirs[1]:
+        for ours, name in (("nDCG@3", "ndcg_cut_3"), ("AP", "map"), ("RR", "recip_rank")):
+            assert report.per_query[ours][query] == values.get(query, {}).get(name, 0)
+
+
+def test_a_document_ranked_twice_is_refused_as_pytrec_eval_refuses_it(tmp_path):
+    path = tmp_path / "run"
+    path.write_text("q Q0 a 1 2.0 x\nq Q0 b 2 1.0 x\nq Q0 a 3 0.5 x\n")
+    with open(path) as file, pytest.raises(AssertionError):
+        pytrec_eval.parse_run(file)
+    with pytest.raises(DataError, match=r"run:3: document 'a' is ranked twice for query 'q'"):
+        Run.read(path)
 
 
 @settings(deadline=None, max_examples=50)
@@ -78,6 +133,7 @@ def test_what_is_shown_is_what_is_evaluated(results, qrels):
 def test_documents_with_negative_grades_are_not_judged(results, qrels):
     """Given to pytrec-eval as they are, they make it crash or hang."""
     names = [*NAMES, "RR@2", "P(judged_only=True)@2"]
+    constant = {name: 1 if name == "NumQ" else 0 for name in names if name != "NumRet"}
     report = evaluate(Run(results), qrels, names)
     plain = {
         query: {d: grade for d, grade in grades.items() if grade >= 0} for query, grades in qrels.items()
@@ -88,9 +144,7 @@ def test_documents_with_negative_grades_are_not_judged(results, qrels):
             for query, value in again.per_query[name].items():
                 assert report.per_query[name][query] == value
     for query in qrels.keys() - {query for query, grades in plain.items() if grades}:
-        assert {name: report.per_query[name][query] for name in names if name != "NumRet"} == {
-            name: 0 for name in names if name != "NumRet"
-        }
+        assert {name: report.per_query[name][query] for name in constant} == constant
 
 
 def test_by_hand():
@@ -105,6 +159,33 @@ def test_by_hand():
     assert report.measures["P@2"] == 0.5 / 4 and report.measures["Judged@2"] == 0.5 / 4
     assert report.measures["num_rel"] == 4
     assert report.missing == ("q3", "none") and report.ignored == ("extra",)
+
+
+def test_measures_asked_for_together_do_not_change_each_other():
+    """ir_measures alone computes nDCG by the gains of the other one, and mixes up close levels of recall."""
+    run, qrels = Run({"q": {"b": 3.0, "a": 1.0}}), {"q": {"a": 1, "b": 2, "c": 1}}
+    plain = (2 + 1 / math.log2(3)) / (2 + 1 / math.log2(3) + 1 / math.log2(4))
+    steep = (2 + 5 / math.log2(3)) / (5 + 5 / math.log2(3) + 2 / math.log2(4))
+    for names in (["nDCG@10", "nDCG(gains={1:5})@10"], ["nDCG(gains={1:5})@10", "nDCG@10"]):
+        report = evaluate(run, qrels, [*names, "NumRel(rel=2)"])
+        assert report.measures["nDCG@10"] == pytest.approx(plain)
+        assert report.measures["nDCG(gains={1:5})@10"] == pytest.approx(steep)
+        assert report.measures["NumRel(rel=2)"] == 1
+    with pytest.raises(ConfigError, match=r"at most two digits after the point, found 0\.001"):
+        evaluate(run, qrels, ["IPrec@0.001"])
+
+
+def test_part_of_a_report():
+    run = Run({"q1": {"a": 1.0}, "q2": {"b": 1.0}})
+    report = evaluate(run, {"q1": {"a": 1}, "q2": {"a": 1, "b": 0}, "q3": {"a": 1}}, ["P@1", "NumRel"])
+    part = report.over(["q3", "q1"])
+    assert part.measures == {"P@1": 0.5, "NumRel": 2} and part.missing == ("q3",)
+    assert list(part.per_query["P@1"]) == ["q1", "q3"]
+    assert report.over(["q1", "q2", "q3"]) == report
+    with pytest.raises(DataError, match="'x' was not measured"):
+        report.over(["q1", "x"])
+    with pytest.raises(DataError, match="there is no query"):
+        report.over([])
 
 
 def test_report_prints_and_becomes_json():

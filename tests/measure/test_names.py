@@ -23,6 +23,10 @@ from counterpoint.measure import parse_measure
         ("Bpref", "Bpref bpref"),
         ("Judged@10", "Judged@10 judged@10"),
         ("AP(rel=2)@100", "AP(rel=2)@100 map(rel=2)@100"),
+        ("AP(rel=2,judged_only=True)", "AP(judged_only=True,rel=2) map(rel=2,judged_only=True)"),
+        ("ERR(judged_only=True)@20", "ERR(judged_only=True)@20 ERR(judged_only=True,cutoff=20)"),
+        ("SetR", "SetR(judged_only=False) set_recall"),
+        ("IPrec@0.25", "IPrec@0.25 iprec_at_recall_0.25"),
     ],
 )
 def test_usual_names(expected, spellings):
@@ -43,6 +47,8 @@ def test_usual_names(expected, spellings):
         ("P@ten", "found 'ten'"),
         ("P@True", "found True"),
         ("P@1.5", "found 1.5"),
+        ("IPrec@1.5", "a number from 0 to 1 with at most two digits after the point, found 1.5"),
+        ("Bpref(judged_only=1)", "judged_only must be True or False, found 1"),
         ("AP(rel='x')", "rel must be a positive whole number, found 'x'"),
         ("AP(rel=-1)", "rel must be a positive whole number, found -1"),
         (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import ConfigError, DataError
+from counterpoint.measure.holes import condense
 from counterpoint.measure.names import HIGHEST_GRADE, parse_measure
 from counterpoint.search.run import Run
 from counterpoint.types import Qrels
@@ -19,6 +20,7 @@ __all__ = ["Report", "evaluate"]
 Grades = dict[str, dict[str, int]]
 Results = dict[str, dict[str, float]]
 Values = dict["Measure", dict[str, float]]
+OF_JUDGEMENTS = ("NumQ", "NumRel")  # measures for which nothing needs to be found
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,42 @@ class Report:
     per_query: Mapping[str, Mapping[str, float]]
     missing: tuple[str, ...]
     ignored: tuple[str, ...]
+
+    @staticmethod
+    def of(
+        per_query: Mapping[str, Mapping[str, float]],
+        missing: Iterable[str] = (),
+        ignored: Iterable[str] = (),
+    ) -> Report:
+        """A report of values by measure and query, averaged (or summed) as each measure asks.
+
+        Raises:
+            ConfigError: a measure that is unknown.
+        """
+        measures = {
+            name: _aggregate(parse_measure(name), values.values()) for name, values in per_query.items()
+        }
+        return Report(measures, per_query, tuple(missing), tuple(ignored))
+
+    def over(self, queries: Iterable[str]) -> Report:
+        """The report of these judged queries alone, in the order of the judgements.
+
+        Raises:
+            DataError: there is no query, or one that this report has no value for.
+        """
+        chosen = set(queries)
+        known = set(next(iter(self.per_query.values()), {}))
+        if not chosen or not chosen <= known:
+            wrong = f"query {min(chosen - known)!r} was not measured" if chosen else "there is no query"
+            raise DataError(f"a report over some of its queries: {wrong}; name judged queries")
+        return Report.of(
+            {
+                name: {query: value for query, value in values.items() if query in chosen}
+                for name, values in self.per_query.items()
+            },
+            (query for query in self.missing if query in chosen),
+            self.ignored,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -62,12 +100,14 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str]) -> Report:
 
     Averages are over all judged queries. A judged query that the run lacks counts as an empty result; a query
     whose judgements name no relevant document counts too (as 0, for most measures); a query without any
-    judgement is ignored. Documents rank as in `Run`.
+    judgement is ignored. Documents rank as in `Run`. Measures with `judged_only=True` see the run without
+    unjudged documents (`condense`), cut at k after these are gone.
 
     Args:
         run: what was found.
         qrels: query id to document id to grade.
-        measures: names such as `nDCG@10`, `R@100`, `AP(rel=2)`; trec_eval's names work too.
+        measures: names such as `nDCG@10`, `R@100`, `AP(rel=2)`, `nDCG(judged_only=True)@10`; trec_eval's
+            names work too.
 
     Raises:
         ConfigError: a measure that is unknown, or that nothing installed can compute.
@@ -83,18 +123,31 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str]) -> Report:
     judged = {query: dict(grades) for query, grades in qrels.items() if grades}
     if not judged:
         raise DataError("there is no judgement to evaluate against; is this the right split?")
-    results = {query: found for query in judged if query in run and (found := run.scores(query))}
-    values = _compute({_without_cutoff(measure) for measure in asked.values()}, results, judged)
-    per_query = {
-        name: {query: _cut(values[_without_cutoff(measure)][query], measure) for query in judged}
-        for name, measure in asked.items()
-    }
-    return Report(
-        measures={name: _aggregate(asked[name], per_query[name].values()) for name in asked},
-        per_query=per_query,
-        missing=tuple(query for query in judged if query not in results),
-        ignored=tuple(query for query in run if query not in judged),
+    results = {False: _results(run, judged)}
+    if any(map(_on_condensed, asked.values())):
+        results[True] = _results(condense(run, judged), judged)
+    values: Values = {}
+    for condensed, found in results.items():
+        some = {_bare(measure) for measure in asked.values() if _on_condensed(measure) is condensed}
+        computed = _compute(some, found, judged)
+        values |= {m: computed[_bare(m)] for m in asked.values() if _on_condensed(m) is condensed}
+    return Report.of(
+        {
+            name: {query: _cut(values[measure][query], measure) for query in judged}
+            for name, measure in asked.items()
+        },
+        (query for query in judged if query not in results[False]),
+        (query for query in run if query not in judged),
     )
+
+
+def _results(run: Run, judged: Grades) -> Results:
+    """Documents and scores of the judged queries that have any."""
+    return {query: found for query in judged if query in run and (found := run.scores(query))}
+
+
+def _on_condensed(measure: Measure) -> bool:
+    return measure.params.get("judged_only", False)
 
 
 def _compute(measures: set[Measure], results: Results, judged: Grades) -> Values:
@@ -104,6 +157,7 @@ def _compute(measures: set[Measure], results: Results, judged: Grades) -> Values
     values = {
         measure: {query: _of_nothing(measure, judged[query]) for query in judged} for measure in measures
     }
+    measures = {measure for measure in measures if measure.NAME not in OF_JUDGEMENTS}
     trec = {measure for measure in measures if ir_measures.pytrec_eval.supports(measure)}
     for some, compute in ((trec, _by_trec_eval), (measures - trec, _by_others)):
         if some:
@@ -135,8 +189,13 @@ def _by_trec_eval(measures: set[Measure], results: Results, judged: Grades) -> I
         known = {document: grade for document, grade in judged[query].items() if grade >= 0}
         grades[query] = known or dict.fromkeys(judged[query], 0)
     if not grades:
-        return iter(())
-    return ir_measures.pytrec_eval.evaluator(measures, grades).iter_calc(results)
+        return
+    # ir_measures (0.4.3) computes nDCG by the gains of another nDCG that it is asked for at the same time.
+    by_gains: dict[str, set[Measure]] = {}
+    for measure in measures:
+        by_gains.setdefault(repr(measure.params.get("gains")), set()).add(measure)
+    for some in by_gains.values():
+        yield from ir_measures.pytrec_eval.evaluator(some, grades).iter_calc(results)
 
 
 def _by_others(measures: set[Measure], results: Results, judged: Grades) -> Iterator[Metric]:
@@ -169,11 +228,10 @@ def _by_others(measures: set[Measure], results: Results, judged: Grades) -> Iter
         yield metric._replace(query_id=query_of[metric.query_id])
 
 
-def _without_cutoff(measure: Measure) -> Measure:
-    """RR for RR@k, which trec_eval does not have; every other measure as it is."""
-    if measure.NAME != "RR":
-        return measure
-    return type(measure)(**{name: value for name, value in measure.params.items() if name != "cutoff"})
+def _bare(measure: Measure) -> Measure:
+    """What a provider is asked for: the measure without `judged_only`, and RR for RR@k (not in trec_eval)."""
+    dropped = {"judged_only", "cutoff"} if measure.NAME == "RR" else {"judged_only"}
+    return type(measure)(**{name: value for name, value in measure.params.items() if name not in dropped})
 
 
 def _cut(value: float, measure: Measure) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,9 @@ from counterpoint.errors import ConfigError
 
 if TYPE_CHECKING:
     from ir_measures import Measure
+    from ir_measures.measures import ParamInfo
 
-__all__ = ["HIGHEST_GRADE", "parse_measure"]
+__all__ = ["HIGHEST_GRADE", "parse_measure", "with_values"]
 
 HIGHEST_GRADE = 10_000
 """trec_eval keeps a table as long as the highest grade, for every query."""
@@ -41,6 +43,7 @@ KINDS = MappingProxyType(
     {
         "cutoff": "a positive whole number",
         "rel": "a positive whole number",
+        "recall": "a number from 0 to 1 with at most two digits after the point",
         "gains": "a mapping from grades to whole numbers from 0 up",
         "int": "a whole number",
         "float": "a number",
@@ -55,6 +58,9 @@ TREC = re.compile(r"(?P<name>\w+?)[_.](?P<at>\d+(\.\d+)?)")
 
 def parse_measure(text: str) -> Measure:
     """The measure that `text` names: `nDCG@10`, `ndcg@10` and `ndcg_cut_10` are one.
+
+    Every measure takes `judged_only=True`, also those for which ir_measures knows no such setting; `evaluate`
+    does the condensing itself. Settings print in the order in which the measure lists them.
 
     Raises:
         ConfigError: no such measure, or a setting that it does not have; with a suggestion.
@@ -96,34 +102,51 @@ def _with_settings(measure: Measure, found: dict[str, str | None], text: str) ->
 
     ir_measures checks with assertions, which are gone under `python -O`.
     """
+    takes = _takes(measure)
     values = _settings(found.get("settings") or "", text)
     if found["at"] is not None:
         values[measure.AT_PARAM] = _literal(found["at"], text)
     faults = []
     for name, value in values.items():
-        known = measure.SUPPORTED_PARAMS.get(name)
+        known = takes.get(name)
         if known is None:
-            takes = ", ".join(measure.SUPPORTED_PARAMS) or "no settings"
-            faults.append(f"measure {text!r}: {measure} has no {name!r}; it takes {takes}")
+            faults.append(f"measure {text!r}: {measure} has no {name!r}; it takes {', '.join(takes)}")
             continue
         if known.dtype is float and type(value) is int:
             values[name] = value = float(value)
         if type(value) is not known.dtype or not known.validate(value) or not _sensible(name, value):
             kind = KINDS.get(name) or KINDS.get(getattr(known.dtype, "__name__", ""), "another value")
             faults.append(f"measure {text!r}: {name} must be {kind}, found {value!r}")
-    for name, known in measure.SUPPORTED_PARAMS.items():
+    for name, known in takes.items():
         if known.required and name not in {**measure.params, **values}:
             example = _shown(measure) if name == measure.AT_PARAM else f"{name}=…"
             faults.append(f"measure {text!r}: {name} is missing; write {example}")
     if faults:
         raise ConfigError(*faults)
-    return measure(**values)
+    return with_values(measure, values)
+
+
+def with_values(measure: Measure, values: Mapping[str, Any]) -> Measure:
+    """The measure with further settings that are known to be right, in the order in which it lists them."""
+    takes, values = _takes(measure), {**measure.params, **values}
+    made = type(measure)(**{name: values[name] for name in takes if name in values})
+    made.SUPPORTED_PARAMS = takes  # of this object alone: a measure prints and compares what is listed here
+    return made
+
+
+def _takes(measure: Measure) -> dict[str, ParamInfo]:
+    """The settings of a measure, and `judged_only` as others have it."""
+    from ir_measures.measures import registry
+
+    return {**measure.SUPPORTED_PARAMS, "judged_only": registry["AP"].SUPPORTED_PARAMS["judged_only"]}
 
 
 def _sensible(name: str, value: Any) -> bool:
     """Whether trec_eval's C code can be given this value of the right type."""
     if name in ("cutoff", "rel"):
         return 1 <= value < 2**31
+    if name == "recall":  # trec_eval and pytrec-eval tell levels apart by two digits
+        return 0 <= value <= 1 and value == round(value, 2)
     if name == "gains":
         return all(
             type(grade) is type(gain) is int and 0 <= gain <= HIGHEST_GRADE for grade, gain in value.items()

@@ -1,0 +1,199 @@
+"""Cross-validation over the queries of a collection that is too small for a split of its own."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from math import fsum
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from counterpoint.errors import ConfigError, DataError
+from counterpoint.files import write_atomically
+
+__all__ = [
+    "ChooseOn",
+    "CrossValidation",
+    "Fold",
+    "cross_validate",
+    "read_folds",
+    "split_folds",
+    "write_folds",
+]
+
+FORMAT = 1
+PARTS = ("train", "validation", "test")
+ChooseOn = Literal["train+validation", "validation"]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One way to use all queries: ids to train on, to choose on and to test on, each in rising order."""
+
+    train: tuple[str, ...]
+    validation: tuple[str, ...]
+    test: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """What choosing a system without looking at the test queries leads to.
+
+    Attributes:
+        values: for every query the value of the system that its fold chose, fold after fold.
+        chosen: the name of that system for each fold.
+    """
+
+    values: Mapping[str, float]
+    chosen: tuple[str, ...]
+
+
+def split_folds(queries: Iterable[str], folds: int = 5, seed: int = 0) -> tuple[Fold, ...]:
+    """Split queries into folds: each is tested once, validated on once and trained on in all others.
+
+    The ids are put in the order of the SHA-256 of `seed`, a line end and the id (UTF-8), and dealt out to
+    groups in turn. So the order in which they come does not matter, groups differ in size by at most one
+    query, and every machine and version of Python makes the same folds. Fold i is tested on group i and
+    validated on group i + 1. Five folds, three of them to train, are the setting of isotropic dense retrieval
+    and (after McDonald et al., 2018) of RoC.
+
+    Raises:
+        ConfigError: fewer than 3 folds, fewer queries than folds, or a query that comes twice.
+
+    Example:
+        >>> [fold.test for fold in split_folds(["a", "b", "c", "d"], folds=3)]
+        [('b', 'd'), ('a',), ('c',)]
+    """
+    queries = list(queries)
+    faults = []
+    if folds < 3:
+        faults.append(f"folds: to train, to validate and to test takes at least 3, found {folds}")
+    if len(queries) < folds:
+        faults.append(f"folds: {len(queries)} queries do not fill {folds} folds; ask for fewer folds")
+    if len(set(queries)) < len(queries):
+        twice = Counter(queries).most_common(1)[0][0]
+        faults.append(f"folds: query {twice!r} comes twice; give every query once")
+    if faults:
+        raise ConfigError(*faults)
+    dealt = sorted(queries, key=lambda query: (sha256(f"{seed}\n{query}".encode()).digest(), query))
+    groups = [tuple(sorted(dealt[at::folds])) for at in range(folds)]
+    return tuple(_fold(groups, at) for at in range(folds))
+
+
+def _fold(groups: Sequence[tuple[str, ...]], at: int) -> Fold:
+    validation = (at + 1) % len(groups)
+    train = [query for i, group in enumerate(groups) if i not in (at, validation) for query in group]
+    return Fold(tuple(sorted(train)), groups[validation], groups[at])
+
+
+def write_folds(folds: Sequence[Fold], path: str | Path, *, seed: int | None = None) -> None:
+    """Write folds as JSON, with the seed that made them (None: they come from elsewhere).
+
+    Raises:
+        ArtifactError: the file could not be written.
+    """
+    data = {"format": FORMAT, "seed": seed, "folds": [asdict(fold) for fold in folds]}
+    text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+    write_atomically(Path(path), lambda target: target.write_text(text, encoding="utf-8"))
+
+
+def read_folds(path: str | Path) -> tuple[Fold, ...]:
+    """Read what `write_folds` wrote, or anybody's folds in the same format.
+
+    Raises:
+        DataError: it is not such a file; a fold repeats a query or lacks one that another has; or a query is
+            not tested exactly once.
+    """
+    path = Path(path)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"not a file of folds: {error}", path=path) from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("folds"), list):
+        raise DataError(
+            f'not a file of folds: expected {{"format": {FORMAT}, "seed": …, "folds": […]}}; write one with '
+            "`counterpoint folds`",
+            path=path,
+        )
+    folds = tuple(_read_fold(entry, f"fold {number}", path) for number, entry in enumerate(data["folds"], 1))
+    _check(folds, path)
+    return folds
+
+
+def _read_fold(entry: Any, where: str, path: Path) -> Fold:
+    if not isinstance(entry, dict) or entry.keys() != set(PARTS):
+        raise DataError(f"{where}: expected train, validation and test, and nothing else", path=path)
+    for part, ids in entry.items():
+        if not isinstance(ids, list) or not ids or not all(isinstance(id_, str) for id_ in ids):
+            raise DataError(f"{where}: {part} must be a list of query ids, and not empty", path=path)
+    return Fold(**{part: tuple(ids) for part, ids in entry.items()})
+
+
+def _check(folds: Sequence[Fold], path: Path) -> None:
+    """Every fold has all queries, each in one part, and each query is tested once."""
+    tested = Counter(query for fold in folds for query in fold.test)
+    if not tested:
+        raise DataError("there is no fold", path=path)
+    for number, fold in enumerate(folds, 1):
+        counts = Counter([*fold.train, *fold.validation, *fold.test])
+        for query, count in counts.items():
+            if count > 1:
+                raise DataError(f"fold {number}: query {query!r} stands in it {count} times", path=path)
+        if counts.keys() != tested.keys():
+            query = min(counts.keys() ^ tested.keys())
+            what = "is tested in no fold" if query in counts else "is tested elsewhere but missing here"
+            raise DataError(f"fold {number}: query {query!r} {what}", path=path)
+    query, count = tested.most_common(1)[0]
+    if count > 1:
+        raise DataError(f"query {query!r} is tested in {count} folds; it must be in one", path=path)
+
+
+def cross_validate(
+    systems: Mapping[str, Mapping[str, float]],
+    folds: Sequence[Fold],
+    *,
+    choose_on: ChooseOn = "train+validation",
+) -> CrossValidation:
+    """Choose in each fold the system with the highest mean, and take its values for the test queries.
+
+    Args:
+        systems: candidate to query to value, such as `{name: report.per_query["nDCG@10"]}`; among equal
+            candidates the first is chosen.
+        folds: of the queries that the candidates were measured on.
+        choose_on: what the mean is over. Where the training queries were used to fit the candidates, choose
+            on `validation` alone.
+
+    Raises:
+        ConfigError: there is no candidate, or `choose_on` is something else.
+        DataError: the queries of a candidate are not those of the folds.
+    """
+    if not systems or choose_on not in get_args(ChooseOn):
+        wrong = f"choose on {' or '.join(get_args(ChooseOn))}, found {choose_on!r}"
+        raise ConfigError(wrong if systems else "cross-validation chooses between systems; there is none")
+    queries = {query for fold in folds for query in fold.test}
+    for name, measured in systems.items():
+        if measured.keys() != queries:
+            query = min(measured.keys() ^ queries)
+            where = (
+                "was measured but is in no fold"
+                if query in measured
+                else "is in the folds but was not measured"
+            )
+            raise DataError(f"{name}: query {query!r} {where}; make folds of these judgements")
+    values, chosen = {}, []
+    for fold in folds:
+        seen = fold.validation if choose_on == "validation" else fold.train + fold.validation
+        best = max(systems, key=lambda name, seen=seen: _mean(systems[name], seen))
+        chosen.append(best)
+        values |= {query: systems[best][query] for query in fold.test}
+    return CrossValidation(values, tuple(chosen))
+
+
+def _mean(values: Mapping[str, float], queries: Collection[str]) -> float:
+    """Exactly rounded, so that a tie is a tie in whatever order the queries come."""
+    return fsum(values[query] for query in queries) / len(queries)

@@ -1,0 +1,74 @@
+"""Judgement holes: documents that nobody judged, and the grade from which on a judged one is relevant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from counterpoint.errors import ConfigError
+from counterpoint.measure.names import parse_measure, with_values
+from counterpoint.search.run import Run
+from counterpoint.types import Qrels
+
+__all__ = ["condense", "with_judging"]
+
+BLIND = ("Bpref", "Judged", "NumQ", "NumRel")
+"""Condensing changes nothing of these (bpref passes over unjudged documents anyway) or makes them useless."""
+
+
+def condense(run: Run, qrels: Qrels) -> Run:
+    """The run without the documents that were not judged for their query: a condensed list.
+
+    Judged documents that are not relevant stay, and ranks close up, so condense the whole run and cut it
+    afterwards. A document with a negative grade is not judged, as in trec_eval; a query without judgements
+    keeps nothing. Source: Sakai, "Alternatives to bpref", SIGIR 2007.
+
+    Example:
+        >>> run = Run({"q": {"unknown": 3.0, "bad": 2.0, "good": 1.0}})
+        >>> condense(run, {"q": {"good": 1, "bad": 0}})["q"]
+        [('bad', 2.0), ('good', 1.0)]
+    """
+    kept = {}
+    for query in run:
+        grades = qrels.get(query, {})
+        kept[query] = {
+            document: score for document, score in run.scores(query).items() if grades.get(document, -1) >= 0
+        }
+    return Run(kept, provenance=run.provenance)
+
+
+def with_judging(
+    names: Sequence[str], *, condensed: bool = False, relevant_from: int | None = None
+) -> list[str]:
+    """Names of the same measures on condensed lists, or with another binarisation point.
+
+    What a name settles itself stays. A measure that knows no threshold by default keeps to that: nDCG and RBP
+    go by grades, NumRet counts whatever was found.
+
+    Args:
+        names: measures, as `evaluate` takes them.
+        condensed: delete unjudged documents first (`judged_only=True`), except for measures on which this
+            has no effect (Bpref, NumRel, NumQ) or that it makes useless (Judged).
+        relevant_from: the lowest grade that counts as relevant (`rel`). It belongs to a collection: TREC DL
+            has grades from 0 to 3 and counts from 2.
+
+    Raises:
+        ConfigError: a measure that is unknown, or a grade below 1.
+
+    Example:
+        >>> with_judging(["nDCG@10", "R@100"], condensed=True, relevant_from=2)
+        ['nDCG(judged_only=True)@10', 'R(rel=2,judged_only=True)@100']
+    """
+    if relevant_from is not None and relevant_from < 1:
+        raise ConfigError(f"relevant_from must be a grade from 1 up, found {relevant_from}")
+    return [_rewritten(name, condensed, relevant_from) for name in names]
+
+
+def _rewritten(name: str, condensed: bool, relevant_from: int | None) -> str:
+    measure = parse_measure(name)
+    rel, more = measure.SUPPORTED_PARAMS.get("rel"), {}
+    if relevant_from is not None and rel is not None and rel.default == 1:
+        more["rel"] = relevant_from
+    if condensed and measure.NAME not in BLIND:
+        more["judged_only"] = True
+    more = {key: value for key, value in more.items() if key not in measure.params}
+    return str(with_values(measure, more)) if more else name

@@ -1,0 +1,172 @@
+"""Slices: how well a system does on some of the queries, cut by what BM25 finds, by length, by metadata."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from counterpoint.errors import ConfigError
+from counterpoint.types import Document, Qrels
+
+__all__ = [
+    "NONE",
+    "Facts",
+    "Slicing",
+    "relevant_documents",
+    "slice_by_field",
+    "slice_by_length",
+    "slice_by_rank",
+    "words_in",
+]
+
+NONE = "(none)"
+MOST_SLICES = 50  # a field with more values is an id or a text, and its table helps nobody
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """One way to cut the queries of an evaluation into slices.
+
+    Attributes:
+        name: what they are cut by.
+        slices: label to the ids of its queries; no slice is empty. Where a query has several values it
+            stands in several slices.
+        note: what a reader must know to cut in the same way.
+    """
+
+    name: str
+    slices: Mapping[str, tuple[str, ...]]
+    note: str = ""
+
+    def labels_of(self, query: str) -> tuple[str, ...]:
+        """The slices that a query belongs to."""
+        return tuple(label for label, queries in self.slices.items() if query in queries)
+
+
+def slice_by_rank(values: Mapping[str, float], name: str) -> Slicing:
+    """The half of the queries with the highest values (`easy`), and the rest (`hard`).
+
+    With BM25's values these are BM25-Easy and -Hard, by nDCG@10 in hybrid isotropy learning (table 4) and by
+    RR@10 in RoC. Of an odd number of queries the hard half has one more. Many queries share a value (0 above
+    all), so equal ones go by rising id, and the note says where the cut fell.
+    """
+    ranked = sorted(values, key=lambda query: (-values[query], query))
+    middle = len(ranked) // 2
+    easy, hard = ranked[:middle], ranked[middle:]
+    slices = {label: tuple(half) for label, half in (("easy", easy), ("hard", hard)) if half}
+    if not easy or not hard:
+        return Slicing(name, slices, "one query cannot be halved")
+    lowest, highest = values[easy[-1]], values[hard[0]]
+    note = f"easy from {lowest:.4f}, hard to {highest:.4f}"
+    if lowest == highest:
+        tied = sum(value == lowest for value in values.values())
+        note += f"; the cut is among {tied} queries with the same value, parted by id"
+    return Slicing(name, slices, note)
+
+
+def slice_by_length(
+    lengths: Mapping[str, float | None], name: str, edges: Sequence[float] | None = None
+) -> Slicing:
+    """Bins of lengths; an edge belongs to the bin below it.
+
+    Args:
+        lengths: of every query, None where there is nothing to measure.
+        name: what was measured.
+        edges: where to cut, rising; at the quartiles unless given. RoC's figure 6 cuts at every 40.
+
+    Raises:
+        ConfigError: the edges do not rise.
+    """
+    known = [length for length in lengths.values() if length is not None]
+    if edges is None:  # equal quartiles, as short texts have, are one edge
+        edges = sorted(set(statistics.quantiles(known, n=4, method="inclusive"))) if len(known) > 1 else []
+    if any(low >= high for low, high in pairwise(edges)):
+        raise ConfigError(f"{name}: edges must rise, found {','.join(f'{edge:g}' for edge in edges)}")
+    labels = ["all"]
+    if edges:
+        between = [f"above {low:g} to {high:g}" for low, high in pairwise(edges)]
+        labels = [f"to {edges[0]:g}", *between, f"above {edges[-1]:g}"]
+    label_of = {
+        query: NONE if length is None else labels[bisect_left(edges, length)]
+        for query, length in lengths.items()
+    }
+    return _grouped({query: {label} for query, label in label_of.items()}, [*labels, NONE], name)
+
+
+def slice_by_field(records: Mapping[str, Sequence[Mapping[str, object]]], field: str, name: str) -> Slicing:
+    """A slice for each value of a metadata field, by falling number of queries; `(none)` for no value.
+
+    A list stands for each of its members; values that are no strings are spelt as in JSON.
+
+    Args:
+        records: of every query, its own metadata, or that of each of its relevant documents.
+        field: the key.
+        name: for the table.
+
+    Raises:
+        ConfigError: nothing has that field, or it has too many different values for a table.
+    """
+    values = {query: {v for r in found for v in _values(r.get(field))} for query, found in records.items()}
+    counts = Counter(value for labels in values.values() for value in labels)
+    if not counts:
+        fields = sorted({key for found in records.values() for record in found for key in record})
+        raise ConfigError(f"{name}: nothing has a field {field!r}; there are: {', '.join(fields) or 'none'}")
+    if len(counts) > MOST_SLICES:
+        raise ConfigError(
+            f"{name} has {len(counts)} different values among these queries, such as {min(counts)!r}; "
+            f"choose a field with at most {MOST_SLICES}"
+        )
+    labels = sorted(counts, key=lambda label: (-counts[label], label))
+    return _grouped({query: found or {NONE} for query, found in values.items()}, [*labels, NONE], name)
+
+
+def _values(value: object) -> list[str]:
+    """What a metadata value says, as labels."""
+    if value is None:
+        return []
+    members = value if isinstance(value, list) else [value]
+    return [member if isinstance(member, str) else json.dumps(member, sort_keys=True) for member in members]
+
+
+def _grouped(labels_of: Mapping[str, set[str]], labels: Sequence[str], name: str) -> Slicing:
+    slices = {label: tuple(q for q, found in labels_of.items() if label in found) for label in labels}
+    return Slicing(name, {label: queries for label, queries in slices.items() if queries})
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What slices need of a document.
+
+    Attributes:
+        words: its length with its title, in words between white space.
+        metadata: as read.
+    """
+
+    words: int
+    metadata: Mapping[str, object]
+
+
+def relevant_documents(
+    documents: Iterable[Document], qrels: Qrels, relevant_from: int = 1
+) -> dict[str, list[Facts]]:
+    """The relevant documents of every judged query, from one pass over the collection.
+
+    A relevant document that the collection lacks is left out.
+    """
+    relevant = {
+        query: [document for document, grade in grades.items() if grade >= relevant_from]
+        for query, grades in qrels.items()
+    }
+    wanted = {document for found in relevant.values() for document in found}
+    facts = {d.id: Facts(words_in(d.full_text), d.metadata) for d in documents if d.id in wanted}
+    return {query: [facts[d] for d in found if d in facts] for query, found in relevant.items()}
+
+
+def words_in(text: str) -> int:
+    """Number of words between white space."""
+    return len(text.split())
