@@ -1,0 +1,5 @@
+"""Models of ours behind the interfaces of other libraries, each an optional extra that is loaded on use."""
+
+from counterpoint.integrations.mteb import MtebEncoder, MtebSearch
+
+__all__ = ["MtebEncoder", "MtebSearch"]
