@@ -42,11 +42,13 @@ queries = st.dictionaries(ids, texts, max_size=4)
 @settings(max_examples=25, deadline=None)  # each writes files
 @given(documents, queries, st.data())
 def test_beir_round_trip(tmp_path_factory, held, asked, data):
+    facts = data.draw(st.fixed_dictionaries({}, optional={query: metadata for query in asked}))
     folder = tmp_path_factory.mktemp("beir") / "c"
     grades = st.dictionaries(ids, st.integers(-1, 3), min_size=1, max_size=3)
     qrels = {"test": data.draw(st.fixed_dictionaries({query: grades for query in asked}))}
-    write_beir(collection_of(held, queries=asked, qrels=qrels), folder)
+    write_beir(collection_of(held, queries=asked, qrels=qrels, query_metadata=facts), folder)
     back = open_collection(folder)
+    assert back.query_metadata() == {query: held for query, held in facts.items() if held}
     assert list(back.documents()) == held
     assert (back.queries(), back.splits, back.qrels("test")) == (asked, ("test",), qrels["test"])
 

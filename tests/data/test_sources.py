@@ -78,7 +78,8 @@ def test_msmarco_and_colbert_tables(tmp_path):
 
 def test_beir_folder(tmp_path):
     write(tmp_path / "corpus.jsonl.gz", {"_id": "d1", "title": "T", "text": "x"})
-    assert (open_collection(tmp_path).queries(), open_collection(tmp_path).splits) == ({}, ())
+    bare = open_collection(tmp_path)
+    assert (bare.queries(), bare.query_metadata(), bare.splits) == ({}, {}, ())
     write(tmp_path / "queries.jsonl", {"_id": "q1", "text": "?"}, {"_id": 2, "text": "!"})
     (tmp_path / "qrels").mkdir()
     (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n2\td1\t1\n")
@@ -87,6 +88,21 @@ def test_beir_folder(tmp_path):
     assert (collection.name, collection.splits) == (tmp_path.name, ("dev", "test"))
     assert collection.queries("test") == {"2": "!"}
     assert collection.qrels("dev") == {"q1": {"d1": 2}}
+
+
+def test_metadata_of_queries_stand_beside_the_text_or_under_metadata(tmp_path):
+    write(tmp_path / "corpus.jsonl", {"_id": "d", "text": "x"})
+    rows = (
+        {"_id": "q1", "text": "?", "kind": "how", "metadata": {"kind": "why", "year": 1}},
+        {"_id": 2, "text": ""},
+    )
+    write(tmp_path / "queries.jsonl", *rows)
+    collection = open_collection(tmp_path)
+    assert collection.query_metadata() == {"q1": {"kind": "how", "year": 1}}
+    assert collection.queries() == {"q1": "?", "2": ""}
+    write(tmp_path / "queries.jsonl", {"_id": "q", "text": "?"}, {"_id": "q", "text": "?"})
+    with pytest.raises(DataError, match=r"queries\.jsonl:2: duplicate query id 'q'"):
+        collection.query_metadata()
 
 
 def test_a_folder_that_is_not_beir_after_all(tmp_path):

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note, progress
+from counterpoint.cli.console import Json, emit, progress
+from counterpoint.cli.judgements import Judged, judgements_of, measure_runs, read_runs
 from counterpoint.cli.options import FusionName, ModelName, Weights, WorkflowName, model_of, settings_of
+from counterpoint.cli.slicing import KINDS, Material, slice_rows, slice_text, slice_values, slicings_of
+from counterpoint.cli.tables import csv_table, text_table
 
 if TYPE_CHECKING:
-    from counterpoint.data import Collection
-    from counterpoint.measure import Report
+    from counterpoint.measure import Report, Slicing
+    from counterpoint.measure.folds import ChooseOn
     from counterpoint.search import Run
-    from counterpoint.types import Qrels
 
 __all__ = ["evaluate"]
 
 DEEP = 1000  # documents of a run where nothing says how many
+CROSSED = "cross-validated"  # the row of what the folds chose
 
 
 def evaluate(
@@ -42,6 +43,13 @@ def evaluate(
         str | None, typer.Option(help="Which judgements; needed where there are several.")
     ] = None,
     measures: Annotated[str, typer.Option(help="Measures by their usual names.")] = "nDCG@10 R@100 RR@10",
+    condensed: Annotated[
+        bool, typer.Option("--condensed", help="Delete documents that nobody judged before measuring.")
+    ] = False,
+    relevant_from: Annotated[
+        int | None,
+        typer.Option(min=1, help="Lowest grade that counts as relevant, for measures that know no grades."),
+    ] = None,
     workflow: WorkflowName = "hybrid",
     weights: Weights = None,
     fusion: FusionName = None,
@@ -52,6 +60,18 @@ def evaluate(
         ),
     ] = None,
     rerank: Annotated[Path | None, typer.Option(help="Rescore only the documents of this TREC run.")] = None,
+    folds: Annotated[
+        Path | None,
+        typer.Option(help="Choose between the runs by cross-validation over the folds of this file."),
+    ] = None,
+    choose_on: Annotated[
+        Literal["train+validation", "validation"], typer.Option(help="With --folds: queries to choose by.")
+    ] = "train+validation",
+    slices: Annotated[
+        list[str] | None,
+        typer.Option("--slice", help=f"Means over parts of the queries (repeatable): {KINDS}."),
+    ] = None,
+    slice_table: Annotated[Path | None, typer.Option(help="Write the slices as CSV.")] = None,
     save_run: Annotated[Path | None, typer.Option(help="Save the index's run in TREC format.")] = None,
     per_query: Annotated[Path | None, typer.Option(help="Write a CSV with a line a query.")] = None,
     model: ModelName = None,
@@ -59,6 +79,7 @@ def evaluate(
 ) -> None:
     """Evaluate an index, or saved runs, on COLLECTION."""
     from counterpoint.errors import ConfigError
+    from counterpoint.measure import with_judging
 
     if not measures.split():
         raise ConfigError("--measures names no measure")
@@ -66,47 +87,36 @@ def evaluate(
         raise ConfigError("say what to evaluate: either --index FOLDER or --run FILE")
     if run and (rerank or save_run):
         raise ConfigError("--rerank and --save-run go with --index")
-    depth = k or (DEEP if save_run else _depth(measures))  # a bad name is found before anything takes time
-    judged, qrels, used = _judgements(collection, split, need_queries=index is not None)
+    if folds is not None and len(run or []) < 2:
+        raise ConfigError("--folds chooses between runs; name two or more with --run")
+    if slice_table is not None and not slices:
+        raise ConfigError("--slice-table writes what --slice cuts; add --slice KIND")
+    # Whatever can be wrong is found before anything takes time.
+    names = with_judging(measures.split(), condensed=condensed, relevant_from=relevant_from)
+    depth = k or (DEEP if save_run else _depth(names))
+    judged = judgements_of(collection, split, bare=index is None)
+    slicings = slicings_of(slices or [], Material(judged, relevant_from or 1))
     extra: dict[str, Any] = {}
     if index is not None:
-        queries = cast("Collection", judged).queries(used)
-        found, extra = _search(Asked(index, workflow, depth, weights, fusion, rerank, model), queries)
+        found, extra = _search(Asked(index, workflow, depth, weights, fusion, rerank, model), judged)
         runs = {str(index): found}
         if save_run is not None:
             found.write(save_run)
     else:
-        runs = _read_runs(run or [])
-    reports = _measure(runs, qrels, measures)
-    if per_query is not None:
-        _write_table(per_query, reports)
+        runs = read_runs(run or [])
+    reports = measure_runs(runs, judged.qrels, names)
     results = [{"run": name, **extra, **_summary(report)} for name, report in reports.items()]
-    head = {"collection": collection, "split": used}
-    emit(
-        {**head, **results[0]} if len(results) == 1 else {**head, "runs": results},
-        lambda: _table(reports),
-        json,
-    )
-
-
-def _judgements(
-    source: str, split: str | None, need_queries: bool
-) -> tuple[Collection | None, Qrels, str | None]:
-    """The collection (None for a bare qrels file), its judgements and the split they are from."""
-    from counterpoint.data import open_collection, read_qrels
-    from counterpoint.errors import ConfigError
-
-    if Path(source).is_file() and not need_queries:
-        return None, read_qrels(source), None
-    collection = open_collection(source)
-    if split is None and len(collection.splits) > 1 and "test" not in collection.splits:
-        raise ConfigError(f"{source} has the splits {', '.join(collection.splits)}; choose one with --split")
-    if not collection.splits:
-        raise ConfigError(
-            f"{source} has no judgements (qrels/<split>.tsv), so there is nothing to measure against"
-        )
-    used = split or ("test" if "test" in collection.splits else collection.splits[0])
-    return collection, collection.qrels(used), used
+    if folds is not None:
+        reports[CROSSED], choice = _cross_validated(reports, folds, choose_on)
+        results.append({"run": CROSSED, **choice, **_summary(reports[CROSSED])})
+    if per_query is not None:
+        _write_queries(per_query, reports, judged, slicings, relevant_from or 1)
+    parts = slice_values(slicings, reports)
+    if slice_table is not None:
+        csv_table(slice_table, ["slice", "part", "queries", "run", *names], slice_rows(parts))
+    head = {"collection": collection, "split": judged.split}
+    body = results[0] if len(results) == 1 else {"runs": results}
+    emit({**head, **body, **({"slices": parts} if parts else {})}, lambda: _text(results, parts), json)
 
 
 @dataclass(frozen=True)
@@ -122,11 +132,12 @@ class Asked:
     model: str | None
 
 
-def _search(asked: Asked, queries: Mapping[str, str]) -> tuple[Run, dict[str, Any]]:
-    """Run all queries against an index; also how, and how long a query took."""
+def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
+    """Run all judged queries against an index; also how, and how long a query took."""
     from counterpoint.index import Index
     from counterpoint.search import Run, Searcher, Workflow
 
+    queries = judged.whole("--index").queries(judged.split)
     candidates = None if asked.rerank is None else Run.read(asked.rerank)
     with Index(asked.index) as opened:
         settings = settings_of(opened, asked.weights, asked.fusion)
@@ -145,30 +156,37 @@ def _search(asked: Asked, queries: Mapping[str, str]) -> tuple[Run, dict[str, An
     }
 
 
-def _depth(measures: str) -> int:
-    """How many documents the measures look at: their largest cutoff, or many where one has none."""
+def _depth(measures: Sequence[str]) -> int:
+    """How many documents the measures look at: their largest cutoff, or many where one has none.
+
+    A condensed list is cut after unjudged documents are gone, so what comes in must be deep.
+    """
     from counterpoint.measure import parse_measure
 
-    cutoffs = [dict(parse_measure(name).params).get("cutoff") for name in measures.split()]
-    return max((int(cutoff) if cutoff else DEEP for cutoff in cutoffs), default=DEEP)
+    settings = [dict(parse_measure(name).params) for name in measures]
+    return max(DEEP if found.get("judged_only") else int(found.get("cutoff") or DEEP) for found in settings)
 
 
-def _read_runs(paths: list[Path]) -> dict[str, Run]:
-    from counterpoint.search import Run
+def _cross_validated(
+    reports: Mapping[str, Report], path: Path, choose_on: ChooseOn
+) -> tuple[Report, dict[str, Any]]:
+    """The report of what each fold chooses by the first measure, and what that was."""
+    from counterpoint.measure import Report, cross_validate, read_folds
 
-    return {str(path): Run.read(path) for path in paths}
-
-
-def _measure(runs: Mapping[str, Run], qrels: Qrels, measures: str) -> dict[str, Report]:
-    from counterpoint.measure import evaluate as measure
-
-    reports = {name: measure(run, qrels, measures.split()) for name, run in runs.items()}
-    for name, report in reports.items():
-        if report.missing:
-            note(f"{name}: {len(report.missing)} judged queries have no results; they count as empty")
-        if report.ignored:
-            note(f"{name}: {len(report.ignored)} queries are not judged; they were ignored")
-    return reports
+    measures = list(next(iter(reports.values())).measures)
+    folds = read_folds(path)
+    values = {name: report.per_query[measures[0]] for name, report in reports.items()}
+    chosen = cross_validate(values, folds, choose_on=choose_on).chosen
+    run_of = {query: name for fold, name in zip(folds, chosen, strict=True) for query in fold.test}
+    queries = next(iter(values.values()))
+    crossed = Report.of(
+        {
+            name: {query: reports[run_of[query]].per_query[name][query] for query in queries}
+            for name in measures
+        },
+        missing=(query for query in queries if query in reports[run_of[query]].missing),
+    )
+    return crossed, {"chosen": list(chosen), "chosen_by": measures[0], "chosen_on": choose_on}
 
 
 def _summary(report: Report) -> dict[str, Any]:
@@ -180,24 +198,35 @@ def _summary(report: Report) -> dict[str, Any]:
     }
 
 
-def _write_table(path: Path, reports: Mapping[str, Report]) -> None:
-    """One line a run and query, one column a measure."""
-    from counterpoint.files import write_atomically
+def _write_queries(
+    path: Path, reports: Mapping[str, Report], judged: Judged, slicings: Sequence[Slicing], relevant_from: int
+) -> None:
+    """One row a query: what it is, then a column a measure and run."""
+    texts = {} if judged.collection is None else judged.collection.queries()
+    measures = list(next(iter(reports.values())).measures)
+    columns = [(run, measure) for measure in measures for run in reports]
+    titles = measures if len(reports) == 1 else [f"{measure} {run}" for run, measure in columns]
 
-    text = io.StringIO()
-    table = csv.writer(text)
-    names = list(next(iter(reports.values())).measures)
-    table.writerow(["run", "query", *names])
-    for run, report in reports.items():
-        for query in report.per_query[names[0]]:
-            table.writerow([run, query, *(report.per_query[name][query] for name in names)])
-    write_atomically(path, lambda target: target.write_text(text.getvalue(), encoding="utf-8"))
+    labels = [slicing.labels() for slicing in slicings]
+
+    def rows() -> Iterator[list[str | int | float]]:
+        for query, grades in judged.qrels.items():
+            yield [
+                query,
+                *([texts.get(query, "")] if texts else []),
+                sum(grade >= relevant_from for grade in grades.values()),
+                *("; ".join(label_of[query]) for label_of in labels),
+                *(reports[run].per_query[measure][query] for run, measure in columns),
+            ]
+
+    text = ["text"] if texts else []
+    csv_table(path, ["query", *text, "relevant", *(slicing.name for slicing in slicings), *titles], rows())
 
 
-def _table(reports: Mapping[str, Report]) -> str:
-    names = list(next(iter(reports.values())).measures)
-    width = max(len(run) for run in reports)
-    lines = [" " * width + "".join(f"{name:>10}" for name in names)]
-    for run, report in reports.items():
-        lines.append(f"{run:{width}}" + "".join(f"{report.measures[name]:>10.4f}" for name in names))
-    return "\n".join(lines)
+def _text(results: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> str:
+    measures = list(results[0]["measures"])
+    lines = [text_table(["run", *measures], [[row["run"], *row["measures"].values()] for row in results])]
+    for row in results:
+        if "chosen" in row:
+            lines.append(f"chosen by {row['chosen_by']} on {row['chosen_on']}: {', '.join(row['chosen'])}")
+    return "\n".join([*lines, *([slice_text(parts, measures)] if parts else [])])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from counterpoint.data.collection import Source
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import Located, Reader
 from counterpoint.data.records import RecordsFile
-from counterpoint.data.tables import read_queries
+from counterpoint.data.tables import read_queries, read_query_metadata
 from counterpoint.data.trec import read_qrels
 from counterpoint.errors import DataError
 
@@ -42,6 +43,11 @@ class BeirFolder(Source):
         """The queries of all splits."""
         path = plain_or_packed(self.folder, "queries.jsonl")
         return {} if path is None else read_queries(path, policy)
+
+    def query_metadata(self, policy: ReadPolicy) -> dict[str, dict[str, Any]]:
+        """What `queries.jsonl` holds beside ids and texts."""
+        path = plain_or_packed(self.folder, "queries.jsonl")
+        return {} if path is None else read_query_metadata(path, policy)
 
     def qrels(self, split: str, policy: ReadPolicy) -> dict[str, dict[str, int]]:
         """The judgements of one split."""

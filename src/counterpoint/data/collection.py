@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import final
+from typing import Any, final
 
 from counterpoint.data.policy import ReadPolicy, ReadReport
 from counterpoint.data.reader import Located, Reader
@@ -41,6 +41,10 @@ class Source(ABC):
 
     def queries(self, policy: ReadPolicy) -> dict[str, str]:
         """All queries; a source without any has none."""
+        return {}
+
+    def query_metadata(self, policy: ReadPolicy) -> dict[str, dict[str, Any]]:
+        """JSON values that travel with queries, for those that have some."""
         return {}
 
     def qrels(self, split: str, policy: ReadPolicy) -> dict[str, dict[str, int]]:
@@ -124,6 +128,14 @@ class Collection:
                 f"such as {missing[0]!r}; add them to the queries or remove their judgements"
             )
         return {query: everything[query] for query in judged}
+
+    def query_metadata(self) -> dict[str, dict[str, Any]]:
+        """JSON values that travel with queries (kind, language, source, …), for those that have some.
+
+        Raises:
+            DataError: the queries cannot be read.
+        """
+        return self.source.query_metadata(self.policy)
 
     def qrels(self, split: str) -> dict[str, dict[str, int]]:
         """Judgements of a split: query id to document id to grade, in the order of the file.
@@ -222,6 +234,7 @@ class Memory(Source):
     held: tuple[Document, ...]
     texts: Mapping[str, str]
     judged: Mapping[str, Qrels]
+    facts: Mapping[str, Mapping[str, Any]]
 
     @property
     def name(self) -> str:
@@ -246,6 +259,10 @@ class Memory(Source):
         """A copy."""
         return dict(self.texts)
 
+    def query_metadata(self, policy: ReadPolicy) -> dict[str, dict[str, Any]]:
+        """A copy."""
+        return {query: dict(facts) for query, facts in self.facts.items() if facts}
+
     def qrels(self, split: str, policy: ReadPolicy) -> dict[str, dict[str, int]]:
         """A copy."""
         return {query: dict(grades) for query, grades in self.judged[split].items()}
@@ -257,7 +274,9 @@ def collection_of(
     name: str = "memory",
     queries: Mapping[str, str] | None = None,
     qrels: Mapping[str, Qrels] | None = None,
+    query_metadata: Mapping[str, Mapping[str, Any]] | None = None,
     policy: ReadPolicy | None = None,
 ) -> Collection:
     """A collection of documents that are in memory already; `qrels` maps split to judgements."""
-    return Collection(Memory(name, tuple(documents), queries or {}, qrels or {}), policy or ReadPolicy())
+    held = Memory(name, tuple(documents), queries or {}, qrels or {}, query_metadata or {})
+    return Collection(held, policy or ReadPolicy())

@@ -27,7 +27,7 @@ def write_beir(collection: Collection, folder: str | Path, *, overwrite: bool = 
     """
     with publish_folder(Path(folder), overwrite=overwrite) as target:
         write_documents(collection.documents(), target / "corpus.jsonl", layout="beir-jsonl")
-        write_queries(collection.queries(), target / "queries.jsonl")
+        write_queries(collection.queries(), target / "queries.jsonl", collection.query_metadata())
         (target / "qrels").mkdir()
         for split in collection.splits:
             write_qrels(collection.qrels(split), target / "qrels" / f"{split}.tsv", layout="beir")
@@ -46,8 +46,12 @@ def write_documents(documents: Iterable[Document], path: str | Path, *, layout: 
     write_lines(Path(path), (_line(document, layout) for document in documents))
 
 
-def write_queries(queries: Mapping[str, str], path: str | Path) -> None:
+def write_queries(
+    queries: Mapping[str, str], path: str | Path, metadata: Mapping[str, Mapping[str, Any]] | None = None
+) -> None:
     r"""Write queries: BEIR's `{_id, text}` for `.jsonl[.gz]`, else `id\ttext` (MS MARCO, ColBERT).
+
+    Metadata are kept in the first, under the key `metadata`; the second has no place for them.
 
     Raises:
         ArtifactError: the file could not be written.
@@ -55,7 +59,10 @@ def write_queries(queries: Mapping[str, str], path: str | Path) -> None:
     """
     path = Path(path)
     if ".jsonl" in path.suffixes:
-        write_lines(path, (_json({"_id": id_, "text": text}) for id_, text in queries.items()))
+        more = {id_: {"metadata": dict(facts)} for id_, facts in (metadata or {}).items()}
+        write_lines(
+            path, (_json({"_id": id_, "text": text} | more.get(id_, {})) for id_, text in queries.items())
+        )
     else:
         write_lines(path, (_row(one_line(id_, "a query id"), text) for id_, text in queries.items()))
 

@@ -134,11 +134,10 @@ def document_from(record: Mapping[str, Any], layout: RecordLayout) -> Document:
         wanted = " or ".join(map(repr, fields.text))
         raise Misfit(f"no {wanted} among the keys {_listed(record)}, which the layout {layout!r} needs")
     text = _text(rest, key)
-    metadata = rest.pop("metadata") if isinstance(rest.get("metadata"), dict) else {}
     parent, start = None, 0
     if isinstance(rest.get("parent"), str) and type(rest.get("start")) is int:  # written by `write_beir`
         parent, start = cast(str, rest.pop("parent")), cast(int, rest.pop("start"))
-    return Document(id_, text, title, parent, start, {**metadata, **rest})
+    return Document(id_, text, title, parent, start, _metadata(rest))
 
 
 def string_id(record: dict[str, Any], key: str) -> str:
@@ -157,8 +156,8 @@ def string_id(record: dict[str, Any], key: str) -> str:
     return value
 
 
-def read_json_queries(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str, str]]:
-    """Line, id and text of each query; its keys are BEIR's or Tevatron's, as in the first record.
+def read_json_queries(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
+    """Line, id, text and metadata of each query; its keys are BEIR's or Tevatron's, as in the first record.
 
     Raises:
         DataError: a line does not fit.
@@ -170,9 +169,15 @@ def read_json_queries(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str
             known = " or ".join(f"{id_} and {text}" for id_, text in QUERY_FIELDS)
             raise DataError(f"a query needs {known}, found {_listed(record)}", path=path, line=line)
         try:
-            yield line, string_id(record, keys[0]), _text(record, keys[1])
+            yield line, string_id(record, keys[0]), _text(record, keys[1]), _metadata(record)
         except Misfit as error:
             raise DataError(str(error), path=path, line=line) from error
+
+
+def _metadata(rest: dict[str, Any]) -> dict[str, Any]:
+    """What is left of a record: the members of its `metadata`, and the keys beside it."""
+    metadata = rest.pop("metadata") if isinstance(rest.get("metadata"), dict) else {}
+    return {**metadata, **rest}
 
 
 def _text(record: dict[str, Any], key: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from counterpoint.data.collection import Source
 from counterpoint.data.policy import ReadPolicy
@@ -14,7 +14,7 @@ from counterpoint.data.records import read_json_queries
 from counterpoint.errors import DataError
 from counterpoint.types import Document
 
-__all__ = ["TableFile", "TableLayout", "read_queries", "table_layout"]
+__all__ = ["TableFile", "TableLayout", "read_queries", "read_query_metadata", "table_layout"]
 
 TableLayout = Literal["msmarco", "colbert"]
 
@@ -69,20 +69,33 @@ def read_queries(path: str | Path, policy: ReadPolicy | None = None) -> dict[str
     Raises:
         DataError: a line does not fit, an id is blank or comes twice.
     """
-    path, policy = Path(path), policy or ReadPolicy()
+    return {id_: text for id_, text, _ in _queries(Path(path), policy or ReadPolicy())}
+
+
+def read_query_metadata(path: str | Path, policy: ReadPolicy | None = None) -> dict[str, dict[str, Any]]:
+    """Of each query that has any, what its JSON object holds beside id and text; tables hold nothing more.
+
+    Raises:
+        DataError: a line does not fit, an id is blank or comes twice.
+    """
+    rows = _queries(Path(path), policy or ReadPolicy())
+    return {id_: metadata for id_, _, metadata in rows if metadata}
+
+
+def _queries(path: Path, policy: ReadPolicy) -> Iterator[tuple[str, str, dict[str, Any]]]:
     rows = read_json_queries if ".jsonl" in path.suffixes else _tab_separated
     reader = strict_reader(policy)
-    queries: dict[str, str] = {}
-    for line, id_, text in rows(path, policy):
+    seen: set[str] = set()
+    for line, id_, text, metadata in rows(path, policy):
         if not id_.strip():
             raise DataError("this query's id is blank; give every query an id", path=path, line=line)
-        if id_ in queries:
+        if id_ in seen:
             raise DataError(f"duplicate query id {id_!r}; remove one of the two", path=path, line=line)
-        queries[id_] = reader.sound(text, path, line)
-    return queries
+        seen.add(id_)
+        yield id_, reader.sound(text, path, line), metadata
 
 
-def _tab_separated(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str, str]]:
+def _tab_separated(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
     for number, line in strict_reader(policy).lines(path):
         if line and not line.isspace():
             columns = line.split("\t")
@@ -92,4 +105,4 @@ def _tab_separated(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str, s
                     path=path,
                     line=number,
                 )
-            yield number, columns[0], columns[1]
+            yield number, columns[0], columns[1], {}

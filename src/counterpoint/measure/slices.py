@@ -43,9 +43,13 @@ class Slicing:
     slices: Mapping[str, tuple[str, ...]]
     note: str = ""
 
-    def labels_of(self, query: str) -> tuple[str, ...]:
-        """The slices that a query belongs to."""
-        return tuple(label for label, queries in self.slices.items() if query in queries)
+    def labels(self) -> dict[str, list[str]]:
+        """For every query the slices that it belongs to."""
+        found: dict[str, list[str]] = {}
+        for label, queries in self.slices.items():
+            for query in queries:
+                found.setdefault(query, []).append(label)
+        return found
 
 
 def slice_by_rank(values: Mapping[str, float], name: str) -> Slicing:

@@ -1,0 +1,40 @@
+"""`counterpoint folds`: split the queries of a small collection for cross-validation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from counterpoint.cli.console import Json, emit
+from counterpoint.cli.judgements import judgements_of
+
+__all__ = ["folds"]
+
+
+def folds(
+    collection: Annotated[
+        str, typer.Argument(help="Collection with judgements, or a qrels file.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.", show_default=False)],
+    number: Annotated[int, typer.Option("--folds", min=3, help="Number of folds.")] = 5,
+    seed: Annotated[int, typer.Option(help="Another seed makes other folds.")] = 0,
+    split: Annotated[
+        str | None, typer.Option(help="Which judgements; needed where there are several.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Split the judged queries of COLLECTION into folds to train, validate and test on."""
+    from counterpoint.measure import split_folds, write_folds
+
+    judged = judgements_of(collection, split)
+    made = split_folds(judged.qrels, number, seed)
+    write_folds(made, output, seed=seed)
+    tested = [len(fold.test) for fold in made]
+    queries = sum(tested)
+    emit(
+        {"output": str(output), "split": judged.split, "queries": queries, "seed": seed, "tested": tested},
+        lambda: f"{output}: {queries} queries in {number} folds of {min(tested)} to {max(tested)}",
+        json,
+    )

@@ -1,0 +1,105 @@
+"""What commands that measure saved runs share: judgements, runs, and the notes on how they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from counterpoint.cli.console import note
+
+if TYPE_CHECKING:
+    from counterpoint.data import Collection
+    from counterpoint.measure import Report
+    from counterpoint.search import Run
+    from counterpoint.types import Qrels
+
+__all__ = ["Judged", "judgements_of", "measure_runs", "read_runs"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The judgements of a split, and what is known beside them.
+
+    Attributes:
+        source: as on the command line.
+        qrels: the judgements, of queries that have any.
+        collection: None for a bare qrels file.
+        split: None for a bare qrels file.
+    """
+
+    source: str
+    qrels: Qrels
+    collection: Collection | None = None
+    split: str | None = None
+
+    def whole(self, what: str) -> Collection:
+        """The collection, for something that a bare qrels file cannot give.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        from counterpoint.errors import ConfigError
+
+        if self.collection is None:
+            raise ConfigError(
+                f"{what}: {self.source} holds judgements only; name the whole collection instead"
+            )
+        return self.collection
+
+
+def judgements_of(source: str, split: str | None, *, bare: bool = True) -> Judged:
+    """Judgements of a collection's split (`test` where there are several), or of a bare qrels file.
+
+    Raises:
+        ConfigError: the collection has no judgements, or several splits and none is chosen.
+        DataError: they cannot be read.
+    """
+    from counterpoint.data import open_collection, read_qrels
+    from counterpoint.errors import ConfigError
+
+    if bare and Path(source).is_file():
+        return Judged(source, _judged(read_qrels(source)))
+    collection = open_collection(source)
+    if split is None and len(collection.splits) > 1 and "test" not in collection.splits:
+        raise ConfigError(f"{source} has the splits {', '.join(collection.splits)}; choose one with --split")
+    if not collection.splits:
+        raise ConfigError(
+            f"{source} has no judgements (qrels/<split>.tsv), so there is nothing to measure against"
+        )
+    used = split or ("test" if "test" in collection.splits else collection.splits[0])
+    return Judged(source, _judged(collection.qrels(used)), collection, used)
+
+
+def _judged(qrels: Qrels) -> Qrels:
+    return {query: grades for query, grades in qrels.items() if grades}
+
+
+def read_runs(paths: Sequence[Path]) -> dict[str, Run]:
+    """Saved runs by their paths."""
+    from counterpoint.search import Run
+
+    return {str(path): Run.read(path) for path in paths}
+
+
+def measure_runs(runs: Mapping[str, Run], qrels: Qrels, measures: Sequence[str]) -> dict[str, Report]:
+    """A report of each run, with notes on stderr about what it lacks."""
+    from counterpoint.measure import evaluate, parse_measure
+
+    settings = [dict(parse_measure(name).params) for name in measures]
+    cutoffs = [found["cutoff"] for found in settings if found.get("judged_only") and "cutoff" in found]
+    reports = {}
+    for name, run in runs.items():
+        reports[name] = report = evaluate(run, qrels, measures)
+        if report.missing:
+            note(f"{name}: {len(report.missing)} judged queries have no results; they count as empty")
+        if report.ignored:
+            note(f"{name}: {len(report.ignored)} queries are not judged; they were ignored")
+        deepest = max((len(run.scores(query)) for query in run), default=0)
+        if cutoffs and 0 < deepest <= max(cutoffs):
+            note(
+                f"{name}: no query has more than {deepest} documents. If the run was cut there, condensed "
+                "measures come out too low: cut after unjudged documents are gone, not before"
+            )
+    return reports

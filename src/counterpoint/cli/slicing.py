@@ -1,0 +1,143 @@
+"""`--slice KIND`: how the command line spells slices, and what it prints and writes about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, final
+
+from counterpoint.cli.console import progress
+from counterpoint.cli.judgements import Judged
+from counterpoint.cli.tables import text_table
+
+if TYPE_CHECKING:
+    from counterpoint.measure import Report, Slicing
+    from counterpoint.measure.slices import Facts
+    from counterpoint.types import Document
+
+__all__ = ["KINDS", "Material", "slice_rows", "slice_text", "slice_values", "slicings_of"]
+
+KINDS = "bm25:RUN[:MEASURE], query-length[:4,8], document-length[:40,80], query.FIELD, document.FIELD"
+
+
+@final
+class Material:
+    """What queries can be cut by. Each is read once, and only if something asks for it."""
+
+    def __init__(self, judged: Judged, relevant_from: int):
+        self.judged = judged
+        self.relevant_from = relevant_from
+
+    @cached_property
+    def relevant(self) -> dict[str, list[Facts]]:
+        """Length and metadata of each query's relevant documents, from one pass over the collection."""
+        from counterpoint.measure import relevant_documents
+
+        collection = self.judged.whole("slices by documents")
+        with progress("reading", "documents", collection.size) as update:
+            documents = _counted(collection.documents(), update)
+            return relevant_documents(documents, self.judged.qrels, self.relevant_from)
+
+    @cached_property
+    def lengths(self) -> dict[str, float | None]:
+        """Words of each query."""
+        from counterpoint.measure.slices import words_in
+
+        collection = self.judged.whole("slices by queries")
+        return {query: words_in(text) for query, text in collection.queries(self.judged.split).items()}
+
+    @cached_property
+    def metadata(self) -> dict[str, list[dict[str, Any]]]:
+        """Metadata of each query, where it has some."""
+        found = self.judged.whole("slices by queries").query_metadata()
+        return {query: [found[query]] if query in found else [] for query in self.judged.qrels}
+
+
+def slicings_of(kinds: Sequence[str], material: Material) -> list[Slicing]:
+    """The slicings that the command line asks for, each once.
+
+    Raises:
+        ConfigError: there is no such kind or field, or the judgements come without what it takes.
+    """
+    return [_slicing(kind, material) for kind in dict.fromkeys(kinds)]
+
+
+def _slicing(kind: str, material: Material) -> Slicing:
+    from counterpoint.errors import ConfigError
+    from counterpoint.measure import slice_by_field, slice_by_length
+
+    head, _, rest = kind.partition(":")
+    side, _, field = kind.partition(".")
+    if head == "bm25" and rest:
+        return _by_bm25(kind, rest, material)
+    if head == "query-length":
+        return slice_by_length(material.lengths, kind, _edges(kind, rest))
+    if head == "document-length":
+        lengths = {
+            query: fmean(facts.words for facts in found) if found else None
+            for query, found in material.relevant.items()
+        }
+        return slice_by_length(lengths, kind, _edges(kind, rest))
+    if side == "query" and field:
+        return slice_by_field(material.metadata, field, kind)
+    if side == "document" and field:
+        records = {query: [facts.metadata for facts in found] for query, found in material.relevant.items()}
+        return slice_by_field(records, field, kind)
+    raise ConfigError(f"unknown slice {kind!r}; there are {KINDS}")
+
+
+def _by_bm25(kind: str, rest: str, material: Material) -> Slicing:
+    """Halves by what a run of BM25 reaches; the measure follows the last colon, if the rest is no file."""
+    from counterpoint.measure import evaluate, slice_by_rank
+    from counterpoint.search import Run
+
+    path, _, measure = (rest, "", "") if Path(rest).is_file() or ":" not in rest else rest.rpartition(":")
+    measure = measure or "nDCG@10"
+    return slice_by_rank(evaluate(Run.read(path), material.judged.qrels, [measure]).per_query[measure], kind)
+
+
+def _edges(kind: str, text: str) -> list[float] | None:
+    from counterpoint.errors import ConfigError
+
+    try:
+        return [float(edge) for edge in text.split(",")] if text else None
+    except ValueError:
+        raise ConfigError(f"slice {kind!r}: expected edges such as 40,80,120, found {text!r}") from None
+
+
+def _counted(documents: Iterator[Document], update: Callable[[int], None]) -> Iterator[Document]:
+    for number, document in enumerate(documents, 1):
+        yield document
+        update(number)
+
+
+def slice_values(slicings: Sequence[Slicing], reports: Mapping[str, Report]) -> list[dict[str, Any]]:
+    """For each slicing its parts: their queries, and every run's means over them."""
+    found = []
+    for slicing in slicings:
+        parts = []
+        for part, queries in slicing.slices.items():
+            means = {run: dict(report.over(queries).measures) for run, report in reports.items()}
+            parts.append({"part": part, "queries": len(queries), "runs": means})
+        found.append({"slice": slicing.name, "note": slicing.note, "parts": parts})
+    return found
+
+
+def slice_rows(values: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
+    """Slice, part, queries, run and means, a row each."""
+    for slicing in values:
+        for part in slicing["parts"]:
+            for run, means in part["runs"].items():
+                yield [slicing["slice"], part["part"], part["queries"], run, *means.values()]
+
+
+def slice_text(values: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> str:
+    """A table a slicing, with its note."""
+    blocks = []
+    for slicing in values:
+        rows = [row[1:] for row in slice_rows([slicing])]
+        title = slicing["slice"] + (f" ({slicing['note']})" if slicing["note"] else "")
+        blocks.append(f"\n{title}\n{text_table(['part', 'queries', 'run', *measures], rows)}")
+    return "\n".join(blocks)
