@@ -88,6 +88,7 @@ def test_no_difference_is_no_evidence():
     assert paired_t_test(constant) == (np.inf, 0.0)
     assert paired_t_test(constant, "less") == (np.inf, 1.0)
     assert paired_t_test(-constant, "less") == (-np.inf, 0.0)
+    assert paired_t_test(np.array([0.1 + 0.2, 0.3, 0.3])) == (np.inf, 0.0), "the same number but for rounding"
     assert two_sample_t_test([0.5, 0.5], [0.5, 0.5]) == (0.0, 1.0)
     assert two_sample_t_test([0.5, 0.5], [0.25, 0.25]) == (np.inf, 0.0)
     assert bootstrap_interval(constant) == (0.25, 0.25)

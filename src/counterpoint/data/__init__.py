@@ -14,6 +14,7 @@ from counterpoint.data.tables import read_queries
 from counterpoint.data.trec import (
     QrelsLayout,
     TrecRun,
+    is_trec_run,
     read_qrels,
     read_trec_run,
     write_qrels,
@@ -34,6 +35,7 @@ __all__ = [
     "TrecRun",
     "collection_of",
     "cut_passages",
+    "is_trec_run",
     "open_collection",
     "read_qrels",
     "read_queries",

@@ -14,7 +14,15 @@ from counterpoint.data.reader import open_binary, strict_reader
 from counterpoint.errors import DataError
 from counterpoint.types import Qrels
 
-__all__ = ["QrelsLayout", "TrecRun", "read_qrels", "read_trec_run", "write_qrels", "write_trec_run"]
+__all__ = [
+    "QrelsLayout",
+    "TrecRun",
+    "is_trec_run",
+    "read_qrels",
+    "read_trec_run",
+    "write_qrels",
+    "write_trec_run",
+]
 
 BLOCK = 1 << 20  # bytes of a run read at a time
 QrelsLayout = Literal["trec", "msmarco", "beir"]
@@ -25,6 +33,16 @@ class TrecRun(NamedTuple):
 
     scores: dict[str, dict[str, float]]
     tag: str
+
+
+def is_trec_run(path: str | Path) -> bool:
+    """Whether a file's first line that is not blank has a run's six columns.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    lines = strict_reader(ReadPolicy()).lines(Path(path))
+    return next((len(columns) == 6 for _, line in lines if (columns := line.split())), False)
 
 
 def read_trec_run(path: str | Path) -> TrecRun:

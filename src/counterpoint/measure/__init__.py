@@ -1,5 +1,7 @@
 """Measures of retrieval."""
 
+from counterpoint.measure.compare import CompareSettings, Comparison, Pair, compare
+from counterpoint.measure.compared import comparison_data, comparison_tables
 from counterpoint.measure.effects import Effect, Summary, random_effects, standardised_mean_difference
 from counterpoint.measure.evaluate import Report, evaluate
 from counterpoint.measure.folds import (
@@ -28,16 +30,30 @@ from counterpoint.measure.slices import (
     slice_by_length,
     slice_by_rank,
 )
+from counterpoint.measure.synthesis import Synthesis, synthesise
+from counterpoint.measure.tables import Cell, Table, as_latex, as_markdown, as_text
 
 __all__ = [
+    "Cell",
+    "CompareSettings",
+    "Comparison",
     "CrossValidation",
     "Effect",
     "Fold",
+    "Pair",
     "Report",
     "Slicing",
     "Summary",
+    "Synthesis",
+    "Table",
+    "as_latex",
+    "as_markdown",
+    "as_text",
     "bonferroni",
     "bootstrap_interval",
+    "compare",
+    "comparison_data",
+    "comparison_tables",
     "condense",
     "cross_validate",
     "evaluate",
@@ -53,6 +69,7 @@ __all__ = [
     "slice_by_rank",
     "split_folds",
     "standardised_mean_difference",
+    "synthesise",
     "two_sample_t_test",
     "win_tie_loss",
     "with_judging",

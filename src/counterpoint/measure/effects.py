@@ -69,7 +69,9 @@ class Summary:
 
 
 def standardised_mean_difference(
-    treatment: Sequence[float], control: Sequence[float], pairing: Pairing = "paired"
+    treatment: Sequence[float] | np.ndarray,
+    control: Sequence[float] | np.ndarray,
+    pairing: Pairing = "paired",
 ) -> Effect:
     """Hedges' g of two systems over the same queries.
 

@@ -69,7 +69,7 @@ def paired_t_test(differences: Float[np.ndarray, " n"], alternative: Alternative
     differences = _checked(differences)
     if not differences.any():
         return Outcome(0.0, 1.0)
-    if np.ptp(differences) == 0:  # scipy warns of lost precision; the answer is plain
+    if _constant(differences):  # scipy warns of lost precision; the answer is plain
         statistic = float(np.copysign(np.inf, differences[0]))
         shown = {"two-sided": True, "greater": statistic > 0, "less": statistic < 0}[alternative]
         return Outcome(statistic, 0.0 if shown else 1.0)
@@ -89,7 +89,7 @@ def two_sample_t_test(
     from scipy import stats
 
     first, second = _checked(treatment), _checked(control)
-    if np.ptp(first) == np.ptp(second) == 0:
+    if _constant(first) and _constant(second):
         return paired_t_test(np.full(2, first[0] - second[0]), alternative)
     found = stats.ttest_ind(first, second, equal_var=True, alternative=alternative)
     return Outcome(*np.array(found).tolist())
@@ -151,7 +151,7 @@ def bootstrap_interval(
     if not 0 < confidence < 1:
         raise ConfigError(f"a confidence is between 0 and 1, found {confidence}")
     differences = _checked(differences)
-    if np.ptp(differences) == 0:
+    if _constant(differences):
         return Interval(float(differences[0]), float(differences[0]))
     found = stats.bootstrap(
         (differences,),
@@ -190,6 +190,11 @@ def _checked(values: Sequence[float] | np.ndarray) -> np.ndarray:
     if len(array) < 2:
         raise DataError(f"a test needs at least two values, found {len(array)}")
     return array
+
+
+def _constant(values: np.ndarray) -> bool:
+    """Whether all values are one number but for rounding."""
+    return bool(np.ptp(values) <= 1e-12 * np.abs(values).max())
 
 
 def _every_sign(n: int) -> Iterator[np.ndarray]:

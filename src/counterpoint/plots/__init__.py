@@ -1,5 +1,6 @@
 """Pictures of results, drawn by matplotlib (the extra `plot`) as figures that belong to no global state."""
 
 from counterpoint.plots.canvas import PALETTE, Picture, check_format, picture
+from counterpoint.plots.forest import forest_plot
 
-__all__ = ["PALETTE", "Picture", "check_format", "picture"]
+__all__ = ["PALETTE", "Picture", "check_format", "forest_plot", "picture"]

@@ -1,0 +1,260 @@
+"""Which systems differ on one collection by one measure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from counterpoint.errors import ConfigError, DataError
+from counterpoint.measure.effects import (
+    Effect,
+    Pairing,
+    standardised_mean_difference,
+)
+from counterpoint.measure.significance import (
+    Alternative,
+    Interval,
+    Outcome,
+    WinTieLoss,
+    bonferroni,
+    bootstrap_interval,
+    holm,
+    paired_t_test,
+    randomisation_test,
+    two_sample_t_test,
+    win_tie_loss,
+)
+
+__all__ = ["CompareSettings", "Comparison", "Pair", "compare"]
+
+Values = Mapping[str, float]
+CHOICES = MappingProxyType(
+    {
+        "test": ("t", "randomisation"),
+        "alternative": ("two-sided", "greater", "less"),
+        "correction": ("none", "bonferroni", "holm"),
+        "effect": ("paired", "unpaired"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class CompareSettings:
+    """How systems are compared.
+
+    Attributes:
+        baseline: compare every other system with this one; None compares all pairs, the later system with the
+            earlier.
+        test: Student's paired t-test, or Fisher's randomisation test.
+        alternative: what is to be shown of the first system of a pair.
+        correction: for the pairs of one collection and measure, which are one family.
+        alpha: the level of significance.
+        confidence: of all intervals.
+        effect: how the standardised mean difference is taken.
+        resamples: of the bootstrap and of the randomisation test.
+        seed: of both.
+
+    Raises:
+        ConfigError: listing every setting that cannot be.
+    """
+
+    baseline: str | None = None
+    test: Literal["t", "randomisation"] = "t"
+    alternative: Alternative = "two-sided"
+    correction: Literal["none", "bonferroni", "holm"] = "holm"
+    alpha: float = 0.05
+    confidence: float = 0.95
+    effect: Pairing = "paired"
+    resamples: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        faults = [
+            f"{name} must be one of {', '.join(known)}, found {getattr(self, name)!r}"
+            for name, known in CHOICES.items()
+            if getattr(self, name) not in known
+        ]
+        faults += [
+            f"{name} must be between 0 and 1, found {getattr(self, name)}"
+            for name in ("alpha", "confidence")
+            if not 0 < getattr(self, name) < 1
+        ]
+        if self.resamples < 1:
+            faults.append(f"resamples must be positive, found {self.resamples}")
+        if faults:
+            raise ConfigError(*faults)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two systems compared over the same queries.
+
+    Attributes:
+        treatment: the system that is looked at.
+        control: the system that it is compared with.
+        difference: mean over queries of treatment minus control.
+        interval: BCa bootstrap interval of that mean.
+        outcome: of the chosen test.
+        corrected: the p-value corrected for the number of pairs.
+        significant: whether that is below alpha.
+        effect: the standardised mean difference.
+        counts: queries on which the treatment wins, ties, loses.
+        seeds: two-sample t-test over the systems' repeated runs, where both have two or more.
+    """
+
+    treatment: str
+    control: str
+    difference: float
+    interval: Interval
+    outcome: Outcome
+    corrected: float
+    significant: bool
+    effect: Effect
+    counts: WinTieLoss
+    seeds: Outcome | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Systems on one collection by one measure.
+
+    Attributes:
+        collection: its name.
+        measure: its name; collections are put together by it.
+        per_query: system to query to value; the mean over its runs where a system has several.
+        pairs: every pair that was asked for.
+        settings: how they were compared.
+        measured_as: the measure with what belongs to this collection, such as its binarisation point.
+    """
+
+    collection: str
+    measure: str
+    per_query: Mapping[str, Values]
+    pairs: tuple[Pair, ...]
+    settings: CompareSettings
+    measured_as: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The measure's name in tables."""
+        return self.measured_as or self.measure
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems in the order they were given."""
+        return tuple(self.per_query)
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The queries that were compared."""
+        return tuple(next(iter(self.per_query.values())))
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Each system's mean over queries."""
+        return {name: float(np.mean(list(values.values()))) for name, values in self.per_query.items()}
+
+    def better_than(self, system: str) -> list[str]:
+        """The systems that `system` is significantly better than."""
+        found = [
+            pair.control if pair.difference > 0 else pair.treatment
+            for pair in self.pairs
+            if pair.significant and system == (pair.treatment if pair.difference > 0 else pair.control)
+        ]
+        return [name for name in self.systems if name in found]
+
+
+def compare(
+    collection: str,
+    measure: str,
+    systems: Mapping[str, Sequence[Values]],
+    settings: CompareSettings | None = None,
+) -> Comparison:
+    """Compare systems on one collection by one measure.
+
+    Args:
+        collection: its name, for the result.
+        measure: its name, for the result.
+        systems: name to one value a query for each of the system's runs: one run, or one a seed. Values are
+            averaged over a system's runs before queries are paired.
+        settings: how; all pairs by a two-sided t-test with Holm's correction if not given.
+
+    Raises:
+        ConfigError: fewer than two systems, or no such baseline.
+        DataError: the systems have not the same queries, or fewer than three.
+    """
+    settings = settings or CompareSettings()
+    pairs = _pairs(list(systems), settings.baseline)
+    _same_queries(systems)
+    per_query = {
+        name: {query: float(np.mean([run[query] for run in runs])) for query in runs[0]}
+        for name, runs in systems.items()
+    }
+    tested = [_test(treatment, control, per_query, systems, settings) for treatment, control in pairs]
+    correct = {"none": list, "bonferroni": bonferroni, "holm": holm}[settings.correction]
+    corrected = correct([pair.outcome.p_value for pair in tested])
+    tested = [
+        replace(pair, corrected=p, significant=p < settings.alpha)
+        for pair, p in zip(tested, corrected, strict=True)
+    ]
+    return Comparison(collection, measure, per_query, tuple(tested), settings)
+
+
+def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
+    """Treatment and control of every comparison."""
+    if len(names) < 2:
+        raise ConfigError(f"a comparison needs two systems or more, found {', '.join(names) or 'none'}")
+    if baseline is None:
+        return [(later, earlier) for earlier, later in combinations(names, 2)]
+    if baseline not in names:
+        raise ConfigError(f"no system is called {baseline!r}; there are {', '.join(names)}")
+    return [(name, baseline) for name in names if name != baseline]
+
+
+def _same_queries(systems: Mapping[str, Sequence[Values]]) -> None:
+    first, expected = next((name, set(runs[0])) for name, runs in systems.items())
+    if len(expected) < 3:
+        raise DataError(f"a comparison needs three queries or more, found {len(expected)}")
+    for name, runs in systems.items():
+        for run in runs:
+            if odd := expected.symmetric_difference(run):
+                raise DataError(
+                    f"{first} and {name} must have values for the same queries; {min(odd)!r} is in one only"
+                )
+
+
+def _test(
+    treatment: str,
+    control: str,
+    per_query: Mapping[str, Values],
+    systems: Mapping[str, Sequence[Values]],
+    settings: CompareSettings,
+) -> Pair:
+    """One pair, not corrected yet."""
+    queries = list(per_query[treatment])
+    first, second = (np.array([per_query[name][query] for query in queries]) for name in (treatment, control))
+    differences = first - second
+    drawn = {"resamples": settings.resamples, "seed": settings.seed}
+    if settings.test == "t":
+        outcome = paired_t_test(differences, settings.alternative)
+    else:
+        outcome = randomisation_test(differences, settings.alternative, **drawn)
+    runs = [[float(np.mean(list(run.values()))) for run in systems[name]] for name in (treatment, control)]
+    repeated = all(len(means) > 1 for means in runs)
+    return Pair(
+        treatment=treatment,
+        control=control,
+        difference=float(differences.mean()),
+        interval=bootstrap_interval(differences, settings.confidence, **drawn),
+        outcome=outcome,
+        corrected=outcome.p_value,
+        significant=False,
+        effect=standardised_mean_difference(first, second, settings.effect),
+        counts=win_tie_loss(differences),
+        seeds=two_sample_t_test(runs[0], runs[1], settings.alternative) if repeated else None,
+    )
