@@ -65,6 +65,10 @@ def test_condensed_and_binarised(files, call):
     assert measures["nDCG(judged_only=True)@10"] == 1 and measures["P(rel=2,judged_only=True)@1"] == 3 / 4
     assert "no query has more than 3 documents" in err
     assert fails(call("evaluate", folder, "--run", one, "--relevant-from", "0"), "relevant-from")
+    twice = ("--measures", "AP AP(rel=2)", "--relevant-from", 2, "--slice", "query-length", "--json")
+    code, out, _ = call("evaluate", folder, "--run", one, *twice, "--slice-table", folder / "slices.csv")
+    assert code == 0 and list(json.loads(out)["measures"]) == ["AP(rel=2)"]
+    assert {len(row) for row in read(folder / "slices.csv")} == {5}
 
 
 def test_an_index_is_searched_deeply_for_condensed_measures(collection, lexical, call):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,8 +92,10 @@ def evaluate(
         raise ConfigError("--folds chooses between runs; name two or more with --run")
     if slice_table is not None and not slices:
         raise ConfigError("--slice-table writes what --slice cuts; add --slice KIND")
-    # Whatever can be wrong is found before anything takes time.
-    names = with_judging(measures.split(), condensed=condensed, relevant_from=relevant_from)
+    # Bad names and slices are found before anything takes time. Two names may become one.
+    names = list(
+        dict.fromkeys(with_judging(measures.split(), condensed=condensed, relevant_from=relevant_from))
+    )
     depth = k or (DEEP if save_run else _depth(names))
     judged = judgements_of(collection, split, bare=index is None)
     slicings = slicings_of(slices or [], Material(judged, relevant_from or 1))
@@ -228,5 +231,6 @@ def _text(results: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any
     lines = [text_table(["run", *measures], [[row["run"], *row["measures"].values()] for row in results])]
     for row in results:
         if "chosen" in row:
-            lines.append(f"chosen by {row['chosen_by']} on {row['chosen_on']}: {', '.join(row['chosen'])}")
+            times = [f"{name} in {count} folds" for name, count in Counter(row["chosen"]).most_common()]
+            lines.append(f"chosen by {row['chosen_by']} on {row['chosen_on']}: {', '.join(times)}")
     return "\n".join([*lines, *([slice_text(parts, measures)] if parts else [])])

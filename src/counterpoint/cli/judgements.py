@@ -96,8 +96,7 @@ def measure_runs(runs: Mapping[str, Run], qrels: Qrels, measures: Sequence[str])
             note(f"{name}: {len(report.missing)} judged queries have no results; they count as empty")
         if report.ignored:
             note(f"{name}: {len(report.ignored)} queries are not judged; they were ignored")
-        deepest = max((len(run.scores(query)) for query in run), default=0)
-        if cutoffs and 0 < deepest <= max(cutoffs):
+        if cutoffs and 0 < (deepest := max((len(run[query]) for query in run), default=0)) <= max(cutoffs):
             note(
                 f"{name}: no query has more than {deepest} documents. If the run was cut there, condensed "
                 "measures come out too low: cut after unjudged documents are gone, not before"
