@@ -27,6 +27,7 @@ app = typer.Typer(
 app.command(name="index")(index.index)
 app.command(name="search")(search.search)
 app.command(name="evaluate")(evaluate.evaluate)
+app.command(name="folds")(folds.folds)
 app.command(name="fuse")(fuse.fuse)
 app.command(name="info")(info.info)
 app.command(name="verify")(info.verify)
