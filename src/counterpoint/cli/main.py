@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from counterpoint import __version__
-from counterpoint.cli import compare, demo, evaluate, fuse, index, info, search
+from counterpoint.cli import compare, demo, evaluate, folds, fuse, index, info, search
 from counterpoint.errors import CounterpointError
 
 __all__ = ["app", "main"]
