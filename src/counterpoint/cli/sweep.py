@@ -1,0 +1,112 @@
+"""`counterpoint sweep`: evaluate a grid, keep what is done, and report on it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from counterpoint.cli.console import Json, emit, note, progress
+
+if TYPE_CHECKING:
+    from counterpoint.sweep import SweepModel, SweepPlan
+
+__all__ = ["sweep"]
+
+
+def sweep(
+    grid: Annotated[Path, typer.Argument(help="TOML file that says what to evaluate.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the sweep.", show_default=False)],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say which cells there are and which are done.")
+    ] = False,
+    forget_encodings: Annotated[
+        bool, typer.Option("--forget-encodings", help="Delete the float32 vectors once all is done.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Evaluate a GRID of models, collections, workflows and settings; the same command resumes it.
+
+    What the folder has is not computed again. Exit code 2 if a model, a collection or a cell failed; the
+    others are evaluated and reported all the same.
+    """
+    from counterpoint.sweep import Watch, plan_sweep, read_grid, run_sweep
+
+    asked = read_grid(grid)
+    if forget_encodings:
+        asked = replace(asked, keep_encodings=False)
+    load = lru_cache(maxsize=1)(_load)  # one model at a time in memory, and a single one loaded once
+    note("reading collections and models")
+    plan = plan_sweep(asked, load)
+    if dry_run:
+        described = _described(plan, output)
+        emit(described, lambda: _outline(described), json)
+    else:
+        with ExitStack() as bars:
+            cells = bars.enter_context(progress("evaluating", "cells", len(plan.cells)))
+            encoded = bars.enter_context(progress("encoding", "texts"))
+            watch = Watch(cells, encoded)
+            described = run_sweep(plan, output, load, command=_typed(), watch=watch)
+        emit(described, lambda: _summary(described, output), json)
+    for failure in described["failures"]:
+        note(f"error: {failure['where']}: {failure['message']}")
+    if described["failures"]:
+        raise typer.Exit(2)
+
+
+def _load(name: str) -> SweepModel:
+    from counterpoint.model import load_model  # brings torch with it
+
+    return load_model(name)
+
+
+def _typed() -> str:
+    return shlex.join(["counterpoint", *sys.argv[1:]])
+
+
+def _described(plan: SweepPlan, folder: Path) -> dict[str, Any]:
+    """What a sweep would do."""
+    from counterpoint.sweep.store import Store
+
+    store = Store(folder)
+    return {
+        "cells": [
+            {"cell": cell.key, "label": cell.label(plan.grid.settings), "done": store.has(cell.key)}
+            for cell in plan.cells
+        ],
+        "not_applicable": [entry._asdict() for entry in plan.not_applicable],
+        "failures": [entry._asdict() for entry in plan.failures],
+    }
+
+
+def _outline(described: Mapping[str, Any]) -> str:
+    lines = [f"{'done ' if cell['done'] else 'to do'}  {cell['label']}" for cell in described["cells"]]
+    lines += [
+        f"not applicable  {entry['model']} {entry['workflow']}: {entry['reason']}"
+        for entry in described["not_applicable"]
+    ]
+    done = sum(cell["done"] for cell in described["cells"])
+    return "\n".join([*lines, f"{len(described['cells'])} cells, {done} of them done"])
+
+
+def _summary(report: Mapping[str, Any], folder: Path) -> str:
+    first = report["measures"][0]
+    lines = []
+    for collection in report["collections"]:
+        rows = [row for row in report["rows"] if row["collection"] == collection["name"]]
+        if rows:
+            best = max(rows, key=lambda row: row["measures"][first])
+            name = " ".join(best["configuration"].values())
+            lines.append(f"{collection['name']}: best {first} {best['measures'][first]:.4f} ({name})")
+    lines.append(
+        f"{len(report['rows'])} cells, {report['computed']} computed now, {report['encoded']:,} texts "
+        f"encoded, {len(report['failures'])} failures"
+    )
+    return "\n".join([*lines, f"Read it in a browser: {folder / 'report.html'}"])

@@ -1,0 +1,185 @@
+"""A model that remembers on disk what it has encoded, so that no text is encoded twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, Self, final
+
+import numpy as np
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index import TextModel, VectorSet
+from counterpoint.types import Ragged, Side, Span
+
+__all__ = ["CachedModel"]
+
+BATCH = 64  # texts encoded and committed at a time: what a killed process loses at most
+VARIABLES = 500  # keys in one query; SQLite's oldest limit is 999
+
+
+class Rows(NamedTuple):
+    """One text's rows of one vector set, and what they stand for."""
+
+    values: np.ndarray
+    ids: np.ndarray | None
+
+
+Encoded = Mapping[str, Rows]
+"""All vector sets of one text."""
+
+
+@final
+class CachedModel:
+    """A `TextModel` in front of another one: it computes the same, each text once in its life.
+
+    Vectors are kept as they came (float32, with their ids) in one SQLite file, by side and text. Each batch
+    of new texts is committed before the next one is encoded.
+
+    Args:
+        model: the one that encodes.
+        path: the file; made if need be. It belongs to one model.
+        on_encoded: called with the number of texts that were encoded anew since the last call.
+
+    Raises:
+        ArtifactError: the file is damaged, or it is another model's.
+    """
+
+    def __init__(self, model: TextModel, path: Path, on_encoded: Callable[[int], object] = lambda new: None):
+        self.model, self.path, self.on_encoded = model, path, on_encoded
+        self._fingerprint = model.fingerprint()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with self._using():
+            self._database = sqlite3.connect(path)
+            self._database.execute("CREATE TABLE IF NOT EXISTS model (fingerprint TEXT)")
+            self._database.execute("CREATE TABLE IF NOT EXISTS encodings (key BLOB PRIMARY KEY, value BLOB)")
+            owner = self._database.execute("SELECT fingerprint FROM model").fetchone()
+            if owner is None:
+                self._database.execute("INSERT INTO model VALUES (?)", (self._fingerprint,))
+            self._database.commit()
+        if owner is not None and owner[0] != self._fingerprint:
+            raise ArtifactError(
+                f"holds what the model {owner[0][:12]} encoded, this one is {self._fingerprint[:12]}; "
+                "use another file",
+                path=path,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._database.close()
+
+    @property
+    def sets(self) -> Mapping[str, VectorSet]:
+        """Those of the model."""
+        return self.model.sets
+
+    def fingerprint(self) -> str:
+        """That of the model."""
+        return self._fingerprint
+
+    def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+        """Vectors of queries, in the order of the texts."""
+        return self._encode(texts, "query")
+
+    def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+        """Vectors of documents, in the order of the texts."""
+        return self._encode(texts, "document")
+
+    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
+        """Those of the model; nothing is kept."""
+        return self.model.spans(texts, name, side)
+
+    def _encode(self, texts: Sequence[str], side: Side) -> dict[str, Ragged]:
+        text_of = {_key(text, side): text for text in texts}
+        found = self._read(list(text_of))
+        new = sorted(text_of.keys() - found.keys(), key=lambda key: (len(text_of[key]), text_of[key]))
+        for start in range(0, len(new), BATCH):  # texts of like length, so that little is padding
+            keys = new[start : start + BATCH]
+            found |= self._add(keys, [text_of[key] for key in keys], side)
+        return self._packed([found[_key(text, side)] for text in texts])
+
+    def _add(self, keys: Sequence[bytes], texts: Sequence[str], side: Side) -> dict[bytes, Encoded]:
+        """Encode texts and commit them."""
+        encode = self.model.encode_query if side == "query" else self.model.encode_document
+        made = encode(texts)
+        encoded: dict[bytes, Encoded] = {
+            key: {
+                name: Rows(packed[i], None if packed.ids is None else packed.ids_of(i))
+                for name, packed in made.items()
+            }
+            for i, key in enumerate(keys)
+        }
+        with self._using(), self._database:
+            rows = [(key, _to_bytes(sets)) for key, sets in encoded.items()]
+            self._database.executemany("INSERT INTO encodings VALUES (?, ?)", rows)
+        self.on_encoded(len(keys))
+        return encoded
+
+    def _read(self, keys: Sequence[bytes]) -> dict[bytes, Encoded]:
+        found: dict[bytes, Encoded] = {}
+        with self._using():
+            for start in range(0, len(keys), VARIABLES):
+                some = keys[start : start + VARIABLES]
+                marks = ", ".join("?" * len(some))
+                query = f"SELECT key, value FROM encodings WHERE key IN ({marks})"
+                for key, value in self._database.execute(query, some):
+                    found[key] = self._from_bytes(value)
+        return found
+
+    def _packed(self, encoded: Sequence[Encoded]) -> dict[str, Ragged]:
+        packed = {}
+        for name, layout in self.sets.items():
+            rows = [sets[name] for sets in encoded]
+            ids = [row.ids for row in rows if row.ids is not None]
+            packed[name] = Ragged.from_list(
+                [row.values for row in rows], ids if ids or layout.ids else None, dim=layout.dim
+            )
+        return packed
+
+    def _from_bytes(self, value: bytes) -> Encoded:
+        """The inverse of `_to_bytes`."""
+        try:
+            end = value.index(b"\n") + 1
+            sets, at = {}, end
+            for name, described in json.loads(value[:end]).items():
+                arrays = []
+                for dtype, shape in described:
+                    size = int(np.prod(shape))
+                    arrays.append(np.frombuffer(value, np.dtype(dtype), size, at).reshape(shape))
+                    at += arrays[-1].nbytes
+                sets[name] = Rows(arrays[0], arrays[1] if len(arrays) > 1 else None)
+        except (ValueError, TypeError) as error:
+            raise ArtifactError(f"damaged ({error}); delete this file", path=self.path) from error
+        return sets
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        """SQLite's errors as ones that a user can act on."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise ArtifactError(
+                f"cannot keep encodings ({error}); free some space, or delete the file if it is damaged",
+                path=self.path,
+            ) from error
+
+
+def _key(text: str, side: Side) -> bytes:
+    return side[:1].encode() + hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _to_bytes(encoded: Encoded) -> bytes:
+    """A line of JSON with the type and shape of each array, then the arrays' bytes."""
+    described: dict[str, list[tuple[str, list[int]]]] = {}
+    raw = []
+    for name, rows in encoded.items():
+        arrays = [np.ascontiguousarray(array) for array in rows if array is not None]
+        described[name] = [(array.dtype.str, list(array.shape)) for array in arrays]
+        raw += [array.tobytes() for array in arrays]
+    return json.dumps(described).encode() + b"\n" + b"".join(raw)

@@ -1,0 +1,75 @@
+"""What stands behind a number beside its settings: versions, machine, revision, time, command."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import counterpoint
+
+__all__ = ["provenance"]
+
+PACKAGES = ("torch", "transformers", "numpy", "bm25s", "pytrec-eval-terrier", "ir-measures")
+
+
+def provenance(command: str) -> dict[str, Any]:
+    """Where and when, with what, by which command."""
+    return {
+        "command": command,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {
+            "counterpoint": counterpoint.__version__,
+            "python": platform.python_version(),
+            **{name: _version(name) for name in PACKAGES},
+        },
+        "revision": _revision(Path(counterpoint.__file__).parents[2]),
+        "machine": {
+            "system": platform.platform(),
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "gpu": _gpu(),
+        },
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    """The processor's name; Linux tells it in a file only."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _gpu() -> str | None:
+    """The GPU that models run on; where torch has not been loaded, none was used."""
+    torch = sys.modules.get("torch")
+    return torch.cuda.get_device_name() if torch is not None and torch.cuda.is_available() else None
+
+
+def _revision(checkout: Path) -> str | None:
+    """The commit of the checkout that runs, marked where tracked files differ from it; None if it is none."""
+    if not (checkout / ".git").exists() or shutil.which("git") is None:
+        return None
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", "-C", str(checkout), *arguments], capture_output=True, text=True)
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no")
+    return git("rev-parse", "HEAD") + (" with changes" if changed else "")

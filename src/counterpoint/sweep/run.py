@@ -1,0 +1,206 @@
+"""Run a sweep: what is there already is kept, the rest is computed cell by cell, one model after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, final
+
+from counterpoint.errors import CounterpointError
+from counterpoint.index import Index, TextModel, build_index
+from counterpoint.measure import evaluate
+from counterpoint.search import LEXICAL, Run, Searcher
+from counterpoint.sweep.cells import Cell, SweepModel
+from counterpoint.sweep.encodings import CachedModel
+from counterpoint.sweep.grid import ModelEntry
+from counterpoint.sweep.plan import Failure, Loader, Outcome, SweepPlan
+from counterpoint.sweep.provenance import provenance
+from counterpoint.sweep.report import report_of, write_report
+from counterpoint.sweep.store import GRID, Store
+from counterpoint.sweep.timing import HITS, HeldQueries, Latency, measure_latency, sample
+
+__all__ = ["Watch", "run_sweep"]
+
+
+@final
+@dataclass(frozen=True)
+class Watch:
+    """Who wants to know how far a sweep has come.
+
+    Attributes:
+        cells: called with the number of cells done.
+        encoded: called with the number of texts that were encoded anew.
+    """
+
+    cells: Callable[[int], object] = lambda done: None
+    encoded: Callable[[int], object] = lambda total: None
+
+
+def run_sweep(
+    plan: SweepPlan, folder: str | Path, load: Loader, *, command: str = "", watch: Watch | None = None
+) -> dict[str, Any]:
+    """Compute the cells of a plan that a folder lacks, write the report and return it as plain data.
+
+    A cell that fails with an error that a user can put right is recorded and does not stop the others.
+
+    Args:
+        plan: from `plan_sweep`.
+        folder: made if need be; see `Store`.
+        load: finds the models again.
+        command: what the user typed, for the record.
+        watch: is told of progress.
+
+    Raises:
+        ArtifactError: the folder is being written by another sweep, holds something else, or cannot be
+            written.
+        MissingExtraError: matplotlib, which the report needs, is not installed.
+    """
+    from counterpoint.plots import picture
+
+    picture(1, 1)  # whoever lacks matplotlib learns it now and not after hours
+    store, outcome = Store(folder), Outcome(failures=list(plan.failures))
+    with store.locked():
+        store.write_text(GRID, plan.grid.to_toml())
+        work = Work(plan, store, outcome, command, watch or Watch())
+        for entry, cells in groupby(_by_model(plan.cells), key=lambda cell: cell.model):
+            work.model(entry, list(cells), load)
+        if not plan.grid.keep_encodings and not outcome.failures:
+            store.forget_encodings()
+        report = report_of(plan, outcome, store, command)
+        write_report(store, report)
+    return report
+
+
+def _by_model(cells: Sequence[Cell]) -> list[Cell]:
+    """Cells of one model side by side, otherwise in the order of the grid; a model is loaded once."""
+    order = {model: i for i, model in enumerate(dict.fromkeys(cell.model for cell in cells))}
+    return sorted(cells, key=lambda cell: order[cell.model])
+
+
+@final
+class Work:
+    """A sweep under way."""
+
+    def __init__(self, plan: SweepPlan, store: Store, outcome: Outcome, command: str, watch: Watch):
+        self.plan, self.store, self.outcome = plan, store, outcome
+        self.command, self.watch = command, watch
+        self._done = 0
+
+    def model(self, entry: ModelEntry | None, cells: Sequence[Cell], load: Loader) -> None:
+        """All cells of one model, which is loaded only if one of them is missing."""
+        missing = [cell for cell in cells if not self.store.has(cell.key)]
+        for cell in cells:
+            if cell not in missing:
+                with self._recorded(cell):
+                    self.outcome.results[cell.key] = self._kept(cell)
+        if not missing:
+            return
+        if entry is None or entry.model is None:
+            self._missing(missing, None, None)
+            return
+        try:
+            model = load(entry.model)
+            with CachedModel(model, self.store.encodings(model.fingerprint()), self._encoded) as cached:
+                self._missing(missing, model, cached)
+        except CounterpointError as error:
+            self.outcome.failures.append(Failure(f"model {entry.name}", str(error)))
+
+    def _missing(self, cells: Sequence[Cell], model: SweepModel | None, cached: CachedModel | None) -> None:
+        encode: dict[str, Latency] = {}
+        for cell in cells:
+            with self._recorded(cell):
+                if model is not None and cell.collection not in encode:
+                    texts = sample(list(self.plan.collections[cell.collection].queries.values()))
+                    encode[cell.collection] = measure_latency(texts, lambda text: model.encode_query([text]))
+                self.outcome.results[cell.key] = self._computed(cell, cached, encode.get(cell.collection))
+                self.outcome.computed.append(cell.key)
+
+    @contextmanager
+    def _recorded(self, cell: Cell) -> Iterator[None]:
+        """Turn what a user can put right into a line of the report; a bug of ours goes its way."""
+        try:
+            yield
+        except CounterpointError as error:
+            self.outcome.failures.append(Failure(cell.label(self.plan.grid.settings), str(error)))
+        self._done += 1
+        self.watch.cells(self._done)
+
+    def _encoded(self, new: int) -> None:
+        self.outcome.encoded += new
+        self.watch.encoded(self.outcome.encoded)
+
+    # -- one cell --------------------------------------------------------------------------------------
+
+    def _kept(self, cell: Cell) -> dict[str, Any]:
+        """A result that is there; measured again from its run if another measure is asked for."""
+        result = self.store.read_result(cell.key)
+        if not set(self._measures(cell)) <= set(result["measured"]["values"]):
+            result["measured"] = self._measured(cell, self.store.read_run(cell.key))
+            self.store.write_result(cell.key, result)
+        return result
+
+    def _computed(self, cell: Cell, cached: CachedModel | None, encode: Latency | None) -> dict[str, Any]:
+        judged = self.plan.collections[cell.collection]
+        self._build(cell, cached)
+        with Index(self.store.index(cell.index_key)) as index:
+            searcher = Searcher(index, cached, cell.search)
+            run = searcher.run(judged.queries, cell.k, workflow=cell.workflow)
+            texts = sample(list(judged.queries.values()))
+            held = None if cached is None else HeldQueries(cached, texts)
+            warm = Searcher(index, held, cell.search)
+            search = measure_latency(texts, lambda text: warm.search(text, HITS, workflow=cell.workflow))
+            stored = index.info()
+        self.store.write_run(cell.key, run)
+        result = {
+            "identity": cell.identity,
+            "settings": {
+                "workflow": cell.workflow,
+                "k": cell.k,
+                "index": asdict(cell.index),
+                "search": cell.search.to_dict(),
+            },
+            "model": cell.model and asdict(cell.model),
+            "collection": judged.to_dict(),
+            "index": cell.index_key,
+            "measured": self._measured(cell, run),
+            "bytes_per_document": _bytes(cell, stored),
+            "milliseconds": {"search": search.to_dict(), "encode": encode and encode.to_dict()},
+            "provenance": provenance(self.command),
+        }
+        self.store.write_result(cell.key, result)
+        return self.store.read_result(cell.key)
+
+    def _build(self, cell: Cell, model: TextModel | None) -> None:
+        folder = self.store.index(cell.index_key)
+        if not (folder / "manifest.json").is_file():
+            documents = self.plan.collections[cell.collection].collection.documents()
+            build_index(documents, model, folder, cell.index)
+
+    def _measures(self, cell: Cell) -> list[str]:
+        judged = self.plan.collections[cell.collection]
+        return list(dict.fromkeys(self.plan.grid.measures_for(judged.entry).values()))
+
+    def _measured(self, cell: Cell, run: Run) -> dict[str, Any]:
+        qrels = self.plan.collections[cell.collection].qrels
+        report = evaluate(run, qrels, self._measures(cell))
+        return {
+            "values": dict(report.measures),
+            "queries": len(next(iter(report.per_query.values()))),
+            "without_results": len(report.missing),
+            "provenance": provenance(self.command),
+        }
+
+
+def _bytes(cell: Cell, info: Mapping[str, Any]) -> dict[str, Any]:
+    """Bytes a document of the parts that the workflow reads, of the stored texts, and of the whole index."""
+    purposes = {part: part if part == LEXICAL else f"vectors: {part}" for part in cell.parts}
+    sizes = {part: info["bytes_by_purpose"][name] / info["documents"] for part, name in purposes.items()}
+    return {
+        "parts": sizes,
+        "read": sum(sizes.values()),
+        "texts": info["bytes_by_purpose"]["documents"] / info["documents"],
+        "whole_index": info["bytes_per_document"],
+    }

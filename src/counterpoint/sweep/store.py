@@ -1,0 +1,133 @@
+"""The folder of a sweep: where everything is, and that one process at a time writes it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, final
+
+from filelock import FileLock, Timeout
+
+from counterpoint.errors import ArtifactError
+from counterpoint.files import write_atomically, writing
+from counterpoint.search import Run
+
+__all__ = ["Store"]
+
+GRID = "sweep.toml"
+LOCK = ".lock"
+FORMAT = 1
+
+
+@final
+class Store:
+    """Paths and files of a sweep's folder.
+
+    Args:
+        folder: need not exist yet.
+    """
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the folder, and keep every other sweep out of it.
+
+        Raises:
+            ArtifactError: another process is at work in it, or it holds something else.
+        """
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            foreign = sorted(path.name for path in self.folder.iterdir() if path.name != LOCK)
+        if foreign and not (self.folder / GRID).exists():
+            raise ArtifactError(
+                f"holds something that is not a sweep ({foreign[0]!r}); choose a new folder", path=self.folder
+            )
+        lock = FileLock(self.folder / LOCK, blocking=False)
+        with writing(self.folder):
+            try:
+                lock.acquire()
+            except Timeout as error:
+                raise ArtifactError(
+                    "another process is sweeping into this folder; wait for it to end", path=self.folder
+                ) from error
+        try:
+            yield
+        finally:
+            lock.release()  # the empty file stays: deleting it would let two processes hold different locks
+
+    # -- where things are ------------------------------------------------------------------------------
+
+    def index(self, key: str) -> Path:
+        """Folder of an index."""
+        return self.folder / "indexes" / key
+
+    def encodings(self, fingerprint: str) -> Path:
+        """File of what one model encoded; a fingerprint may be any text, so its hash names the file."""
+        name = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
+        return self.folder / "encodings" / f"{name}.sqlite"
+
+    def forget_encodings(self) -> None:
+        """Delete what all models encoded."""
+        with writing(self.folder):
+            shutil.rmtree(self.folder / "encodings", ignore_errors=True)
+
+    # -- results ---------------------------------------------------------------------------------------
+
+    def has(self, key: str) -> bool:
+        """Whether a cell's run and result are there."""
+        return self._result(key).is_file() and self._run(key).is_file()
+
+    def read_run(self, key: str) -> Run:
+        """The run of a cell."""
+        return Run.read(self._run(key))
+
+    def read_result(self, key: str) -> dict[str, Any]:
+        """The result of a cell.
+
+        Raises:
+            ArtifactError: it is damaged, or of another version.
+        """
+        path = self._result(key)
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ArtifactError(f"cannot be read ({error}); delete it and sweep again", path=path) from error
+        if not isinstance(found, dict) or (found.get("format"), found.get("cell")) != (FORMAT, key):
+            raise ArtifactError(
+                "not this cell's result, or another version's; delete it and sweep again", path=path
+            )
+        return found
+
+    def write_run(self, key: str, run: Run) -> None:
+        """Keep the run of a cell; its result is written after it."""
+        self._make("runs")
+        run.write(self._run(key))
+
+    def write_result(self, key: str, result: Mapping[str, Any]) -> None:
+        """Keep the result of a cell: from now on it is done."""
+        self._make("results")
+        self.write_json(self._result(key).relative_to(self.folder), {"format": FORMAT, "cell": key, **result})
+
+    def write_json(self, name: str | Path, data: Mapping[str, Any]) -> None:
+        """Write a JSON file, whole or not at all."""
+        self.write_text(name, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+    def write_text(self, name: str | Path, text: str) -> None:
+        """Write a text file, whole or not at all."""
+        write_atomically(self.folder / name, lambda path: path.write_text(text, encoding="utf-8"))
+
+    def _make(self, name: str) -> None:
+        with writing(self.folder / name):
+            (self.folder / name).mkdir(exist_ok=True)
+
+    def _result(self, key: str) -> Path:
+        return self.folder / "results" / f"{key}.json"
+
+    def _run(self, key: str) -> Path:
+        return self.folder / "runs" / f"{key}.trec.gz"

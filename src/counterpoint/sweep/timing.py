@@ -1,0 +1,89 @@
+"""How long one query takes, measured as a user would send it: one after the other, each alone."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import final
+
+import numpy as np
+
+from counterpoint.index import TextModel, VectorSet
+from counterpoint.types import Ragged, Side, Span
+
+__all__ = ["HITS", "QUERIES", "SECONDS", "HeldQueries", "Latency", "measure_latency", "sample"]
+
+QUERIES = 200  # timed at most
+SECONDS = 30.0  # and no new query is timed after so long
+HITS = 10  # documents that a timed search returns
+SEED = 0
+
+
+@final
+@dataclass(frozen=True)
+class Latency:
+    """Milliseconds a query: the median, the 95th percentile, and over how many queries."""
+
+    median: float
+    p95: float
+    queries: int
+
+    def to_dict(self) -> dict[str, float]:
+        """Plain data."""
+        return asdict(self)
+
+
+def sample(texts: Sequence[str]) -> list[str]:
+    """At most `QUERIES` of the texts, drawn without replacement; always the same ones."""
+    return random.Random(SEED).sample(list(texts), min(QUERIES, len(texts)))
+
+
+def measure_latency(texts: Sequence[str], call: Callable[[str], object]) -> Latency:
+    """Time `call` on one text after the other, after one call that is not timed."""
+    call(texts[0])
+    started, times = time.perf_counter(), []
+    for text in texts:
+        before = time.perf_counter()
+        call(text)
+        times.append(1000 * (time.perf_counter() - before))
+        if time.perf_counter() - started > SECONDS:
+            break
+    return Latency(float(np.median(times)), float(np.percentile(times, 95)), len(times))
+
+
+@final
+class HeldQueries:
+    """A model that has some queries' vectors in memory, so that searching is timed without encoding."""
+
+    def __init__(self, model: TextModel, texts: Sequence[str]):
+        self.model = model
+        self._fingerprint = model.fingerprint()
+        encoded = model.encode_query(texts)
+        self._held = {
+            text: {name: packed.take(np.array([i])) for name, packed in encoded.items()}
+            for i, text in enumerate(texts)
+        }
+
+    @property
+    def sets(self) -> Mapping[str, VectorSet]:
+        """Those of the model."""
+        return self.model.sets
+
+    def fingerprint(self) -> str:
+        """That of the model."""
+        return self._fingerprint
+
+    def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+        """The vectors of one of the texts."""
+        (text,) = texts
+        return self._held[text]
+
+    def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+        """As the model does."""
+        return self.model.encode_document(texts)
+
+    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
+        """As the model does."""
+        return self.model.spans(texts, name, side)
