@@ -241,3 +241,9 @@ def test_real_runs_give_the_printed_figures(system, year):
     run = Run.read(RUNS_FOLDER / f"{system}.dl{year}.trec.gz")
     qrels = read_qrels(RUNS_FOLDER / f"qrels.dl{year}-passage.txt")
     assert round(evaluate(run, qrels, ["nDCG@10"]).measures["nDCG@10"], 4) == PRINTED[system, year]
+
+
+def test_accuracy_is_refused_where_it_is_not_defined():
+    """It counts pairs of a relevant and another document; a list of relevant documents has none."""
+    with pytest.raises(DataError, match="Accuracy: not defined where"):
+        evaluate(Run({"q": {"a": 1.0}}), {"q": {"a": 1}}, ["Accuracy"])

@@ -224,8 +224,13 @@ def _by_others(measures: set[Measure], results: Results, judged: Grades) -> Iter
         at: {document: -float(rank) for rank, document in enumerate(renamed(results[query]))}
         for at, query in query_of.items()
     }
-    for metric in evaluator.iter_calc(ranks) if ranks else ():
-        yield metric._replace(query_id=query_of[metric.query_id])
+    try:
+        for metric in evaluator.iter_calc(ranks) if ranks else ():
+            yield metric._replace(query_id=query_of[metric.query_id])
+    except ZeroDivisionError as error:  # Accuracy counts pairs of a relevant and another document
+        raise DataError(
+            f"{', '.join(map(str, measures))}: not defined where a query's results are all relevant"
+        ) from error
 
 
 def _bare(measure: Measure) -> Measure:
