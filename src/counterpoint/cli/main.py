@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from counterpoint import __version__
-from counterpoint.cli import compare, demo, evaluate, folds, fuse, index, info, search
+from counterpoint.cli import compare, demo, evaluate, folds, fuse, index, info, search, sweep
 from counterpoint.errors import CounterpointError
 
 __all__ = ["app", "main"]
@@ -27,8 +27,10 @@ app = typer.Typer(
 app.command(name="index")(index.index)
 app.command(name="search")(search.search)
 app.command(name="evaluate")(evaluate.evaluate)
+app.command(name="compare")(compare.compare)
 app.command(name="folds")(folds.folds)
 app.command(name="fuse")(fuse.fuse)
+app.command(name="sweep")(sweep.sweep)
 app.command(name="info")(info.info)
 app.command(name="verify")(info.verify)
 app.command(name="demo")(demo.demo)
