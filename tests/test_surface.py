@@ -18,17 +18,19 @@ SOURCE = Path(counterpoint.__file__).parent
 # Imports point from a later layer to an earlier one, or stay within one package.
 LAYERS = [
     {"errors", "files"},
-    {"types"},
+    {"config", "types"},
     {"vectors"},
     {"part"},
     {"data", "encode", "score", "transform"},
     {"index"},
     {"search"},
     {"explain", "measure", "model", "plots", "presets"},
-    {"integrations", "sweep"},
+    {"integrations", "learn", "sweep"},
+    {"recipe"},
     {"cli"},
 ]
 TORCH_FREE = {
+    "config",
     "errors",
     "files",
     "types",

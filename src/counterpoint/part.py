@@ -7,14 +7,10 @@ parameters and buffers that those arguments call for; names of learnt state end 
 
 from __future__ import annotations
 
-import difflib
 import hashlib
-import importlib
-import inspect
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,16 +20,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.config import Declared, restore
+from counterpoint.errors import ArtifactError
 from counterpoint.files import publish_folder
 
 __all__ = ["Part"]
 
 FORMAT = 1
-NONE = {"none": True}  # TOML has no null
 
 
-class Part(nn.Module):
+class Part(Declared, nn.Module):
     """Base of everything that is declared, saved and put together: encoders, heads, transforms, scorers.
 
     Example:
@@ -43,8 +39,6 @@ class Part(nn.Module):
     """
 
     is_set_up: bool = False
-    provenance: frozenset[str] = frozenset()
-    """Arguments that say where a part came from and change nothing it computes; not fingerprinted."""
 
     def setup(self) -> Self:
         """Allocate this part and its children; a second call does nothing."""
@@ -70,23 +64,6 @@ class Part(nn.Module):
 
     # -- configuration ---------------------------------------------------------------------------------
 
-    @classmethod
-    def parameters_of(cls) -> Mapping[str, inspect.Parameter]:
-        """The constructor's arguments by name."""
-        found = dict(inspect.signature(cls.__init__).parameters)
-        found.pop("self")
-        return found
-
-    def to_dict(self, *, provenance: bool = True) -> dict[str, Any]:
-        """The part as plain data: its class and every argument that differs from its default."""
-        config: dict[str, Any] = {"part": _name_of(type(self))}
-        for name, parameter in self.parameters_of().items():
-            value = getattr(self, name)
-            hidden = name in self.provenance and not provenance
-            if not hidden and (isinstance(value, nn.Module) or value != parameter.default):
-                config[name] = _plain(value, provenance)
-        return config
-
     @staticmethod
     def from_dict(config: Mapping[str, Any]) -> Part:
         """Declare the part that `to_dict` described; nothing is loaded or allocated.
@@ -95,18 +72,10 @@ class Part(nn.Module):
             ConfigError: listing every unknown or missing argument.
             ArtifactError: the class is not known here.
         """
-        rest = dict(config)
-        cls = _class_named(rest.pop("part", None))
-        known = cls.parameters_of()
-        faults = [_unknown(cls, name, known) for name in rest if name not in known]
-        faults += [
-            f"{cls.__name__}: {name!r} is missing"
-            for name, parameter in known.items()
-            if parameter.default is inspect.Parameter.empty and name not in rest
-        ]
-        if faults:
-            raise ConfigError(*faults)
-        return cls(**{name: _parts_in(value) for name, value in rest.items()})
+        found = restore({"part": None, **config})
+        if not isinstance(found, Part):
+            raise ArtifactError(f"a {type(found).__name__} is no part of a model")
+        return found
 
     # -- on disk ---------------------------------------------------------------------------------------
 
@@ -217,71 +186,3 @@ def _read_header(folder: Path) -> dict[str, Any]:
             f"format {header.get('format')!r}, this version reads {FORMAT}; upgrade counterpoint", path=path
         )
     return header
-
-
-def _name_of(cls: type[Part]) -> str:
-    """Public name of a part's class: its package, not the file inside it, so that files can be moved."""
-    module = cls.__module__
-    if module.startswith("counterpoint."):
-        module = ".".join(module.split(".")[:2])
-    return f"{module}:{cls.__qualname__}"
-
-
-def _class_named(name: object) -> type[Part]:
-    """Find a part's class among ours, those already imported, and the `counterpoint.parts` entry points."""
-    if not isinstance(name, str) or name.count(":") != 1:
-        raise ArtifactError(f"expected part = 'package:Class', found {name!r}")
-    module, _, attribute = name.partition(":")
-    if module.startswith("counterpoint."):
-        try:
-            found = getattr(importlib.import_module(module), attribute, None)
-        except ModuleNotFoundError:
-            found = None
-    else:
-        found = next((cls for cls in _subclasses(Part) if _name_of(cls) == name), None)
-        if found is None:
-            installed = [point for point in entry_points(group="counterpoint.parts") if point.value == name]
-            found = installed[0].load() if installed else None
-    if not (isinstance(found, type) and issubclass(found, Part)):
-        raise ArtifactError(
-            f"no part named {name!r} is known here; if it is your own, import its module before loading"
-        )
-    return found
-
-
-def _subclasses(cls: type) -> list[type]:
-    return [found for child in cls.__subclasses__() for found in (child, *_subclasses(child))]
-
-
-def _unknown(cls: type[Part], name: str, known: Mapping[str, object]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known) or 'none'}"
-    return f"{cls.__name__}: unknown argument {name!r}; {hint}"
-
-
-def _plain(value: Any, provenance: bool) -> Any:
-    """An argument as data that TOML and JSON can hold."""
-    if isinstance(value, Part):
-        return value.to_dict(provenance=provenance)
-    if value is None:
-        return dict(NONE)
-    if isinstance(value, (nn.ModuleDict, Mapping)):
-        return {key: _plain(item, provenance) for key, item in value.items()}
-    if isinstance(value, (nn.ModuleList, Sequence)) and not isinstance(value, str):
-        return [_plain(item, provenance) for item in value]
-    if isinstance(value, (str, bool, int, float)):
-        return value
-    raise ConfigError(f"an argument of a part must be plain data or a part, found {type(value).__name__}")
-
-
-def _parts_in(value: Any) -> Any:
-    """The inverse of `_plain`."""
-    if value == NONE:
-        return None
-    if isinstance(value, Mapping):
-        if "part" in value:
-            return Part.from_dict(value)
-        return {key: _parts_in(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_parts_in(item) for item in value]
-    return value

@@ -1,0 +1,189 @@
+"""Declared values as plain data and back: what parts and settings share. No torch here.
+
+A class takes part by having `to_dict` and `from_dict`, `parameters_of`, and a base that this module knows:
+`Setting` below for dataclasses, `Part` for modules. Its data name it as `package:Class`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
+from importlib.metadata import entry_points
+from typing import Any, Self
+
+from counterpoint.errors import ArtifactError, ConfigError
+
+__all__ = ["Declared", "Setting", "class_named", "name_of", "plain", "restore", "unknown_argument"]
+
+NONE = {"none": True}  # TOML has no null
+
+
+class Declared:
+    """Base of everything that is declared by its constructor's arguments and nothing else."""
+
+    provenance: frozenset[str] = frozenset()
+    """Arguments that say where something came from and change nothing it computes; not fingerprinted."""
+
+    @classmethod
+    def parameters_of(cls) -> Mapping[str, inspect.Parameter]:
+        """The constructor's arguments by name."""
+        found = dict(inspect.signature(cls.__init__).parameters)
+        found.pop("self")
+        return found
+
+    def to_dict(self, *, provenance: bool = True) -> dict[str, Any]:
+        """The object as plain data: its class and every argument that differs from its default."""
+        config: dict[str, Any] = {"part": name_of(type(self))}
+        for name, default in self._defaults().items():
+            value = getattr(self, name)
+            hidden = name in self.provenance and not provenance
+            if not hidden and (isinstance(value, Declared) or not _equal(value, default)):
+                config[name] = plain(value, provenance=provenance)
+        return config
+
+    @classmethod
+    def checked_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments in plain data, restored.
+
+        Raises:
+            ConfigError: listing every argument that is unknown or missing, here and inside.
+        """
+        known = cls.parameters_of()
+        faults = [unknown_argument(cls, name, known) for name in config if name not in known]
+        faults += [
+            f"{cls.__name__}: {name!r} is missing"
+            for name, parameter in known.items()
+            if parameter.default is inspect.Parameter.empty and name not in config
+        ]
+        arguments = {}
+        for name, value in config.items():
+            try:
+                arguments[name] = restore(value)
+            except ConfigError as error:
+                faults += error.faults
+        if faults:
+            raise ConfigError(*faults)
+        return arguments
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        return {name: parameter.default for name, parameter in cls.parameters_of().items()}
+
+
+class Setting(Declared):
+    """Base of declared frozen dataclasses: stages, samplers, negatives, stop rules."""
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        """Defaults of a dataclass's fields, those made by a factory too."""
+        return {
+            field.name: field.default_factory() if field.default_factory is not MISSING else field.default
+            for field in fields(cls)  # type: ignore[arg-type]
+        }
+
+    @classmethod
+    def from_dict(cls, config: Mapping[str, Any]) -> Self:
+        """The setting that `to_dict` described.
+
+        Raises:
+            ConfigError: listing every fault.
+            ArtifactError: the class is not known here.
+        """
+        found = restore(config)
+        if not isinstance(found, cls):
+            raise ConfigError(f"expected a {cls.__name__}, found a {type(found).__name__}")
+        return found
+
+
+def plain(value: Any, *, provenance: bool = True) -> Any:
+    """A declared object or an argument of one as data that TOML and JSON can hold.
+
+    Raises:
+        ConfigError: something else is in it.
+    """
+    if isinstance(value, Declared):
+        return value.to_dict(provenance=provenance)
+    if value is None:
+        return dict(NONE)
+    if isinstance(value, str | bool | int | float):
+        return value
+    if hasattr(value, "items"):
+        return {key: plain(item, provenance=provenance) for key, item in value.items()}
+    if isinstance(value, Iterable):
+        return [plain(item, provenance=provenance) for item in value]
+    raise ConfigError(f"an argument must be plain data or something declared, found {type(value).__name__}")
+
+
+def restore(value: Any) -> Any:
+    """The inverse of `plain`; nothing is loaded or allocated.
+
+    Raises:
+        ConfigError: listing every fault.
+        ArtifactError: a class that is not known here.
+    """
+    if value == NONE:
+        return None
+    if isinstance(value, Mapping):
+        if "part" in value:
+            rest = dict(value)
+            cls = class_named(rest.pop("part"))
+            return cls(**cls.checked_arguments(rest))
+        return {key: restore(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [restore(item) for item in value]
+    return value
+
+
+def name_of(cls: type) -> str:
+    """Public name of a class: its package, not the file inside it, so that files can be moved."""
+    module = cls.__module__
+    if module.startswith("counterpoint."):
+        module = ".".join(module.split(".")[:2])
+    return f"{module}:{cls.__qualname__}"
+
+
+def class_named(name: object) -> Any:
+    """Find a class among ours, those already imported, and the `counterpoint.parts` entry points.
+
+    Raises:
+        ArtifactError: it is not there, or is nothing that can be declared.
+    """
+    if not isinstance(name, str) or name.count(":") != 1:
+        raise ArtifactError(f"expected part = 'package:Class', found {name!r}")
+    module, _, attribute = name.partition(":")
+    if module.startswith("counterpoint."):
+        try:
+            found = getattr(importlib.import_module(module), attribute, None)
+        except ModuleNotFoundError:
+            found = None
+    else:
+        found = next((cls for cls in _subclasses(Declared) if name_of(cls) == name), None)
+        if found is None:
+            installed = [point for point in entry_points(group="counterpoint.parts") if point.value == name]
+            found = installed[0].load() if installed else None
+    if not (isinstance(found, type) and issubclass(found, Declared)):
+        raise ArtifactError(
+            f"no part named {name!r} is known here; if it is your own, import its module before loading"
+        )
+    return found
+
+
+def unknown_argument(cls: type, name: str, known: Iterable[str]) -> str:
+    """A message about an argument that does not exist, with the nearest that does."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known) or 'none'}"
+    return f"{cls.__name__}: unknown argument {name!r}; {hint}"
+
+
+def _subclasses(cls: type) -> list[type]:
+    return [found for child in cls.__subclasses__() for found in (child, *_subclasses(child))]
+
+
+def _equal(value: Any, default: Any) -> bool:
+    """Whether an argument has its default; a list and a tuple of the same things are the same argument."""
+    if isinstance(value, list | tuple) and isinstance(default, list | tuple):
+        return len(value) == len(default) and all(map(_equal, value, default))
+    return bool(value == default)
