@@ -117,10 +117,11 @@ def cells_of(
     cells: dict[str, Cell] = {}
     impossible: dict[NotApplicable, None] = {}
     for entry, model in models.items():
+        fingerprint = None if model is None else model.fingerprint()
         for workflow in grid.workflows:
             for settings in grid.combinations():
                 try:
-                    made = _resolve(entry, model, workflow, settings)
+                    made = _resolve((entry, model, fingerprint), workflow, settings)
                 except ConfigError as error:
                     impossible[NotApplicable(entry.name, workflow, "; ".join(error.faults))] = None
                     continue
@@ -150,9 +151,10 @@ class Resolved:
 
 
 def _resolve(
-    entry: ModelEntry, model: SweepModel | None, workflow: Workflow, settings: Mapping[str, Any]
+    known: tuple[ModelEntry, SweepModel | None, str | None], workflow: Workflow, settings: Mapping[str, Any]
 ) -> Resolved:
     """Raises ConfigError where the combination cannot be."""
+    entry, model, fingerprint = known
     combination = {"model": entry.name, "workflow": workflow, **settings}
     bm25 = LexicalSettings(**{key: settings[key] for key in ("analyzer", "k1", "b") if key in settings})
     index = IndexSettings(lexical=bm25)
@@ -166,7 +168,6 @@ def _resolve(
         alone = SearchSettings(weights={LEXICAL: 1.0})
         plan = plan_of_parts("lexical", {}, True, alone)
         return Resolved(None, None, combination, "lexical", {}, IndexSettings(lexical=bm25), {}, alone, plan)
-    fingerprint = None if model is None else model.fingerprint()
     return Resolved(entry, fingerprint, combination, workflow, options, index, layouts, search, plan)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, final
 
 import tomli_w
 
-from counterpoint.measure import parse_measure
+from counterpoint.measure import with_judging
 from counterpoint.search import Workflow
 
 __all__ = ["DEPTH", "SECTIONS", "CollectionEntry", "Grid", "ModelEntry"]
@@ -81,7 +81,8 @@ class Grid:
 
     def measures_for(self, collection: CollectionEntry) -> dict[str, str]:
         """By each measure's name, the measure as it is computed on a collection: with its binarisation."""
-        return {name: _binarised(name, collection.relevant_from) for name in self.measures}
+        computed = with_judging(self.measures, relevant_from=collection.relevant_from)
+        return dict(zip(self.measures, computed, strict=True))
 
     def to_toml(self) -> str:
         """The grid with every path absolute and every default written out; `read_grid` reads it again."""
@@ -99,11 +100,3 @@ class Grid:
         for section, names in SECTIONS.items():
             document[section] = {n: list(self.settings[n]) for n in names if n in self.settings}
         return tomli_w.dumps(document)
-
-
-def _binarised(name: str, grade: int | None) -> str:
-    """The measure with `rel` set, where it takes one and does not say."""
-    measure = parse_measure(name)
-    if grade is None or "rel" not in measure.SUPPORTED_PARAMS or "rel" in measure.params:
-        return name
-    return str(measure(rel=grade))
