@@ -1,0 +1,115 @@
+"""Which examples make a batch, and the batch itself: texts and targets, not encoded yet."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, final
+
+import numpy as np
+import torch
+
+from counterpoint.config import Setting
+from counterpoint.learn.examples import TrainingSet
+from counterpoint.learn.step import Targets
+
+__all__ = ["Batch", "Draw", "RandomBatches", "Sampler", "make_batch", "seed_of"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts and targets of one step; every document stands once.
+
+    Attributes:
+        query_ids: of the data.
+        queries: texts.
+        document_ids: of the data.
+        documents: texts.
+        targets: by positions in `queries` and `documents`.
+    """
+
+    query_ids: tuple[str, ...]
+    queries: tuple[str, ...]
+    document_ids: tuple[str, ...]
+    documents: tuple[str, ...]
+    targets: Targets
+
+
+class Draw(Protocol):
+    """Negatives for one example: ids of documents, none relevant, none twice. Made by a `Negatives`."""
+
+    def __call__(self, example: int, rng: np.random.Generator) -> Sequence[str]:
+        """Draw for the example at that position."""
+        ...
+
+
+class Sampler(Setting, ABC):
+    """The order of examples, decided by the seed and the epoch alone, so that a run can be taken up again."""
+
+    @abstractmethod
+    def batches(self, data: TrainingSet, size: int, epoch: int, seed: int) -> Iterator[list[int]]:
+        """Positions of examples, batch by batch, for one epoch; a rest smaller than `size` is left out."""
+
+
+@final
+@dataclass(frozen=True)
+class RandomBatches(Sampler):
+    """Examples in random order."""
+
+    def batches(self, data: TrainingSet, size: int, epoch: int, seed: int) -> Iterator[list[int]]:
+        """A new order every epoch."""
+        order = np.random.default_rng(seed_of(seed, "order", epoch)).permutation(len(data)).tolist()
+        for start in range(0, len(order) - size + 1, size):
+            yield order[start : start + size]
+
+
+def make_batch(
+    data: TrainingSet, positions: Sequence[int], draws: Sequence[Draw], rng: np.random.Generator
+) -> Batch:
+    """Draw a positive and negatives for every example and put them side by side.
+
+    Args:
+        data: what there is.
+        positions: of the examples.
+        draws: sources of negatives; those of all are taken together, each document once.
+        rng: decides every draw.
+    """
+    examples = [data.examples[at] for at in positions]
+    columns: dict[str, int] = {}
+    own: list[list[int]] = []
+    teacher: list[list[float]] = []
+    for at, example in zip(positions, examples, strict=True):
+        positive = example.positives[int(rng.integers(len(example.positives)))]
+        drawn = dict.fromkeys([positive, *(document for draw in draws for document in draw(at, rng))])
+        own.append([columns.setdefault(document, len(columns)) for document in drawn])
+        teacher.append([example.scores.get(document, float("nan")) for document in drawn])
+    relevant = [data.relevant.get(example.query, frozenset()) for example in examples]
+    candidates = [
+        [document not in known or column == columns_of[0] for document, column in columns.items()]
+        for known, columns_of in zip(relevant, own, strict=True)
+    ]
+    scored = any(score == score for row in teacher for score in row)
+    return Batch(
+        query_ids=tuple(example.query for example in examples),
+        queries=tuple(data.queries[example.query] for example in examples),
+        document_ids=tuple(columns),
+        documents=tuple(data.documents[document] for document in columns),
+        targets=Targets(
+            own=_table(own, -1),
+            candidates=torch.tensor(candidates),
+            teacher=_table(teacher, float("nan")) if scored else None,
+        ),
+    )
+
+
+def seed_of(*parts: object) -> int:
+    """A seed for one purpose, from the run's seed and what it is for: independent of all others."""
+    text = "\x1f".join(map(str, parts))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
+
+
+def _table(rows: Sequence[Sequence[float]], fill: float) -> torch.Tensor:
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])

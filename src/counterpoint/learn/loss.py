@@ -1,0 +1,110 @@
+"""`Loss`, and the weighted sums of losses that objectives are: `MarginMSE() + 0.1 * Contrastive()`."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import cast, final
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from counterpoint.errors import ConfigError
+from counterpoint.learn.step import Step
+from counterpoint.part import Part
+from counterpoint.score import Scorer
+
+__all__ = ["Loss", "Objective"]
+
+
+class Loss(Part, ABC):
+    """A scalar to minimise. Abstract.
+
+    A loss that has an argument `scorer` goes by that scorer's scores, and by the stage's where it is None; so
+    one objective can hold a loss on the final score and another on a part of it.
+
+    Example:
+        >>> from counterpoint.learn import Contrastive, MarginMSE
+        >>> objective = MarginMSE() + 0.1 * Contrastive(name="dense")
+        >>> objective.names
+        ('margin_mse', 'dense')
+    """
+
+    name: str | None = None
+    scorer: Scorer | None = None
+
+    @abstractmethod
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The loss of one step, averaged over its queries."""
+
+    @property
+    def label(self) -> str:
+        """What it is called in progress and logs: its `name`, else its class's."""
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(self).__name__)
+        return self.name or words.lower()
+
+    def scores(self, step: Step) -> Float[Tensor, "q d"]:
+        """The scores this loss goes by."""
+        return step.scores if self.scorer is None else self.scorer(step.q, step.d)
+
+    def __add__(self, other: Loss) -> Objective:
+        if not isinstance(other, Loss):
+            return NotImplemented
+        terms = [*_terms(self), *_terms(other)]
+        return Objective([loss for loss, _ in terms], [weight for _, weight in terms])
+
+    def __mul__(self, weight: float) -> Objective:
+        if isinstance(weight, bool) or not isinstance(weight, int | float):
+            return NotImplemented
+        terms = _terms(self)
+        return Objective([loss for loss, _ in terms], [weight * own for _, own in terms])
+
+    __rmul__ = __mul__
+
+
+@final
+class Objective(Loss):
+    """Losses added up with fixed weights; always flat, and every term known by its name.
+
+    Args:
+        losses: the terms.
+        weights: one number for each; all 1 if not given.
+    """
+
+    def __init__(self, losses: Sequence[Loss], weights: Sequence[float] | None = None):
+        super().__init__()
+        count = len(losses) if weights is None else len(weights)
+        if not len(losses) or count != len(losses):
+            raise ConfigError(
+                f"Objective needs one weight for each loss, found {len(losses)} losses, {count} weights"
+            )
+        self.losses = nn.ModuleList(losses)
+        self.weights = weights
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The terms' names, numbered where they repeat."""
+        labels = [loss.label for loss, _ in _terms(self)]
+        return tuple(
+            label if labels.count(label) == 1 else f"{label}_{labels[: at + 1].count(label)}"
+            for at, label in enumerate(labels)
+        )
+
+    def terms(self, step: Step) -> dict[str, Float[Tensor, ""]]:
+        """Every term by name, its weight applied; they sum to the loss."""
+        weighted = [weight * loss(step) for loss, weight in _terms(self)]
+        return dict(zip(self.names, weighted, strict=True))
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The weighted sum."""
+        return sum(self.terms(step).values(), start=step.scores.new_zeros(()))
+
+
+def _terms(loss: Loss) -> list[tuple[Loss, float]]:
+    """A loss as (loss, weight) pairs: those of an objective, or itself once."""
+    if not isinstance(loss, Objective):
+        return [(loss, 1.0)]
+    losses = cast(Sequence[Loss], loss.losses)
+    weights = [1.0] * len(losses) if loss.weights is None else loss.weights
+    return list(zip(losses, weights, strict=True))

@@ -1,0 +1,140 @@
+"""The stages of a recipe: `Train`, `Fit`, `Build`. Each is a setting; `trainer` carries them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, final
+
+from counterpoint.config import Setting
+from counterpoint.errors import ConfigError
+from counterpoint.index import CodecName
+from counterpoint.learn.batches import RandomBatches, Sampler
+from counterpoint.learn.cache import NegativeCache
+from counterpoint.learn.loss import Loss
+from counterpoint.learn.negatives.source import Negatives
+from counterpoint.learn.stop import Stop
+from counterpoint.learn.teachers import Teacher
+from counterpoint.score import Scorer
+
+__all__ = ["Build", "Fit", "Stage", "Train"]
+
+Schedule = Literal["linear", "constant", "cosine"]
+
+
+class Stage(Setting):
+    """What a recipe does in one go, under a name that is unique in it."""
+
+    name: str
+
+
+@final
+@dataclass(frozen=True)
+class Train(Stage):
+    """Gradient descent on an objective.
+
+    Attributes:
+        objective: what is minimised.
+        scorer: scores queries against documents; its own weights are trained, too.
+        name: of the stage, in logs.
+        epochs: passes over the data; ignored where `steps` is given.
+        steps: optimiser steps.
+        batch: queries a step and process.
+        chunk: texts encoded at a time with gradients; a batch's vectors are kept and its activations are not
+            (gradient cache), so memory does not grow with `batch`. None encodes the batch at once.
+        accumulate: batches a step; unlike a larger `batch` they are no negatives of each other.
+        negatives: sources of negatives, beside the other queries' documents.
+        sampler: which examples stand together.
+        teacher: scores each query's own documents where the data have no scores.
+        cache: the negative cache (DAFT).
+        lr: highest learning rate of AdamW.
+        weight_decay: not applied to biases and layer norms.
+        warmup: steps over which the rate rises from 0; a share of all steps where below 1.
+        schedule: how it falls afterwards.
+        clip: largest norm of the gradient; None for no limit.
+        precision: "bf16" runs the backbones under autocast; "auto" does where that is faster.
+        learn: patterns (as file names have) of the parameters that are trained; "query.*", "scorer.*".
+        freeze: patterns of those that are not, whatever `learn` says.
+        stop: ends the stage earlier.
+        evaluate_every: steps between evaluations on the development set; once an epoch where None.
+        keep: whether the stage ends with the model that evaluated best, or with the last.
+    """
+
+    objective: Loss
+    scorer: Scorer
+    name: str = "train"
+    epochs: int = 1
+    steps: int | None = None
+    batch: int = 32
+    chunk: int | None = None
+    accumulate: int = 1
+    negatives: tuple[Negatives, ...] = ()
+    sampler: Sampler = RandomBatches()
+    teacher: Teacher | None = None
+    cache: NegativeCache | None = None
+    lr: float = 2e-5
+    weight_decay: float = 0.01
+    warmup: float = 0.1
+    schedule: Schedule = "linear"
+    clip: float | None = 1.0
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    learn: tuple[str, ...] = ("*",)
+    freeze: tuple[str, ...] = ()
+    stop: Stop | None = None
+    evaluate_every: int | None = None
+    keep: Literal["best", "last"] = "best"
+
+    def __post_init__(self) -> None:
+        least = {"epochs": 1, "steps": 1, "batch": 1, "chunk": 1, "accumulate": 1, "evaluate_every": 1}
+        faults = [
+            f"{self.name}: {field} must be at least {low}, found {value}"
+            for field, low in least.items()
+            if (value := getattr(self, field)) is not None and value < low
+        ]
+        faults += [
+            f"{self.name}: {field} must not be negative, found {value}"
+            for field in ("lr", "weight_decay", "warmup", "clip")
+            if (value := getattr(self, field)) is not None and value < 0
+        ]
+        for field, known in (
+            ("schedule", ("linear", "constant", "cosine")),
+            ("precision", ("auto", "fp32", "bf16")),
+            ("keep", ("best", "last")),
+        ):
+            if getattr(self, field) not in known:
+                faults.append(
+                    f"{self.name}: {field} must be one of {', '.join(known)}, found {getattr(self, field)!r}"
+                )
+        if faults:
+            raise ConfigError(*faults)
+
+
+@final
+@dataclass(frozen=True)
+class Fit(Stage):
+    """Fit the transforms of a vector set to the training documents, the encoder frozen.
+
+    Attributes:
+        on: the vector set; its transforms are fitted in order, each behind the one before.
+        name: of the stage, in logs.
+        documents: how many documents are encoded for it, drawn at random; all where None.
+    """
+
+    on: str
+    name: str = "fit"
+    documents: int | None = 10_000
+
+
+@final
+@dataclass(frozen=True)
+class Build(Stage):
+    """Build an index of the collection with the model, in the run's folder under `index`.
+
+    Attributes:
+        name: of the stage, in logs.
+        codec: how vectors are stored; the model's own choice where None.
+        lexical: keep BM25 postings beside.
+    """
+
+    name: str = "build"
+    codec: CodecName | None = None
+    lexical: bool = True
