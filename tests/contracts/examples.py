@@ -11,12 +11,15 @@ from counterpoint.encode import (
     Encoder,
     Linear,
     Mean,
+    Stack,
     TextInput,
     TokenVectors,
     Transformer,
+    Unit,
     WholeWords,
 )
-from counterpoint.score import Dot, MaxSim
+from counterpoint.learn import Contrastive, MarginMSE
+from counterpoint.score import Dot, MaxSim, Mix
 from counterpoint.transform import Normalise, Whitening
 
 
@@ -27,7 +30,11 @@ def encoder(tiny):
 
 EXAMPLES = {
     # encode
-    "Transformer": [lambda tiny: {"source": str(tiny)}, lambda tiny: {"source": str(tiny), "layers": 1}],
+    "Transformer": [
+        lambda tiny: {"source": str(tiny)},
+        lambda tiny: {"source": str(tiny), "layers": 1},
+        lambda tiny: {"source": str(tiny), "layers": 0, "random": True},
+    ],
     "TextInput": [
         lambda tiny: {},
         lambda tiny: {"max_length": 32, "marker": "[unused0]", "expand_to": 32, "attend": True},
@@ -36,6 +43,7 @@ EXAMPLES = {
         lambda tiny: {"dim": 3, "in_dim": 5},
         lambda tiny: {"dim": 3, "bias": False, "activation": "tanh", "residual": True, "in_dim": 5},
     ],
+    "Unit": [lambda tiny: {"in_dim": 5}],
     "Stack": [lambda tiny: {"layers": [Linear(4, activation="relu"), Linear(2)], "in_dim": 5}],
     "Cls": [
         lambda tiny: {"in_dim": 5},
@@ -65,6 +73,11 @@ EXAMPLES = {
     "DualEncoder": [
         lambda tiny: {"query": encoder(tiny)},
         lambda tiny: {"query": encoder(tiny), "document": encoder(tiny)},
+        lambda tiny: {
+            "query": encoder(tiny),
+            "document": encoder(tiny),
+            "shared": {"mean": Stack([Linear(3), Unit()])},
+        },
     ],
     # transform: of vectors of 4 components
     "Normalise": [lambda tiny: {}],
@@ -81,6 +94,24 @@ EXAMPLES = {
     ],
     "Sum": [lambda tiny: {"parts": [Dot("cls"), MaxSim("words")], "weights": [0.3, 1.0]}],
     "Mix": [lambda tiny: {"parts": [Dot("cls"), MaxSim("words", exact=True), MaxSim("words")]}],
+    # learn: losses, on steps with the pooled set "cls" and the set "words"
+    "Contrastive": [
+        lambda tiny: {"scale": 20.0, "temperature": 0.5},
+        lambda tiny: {"symmetric": True, "name": "both ways"},
+        lambda tiny: {"candidates": "positives", "scorer": MaxSim("words")},
+    ],
+    "CachedContrastive": [lambda tiny: {"scale": 2.0}],
+    "NegativeLogLikelihood": [lambda tiny: {}, lambda tiny: {"scorer": MaxSim("words")}],
+    "PairwiseCrossEntropy": [lambda tiny: {}, lambda tiny: {"scorer": 0.5 * MaxSim("words")}],
+    "MarginMSE": [
+        lambda tiny: {},
+        lambda tiny: {"name": "mixed", "scorer": Mix([Dot("cls"), MaxSim("words")])},
+    ],
+    "KLDivergence": [lambda tiny: {"temperature": 2.0}, lambda tiny: {"scorer": MaxSim("words")}],
+    "Objective": [
+        lambda tiny: {"losses": [MarginMSE(), Contrastive(name="dense")], "weights": [1.0, 0.1]},
+        lambda tiny: {"losses": [MarginMSE(), MarginMSE(scorer=MaxSim("words"))]},
+    ],
     # model
     "Model": [
         lambda tiny: {"encoder": DualEncoder(encoder(tiny))},

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from counterpoint.encode.checkpoints import load_encoder
     from counterpoint.encode.encoder import DualEncoder, Encoder
     from counterpoint.encode.heads import PUNCTUATION, Cls, Head, Mean, TokenVectors, WholeWords
-    from counterpoint.encode.layers import Activation, Layer, Linear, Stack
+    from counterpoint.encode.layers import Activation, Layer, Linear, Stack, Unit
     from counterpoint.encode.text import TextInput
     from counterpoint.encode.tokenizer import Tokenizer
     from counterpoint.encode.tokens import Kind, Tokens, WordMap
@@ -41,6 +41,7 @@ __all__ = [
     "Tokenizer",
     "Tokens",
     "Transformer",
+    "Unit",
     "WholeWords",
     "WordMap",
     "WordSettings",
@@ -59,7 +60,7 @@ _HOMES = {
     "checkpoints": ("load_encoder",),
     "encoder": ("DualEncoder", "Encoder"),
     "heads": ("PUNCTUATION", "Cls", "Head", "Mean", "TokenVectors", "WholeWords"),
-    "layers": ("Activation", "Layer", "Linear", "Stack"),
+    "layers": ("Activation", "Layer", "Linear", "Stack", "Unit"),
     "text": ("TextInput",),
     "tokenizer": ("Tokenizer",),
     "tokens": ("Kind", "Tokens", "WordMap"),

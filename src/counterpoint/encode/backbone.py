@@ -33,8 +33,9 @@ class Transformer(Part):
     Args:
         source: "minilm" (the embedded all-MiniLM-L6-v2), a folder, or a hub id.
         revision: for a hub id, the commit, tag or branch.
-        layers: keep only the first so many layers.
+        layers: keep only the first so many layers; 0 leaves the embeddings alone (no self-attention).
         sha256: refuse weights whose file is not exactly this one.
+        random: keep the configuration and the tokenizer and draw new weights (an ablation: no pre-training).
 
     Example:
         >>> backbone = Transformer("minilm", layers=2).setup()
@@ -42,7 +43,7 @@ class Transformer(Part):
         (384, 512)
     """
 
-    provenance = frozenset({"source", "revision", "layers", "sha256"})
+    provenance = frozenset({"source", "revision", "layers", "sha256", "random"})
     config_: dict[str, Any] | None = None
     tokenizer_: Tokenizer | None = None
 
@@ -52,12 +53,14 @@ class Transformer(Part):
         revision: str | None = None,
         layers: int | None = None,
         sha256: str | None = None,
+        random: bool = False,
     ):
         super().__init__()
         self.source = source
         self.revision = revision
         self.layers = layers
         self.sha256 = sha256
+        self.random = random
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "b t h"]:
         """Hidden states of the last layer."""
@@ -95,14 +98,18 @@ class Transformer(Part):
         self.config_ = _read_config(folder, self.layers)
         self.tokenizer_ = Tokenizer.from_pretrained(folder)
         self.model_ = _build(self.config_, folder)
-        tensors = {name: t for name, t in read_weights(folder).items() if name not in unused}
-        own = self.model_.state_dict()
-        renamed = rename_weights(tensors, own, prefix=self.model_.base_model_prefix, layers=self.layers)
-        self._load_strictly({f"model_.{name}": tensor for name, tensor in renamed.items()}, folder)
+        if not self.random:
+            self._take_weights(folder, unused)
         self.float()
         self._check_vocabulary(folder)
         self.is_set_up = True
         return self
+
+    def _take_weights(self, folder: Path, unused: Collection[str]) -> None:
+        tensors = {name: t for name, t in read_weights(folder).items() if name not in unused}
+        own = self.model_.state_dict()
+        renamed = rename_weights(tensors, own, prefix=self.model_.base_model_prefix, layers=self.layers)
+        self._load_strictly({f"model_.{name}": tensor for name, tensor in renamed.items()}, folder)
 
     def _allocate(self) -> None:
         if self.config_ is None:
@@ -147,7 +154,7 @@ def _read_config(folder: Path, layers: int | None) -> dict[str, Any]:
             raise ConfigError(
                 f"Transformer: layers={layers}, but this configuration does not name its layers"
             )
-        if not 1 <= layers <= config[name]:
+        if not 0 <= layers <= config[name]:
             raise ConfigError(f"Transformer: layers is {layers}, this model has {config[name]}")
         config[name] = layers
     return config

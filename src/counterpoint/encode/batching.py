@@ -14,7 +14,7 @@ from counterpoint.types import Ragged, Side
 from counterpoint.vectors import Representation
 
 if TYPE_CHECKING:
-    from counterpoint.encode.encoder import Encoder
+    from counterpoint.encode.encoder import DualEncoder
 
 __all__ = ["EncodeOptions", "Precision", "bf16_gains", "encode", "token_batches"]
 
@@ -77,29 +77,30 @@ def bf16_gains(device: torch.device) -> bool:
     return any(getattr(torch.cpu, name, lambda: False)() for name in names)
 
 
-def encode(encoder: Encoder, texts: Sequence[str], side: Side, options: EncodeOptions) -> dict[str, Ragged]:
+def encode(model: DualEncoder, texts: Sequence[str], side: Side, options: EncodeOptions) -> dict[str, Ragged]:
     """Vector sets of texts by name, in their order; order and batching do not change a vector."""
     device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     reduced = options.precision == "bf16" or (options.precision == "auto" and bf16_gains(device))
+    encoder = model.encoder(side)
     rows = encoder.rows(texts, side)
     budget = options.budget or (4096 if device.type == "cpu" else 65536)
     batches = token_batches([len(row) for row in rows], budget)
-    training = encoder.training
-    encoder.to(device).eval()
-    parts: dict[str, list[Ragged]] = {name: [] for name in encoder.sets}
+    training = model.training
+    model.to(device).eval()
+    parts: dict[str, list[Ragged]] = {name: [] for name in model.sets}
     try:
         for batch in batches:
             tokens = encoder.pad([rows[index] for index in batch], side).to(device)
             with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=reduced):
-                made: Representation = encoder(tokens)
+                made: Representation = model(tokens)
             for name, vectors in made.items():
                 parts[name].append(vectors.ragged())
             if options.progress is not None:
                 options.progress(len(batch))
     finally:
-        encoder.train(training)
+        model.train(training)
     order = np.argsort(np.array([index for batch in batches for index in batch], dtype=np.int64))
-    sets = encoder.sets
+    sets = model.sets
     return {
         name: Ragged.concatenate(found).take(order) if found else Ragged.from_list([], dim=sets[name])
         for name, found in parts.items()

@@ -11,6 +11,7 @@ from torch import nn
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.batching import EncodeOptions, encode
 from counterpoint.encode.heads import Head
+from counterpoint.encode.layers import Layer
 from counterpoint.encode.text import TextInput
 from counterpoint.encode.tokens import Row, Tokens
 from counterpoint.errors import ConfigError
@@ -107,6 +108,12 @@ class Encoder(Part):
 class DualEncoder(Part):
     """An encoder for queries and one for documents; one for both, and saved once, where `document` is None.
 
+    Args:
+        query: makes the queries' vector sets.
+        document: makes the documents'; None for one encoder on both sides.
+        shared: by vector set, a layer behind both encoders' heads that is the same on both sides, such as
+            DAFT's projection of two different encoders into one space.
+
     Example:
         >>> model = DualEncoder(Encoder(Transformer("minilm"), {"mean": Mean(normalise=True)}))
         >>> found = model.encode_document(["Paris is in France.", "Cats purr."])
@@ -114,17 +121,45 @@ class DualEncoder(Part):
         (2, 384)
     """
 
-    def __init__(self, query: Encoder, document: Encoder | None = None):
+    def __init__(
+        self, query: Encoder, document: Encoder | None = None, shared: Mapping[str, Layer] | None = None
+    ):
         super().__init__()
         self.query = query
         self.document = document
+        self.shared = nn.ModuleDict(shared or {})
 
-    def _allocate(self) -> None:
-        if self.document is self.query:
-            raise ConfigError("DualEncoder: to use one encoder for both sides, leave `document` out")
-        ours, theirs = self.query.sets, self.encoder("document").sets
-        if ours != theirs:
-            raise ConfigError(f"DualEncoder: queries become {ours}, documents {theirs}; they must be equal")
+    def setup(self) -> DualEncoder:
+        """Set up the encoders, check that they fit, and fit the shared layers to them."""
+        if not self.is_set_up:
+            if self.document is self.query:
+                raise ConfigError("DualEncoder: to use one encoder for both sides, leave `document` out")
+            ours, theirs = self.query.setup().sets, self.encoder("document").setup().sets
+            unknown = [name for name in self.shared if name not in ours]
+            if unknown:
+                raise ConfigError(
+                    f"DualEncoder: a shared layer on {unknown[0]!r}, the encoders make {', '.join(ours)}"
+                )
+            if ours != theirs:
+                raise ConfigError(
+                    f"DualEncoder: queries become {ours}, documents {theirs}; they must be equal"
+                )
+            for name, layer in self._shared().items():
+                layer.fill(ours[name])
+            super().setup()
+        return self
+
+    def forward(self, tokens: Tokens) -> Representation:
+        """The vector sets of one side's texts, shared layers applied."""
+        made = dict(self.encoder(tokens.side)(tokens))
+        for name, layer in self._shared().items():
+            values = made[name].values
+            with torch.autocast(values.device.type, enabled=False):
+                made[name] = made[name].with_values(layer(values))
+        return made
+
+    def _shared(self) -> dict[str, Layer]:
+        return {name: layer for name, layer in self.shared.items() if isinstance(layer, Layer)}
 
     def encoder(self, side: Side) -> Encoder:
         """The encoder of one side."""
@@ -134,19 +169,22 @@ class DualEncoder(Part):
     def sets(self) -> dict[str, int]:
         """Name and number of components of every vector set."""
         self.setup()
-        return self.query.sets
+        layers = self._shared()
+        return {
+            name: layers[name].out_dim if name in layers else dim for name, dim in self.query.sets.items()
+        }
 
     def encode_query(self, texts: Sequence[str], options: EncodeOptions | None = None) -> dict[str, Ragged]:
         """Vector sets of queries, by name, in the order of the texts."""
         self.setup()
-        return encode(self.encoder("query"), texts, "query", options or EncodeOptions())
+        return encode(self, texts, "query", options or EncodeOptions())
 
     def encode_document(
         self, texts: Sequence[str], options: EncodeOptions | None = None
     ) -> dict[str, Ragged]:
         """Vector sets of documents, by name, in the order of the texts."""
         self.setup()
-        return encode(self.encoder("document"), texts, "document", options or EncodeOptions())
+        return encode(self, texts, "document", options or EncodeOptions())
 
     def encode_stream(
         self, chunks: Iterable[Sequence[str]], options: EncodeOptions | None = None

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from counterpoint.errors import ConfigError
 from counterpoint.part import Part
 
-__all__ = ["Activation", "Layer", "Linear", "Stack"]
+__all__ = ["Activation", "Layer", "Linear", "Stack", "Unit"]
 
 Activation = Literal["none", "tanh", "relu", "gelu", "sigmoid"]
 
@@ -84,6 +84,26 @@ class Linear(Layer):
         if not self.residual:
             return mapped
         return mapped + (self.residual_(x) if self.in_dim != self.dim else x)
+
+
+@final
+class Unit(Layer):
+    """Every vector scaled to length 1; zero stays zero."""
+
+    def __init__(self, in_dim: int | None = None):
+        super().__init__()
+        self.in_dim = in_dim
+
+    @property
+    def out_dim(self) -> int:
+        """Number of components, which do not change."""
+        if self.in_dim is None:
+            raise ConfigError("Unit: in_dim is not known; give it, or put the layer into an encoder")
+        return self.in_dim
+
+    def forward(self, x: Float[Tensor, "*b i"]) -> Float[Tensor, "*b i"]:
+        """Scale every vector."""
+        return nn.functional.normalize(x, dim=-1)
 
 
 @final
