@@ -5,6 +5,9 @@ from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.development import DevelopmentSet
 from counterpoint.learn.examples import Example, TrainingSet
 from counterpoint.learn.loss import Loss, Objective
+from counterpoint.learn.losses.contrastive import CachedContrastive, Contrastive
+from counterpoint.learn.losses.distillation import KLDivergence, MarginMSE
+from counterpoint.learn.losses.ranking import NegativeLogLikelihood, PairwiseCrossEntropy
 from counterpoint.learn.negatives.source import Mining, Negatives
 from counterpoint.learn.stages import Build, Fit, Stage, Train
 from counterpoint.learn.step import Step, Targets
@@ -14,17 +17,23 @@ from counterpoint.learn.teachers import Grader, Teacher
 __all__ = [
     "Batch",
     "Build",
+    "CachedContrastive",
+    "Contrastive",
     "DevelopmentSet",
     "Draw",
     "Example",
     "Fit",
     "Grader",
+    "KLDivergence",
     "Loss",
+    "MarginMSE",
     "Mining",
     "NegativeCache",
+    "NegativeLogLikelihood",
     "Negatives",
     "NoImprovement",
     "Objective",
+    "PairwiseCrossEntropy",
     "RandomBatches",
     "Sampler",
     "Situation",

@@ -24,6 +24,10 @@ class Loss(Part, ABC):
     A loss that has an argument `scorer` goes by that scorer's scores, and by the stage's where it is None; so
     one objective can hold a loss on the final score and another on a part of it.
 
+    Args:
+        name: what the loss is called in logs; its class's name where None.
+        scorer: whose scores it goes by.
+
     Example:
         >>> from counterpoint.learn import Contrastive, MarginMSE
         >>> objective = MarginMSE() + 0.1 * Contrastive(name="dense")
@@ -31,8 +35,11 @@ class Loss(Part, ABC):
         ('margin_mse', 'dense')
     """
 
-    name: str | None = None
-    scorer: Scorer | None = None
+    # Not a class attribute: torch keeps submodules elsewhere, and a default here would hide them.
+    def __init__(self, name: str | None = None, scorer: Scorer | None = None):
+        super().__init__()
+        self.name = name
+        self.scorer = scorer
 
     @abstractmethod
     def forward(self, step: Step) -> Float[Tensor, ""]:

@@ -1,0 +1,125 @@
+"""Softmax over many documents: those of the batch, or those of a negative cache (DAFT, eq. 5)."""
+
+from __future__ import annotations
+
+from typing import Literal, final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from counterpoint.errors import ConfigError
+from counterpoint.learn.loss import Loss
+from counterpoint.learn.losses.entries import cross_entropy, wide
+from counterpoint.learn.step import Step, Targets
+from counterpoint.score import Scorer
+
+__all__ = ["CachedContrastive", "Candidates", "Contrastive"]
+
+Candidates = Literal["batch", "positives"]
+
+
+@final
+class Contrastive(Loss):
+    """−ln softmax(scale · s / temperature) at the positive, over documents of the batch (DAFT, eq. 5).
+
+    DAFT has scale 20 and temperature 1 on cosines. Documents known to be relevant are never negatives.
+
+    Args:
+        name: what the loss is called in logs.
+        scorer: whose scores it goes by; the stage's where None.
+        temperature: τ.
+        scale: what scores are multiplied by.
+        candidates: "batch": every document of the batch. "positives": the query's own documents and the
+            positives of the others, so that a hard negative counts only against its own query.
+        symmetric: average with the same loss of each positive document over the batch's queries; a query
+            that shares the document is no negative of it.
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        scorer: Scorer | None = None,
+        temperature: float = 1.0,
+        scale: float = 1.0,
+        candidates: Candidates = "batch",
+        symmetric: bool = False,
+    ):
+        super().__init__(name, scorer)
+        if temperature <= 0:
+            raise ConfigError(f"Contrastive: temperature must be above 0, found {temperature}")
+        if candidates not in ("batch", "positives"):
+            raise ConfigError(f"Contrastive: candidates must be 'batch' or 'positives', found {candidates!r}")
+        self.temperature = temperature
+        self.scale = scale
+        self.candidates: Candidates = candidates
+        self.symmetric = symmetric
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean over the queries, of both directions where `symmetric`."""
+        logits = wide(self.scores(step)) * (self.scale / self.temperature)
+        targets = step.targets
+        allowed = targets.candidates if self.candidates == "batch" else _positives_and_own(targets)
+        loss = cross_entropy(logits, allowed, targets.positive).mean()
+        return (loss + _over_queries(logits, targets)) / 2 if self.symmetric else loss
+
+
+@final
+class CachedContrastive(Loss):
+    """DAFT's loss on its negative cache: many candidates in the softmax, and only two with a gradient.
+
+    With p₊ the softmax of the positive among itself and the cache's candidates, the value is −ln p₊ and the
+    gradient that of (1 − p₊) · (s₋ − s₊), p₊ held fixed. The negative s₋ is drawn with the probabilities of
+    a softmax over the candidates, so in expectation this is the gradient of −ln p₊ over all of them
+    (Lindgren et al. 2021). A query's own documents are its positive, then the drawn negative; more are not
+    read. A candidate that must not count has the score −∞; a query without any has loss 0.
+
+    It has no scorer of its own, since the cache is scored by the stage's.
+
+    Args:
+        name: what the loss is called in logs.
+        scale: what scores are multiplied by, those of the cache too.
+    """
+
+    def __init__(self, name: str | None = None, scale: float = 1.0):
+        super().__init__(name)
+        self.scale = scale
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean of −ln p₊ over the queries, with the gradient of the estimator.
+
+        Raises:
+            ConfigError: the stage has no negative cache.
+        """
+        own, cached = step.targets.own, step.targets.cached
+        if cached is None or own.shape[1] < 2:
+            raise ConfigError(
+                f"{self.label}: this step has no cached candidates with a drawn negative; "
+                "give the stage a cache=NegativeCache(...)"
+            )
+        scores = wide(step.scores) * self.scale
+        positive = scores.gather(1, own[:, :1])
+        with torch.no_grad():
+            among = torch.cat([positive, wide(cached) * self.scale], 1)
+            value = -among.log_softmax(1)[:, 0]
+        drawn = scores.gather(1, own[:, 1:2].clamp(min=0))
+        gap = (drawn - positive)[:, 0].masked_fill(own[:, 1] < 0, 0)
+        estimate = -torch.expm1(-value) * gap
+        return (value + estimate - estimate.detach()).mean()
+
+
+def _positives_and_own(targets: Targets) -> Bool[Tensor, "q d"]:
+    """Candidates without the other queries' negatives."""
+    kept = torch.zeros_like(targets.candidates)
+    kept[:, targets.positive] = True
+    kept.scatter_(1, targets.own.where(targets.own >= 0, targets.positive[:, None]), True)
+    return targets.candidates & kept
+
+
+def _over_queries(logits: Float[Tensor, "q d"], targets: Targets) -> Float[Tensor, ""]:
+    """The loss of each query's positive document over the queries of the batch."""
+    positive = targets.positive
+    itself = torch.arange(len(positive), device=positive.device)
+    shared = positive[:, None] == positive
+    allowed = (targets.candidates[:, positive].T & ~shared) | (itself[:, None] == itself)
+    return cross_entropy(logits[:, positive].T, allowed, itself).mean()

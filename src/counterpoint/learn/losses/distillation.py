@@ -1,0 +1,98 @@
+"""Learning from a teacher's scores of each query's own documents."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from counterpoint.errors import ConfigError
+from counterpoint.learn.loss import Loss
+from counterpoint.learn.losses.entries import own_entries, wide
+from counterpoint.learn.step import Step
+from counterpoint.score import Scorer
+
+__all__ = ["KLDivergence", "MarginMSE"]
+
+
+@final
+class MarginMSE(Loss):
+    """((s₊ − s₋) − (t₊ − t₋))², averaged over pairs of a positive and an own negative.
+
+    Hofstätter et al. 2020; ColBERTer, eq. 16, with one negative a query. A pair counts where the teacher
+    scores both.
+
+    Args:
+        name: what the loss is called in logs.
+        scorer: whose scores it goes by; the stage's where None.
+    """
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean over the step's pairs.
+
+        Raises:
+            ConfigError: the teacher scored no such pair.
+        """
+        own, teacher, known = _taught(self, step)
+        pairs = known & known[:, :1]
+        pairs[:, 0] = False
+        if not pairs.any():
+            raise _no_scores(self)
+        margins = (own[:, :1] - own) - (teacher[:, :1] - teacher)
+        return margins[pairs].square().mean()
+
+
+@final
+class KLDivergence(Loss):
+    """KL(softmax(t / τ) ‖ softmax(s / τ)) over the query's own documents that the teacher scored.
+
+    A query with fewer than two such documents has nothing to compare and is left out of the mean. There is no
+    factor τ² (Hinton et al. 2015 have one); give it as the weight.
+
+    Args:
+        name: what the loss is called in logs.
+        scorer: whose scores it goes by; the stage's where None.
+        temperature: τ.
+    """
+
+    def __init__(self, name: str | None = None, scorer: Scorer | None = None, temperature: float = 1.0):
+        super().__init__(name, scorer)
+        if temperature <= 0:
+            raise ConfigError(f"KLDivergence: temperature must be above 0, found {temperature}")
+        self.temperature = temperature
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean over the queries that have two documents with a teacher's score.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        own, teacher, known = _taught(self, step)
+        lists = known.sum(1) >= 2
+        if not lists.any():
+            raise _no_scores(self)
+        unknown = ~known[lists]
+        student, target = (
+            (scores[lists] / self.temperature).masked_fill(unknown, -torch.inf).log_softmax(1)
+            for scores in (own, teacher)
+        )
+        divergence = target.exp() * (target - student).masked_fill(unknown, 0)
+        return divergence.sum(1).mean()
+
+
+def _taught(loss: Loss, step: Step) -> tuple[Float[Tensor, "q n"], Float[Tensor, "q n"], Bool[Tensor, "q n"]]:
+    """Student's and teacher's scores of the own documents, and which of them the teacher scored."""
+    if step.targets.teacher is None:
+        raise _no_scores(loss)
+    own, there = own_entries(loss.scores(step), step.targets.own)
+    known = there & ~step.targets.teacher.isnan()
+    return own, wide(step.targets.teacher).masked_fill(~known, 0), known
+
+
+def _no_scores(loss: Loss) -> ConfigError:
+    return ConfigError(
+        f"{loss.label}: this step has no query of which a teacher scored two documents to compare; give the "
+        "stage a teacher=... and negatives=..., or examples that come with scores"
+    )

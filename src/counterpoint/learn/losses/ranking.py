@@ -1,0 +1,52 @@
+"""A query's positive against its own negatives, and nothing of the rest of the batch."""
+
+from __future__ import annotations
+
+from typing import final
+
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+
+from counterpoint.learn.loss import Loss
+from counterpoint.learn.losses.entries import cross_entropy, own_entries, own_negatives
+from counterpoint.learn.step import Step
+
+__all__ = ["NegativeLogLikelihood", "PairwiseCrossEntropy"]
+
+
+@final
+class NegativeLogLikelihood(Loss):
+    """−ln softmax at the positive, over it and the query's own negatives (Karpukhin et al. 2020, eq. 2).
+
+    Args:
+        name: what the loss is called in logs.
+        scorer: whose scores it goes by; the stage's where None.
+    """
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean over the queries; 0 for one without negatives."""
+        own, _ = own_entries(self.scores(step), step.targets.own)
+        allowed = own_negatives(step.targets)
+        allowed[:, 0] = True
+        return cross_entropy(own, allowed, step.targets.own.new_zeros(len(own))).mean()
+
+
+@final
+class PairwiseCrossEntropy(Loss):
+    """ColBERT's loss on triples: −ln softmax over (positive, negative), for each own negative by itself.
+
+    ln(1 + e^(s₋ − s₊)), averaged over a query's own negatives, then over the queries (Khattab and Zaharia
+    2020). With one negative a query it is `NegativeLogLikelihood`; with more, it does not sum them up.
+
+    Args:
+        name: what the loss is called in logs.
+        scorer: whose scores it goes by; the stage's where None.
+    """
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean over the queries; 0 for one without negatives."""
+        own, _ = own_entries(self.scores(step), step.targets.own)
+        allowed = own_negatives(step.targets)
+        pairs = functional.softplus(own - own[:, :1]).masked_fill(~allowed, 0)
+        return (pairs.sum(1) / allowed.sum(1).clamp(min=1)).mean()

@@ -1,0 +1,108 @@
+"""Every loss again, pair by pair in Python's own floats, slow and obvious."""
+
+import math
+
+
+def softmax_loss(positive, others):
+    """−ln of the positive's share."""
+    top = max([positive, *others])
+    return math.log(sum(math.exp(s - top) for s in [positive, *others])) + top - positive
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values)
+
+
+def contrastive(step, *, temperature=1.0, scale=1.0, candidates="batch", symmetric=False):
+    s, t = step.scores.double().tolist(), step.targets
+    s = [[x * scale / temperature for x in row] for row in s]
+    positive, allowed, own = t.own[:, 0].tolist(), t.candidates.tolist(), t.own.tolist()
+
+    def of_query(i):
+        others = [j for j in range(len(s[i])) if allowed[i][j] and j != positive[i]]
+        if candidates == "positives":
+            others = [j for j in others if j in positive or j in own[i]]
+        return softmax_loss(s[i][positive[i]], [s[i][j] for j in others])
+
+    def of_document(i):
+        column = positive[i]
+        others = [k for k in range(len(s)) if k != i and allowed[k][column] and positive[k] != column]
+        return softmax_loss(s[i][column], [s[k][column] for k in others])
+
+    loss = mean(of_query(i) for i in range(len(s)))
+    return (loss + mean(of_document(i) for i in range(len(s)))) / 2 if symmetric else loss
+
+
+def own_negatives(step):
+    """For each query the score of its positive and those of its own negatives."""
+    s, own, allowed = (
+        step.scores.double().tolist(),
+        step.targets.own.tolist(),
+        step.targets.candidates.tolist(),
+    )
+    return [
+        (s[i][row[0]], [s[i][j] for j in row[1:] if j >= 0 and allowed[i][j]]) for i, row in enumerate(own)
+    ]
+
+
+def negative_log_likelihood(step):
+    return mean(softmax_loss(positive, negatives) for positive, negatives in own_negatives(step))
+
+
+def pairwise(step):
+    return mean(
+        mean(softmax_loss(positive, [negative]) for negative in negatives) if negatives else 0.0
+        for positive, negatives in own_negatives(step)
+    )
+
+
+def taught(step):
+    """For each query (score, teacher's score) of its own documents, None where the teacher has none."""
+    s, own, t = (
+        step.scores.double().tolist(),
+        step.targets.own.tolist(),
+        step.targets.teacher.double().tolist(),
+    )
+    return [
+        [None if j < 0 or math.isnan(t[i][at]) else (s[i][j], t[i][at]) for at, j in enumerate(row)]
+        for i, row in enumerate(own)
+    ]
+
+
+def margin_mse(step):
+    return mean(
+        ((row[0][0] - other[0]) - (row[0][1] - other[1])) ** 2
+        for row in taught(step)
+        if row[0] is not None
+        for other in row[1:]
+        if other is not None
+    )
+
+
+def kl_divergence(step, *, temperature=1.0):
+    def shares(scores):
+        top = max(scores)
+        whole = sum(math.exp((s - top) / temperature) for s in scores)
+        return [math.exp((s - top) / temperature) / whole for s in scores]
+
+    lists = [[pair for pair in row if pair is not None] for row in taught(step)]
+    found = []
+    for row in lists:
+        if len(row) >= 2:
+            student, teacher = shares([s for s, _ in row]), shares([t for _, t in row])
+            found.append(sum(t * math.log(t / s) for s, t in zip(student, teacher, strict=True)))
+    return mean(found)
+
+
+def cached_contrastive(step, *, scale=1.0):
+    """The value, and the gradient with respect to the scores."""
+    s, own, cached = step.scores.double().tolist(), step.targets.own.tolist(), step.targets.cached.tolist()
+    losses, gradient = [], [[0.0] * len(row) for row in s]
+    for i, (positive, drawn, *_) in enumerate(own):
+        loss = softmax_loss(scale * s[i][positive], [scale * x for x in cached[i] if x != -math.inf])
+        losses.append(loss)
+        if drawn >= 0:
+            gradient[i][drawn] += scale * (1 - math.exp(-loss)) / len(s)
+            gradient[i][positive] -= scale * (1 - math.exp(-loss)) / len(s)
+    return mean(losses), gradient

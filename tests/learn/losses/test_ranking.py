@@ -1,0 +1,44 @@
+"""A positive against its own negatives: by loops and by golden values."""
+
+import pytest
+from hypothesis import given, settings
+from tests.learn.losses import loops
+from tests.learn.losses.steps import steps, triple
+
+from counterpoint.learn import NegativeLogLikelihood, PairwiseCrossEntropy
+
+SOME = settings(deadline=None, max_examples=40)
+
+
+@pytest.mark.parametrize(
+    ("loss", "by_loops"),
+    [(NegativeLogLikelihood(), loops.negative_log_likelihood), (PairwiseCrossEntropy(), loops.pairwise)],
+)
+@SOME
+@given(step=steps())
+def test_by_loops(loss, by_loops, step):
+    assert loss(step).item() == pytest.approx(by_loops(step), rel=1e-5, abs=1e-5)
+
+
+def test_negative_log_likelihood_is_dprs(golden):
+    case = golden("dpr_nll")
+    step = triple([[case["inputs"]["pos"], *case["inputs"]["neg"]]])
+    assert NegativeLogLikelihood()(step).item() == pytest.approx(case["expected"]["loss"], abs=1e-6)
+
+
+def test_on_triples_the_two_are_one():
+    step = triple([[3.0, 1.0], [0.5, 2.0]])
+    # (ln(1 + e^-2) + ln(1 + e^1.5)) / 2
+    assert PairwiseCrossEntropy()(step).item() == pytest.approx((0.1269280 + 1.7014133) / 2, abs=1e-6)
+    assert NegativeLogLikelihood()(step).item() == pytest.approx((0.1269280 + 1.7014133) / 2, abs=1e-6)
+
+
+def test_several_negatives_are_averaged_not_summed():
+    step = triple([[0.0, 0.0, 0.0, 0.0]])
+    assert PairwiseCrossEntropy()(step).item() == pytest.approx(0.6931472)  # ln 2
+    assert NegativeLogLikelihood()(step).item() == pytest.approx(1.3862944)  # ln 4
+
+
+def test_an_own_document_that_is_relevant_is_no_negative():
+    step = triple([[1.0, 9.0]], candidates=[[True, False]])
+    assert NegativeLogLikelihood()(step).item() == PairwiseCrossEntropy()(step).item() == 0
