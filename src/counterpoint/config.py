@@ -34,14 +34,21 @@ class Declared:
         found.pop("self")
         return found
 
-    def to_dict(self, *, provenance: bool = True) -> dict[str, Any]:
-        """The object as plain data: its class and every argument that differs from its default."""
+    def to_dict(self, *, provenance: bool = True, defaults: bool = False) -> dict[str, Any]:
+        """The object as plain data: its class and every argument that differs from its default.
+
+        Args:
+            provenance: whether the arguments named in `provenance` are among them.
+            defaults: name the others, too, here and inside, so that the data mean the same when a default
+                changes; only a None that is the default is left out.
+        """
         config: dict[str, Any] = {"part": name_of(type(self))}
         for name, default in self._defaults().items():
             value = getattr(self, name)
             hidden = name in self.provenance and not provenance
-            if not hidden and (isinstance(value, Declared) or not _equal(value, default)):
-                config[name] = plain(value, provenance=provenance)
+            told = isinstance(value, Declared) or not _equal(value, default)
+            if not hidden and (told or (defaults and value is not None)):
+                config[name] = plain(value, provenance=provenance, defaults=defaults)
         return config
 
     @classmethod
@@ -98,22 +105,22 @@ class Setting(Declared):
         return found
 
 
-def plain(value: Any, *, provenance: bool = True) -> Any:
+def plain(value: Any, *, provenance: bool = True, defaults: bool = False) -> Any:
     """A declared object or an argument of one as data that TOML and JSON can hold.
 
     Raises:
         ConfigError: something else is in it.
     """
     if isinstance(value, Declared):
-        return value.to_dict(provenance=provenance)
+        return value.to_dict(provenance=provenance, defaults=defaults)
     if value is None:
         return dict(NONE)
     if isinstance(value, str | bool | int | float):
         return value
     if hasattr(value, "items"):
-        return {key: plain(item, provenance=provenance) for key, item in value.items()}
+        return {key: plain(item, provenance=provenance, defaults=defaults) for key, item in value.items()}
     if isinstance(value, Iterable):
-        return [plain(item, provenance=provenance) for item in value]
+        return [plain(item, provenance=provenance, defaults=defaults) for item in value]
     raise ConfigError(f"an argument must be plain data or something declared, found {type(value).__name__}")
 
 

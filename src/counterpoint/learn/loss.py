@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import cast, final
+from typing import Literal, cast, final
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -15,7 +15,10 @@ from counterpoint.learn.step import Step
 from counterpoint.part import Part
 from counterpoint.score import Scorer
 
-__all__ = ["Loss", "Objective"]
+__all__ = ["Loss", "Need", "Objective"]
+
+Need = Literal["batch", "negatives", "teacher", "cache"]
+"""Other queries in the batch; negatives of a query's own; a teacher's scores; a negative cache."""
 
 
 class Loss(Part, ABC):
@@ -34,6 +37,9 @@ class Loss(Part, ABC):
         >>> objective.names
         ('margin_mse', 'dense')
     """
+
+    needs: frozenset[Need] = frozenset()
+    """What a stage must bring for this loss to mean anything; `counterpoint.recipe.check` asks."""
 
     # Not a class attribute: torch keeps submodules elsewhere, and a default here would hide them.
     def __init__(self, name: str | None = None, scorer: Scorer | None = None):

@@ -36,6 +36,8 @@ class Contrastive(Loss):
             that shares the document is no negative of it.
     """
 
+    needs = frozenset({"batch"})
+
     def __init__(
         self,
         name: str | None = None,
@@ -80,6 +82,8 @@ class CachedContrastive(Loss):
         name: what the loss is called in logs.
         scale: what scores are multiplied by, those of the cache too.
     """
+
+    needs = frozenset({"cache"})
 
     def __init__(self, name: str | None = None, scale: float = 1.0):
         super().__init__(name)

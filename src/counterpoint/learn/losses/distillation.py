@@ -29,6 +29,8 @@ class MarginMSE(Loss):
         scorer: whose scores it goes by; the stage's where None.
     """
 
+    needs = frozenset({"negatives", "teacher"})
+
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The mean over the step's pairs.
 
@@ -56,6 +58,8 @@ class KLDivergence(Loss):
         scorer: whose scores it goes by; the stage's where None.
         temperature: τ.
     """
+
+    needs = frozenset({"negatives", "teacher"})
 
     def __init__(self, name: str | None = None, scorer: Scorer | None = None, temperature: float = 1.0):
         super().__init__(name, scorer)

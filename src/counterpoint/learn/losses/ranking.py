@@ -24,6 +24,8 @@ class NegativeLogLikelihood(Loss):
         scorer: whose scores it goes by; the stage's where None.
     """
 
+    needs = frozenset({"negatives"})
+
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The mean over the queries; 0 for one without negatives."""
         own, _ = own_entries(self.scores(step), step.targets.own)
@@ -43,6 +45,8 @@ class PairwiseCrossEntropy(Loss):
         name: what the loss is called in logs.
         scorer: whose scores it goes by; the stage's where None.
     """
+
+    needs = frozenset({"negatives"})
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The mean over the queries; 0 for one without negatives."""
