@@ -1,33 +1,48 @@
 """Training: stages, objectives, negatives. Losses see a `Step` and nothing else."""
 
+from counterpoint.learn.alignment import AlignmentStop
 from counterpoint.learn.batches import Batch, Draw, RandomBatches, Sampler, make_batch
-from counterpoint.learn.cache import NegativeCache
+from counterpoint.learn.cache import NegativeCache, join_drawn
 from counterpoint.learn.development import DevelopmentSet
 from counterpoint.learn.examples import Example, TrainingSet
+from counterpoint.learn.formats import open_training_data
 from counterpoint.learn.loss import Loss, Objective
 from counterpoint.learn.losses.contrastive import CachedContrastive, Contrastive
 from counterpoint.learn.losses.distillation import KLDivergence, MarginMSE
 from counterpoint.learn.losses.ranking import NegativeLogLikelihood, PairwiseCrossEntropy
+from counterpoint.learn.negatives.filtered import Filtered
+from counterpoint.learn.negatives.given import FromData, RandomNegatives
+from counterpoint.learn.negatives.mined import BM25Negatives, ModelNegatives
 from counterpoint.learn.negatives.source import Mining, Negatives
+from counterpoint.learn.running_cache import Drawn, RunningCache
 from counterpoint.learn.stages import Build, Fit, Stage, Train
 from counterpoint.learn.step import Step, Targets
 from counterpoint.learn.stop import NoImprovement, Situation, Stop
 from counterpoint.learn.teachers import Grader, Teacher
+from counterpoint.learn.topics import TopicBatches
+from counterpoint.learn.watch import Looked, Watch, WatchSettings
 
 __all__ = [
+    "AlignmentStop",
+    "BM25Negatives",
     "Batch",
     "Build",
     "CachedContrastive",
     "Contrastive",
     "DevelopmentSet",
     "Draw",
+    "Drawn",
     "Example",
+    "Filtered",
     "Fit",
+    "FromData",
     "Grader",
     "KLDivergence",
+    "Looked",
     "Loss",
     "MarginMSE",
     "Mining",
+    "ModelNegatives",
     "NegativeCache",
     "NegativeLogLikelihood",
     "Negatives",
@@ -35,6 +50,8 @@ __all__ = [
     "Objective",
     "PairwiseCrossEntropy",
     "RandomBatches",
+    "RandomNegatives",
+    "RunningCache",
     "Sampler",
     "Situation",
     "Stage",
@@ -42,7 +59,12 @@ __all__ = [
     "Stop",
     "Targets",
     "Teacher",
+    "TopicBatches",
     "Train",
     "TrainingSet",
+    "Watch",
+    "WatchSettings",
+    "join_drawn",
     "make_batch",
+    "open_training_data",
 ]

@@ -1,0 +1,140 @@
+"""`AlignmentStop`: DAFT's criterion for the end of the alignment stage, guarded against collapse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from counterpoint.encode import EncodeOptions
+from counterpoint.errors import ConfigError
+from counterpoint.learn.batches import seed_of
+from counterpoint.learn.stop import Situation, Stop
+from counterpoint.measure.alignment import kl_divergence, profile
+
+if TYPE_CHECKING:
+    from counterpoint.model import Model
+
+__all__ = ["AlignmentStop"]
+
+PAPER = 250 / 512
+"""DAFT's δ = 250 for its 512 components; the estimate grows with their number."""
+
+
+@final
+@dataclass(frozen=True)
+class AlignmentStop(Stop):
+    """Stop once queries look alike to both encoders: KL₁(document side ‖ query side) of development queries.
+
+    Both sides encode the same query texts (DAFT, section 4.2.2). The stage ends with a reason of one of three
+    kinds, named first: `aligned:` the estimate is below `delta`; `stalled:` it has not fallen for `patience`
+    looks; `collapsed:` one of these holds, but the document side has lost its spread since the first look.
+    That guard is ours: the estimate is invariant to scale, so it falls as well when all documents move to one
+    point (it can, where a projection that both sides share is trained).
+
+    A look gives `alignment.kl`, `alignment.delta`, and of each side `.cosine` (mean cosine of two texts) and
+    `.rank` (participation ratio), as `counterpoint.measure.alignment` defines them.
+
+    Args:
+        on: the vector set; may be left out where the model makes one only.
+        delta: the threshold; None for 0.488 of a vector's components, which is the paper's 250 at 512.
+        patience: looks without a new lowest estimate.
+        sample: development queries at most; the same at every look.
+        least_room: 1 − mean cosine of the document side must keep this share of what it was.
+        least_rank: so must its effective rank.
+        every: steps between looks; None for once an epoch, as in the paper.
+    """
+
+    on: str | None = None
+    delta: float | None = None
+    patience: int = 3
+    sample: int = 2000
+    least_room: float = 0.5
+    least_rank: float = 0.5
+    every: int | None = None
+
+    def __post_init__(self) -> None:
+        low = {"patience": 1, "sample": 2, "every": 1}
+        faults = [
+            f"AlignmentStop: {name} must be at least {least}, found {value}"
+            for name, least in low.items()
+            if (value := getattr(self, name)) is not None and value < least
+        ]
+        faults += [
+            f"AlignmentStop: {name} is a share between 0 and 1, found {value}"
+            for name in ("least_room", "least_rank")
+            if not 0 <= (value := getattr(self, name)) <= 1
+        ]
+        if faults:
+            raise ConfigError(*faults)
+
+    def look(self, situation: Situation) -> dict[str, float]:
+        """Encode the development queries on both sides and compare.
+
+        Raises:
+            ConfigError: fewer than two different queries, or it is not clear which set is meant.
+            DataError: vectors that are not finite, or both sides output one and the same point.
+        """
+        texts = self._texts(situation)
+        name = self._set_of(situation.model)
+        options = EncodeOptions(device=next(situation.model.parameters()).device)
+        query = situation.model.encode_query(texts, options)[name].values
+        document = situation.model.encode_document(texts, options)[name].values
+        sides = {"query": profile(query), "document": profile(document)}
+        found = {
+            "alignment.kl": kl_divergence(document, query),
+            "alignment.delta": PAPER * document.shape[1] if self.delta is None else self.delta,
+        }
+        for side, numbers in sides.items():
+            found[f"alignment.{side}.cosine"] = numbers.cosine
+            found[f"alignment.{side}.rank"] = numbers.rank
+        return found
+
+    def decide(self, history: Sequence[Mapping[str, float]]) -> str | None:
+        """Stop if aligned or stalled, and say `collapsed` instead where the document side is."""
+        values = [found["alignment.kl"] for found in history]
+        if not values:
+            return None
+        now, delta = values[-1], history[-1]["alignment.delta"]
+        if now < delta:
+            reason = f"aligned: KL {now:.4g} is below {delta:.4g}"
+        elif len(values) > self.patience and min(values[-self.patience :]) >= min(values[: -self.patience]):
+            reason = f"stalled: KL has not fallen below {min(values):.4g} for {self.patience} looks"
+        else:
+            return None
+        lost = self._lost(history[0], history[-1])
+        return f"collapsed: {lost} (it would have ended as {reason})" if lost else reason
+
+    def _lost(self, first: Mapping[str, float], now: Mapping[str, float]) -> str:
+        """What the document side has lost since the first look; empty if it has kept its spread."""
+        cosine, rank = "alignment.document.cosine", "alignment.document.rank"
+        if 1 - now[cosine] < self.least_room * (1 - first[cosine]):
+            return f"documents point in one direction, mean cosine {now[cosine]:.3f}, was {first[cosine]:.3f}"
+        if now[rank] < self.least_rank * first[rank]:
+            return f"documents use few dimensions, effective rank {now[rank]:.1f}, was {first[rank]:.1f}"
+        return ""
+
+    def _texts(self, situation: Situation) -> list[str]:
+        """Different development queries: equal ones would be their own neighbours."""
+        queries = situation.development.queries if situation.development is not None else {}
+        texts = list(dict.fromkeys(queries.values()))
+        if len(texts) < 2:
+            raise ConfigError(
+                f"AlignmentStop compares the encoders on development queries and found {len(texts)} "
+                "different ones; give the run a development split or hold queries out"
+            )
+        if len(texts) <= self.sample:
+            return texts
+        chosen = np.random.default_rng(seed_of("alignment")).choice(len(texts), self.sample, replace=False)
+        return [texts[at] for at in np.sort(chosen)]
+
+    def _set_of(self, model: Model) -> str:
+        names = list(model.sets)
+        if self.on is None and len(names) == 1:
+            return names[0]
+        if self.on not in names:
+            asked = "name one with on=…" if self.on is None else f"there is no {self.on!r}"
+            raise ConfigError(f"AlignmentStop: the model makes the sets {', '.join(names)}; {asked}")
+        return self.on
