@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from counterpoint import __version__
-from counterpoint.cli import compare, demo, evaluate, folds, fuse, index, info, search, sweep
+from counterpoint.cli import compare, demo, evaluate, folds, fuse, index, info, mine, search, sweep
 from counterpoint.errors import CounterpointError
 
 __all__ = ["app", "main"]
@@ -31,6 +31,7 @@ app.command(name="compare")(compare.compare)
 app.command(name="folds")(folds.folds)
 app.command(name="fuse")(fuse.fuse)
 app.command(name="sweep")(sweep.sweep)
+app.command(name="mine")(mine.mine)
 app.command(name="info")(info.info)
 app.command(name="verify")(info.verify)
 app.command(name="demo")(demo.demo)

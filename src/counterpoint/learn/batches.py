@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import torch
 
 from counterpoint.config import Setting
 from counterpoint.learn.examples import TrainingSet
+from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.step import Targets
 
 __all__ = ["Batch", "Draw", "RandomBatches", "Sampler", "make_batch", "seed_of"]
@@ -40,7 +40,7 @@ class Batch:
 class Draw(Protocol):
     """Negatives for one example: ids of documents, none relevant, none twice. Made by a `Negatives`."""
 
-    def __call__(self, example: int, rng: np.random.Generator) -> Sequence[str]:
+    def __call__(self, example: int, rng: np.random.Generator, /) -> Sequence[str]:
         """Draw for the example at that position."""
         ...
 
@@ -72,9 +72,13 @@ def make_batch(
 
     Args:
         data: what there is.
-        positions: of the examples.
+        positions: of the examples; at least one.
         draws: sources of negatives; those of all are taken together, each document once.
         rng: decides every draw.
+
+    Returns:
+        Targets whose `own` holds each query's positive and what was drawn for it, and whose `candidates` are
+        False for every other document known to be relevant. `teacher` is None where no document has a score.
     """
     examples = [data.examples[at] for at in positions]
     columns: dict[str, int] = {}
@@ -84,8 +88,8 @@ def make_batch(
         positive = example.positives[int(rng.integers(len(example.positives)))]
         drawn = dict.fromkeys([positive, *(document for draw in draws for document in draw(at, rng))])
         own.append([columns.setdefault(document, len(columns)) for document in drawn])
-        teacher.append([example.scores.get(document, float("nan")) for document in drawn])
-    relevant = [data.relevant.get(example.query, frozenset()) for example in examples]
+        teacher.append([float(example.scores.get(document, "nan")) for document in drawn])
+    relevant = [data.relevant_to(example) for example in examples]
     candidates = [
         [document not in known or column == columns_of[0] for document, column in columns.items()]
         for known, columns_of in zip(relevant, own, strict=True)
@@ -102,12 +106,6 @@ def make_batch(
             teacher=_table(teacher, float("nan")) if scored else None,
         ),
     )
-
-
-def seed_of(*parts: object) -> int:
-    """A seed for one purpose, from the run's seed and what it is for: independent of all others."""
-    text = "\x1f".join(map(str, parts))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
 
 
 def _table(rows: Sequence[Sequence[float]], fill: float) -> torch.Tensor:

@@ -1,0 +1,117 @@
+"""From what a user names to a training set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from counterpoint.data import ReadPolicy
+from counterpoint.errors import ConfigError, DataError
+from counterpoint.learn.examples import TrainingSet
+from counterpoint.learn.formats.corpus import Place
+from counterpoint.learn.formats.ids import (
+    read_collection,
+    read_distillation,
+    read_distillation_folder,
+    read_id_triples,
+    read_n_way,
+)
+from counterpoint.learn.formats.rows import rows, shards
+from counterpoint.learn.formats.texts import QUERY_COLUMNS, read_dpr, read_text_triples, read_triplets
+
+__all__ = ["open_training_data"]
+
+KINDS = (
+    "a collection with judgements, triples (.tsv), n-way lists (.jsonl), DPR's .json, triplets or a "
+    "distillation set (.jsonl, .parquet, or a folder of them)"
+)
+
+
+def open_training_data(
+    source: str | Path,
+    *,
+    split: str | None = None,
+    documents: Place | None = None,
+    queries: Place | None = None,
+    policy: ReadPolicy | None = None,
+) -> TrainingSet:
+    """Read training data, in a format that the source's kind and its first record decide.
+
+    Args:
+        source: a collection with judgements; `.tsv` triples; `.jsonl` or `.parquet` records; DPR's `.json`;
+            a folder of records. Each but the last but one may be packed (`.gz`).
+        split: which judgements of a collection, or which files of a folder; `train` unless given.
+        documents: for data that hold ids, where the texts are (see `read_corpus`). Triples hold ids exactly
+            where this is given.
+        queries: where the queries' texts are, if not in the same place.
+        policy: what to do about bad input; by default stop.
+
+    Raises:
+        DataError: nothing there, an unknown layout, or as the format's reader says.
+        ConfigError: an argument that this kind of data has no use for, or one that it needs.
+        MissingExtraError: Parquet, and pyarrow is not installed.
+    """
+    path = Path(source)
+    is_folder = path.is_dir() or (isinstance(source, str) and source.startswith("ir_datasets:"))
+    if not is_folder and not path.is_file():
+        raise DataError(f"there is no such file or folder; training data are {KINDS}", path=path)
+    if is_folder:
+        _unused(source, "a folder or collection", documents=documents, queries=queries)
+        return _open_folder(source, split or "train", policy)
+    _unused(source, "a single file", split=split)
+    name = path.name.removesuffix(".gz")
+    if documents is not None:
+        return _open_ids(path, documents, queries, policy)
+    _unused(source, "a file without documents=", queries=queries)
+    if name.endswith(".tsv"):
+        return read_text_triples(path, policy)
+    if name.endswith((".json", ".jsonl", ".parquet")):
+        return _open_texts(path, policy)
+    raise DataError(f"a file ending in {path.suffix!r} is no training data; they are {KINDS}", path=path)
+
+
+def _open_folder(source: str | Path, split: str, policy: ReadPolicy | None) -> TrainingSet:
+    path = Path(source)
+    if not path.is_dir() or any(path.glob("corpus.jsonl*")):
+        return read_collection(source, split, policy=policy)
+    files = shards(path, split)
+    if not files:
+        raise DataError(
+            f"no corpus.jsonl here, and no files of a split {split!r}; training data are {KINDS}", path=path
+        )
+    if shards(path, "documents"):
+        return read_distillation_folder(path, split, policy)
+    return read_triplets(files, policy)
+
+
+def _open_ids(path: Path, documents: Place, queries: Place | None, policy: ReadPolicy | None) -> TrainingSet:
+    if path.name.removesuffix(".gz").endswith(".tsv"):
+        return read_id_triples(path, documents, queries, policy)
+    first = next(rows(path, policy), None)
+    if first is not None and isinstance(first.value, list):
+        return read_n_way(path, documents, queries, policy)
+    if first is not None and isinstance(first.value, Mapping) and "document_ids" in first.value:
+        return read_distillation([path], documents, queries, policy)
+    raise DataError(
+        "holds no ids: neither lists nor records with document_ids; leave out documents=", path=path
+    )
+
+
+def _open_texts(path: Path, policy: ReadPolicy | None) -> TrainingSet:
+    first = next(rows(path, policy), None)
+    value = None if first is None else first.value
+    if isinstance(value, list) or (isinstance(value, Mapping) and "document_ids" in value):
+        raise ConfigError(f"{path}: holds ids; say where the texts are with documents=")
+    if isinstance(value, Mapping) and "positive_ctxs" in value:
+        return read_dpr(path, policy)
+    if isinstance(value, Mapping) and any(column in value for column in QUERY_COLUMNS):
+        return read_triplets([path], policy)
+    found = "nothing" if value is None else ", ".join(value) if isinstance(value, Mapping) else repr(value)
+    raise DataError(f"the first record has {found[:80]}, which no known layout has", path=path, line=1)
+
+
+def _unused(source: str | Path, what: str, **given: object) -> None:
+    """Refuse arguments that would be passed over in silence."""
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigError(f"{source}: {name}= has no meaning for {what}; leave it out")

@@ -1,0 +1,165 @@
+"""Records of files, each with its place, so that every fault can be told with file and line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from counterpoint.data import ReadPolicy
+from counterpoint.data.reader import open_binary, strict_reader
+from counterpoint.data.records import DECODER
+from counterpoint.errors import DataError, MissingExtraError
+
+__all__ = ["Row", "rows", "shards"]
+
+ENDINGS = (".jsonl", ".jsonl.gz", ".parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record and where it stands.
+
+    Attributes:
+        value: what was read: JSON, or a row of a table as a mapping.
+        path: of the file.
+        line: from 1; in a table, the number of the row.
+    """
+
+    value: Any
+    path: Path
+    line: int
+
+    def fault(self, message: str) -> DataError:
+        """An error about this record, to be raised."""
+        return DataError(message, path=self.path, line=self.line)
+
+    def take(self, *keys: str) -> Any:
+        """The value of the first of these keys that the record has.
+
+        Raises:
+            DataError: the record is no object or has none of them.
+        """
+        if not isinstance(self.value, Mapping):
+            raise self.fault(f"expected an object, found {type(self.value).__name__}")
+        found = next((key for key in keys if key in self.value), None)
+        if found is None:
+            raise self.fault(f"no {' or '.join(map(repr, keys))} among the keys {', '.join(self.value)}")
+        return self.value[found]
+
+    def text(self, value: object) -> str:
+        """A string that can be stored.
+
+        Raises:
+            DataError: it is none.
+        """
+        if not isinstance(value, str):
+            raise self.fault(f"expected a text, found {json.dumps(value, default=str)[:60]}")
+        return strict_reader(ReadPolicy()).sound(value, self.path, self.line)
+
+    def id(self, value: object) -> str:
+        """An id: a string, or a whole number as one.
+
+        Raises:
+            DataError: it is neither, or blank.
+        """
+        if type(value) is int:  # not bool, which is a kind of int
+            return str(value)
+        if not isinstance(value, str) or not value.strip():
+            raise self.fault(
+                f"an id must be a string or a whole number, found {json.dumps(value, default=str)[:60]}"
+            )
+        return value
+
+    def number(self, value: object) -> float:
+        """A finite number.
+
+        Raises:
+            DataError: it is none.
+        """
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            raise self.fault(f"a score must be a finite number, found {json.dumps(value, default=str)[:60]}")
+        return float(value)
+
+    def items(self, value: object) -> list[Any]:
+        """A list, or the JSON of one, as some tables have it.
+
+        Raises:
+            DataError: it is neither.
+        """
+        if isinstance(value, str) and value.startswith("["):
+            try:
+                value = DECODER.decode(value)
+            except ValueError as error:
+                raise self.fault(f"not valid JSON: {error}") from error
+        if not isinstance(value, list):
+            raise self.fault(f"expected a list, found {json.dumps(value, default=str)[:60]}")
+        return value
+
+
+def rows(path: Path, policy: ReadPolicy | None = None) -> Iterator[Row]:
+    """The records of a `.jsonl[.gz]`, `.parquet` or `.json[.gz]` file; of the last, the items of its list.
+
+    A list in a `.json` file is read whole, and its items are counted as lines.
+
+    Raises:
+        DataError: the file cannot be read in this way.
+        MissingExtraError: pyarrow is needed and not installed.
+    """
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".parquet"):
+        yield from _parquet(path)
+    elif name.endswith(".json"):
+        for number, value in enumerate(_json_list(path), 1):
+            yield Row(value, path, number)
+    else:
+        for number, line in strict_reader(policy or ReadPolicy()).lines(path):
+            if line and not line.isspace():
+                try:
+                    yield Row(DECODER.decode(line), path, number)
+                except (ValueError, RecursionError) as error:
+                    raise DataError(f"not valid JSON: {error}", path=path, line=number) from error
+
+
+def shards(folder: Path, stem: str) -> list[Path]:
+    """The files of one part of a data set, sorted, as the hub lays them out.
+
+    `train.jsonl`, `train-00000-of-00002.parquet` and such, in the folder or in `data`; or any in `train`.
+    """
+    places = [*folder.glob("*"), *folder.glob("data/*")]
+    found = [path for path in places if path.name.split(".")[0].split("-")[0] == stem]
+    found += [*(folder / stem).glob("*")]
+    return sorted(path for path in found if path.is_file() and path.name.endswith(ENDINGS))
+
+
+def _json_list(path: Path) -> list[Any]:
+    with open_binary(path) as file:
+        try:
+            found = json.load(file)
+        except json.JSONDecodeError as error:
+            raise DataError(f"not valid JSON: {error.msg}", path=path, line=error.lineno) from error
+        except UnicodeDecodeError as error:
+            raise DataError(f"not UTF-8 ({error}); convert the file", path=path) from error
+    if not isinstance(found, list):
+        raise DataError(f"expected a list of records, found {type(found).__name__}", path=path)
+    return found
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise MissingExtraError("reading Parquet", package="pyarrow", extra="train") from error
+    number = 0
+    try:
+        with ParquetFile(path) as table:
+            for batch in table.iter_batches():
+                for value in batch.to_pylist():
+                    number += 1
+                    yield Row(value, path, number)
+    except (ArrowException, OSError) as error:
+        raise DataError(f"cannot be read as Parquet ({error}); copy it again", path=path) from error

@@ -1,0 +1,51 @@
+"""Mined lists on disk: JSON lines, a header first that says what they were mined from and how."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from counterpoint.data import ReadPolicy
+from counterpoint.data.output import write_lines
+from counterpoint.errors import ArtifactError, DataError
+from counterpoint.files import writing
+from counterpoint.learn.formats.rows import rows
+
+__all__ = ["Lists", "read_lists", "write_lists"]
+
+Lists = Mapping[str, Sequence[str]]
+"""Query id to document ids, best first."""
+
+
+def write_lists(path: Path, header: Mapping[str, Any], lists: Lists) -> None:
+    """Write `[query, document, …]` lines below the header, all or nothing.
+
+    Raises:
+        ArtifactError: the file could not be written.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps([query, *found], ensure_ascii=False) for query, found in lists.items())
+    write_lines(path, (line for part in ([json.dumps(header)], lines) for line in part))
+
+
+def read_lists(path: Path, header: Mapping[str, Any]) -> dict[str, list[str]] | None:
+    """The lists under this header; None where there is no file, or one with another header.
+
+    Raises:
+        ArtifactError: the file is damaged.
+    """
+    if not path.is_file():
+        return None
+    try:
+        stream = rows(path, ReadPolicy())
+        first = next(stream, None)
+        if first is None or first.value != header:
+            return None
+        # One object an id, however many lists it is in.
+        return {row.value[0]: [sys.intern(found) for found in row.value[1:]] for row in stream}
+    except (DataError, TypeError, LookupError) as error:
+        raise ArtifactError(f"damaged ({error}); remove it, and it is mined again", path=path) from error

@@ -1,0 +1,170 @@
+"""Negatives that a search finds: by BM25, or by the model that is being trained."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from counterpoint.errors import ConfigError
+from counterpoint.index import Index, IndexSettings, LexicalSettings, TextModel, build_index
+from counterpoint.index.analysis import Analyzer, AnalyzerName
+from counterpoint.learn.batches import Draw
+from counterpoint.learn.negatives.lists import read_lists, write_lists
+from counterpoint.learn.negatives.source import Mining, Negatives, check_count, checked, pick
+from counterpoint.model import Model
+from counterpoint.search import Searcher, Workflow
+from counterpoint.types import Document
+
+__all__ = ["BM25Negatives", "Mined", "ModelNegatives"]
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Mined(Negatives):
+    """Negatives out of the documents that a search ranks highest. Abstract.
+
+    Args:
+        count: how many for each example, drawn at random.
+        depth: how many documents of the ranking they are drawn from.
+        skip: how many at its top are left out, being too likely relevant though nobody judged them.
+    """
+
+    count: int = 1
+    depth: int = 100
+    skip: int = 0
+
+    def __post_init__(self) -> None:
+        check_count(self, count=1, depth=1, skip=0, every=1)
+        if self.skip >= self.depth:
+            raise ConfigError(f"{type(self).__name__}: skip {self.skip} leaves nothing of depth {self.depth}")
+
+    @abstractmethod
+    def _search(self, mining: Mining) -> dict[str, list[str]]:
+        """The best `depth` documents of every query, best first."""
+
+    def prepare(self, mining: Mining) -> Draw:
+        """Read the lists of this step, or mine and keep them.
+
+        Lists of other steps stay where they are, so that a run can be taken up from an older checkpoint.
+
+        Raises:
+            DataError: there are no negatives for most examples.
+            ArtifactError: lists that were kept are damaged, or cannot be written.
+        """
+        data = mining.data
+        header, path = self._identity(mining)
+        lists = read_lists(path, header)
+        if lists is None:
+            lists = self._search(mining)
+            write_lists(path, header, lists)
+        pools = {}
+        for example in data.examples:
+            relevant = data.relevant_to(example)
+            pools[example.query] = [d for d in lists[example.query][self.skip :] if d not in relevant]
+
+        def draw(at: int, rng: np.random.Generator) -> Sequence[str]:
+            return pick(pools[data.examples[at].query], self.count, rng)
+
+        return checked(draw, mining, type(self).__name__)
+
+    def _identity(self, mining: Mining) -> tuple[dict[str, Any], Path]:
+        """What decides the lists, and the file they are kept in."""
+        settings = {
+            key: value for key, value in self.to_dict().items() if key not in ("count", "skip", "every")
+        }
+        header = {
+            "format": FORMAT,
+            "source": settings,
+            "data": mining.data.fingerprint,
+            "step": mining.step,
+        }
+        key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+        return header, mining.folder / f"{type(self).__name__.lower()}-{key}-{mining.step}.jsonl.gz"
+
+
+@final
+@dataclass(frozen=True)
+class BM25Negatives(Mined):
+    """Negatives that share words with the query, by the BM25 of our index.
+
+    Args:
+        count: how many for each example, drawn at random.
+        depth: how many documents of the ranking they are drawn from.
+        skip: how many at its top are left out.
+        analyzer: how texts are cut into terms; see `LexicalSettings`.
+    """
+
+    analyzer: AnalyzerName = "english"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Analyzer(self.analyzer)  # an unknown name is told now, not after the data are read
+
+    def _search(self, mining: Mining) -> dict[str, list[str]]:
+        settings = IndexSettings(lexical=LexicalSettings(analyzer=self.analyzer))
+        return ranked(mining, None, settings, "lexical", self.depth)
+
+
+@final
+@dataclass(frozen=True)
+class ModelNegatives(Mined):
+    """Negatives that the model itself ranks high (ANCE, Xiong et al. 2021).
+
+    Args:
+        count: how many for each example, drawn at random.
+        depth: how many documents of the ranking they are drawn from.
+        skip: how many at its top are left out.
+        every: steps after which all documents are encoded and searched again; only at the stage's beginning
+            where None.
+        workflow: how the model searches; the vectors alone, by its own weights.
+    """
+
+    every: int | None = None
+    workflow: Workflow = "hybrid"
+
+    def _search(self, mining: Mining) -> dict[str, list[str]]:
+        model = mining.model
+        if model is None:
+            raise ConfigError("ModelNegatives: there is no model to search with")
+        if isinstance(model, Model):
+            settings = model.index_settings(lexical=None)
+        else:
+            settings = IndexSettings(lexical=None)
+        return ranked(mining, model, settings, self.workflow, self.depth)
+
+
+def ranked(
+    mining: Mining, model: TextModel | None, settings: IndexSettings, workflow: Workflow, depth: int
+) -> dict[str, list[str]]:
+    """Index the training documents, and search them for every query of an example.
+
+    The index lies in the mining's folder and is removed again.
+    """
+    data, folder = mining.data, mining.folder / "index.partial"
+    documents = (Document(id_, text) for id_, text in data.documents.items())
+    queries = {example.query: data.queries[example.query] for example in data.examples}
+    try:
+        build_index(
+            documents, model, folder, settings, overwrite=True,
+            on_progress=lambda done: mining.on_progress("indexing", done),
+        )  # fmt: skip
+        with Index(folder) as index:
+            searcher = Searcher(index, model)
+            run = searcher.run(
+                queries,
+                depth,
+                workflow=workflow,
+                on_progress=lambda done: mining.on_progress("searching", done),
+            )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return {query: [document for document, _ in run[query]] for query in run}

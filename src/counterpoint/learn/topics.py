@@ -1,0 +1,158 @@
+"""Batches of queries about one topic, so that the documents of other queries are hard negatives (TAS-B)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from counterpoint.errors import ConfigError
+from counterpoint.index import Analyzer
+from counterpoint.learn.batches import Sampler
+from counterpoint.learn.examples import TrainingSet
+from counterpoint.learn.seeds import seed_of
+
+__all__ = ["TopicBatches", "cluster", "term_vectors"]
+
+QUERIES_A_TOPIC = 200  # as in TAS-B: 2,000 clusters of 400,000 queries
+ROUNDS = 25
+DIM = 256
+BLOCK = 16384  # rows compared with the centres at a time; bounds the memory
+
+
+@final
+@dataclass(frozen=True)
+class TopicBatches(Sampler):
+    """Topic-aware sampling (Hofstätter et al. 2021, section 3.2): the queries of a batch have one topic.
+
+    Topics are k-means clusters of the queries' vectors, found once. In every epoch each topic's examples are
+    shuffled and cut into batches; what is left of the topics is put together in their order, and cut, too.
+    Every example comes at most once an epoch, and fewer than a batch are left out.
+
+    The other half of TAS-Balanced, negatives by margin, is `FromData(choose="balanced")`.
+
+    Args:
+        topics: how many; one for every 200 queries where None.
+        model: whose pooled query vectors are clustered, by a name that `load_model` takes; where None, tf-idf
+            vectors of the queries' words are, projected to 256 random directions.
+    """
+
+    topics: int | None = None
+    model: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.topics is not None and self.topics < 1:
+            raise ConfigError(f"TopicBatches: topics must be at least 1, found {self.topics}")
+
+    def batches(self, data: TrainingSet, size: int, epoch: int, seed: int) -> Iterator[list[int]]:
+        """The batches of all topics, in an order of their own every epoch."""
+        rng = np.random.default_rng(seed_of(seed, "topic order", epoch))
+        whole: list[list[int]] = []
+        rest: list[int] = []
+        topics = self.topics_of(data, seed)
+        for topic in rng.permutation(topics.max() + 1):
+            members = rng.permutation(np.flatnonzero(topics == topic)).tolist()
+            full = len(members) // size * size
+            whole += _cut(members[:full], size)
+            rest += members[full:]
+        whole += _cut(rest, size)
+        for at in rng.permutation(len(whole)):
+            yield whole[at]
+
+    def topics_of(self, data: TrainingSet, seed: int) -> Int[np.ndarray, " n"]:
+        """The topic of each example, from 0.
+
+        Raises:
+            ConfigError: there are not so many queries, or the model has no pooled vectors.
+        """
+        # Kept with this setting, as `cached_property` would: clustering costs more than an epoch's order.
+        key = (data.fingerprint, seed)
+        known = vars(self).get("_found")
+        if known is None or known[0] != key:
+            queries = list(dict.fromkeys(example.query for example in data.examples))
+            count = self.topics or max(1, len(queries) // QUERIES_A_TOPIC)
+            if count > len(queries):
+                raise ConfigError(f"TopicBatches: {count} topics of {len(queries)} queries; ask for fewer")
+            vectors = self._vectors([data.queries[query] for query in queries], seed)
+            labels = dict(
+                zip(queries, cluster(vectors, count, seed_of(seed, "topics")).tolist(), strict=True)
+            )
+            known = (key, np.array([labels[example.query] for example in data.examples]))
+            vars(self)["_found"] = known
+        return known[1]
+
+    def _vectors(self, texts: Sequence[str], seed: int) -> Float[np.ndarray, "n d"]:
+        if self.model is None:
+            return term_vectors(texts, seed_of(seed, "term vectors"))
+        from counterpoint.model import load_model
+
+        model = load_model(self.model)
+        pooled = [name for name, found in model.sets.items() if found.pooled]
+        if not pooled:
+            raise ConfigError(
+                f"TopicBatches: {self.model} has no pooled vectors, only {', '.join(model.sets)}"
+            )
+        return _unit(model.encode_query(texts)[pooled[0]].values)
+
+
+def cluster(vectors: Float[np.ndarray, "n d"], count: int, seed: int) -> Int[np.ndarray, " n"]:
+    """Spherical k-means (Dhillon and Modha 2001): the cluster of each row, at most `count` of them.
+
+    It starts from different rows drawn at random, and ends when no row moves or after 25 rounds. A cluster
+    that loses all rows keeps its centre.
+
+    Args:
+        vectors: rows of unit length, or 0.
+        count: clusters; at most as many as rows.
+        seed: decides the start.
+    """
+    rng = np.random.default_rng(seed)
+    centres = vectors[np.sort(rng.permutation(len(vectors))[:count])]
+    labels = _nearest(vectors, centres)
+    for _ in range(ROUNDS):
+        sums = np.zeros_like(centres)
+        np.add.at(sums, labels, vectors)
+        filled = np.bincount(labels, minlength=count) > 0
+        centres = np.where(filled[:, None], _unit(sums), centres)
+        before, labels = labels, _nearest(vectors, centres)
+        if np.array_equal(before, labels):
+            break
+    return labels
+
+
+def term_vectors(texts: Sequence[str], seed: int) -> Float[np.ndarray, "n d"]:
+    """Tf-idf vectors of stemmed words in 256 random directions (Achlioptas 2003), of unit length.
+
+    The weight of a word is tf · ln(1 + (n − df + ½) / (df + ½)). A text without words has the vector 0.
+    """
+    from scipy.sparse import csr_matrix
+
+    analyzer = Analyzer("english")
+    known: dict[str, int] = {}
+    rows = [[known.setdefault(term, len(known)) for term in analyzer.terms(text)] for text in texts]
+    offsets = np.cumsum([0, *map(len, rows)])
+    columns = np.array([term for row in rows for term in row], dtype=np.int64)
+    counts = csr_matrix((np.ones(len(columns), np.float32), columns, offsets), shape=(len(texts), len(known)))
+    counts.sum_duplicates()
+    df = np.bincount(counts.indices, minlength=len(known))
+    idf = np.log1p((len(texts) - df + 0.5) / (df + 0.5)).astype(np.float32)
+    signs = np.random.default_rng(seed).integers(0, 2, (len(known), DIM), dtype=np.int8)
+    return _unit(counts.multiply(idf).tocsr() @ (2 * signs.astype(np.float32) - 1))
+
+
+def _nearest(vectors: Float[np.ndarray, "n d"], centres: Float[np.ndarray, "k d"]) -> Int[np.ndarray, " n"]:
+    starts = range(0, len(vectors), BLOCK)
+    return np.concatenate([(vectors[start : start + BLOCK] @ centres.T).argmax(axis=1) for start in starts])
+
+
+def _unit(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1)
+
+
+def _cut(positions: Sequence[int], size: int) -> list[list[int]]:
+    """Batches of exactly `size`; a rest is left out."""
+    return [list(positions[start : start + size]) for start in range(0, len(positions) - size + 1, size)]
