@@ -79,6 +79,14 @@ EXAMPLES = {
             "shared": {"mean": Stack([Linear(3), Unit()])},
         },
     ],
+    "InteractiveEncoder": [
+        lambda tiny: {"backbone": Transformer(str(tiny)), "head": Linear(1)},
+        lambda tiny: {
+            "backbone": Transformer(str(tiny)),
+            "head": Stack([Linear(8, activation="tanh"), Linear(1)]),
+            "max_length": 32,
+        },
+    ],
     # transform: of vectors of 4 components
     "Normalise": [lambda tiny: {}],
     "Whitening": [

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from counterpoint.encode.backbone import Transformer
     from counterpoint.encode.batching import EncodeOptions, Precision, bf16_gains, token_batches
     from counterpoint.encode.checkpoints import load_encoder
+    from counterpoint.encode.checkpoints.classification import load_interactive
     from counterpoint.encode.encoder import DualEncoder, Encoder
     from counterpoint.encode.heads import PUNCTUATION, Cls, Head, Mean, TokenVectors, WholeWords
+    from counterpoint.encode.interactive import InteractiveEncoder, Pairs
     from counterpoint.encode.layers import Activation, Layer, Linear, Stack, Unit
     from counterpoint.encode.text import TextInput
     from counterpoint.encode.tokenizer import Tokenizer
@@ -29,10 +31,12 @@ __all__ = [
     "EncodeOptions",
     "Encoder",
     "Head",
+    "InteractiveEncoder",
     "Kind",
     "Layer",
     "Linear",
     "Mean",
+    "Pairs",
     "Precision",
     "Stack",
     "Stem",
@@ -47,6 +51,7 @@ __all__ = [
     "WordSettings",
     "bf16_gains",
     "load_encoder",
+    "load_interactive",
     "split_words",
     "stem",
     "token_batches",
@@ -58,8 +63,10 @@ _HOMES = {
     "backbone": ("Transformer",),
     "batching": ("EncodeOptions", "Precision", "bf16_gains", "token_batches"),
     "checkpoints": ("load_encoder",),
+    "checkpoints.classification": ("load_interactive",),
     "encoder": ("DualEncoder", "Encoder"),
     "heads": ("PUNCTUATION", "Cls", "Head", "Mean", "TokenVectors", "WholeWords"),
+    "interactive": ("InteractiveEncoder", "Pairs"),
     "layers": ("Activation", "Layer", "Linear", "Stack", "Unit"),
     "text": ("TextInput",),
     "tokenizer": ("Tokenizer",),

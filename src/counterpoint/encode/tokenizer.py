@@ -78,6 +78,10 @@ class Tokenizer:
         """Ids and character offsets of every piece of every text."""
         return self._backend.encode_batch([repair(text) for text in texts], add_special_tokens=False)
 
+    def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tokenizers.Encoding]:
+        """Two texts in one sequence, with special tokens, segment ids and which text each piece is of."""
+        return self._backend.encode_batch([(repair(first), repair(second)) for first, second in pairs])
+
     def find(self, token: str) -> int | None:
         """Vocabulary id of a token, or None."""
         return self._backend.token_to_id(token)

@@ -1,0 +1,130 @@
+"""Published cross-encoders: a transformer with a classification head of one label, as transformers saves it.
+
+The format: `config.json` with `model_type`, the tokenizer, and `model.safetensors` with the backbone under
+its prefix and the head's layers beside. sentence-transformers adds a `modules.json` with one Transformer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from torch import Tensor
+
+from counterpoint.encode.checkpoints.modules import Checkpoint, Module
+from counterpoint.encode.checkpoints.sentence import longest
+from counterpoint.encode.interactive import InteractiveEncoder
+from counterpoint.encode.layers import Activation, Layer, Linear, Stack
+from counterpoint.encode.sources import locate
+from counterpoint.encode.weights import read_json, read_weights
+from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.part import Part
+
+__all__ = ["load_interactive"]
+
+_DENSE: tuple[tuple[str, Activation], ...] = (("classifier.dense", "tanh"), ("classifier.out_proj", "none"))
+_HEADS: Mapping[str, tuple[tuple[str, Activation], ...]] = MappingProxyType(
+    {
+        "albert": (("albert.pooler", "tanh"), ("classifier", "none")),
+        "bert": (("bert.pooler.dense", "tanh"), ("classifier", "none")),
+        "deberta-v2": (("pooler.dense", "gelu"), ("classifier", "none")),
+        "distilbert": (("pre_classifier", "relu"), ("classifier", "none")),
+        "electra": (("classifier.dense", "gelu"), ("classifier.out_proj", "none")),
+        "roberta": _DENSE,
+        "xlm-roberta": _DENSE,
+    }
+)
+"""By model type, the layers on the hidden state of [CLS]: their names in the file, and what follows each."""
+
+
+def load_interactive(source: str | Path, revision: str | None = None) -> InteractiveEncoder:
+    """Read a cross-encoder: a folder that `InteractiveEncoder.save` wrote, or a published one.
+
+    Its scores are the logits of `AutoModelForSequenceClassification`, before any activation.
+
+    Args:
+        source: a folder, or a hub id.
+        revision: for a hub id, the commit, tag or branch.
+
+    Raises:
+        ArtifactError: nothing is there, or something about it cannot be carried out exactly: a type of model
+            whose head is not known here, more than one label, a weight missing or unused.
+    """
+    folder = locate(str(source), revision)
+    if (folder / "part.toml").is_file():
+        part = Part.load(folder)
+        if not isinstance(part, InteractiveEncoder):
+            raise ArtifactError(f"holds a {type(part).__name__}, not an InteractiveEncoder", path=folder)
+        return part
+    try:
+        return _read(Checkpoint(folder, str(source), revision)).setup().eval()
+    except ConfigError as error:  # settings that the checkpoint's author wrote, not our caller
+        raise ArtifactError(str(error), path=folder) from error
+
+
+def _read(checkpoint: Checkpoint) -> InteractiveEncoder:
+    folder = checkpoint.folder
+    config = read_json(folder / "config.json")
+    _check(checkpoint, config)
+    layers = _HEADS[config["model_type"]]
+    tensors = read_weights(folder)
+    own = tuple(f"{name}.{kind}" for name, _ in layers for kind in ("weight", "bias"))
+    faults = [f"weight {name!r} is missing" for name in own if name not in tensors]
+    heads = ("classifier", "pooler", "pre_classifier")
+    faults += [
+        f"weight {name!r} is not used by a head of this type"
+        for name in tensors
+        if name.split(".")[0] in heads and name not in own
+    ]
+    if faults:
+        raise ArtifactError(f"{'; '.join(faults)}. The file holds no cross-encoder known here", path=folder)
+    labels = len(tensors[own[-1]])
+    if labels != 1:
+        raise ArtifactError(f"classifies into {labels} labels; a cross-encoder gives one score", path=folder)
+    backbone = checkpoint.backbone(unused=own)
+    module = Module("Transformer", folder)
+    settings = module.config("sentence_bert_config.json")
+    head = _head(layers, tensors, backbone.dim, folder)
+    return InteractiveEncoder(backbone, head, longest(module, settings, backbone), _gives_segments(folder))
+
+
+def _check(checkpoint: Checkpoint, config: Mapping[str, Any]) -> None:
+    """Refuse what would be read otherwise than its own library reads it."""
+    kind, folder = config.get("model_type"), checkpoint.folder
+    if kind not in _HEADS:
+        raise ArtifactError(
+            f"a classification head on {kind!r} is not known here; known are {', '.join(_HEADS)}", path=folder
+        )
+    if kind == "deberta-v2" and config.get("pooler_hidden_act", "gelu") != "gelu":
+        raise ArtifactError(f"pools by {config['pooler_hidden_act']!r}; only 'gelu' is known", path=folder)
+    if (folder / "modules.json").is_file():
+        kinds = [module.kind for module in checkpoint.modules("query")]
+        if kinds != ["Transformer"]:
+            raise ArtifactError(f"modules.json lists {kinds}; expected one Transformer", path=folder)
+    if checkpoint.settings.get("default_prompt_name"):
+        raise ArtifactError("puts a prompt before every pair, which is not supported", path=folder)
+
+
+def _gives_segments(folder: Path) -> bool:
+    """Whether transformers' tokenizer of this folder passes segment ids on; not every class does."""
+    from transformers import AutoTokenizer
+
+    found = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    return "token_type_ids" in found.model_input_names
+
+
+def _head(
+    layers: tuple[tuple[str, Activation], ...], tensors: Mapping[str, Tensor], dim: int, folder: Path
+) -> Layer:
+    """The head with its weights."""
+    made = []
+    for name, activation in layers:
+        out_dim = len(tensors[f"{name}.bias"])
+        layer = Linear(out_dim, activation=activation, in_dim=dim).setup()
+        weights = {f"linear_.{kind}": tensors[f"{name}.{kind}"].float() for kind in ("weight", "bias")}
+        layer._load_strictly(weights, folder)
+        made.append(layer)
+        dim = out_dim
+    return Stack(made).setup()

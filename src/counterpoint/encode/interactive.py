@@ -1,0 +1,233 @@
+"""`InteractiveEncoder`: query and document read together, one score for the pair (a cross-encoder)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, final
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from counterpoint.encode.backbone import Transformer
+from counterpoint.encode.batching import EncodeOptions, bf16_gains, token_batches
+from counterpoint.encode.layers import Layer
+from counterpoint.errors import ConfigError, DataError, ShapeError
+from counterpoint.part import Part
+
+if TYPE_CHECKING:
+    from counterpoint.search import Run
+
+__all__ = ["InteractiveEncoder", "Pairs"]
+
+
+class PairRow(NamedTuple):
+    """One tokenised pair before padding."""
+
+    ids: Int[np.ndarray, " t"]
+    segments: Int[np.ndarray, " t"]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A batch of tokenised pairs, padded on the right.
+
+    Attributes:
+        ids: vocabulary ids.
+        segments: 0 for the query's part of a sequence, 1 for the document's, where the tokenizer says so.
+        attention: True where there is no padding.
+    """
+
+    ids: Int[Tensor, "b t"]
+    segments: Int[Tensor, "b t"]
+    attention: Bool[Tensor, "b t"]
+
+    def to(self, device: torch.device | str) -> Pairs:
+        """The same pairs on another device."""
+        return Pairs(self.ids.to(device), self.segments.to(device), self.attention.to(device))
+
+
+@final
+class InteractiveEncoder(Part):
+    """[CLS] query [SEP] document [SEP] through a transformer, and a layer on [CLS] that gives one number.
+
+    monoBERT (Nogueira and Cho 2019). The score is the layer's output as it is, without a sigmoid: the order
+    is the same, and margins between scores keep their meaning for a student.
+
+    A pair that is too long loses the end of its document. Where the query alone fills the sequence, the
+    longer of the two is cut first, down to half each.
+
+    Args:
+        backbone: makes the hidden states.
+        head: maps the hidden state of [CLS] to one component: `Linear(1)` for a new one.
+        max_length: positions at most, special ones included; as many as the backbone takes where None.
+        segments: tell a backbone that has segment embeddings which text a position is of.
+
+    Example:
+        >>> judge = InteractiveEncoder(Transformer("minilm"), Linear(1))
+        >>> judge.scores(["capital of France"], ["Paris is the capital of France."]).shape
+        torch.Size([1])
+    """
+
+    def __init__(
+        self, backbone: Transformer, head: Layer, max_length: int | None = None, segments: bool = True
+    ):
+        super().__init__()
+        self.backbone = backbone
+        self.head = head
+        self.max_length = max_length
+        self.segments = segments
+
+    def setup(self) -> InteractiveEncoder:
+        """Set up the backbone, fit the head to it, check the length; a second call does nothing."""
+        if not self.is_set_up:
+            self.backbone.setup()
+            self.head.fill(self.backbone.dim)
+            super().setup()
+            self._check()
+        return self
+
+    def pairs(self, queries: Sequence[str], documents: Sequence[str]) -> Pairs:
+        """Tokenise and pad: the first query with the first document, and so on.
+
+        Raises:
+            ShapeError: there are more of the one than of the other.
+        """
+        return self._pad(self._rows(queries, documents))
+
+    def forward(self, pairs: Pairs) -> Float[Tensor, " b"]:
+        """One score a pair, with gradients; autocast ends with the backbone."""
+        segments = {"token_type_ids": pairs.segments} if self._reads_segments else {}
+        attention = pairs.attention.long()
+        hidden = self.backbone.model_(input_ids=pairs.ids, attention_mask=attention, **segments)
+        first = hidden.last_hidden_state[:, 0]
+        with torch.autocast(first.device.type, enabled=False):
+            return self.head(first.to(next(self.head.parameters()).dtype))[:, 0]
+
+    def scores(
+        self, queries: Sequence[str], documents: Sequence[str], options: EncodeOptions | None = None
+    ) -> Float[Tensor, " b"]:
+        """Score the first query with the first document, and so on: float32 on the CPU, without gradients.
+
+        Pairs are batched by length; order and batching do not change a score.
+
+        Raises:
+            ShapeError: there are more of the one than of the other.
+        """
+        options = options or EncodeOptions()
+        device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        reduced = options.precision == "bf16" or (options.precision == "auto" and bf16_gains(device))
+        rows = self._rows(queries, documents)
+        budget = options.budget or (4096 if device.type == "cpu" else 65536)
+        scores = torch.zeros(len(rows))
+        training = self.training
+        self.to(device).eval()
+        try:
+            for batch in token_batches([len(row.ids) for row in rows], budget):
+                pairs = self._pad([rows[at] for at in batch]).to(device)
+                with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=reduced):
+                    found = self(pairs)
+                scores[batch] = found.float().cpu()
+                if options.progress is not None:
+                    options.progress(len(batch))
+        finally:
+            self.train(training)
+        return scores
+
+    def rerank(
+        self,
+        run: Run,
+        queries: Mapping[str, str],
+        documents: Mapping[str, str],
+        k: int = 100,
+        options: EncodeOptions | None = None,
+    ) -> Run:
+        """Score the best `k` documents of every query of a run again; the others are left out.
+
+        Args:
+            run: what a first stage found.
+            queries: id to text.
+            documents: id to text.
+            k: documents a query.
+            options: how to compute; `progress` is told the number of pairs.
+
+        Raises:
+            ConfigError: `k` is below 1.
+            DataError: a query or a document of the run has no text.
+        """
+        if k < 1:
+            raise ConfigError(f"k must be at least 1, found {k}")
+        ranked = {query: [document for document, _ in run[query][:k]] for query in run}
+        missing = [f"query {query!r}" for query in ranked if query not in queries]
+        missing += [f"document {d!r}" for found in ranked.values() for d in found if d not in documents]
+        if missing:
+            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+            raise DataError(f"no text is known for {', '.join(missing[:3])}{more}, which the run ranks")
+        results = {}
+        for query, found in ranked.items():
+            texts = [documents[document] for document in found]
+            scores = self.scores([queries[query]] * len(found), texts, options)
+            results[query] = dict(zip(found, scores.tolist(), strict=True))
+        provenance = {"tag": "counterpoint-interactive", "reranked": k, "first": dict(run.provenance)}
+        return type(run)(results, provenance=provenance)  # by its own class: search stands above this module
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def _rows(self, queries: Sequence[str], documents: Sequence[str]) -> list[PairRow]:
+        if len(queries) != len(documents):
+            raise ShapeError(
+                f"{len(queries)} queries and {len(documents)} documents; give one of each for a pair"
+            )
+        self.setup()
+        longest = self.max_length or self.backbone.max_positions
+        texts = list(zip(queries, documents, strict=True))
+        return [_cut(encoding, longest) for encoding in self.backbone.tokenizer.encode_pairs(texts)]
+
+    def _pad(self, rows: Sequence[PairRow]) -> Pairs:
+        if not rows:
+            nothing = torch.zeros(0, 0, dtype=torch.int64)
+            return Pairs(nothing, nothing, nothing.bool())
+        ids, segments = (
+            pad_sequence([torch.from_numpy(row[part]) for row in rows], True, padding)
+            for part, padding in enumerate((self.backbone.tokenizer.pad_id, 0))
+        )
+        lengths = torch.tensor([len(row.ids) for row in rows])
+        return Pairs(ids, segments, torch.arange(ids.shape[1]) < lengths[:, None])
+
+    @property
+    def _reads_segments(self) -> bool:
+        """Whether the backbone is told the two texts apart; a table of one segment has nothing to tell."""
+        return self.segments and getattr(self.backbone.model_.config, "type_vocab_size", 0) > 1
+
+    def _check(self) -> None:
+        """Find out before scoring whether the settings can be carried out."""
+        tokenizer, limit, faults = self.backbone.tokenizer, self.backbone.max_positions, []
+        least = len(tokenizer.encode_pairs([("", "")])[0].ids) + 2
+        if self.head.out_dim != 1:
+            faults.append(f"the head gives {self.head.out_dim} components; a score is one")
+        if self.max_length is not None and not least <= self.max_length <= limit:
+            faults.append(
+                f"max_length is {self.max_length}; special tokens and a token of each text need {least}, "
+                f"the backbone takes at most {limit} positions"
+            )
+        if not tokenizer.prefix:
+            faults.append("the tokenizer puts no token such as [CLS] in front, which the head could read")
+        if faults:
+            raise ConfigError(*[f"InteractiveEncoder: {fault}" for fault in faults])
+
+
+def _cut(encoding, longest: int) -> PairRow:
+    """A pair's ids and segments in at most so many positions; special tokens always stay."""
+    ids, segments = np.array(encoding.ids, dtype=np.int64), np.array(encoding.type_ids, dtype=np.int64)
+    if len(ids) <= longest:
+        return PairRow(ids, segments)
+    of_text = np.array([-1 if text is None else text for text in encoding.sequence_ids])
+    query, document = np.flatnonzero(of_text == 0), np.flatnonzero(of_text == 1)
+    room = longest - int((of_text < 0).sum())
+    kept = room - len(query) if len(query) < room else min(len(document), room // 2)
+    of_text[document[kept:]] = -2
+    of_text[query[room - kept :]] = -2
+    return PairRow(ids[of_text > -2], segments[of_text > -2])
