@@ -115,7 +115,8 @@ class Watch:
             self._ratios.append(loss / level)
         if at % self.settings.every:
             return Looked()
-        profiles = {key: profile(_array(rows)) for key, rows in self._recent.items() if len(rows) > 1}
+        recent = sorted(self._recent.items())
+        profiles = {key: profile(_array(rows)) for key, rows in recent if len(rows) > 1}
         found = [warning for key, seen in profiles.items() for warning in self._of_side(key, seen)]
         return Looked(self._numbers(profiles), (*found, *self._of_loss(level)))
 
