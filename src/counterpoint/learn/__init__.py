@@ -3,6 +3,7 @@
 from counterpoint.learn.alignment import AlignmentStop
 from counterpoint.learn.batches import Batch, Draw, RandomBatches, Sampler, make_batch
 from counterpoint.learn.cache import NegativeCache, join_drawn
+from counterpoint.learn.cross import cross_step, own_pairs
 from counterpoint.learn.development import DevelopmentSet
 from counterpoint.learn.examples import Example, TrainingSet
 from counterpoint.learn.formats import open_training_data
@@ -18,7 +19,7 @@ from counterpoint.learn.running_cache import Drawn, RunningCache
 from counterpoint.learn.stages import Build, Fit, Stage, Train
 from counterpoint.learn.step import Step, Targets
 from counterpoint.learn.stop import NoImprovement, Situation, Stop
-from counterpoint.learn.teachers import Grader, Teacher
+from counterpoint.learn.teachers import CrossEncoderTeacher, Grader, ModelTeacher, RunTeacher, Teacher, taught
 from counterpoint.learn.topics import TopicBatches
 from counterpoint.learn.watch import Looked, Watch, WatchSettings
 
@@ -29,6 +30,7 @@ __all__ = [
     "Build",
     "CachedContrastive",
     "Contrastive",
+    "CrossEncoderTeacher",
     "DevelopmentSet",
     "Draw",
     "Drawn",
@@ -43,6 +45,7 @@ __all__ = [
     "MarginMSE",
     "Mining",
     "ModelNegatives",
+    "ModelTeacher",
     "NegativeCache",
     "NegativeLogLikelihood",
     "Negatives",
@@ -51,6 +54,7 @@ __all__ = [
     "PairwiseCrossEntropy",
     "RandomBatches",
     "RandomNegatives",
+    "RunTeacher",
     "RunningCache",
     "Sampler",
     "Situation",
@@ -64,7 +68,10 @@ __all__ = [
     "TrainingSet",
     "Watch",
     "WatchSettings",
+    "cross_step",
     "join_drawn",
     "make_batch",
     "open_training_data",
+    "own_pairs",
+    "taught",
 ]

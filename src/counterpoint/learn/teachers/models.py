@@ -1,0 +1,199 @@
+"""Models as teachers: `ModelTeacher` (two encoders) and `CrossEncoderTeacher` (one for the pair)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar, final
+
+import numpy as np
+import torch
+
+from counterpoint.encode import EncodeOptions, InteractiveEncoder, Precision, load_interactive
+from counterpoint.errors import ConfigError
+from counterpoint.index import IndexSettings
+from counterpoint.learn.examples import TrainingSet
+from counterpoint.learn.teachers.teacher import Grader, Teacher
+from counterpoint.model import Model, load_model
+from counterpoint.score import Dot, MaxSim, Scorer, Sum
+from counterpoint.search import LEXICAL, SearchSettings
+from counterpoint.search.settings import Plan, plan_of_parts
+from counterpoint.types import Ragged, Side
+from counterpoint.vectors import Representation, Vectors
+
+__all__ = ["CrossEncoderTeacher", "ModelTeacher"]
+
+Value = TypeVar("Value")
+_Sets = Mapping[str, Ragged]
+
+
+@final
+@dataclass(frozen=True)
+class ModelTeacher(Teacher):
+    """A retrieval model, as `load_model` takes it.
+
+    Args:
+        source: a preset, a folder, or a hub id.
+        scorer: how it scores; as the model's own search settings say where None, which is possible unless
+            they need an index (BM25, idf, a normalisation over candidates).
+        revision: for a hub id, the commit, tag or branch.
+        memory: MiB of encoded texts that are kept; those not used for longest are forgotten.
+        precision: of the backbone; bf16 rounds, and differently for each batch that a text is encoded in.
+    """
+
+    source: str
+    scorer: Scorer | None = None
+    revision: str | None = None
+    memory: int = 1024
+    precision: Precision = "fp32"
+
+    def load(self, data: TrainingSet) -> Grader:
+        """Load the model.
+
+        Raises:
+            ArtifactError: there is no such model.
+            ConfigError: its own search settings need an index.
+        """
+        model = load_model(self.source, self.revision)
+        encoder = _TextEncoder(model, data, EncodeOptions(precision=self.precision), self.memory * 2**20)
+        if self.scorer is not None:
+            return _ModelGrader(encoder, self.scorer)
+        plan, scaled = _own_plan(model, self.source)
+        parts = [Dot(name) if model.sets[name].pooled else MaxSim(name) for name in plan.weights]
+        return _ModelGrader(encoder, Sum(parts, list(plan.weights.values())), scaled)
+
+
+@final
+@dataclass(frozen=True)
+class CrossEncoderTeacher(Teacher):
+    """A cross-encoder, as `load_interactive` takes it.
+
+    Args:
+        source: a folder or a hub id.
+        revision: for a hub id, the commit, tag or branch.
+        pairs: scores that are kept; those not used for longest are forgotten.
+        precision: of the backbone; bf16 rounds, and differently for each batch that a pair is scored in.
+    """
+
+    source: str
+    revision: str | None = None
+    pairs: int = 1_000_000
+    precision: Precision = "fp32"
+
+    def load(self, data: TrainingSet) -> Grader:
+        """Load the model.
+
+        Raises:
+            ArtifactError: there is no such model, or it is no cross-encoder.
+        """
+        judge = load_interactive(self.source, self.revision)
+        return _PairGrader(judge, data, EncodeOptions(precision=self.precision), self.pairs)
+
+
+@final
+class _ModelGrader(Grader):
+    """`scaled` divides each set's score by the highest that the query could reach, as searching does."""
+
+    def __init__(self, encoder: _TextEncoder, scorer: Scorer, scaled: bool = False):
+        self._encoder, self._scorer, self._scaled = encoder, scorer.setup().eval(), scaled
+
+    @torch.inference_mode()
+    def __call__(self, query: str, documents: Sequence[str]) -> list[float]:
+        if not documents:
+            return []
+        q, d = self._encoder.vectors("query", [query]), self._encoder.vectors("document", documents)
+        if self._scaled:
+            q = {name: _under_ceiling(vectors) for name, vectors in q.items()}
+        return self._scorer(q, d)[0].tolist()
+
+
+@final
+class _TextEncoder:
+    """Vector sets of the data's texts by id; those encoded last are kept, up to `room` bytes."""
+
+    def __init__(self, model: Model, data: TrainingSet, options: EncodeOptions, room: int):
+        self._model, self._data, self._options = model, data, options
+        self._kept = _Kept[_Sets](room, lambda sets: sum(packed.values.nbytes for packed in sets.values()))
+
+    def vectors(self, side: Side, ids: Sequence[str]) -> Representation:
+        sets = self._kept.of([(side, name) for name in ids], self._encode)
+        return {key: Vectors.pad(Ragged.concatenate([one[key] for one in sets])) for key in sets[0]}
+
+    def _encode(self, keys: Sequence[tuple[str, str]]) -> list[_Sets]:
+        """Encode texts that are all of one side."""
+        of_queries = keys[0][0] == "query"
+        texts = self._data.queries if of_queries else self._data.documents
+        encode = self._model.encode_query if of_queries else self._model.encode_document
+        made = encode([texts[name] for _, name in keys], self._options)
+        return [{key: packed.take(np.array([at])) for key, packed in made.items()} for at in range(len(keys))]
+
+
+@final
+class _PairGrader(Grader):
+    def __init__(self, judge: InteractiveEncoder, data: TrainingSet, options: EncodeOptions, room: int):
+        self._judge, self._data, self._options = judge, data, options
+        self._kept = _Kept[float](room, lambda score: 1)
+
+    def __call__(self, query: str, documents: Sequence[str]) -> list[float]:
+        return self._kept.of([(query, name) for name in documents], self._score)
+
+    def _score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        queries = [self._data.queries[query] for query, _ in pairs]
+        documents = [self._data.documents[name] for _, name in pairs]
+        return self._judge.scores(queries, documents, self._options).tolist()
+
+
+@final
+class _Kept(Generic[Value]):
+    """Values that were used last, as many as there is room for.
+
+    Args:
+        room: the sum of sizes that is held.
+        size: of one value.
+    """
+
+    def __init__(self, room: int, size: Callable[[Value], int]):
+        self._room, self._size, self._used = room, size, 0
+        self._held: OrderedDict[tuple[str, str], Value] = OrderedDict()
+
+    def of(
+        self,
+        keys: Sequence[tuple[str, str]],
+        make: Callable[[Sequence[tuple[str, str]]], Sequence[Value]],
+    ) -> list[Value]:
+        """The values of these keys; those not held are made, all at once."""
+        missing = [key for key in dict.fromkeys(keys) if key not in self._held]
+        made = dict(zip(missing, make(missing), strict=True)) if missing else {}
+        found = {key: made[key] if key in made else self._held.pop(key) for key in dict.fromkeys(keys)}
+        self._held.update(found)  # behind all others, which are forgotten first
+        self._used += sum(map(self._size, made.values()))
+        while self._used > self._room:
+            self._used -= self._size(self._held.popitem(last=False)[1])
+        return [found[key] for key in keys]
+
+
+def _own_plan(model: Model, source: str) -> tuple[Plan, bool]:
+    """The parts and weights that a model is searched by, and whether each is divided by its ceiling.
+
+    Raises:
+        ConfigError: this cannot be done for a pair of texts alone.
+    """
+    settings = SearchSettings.for_parts(list(model.sets), model.search)
+    needed = ["BM25"] if settings.weights.get(LEXICAL) else []
+    needed += ["idf"] if any(settings.idf.values()) else []
+    needed += [settings.normalise] if settings.normalise != "none" else []
+    needed += ["rank fusion"] if settings.method != "convex" else []
+    if needed:
+        raise ConfigError(
+            f"ModelTeacher: {source} is searched with {', '.join(needed)}, which needs an index; give it a "
+            f"scorer=... on its vector sets ({', '.join(model.sets)})"
+        )
+    plan = plan_of_parts("hybrid", IndexSettings(lexical=None).layouts(model), False, settings)
+    return plan, settings.scale == "ceiling" and len(plan.weights) > 1
+
+
+def _under_ceiling(query: Vectors) -> Vectors:
+    """One query's rows divided by the sum of their lengths; scores are linear in them."""
+    ceiling = query.values.norm(dim=2).sum()
+    return query.with_values(query.values / ceiling) if ceiling else query
