@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, cast, final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -15,11 +15,15 @@ from counterpoint.learn.batches import Sampler
 from counterpoint.learn.examples import TrainingSet
 from counterpoint.learn.seeds import seed_of
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
 __all__ = ["TopicBatches", "cluster", "term_vectors"]
 
 QUERIES_A_TOPIC = 200  # as in TAS-B: 2,000 clusters of 400,000 queries
 ROUNDS = 25
-DIM = 256
+DIM = 64
+POWER = 2  # iterations; enough for spectra that fall slowly
 BLOCK = 16384  # rows compared with the centres at a time; bounds the memory
 
 
@@ -37,7 +41,7 @@ class TopicBatches(Sampler):
     Args:
         topics: how many; one for every 200 queries where None.
         model: whose pooled query vectors are clustered, by a name that `load_model` takes; where None, tf-idf
-            vectors of the queries' words are, projected to 256 random directions.
+            vectors of the queries' words are, in their 64 strongest directions.
     """
 
     topics: int | None = None
@@ -113,10 +117,9 @@ def cluster(vectors: Float[np.ndarray, "n d"], count: int, seed: int) -> Int[np.
     centres = vectors[np.sort(rng.permutation(len(vectors))[:count])]
     labels = _nearest(vectors, centres)
     for _ in range(ROUNDS):
-        sums = np.zeros_like(centres)
-        np.add.at(sums, labels, vectors)
-        filled = np.bincount(labels, minlength=count) > 0
-        centres = np.where(filled[:, None], _unit(sums), centres)
+        order = np.argsort(labels, kind="stable")
+        filled, starts = np.unique(labels[order], return_index=True)
+        centres[filled] = _unit(np.add.reduceat(vectors[order], starts))
         before, labels = labels, _nearest(vectors, centres)
         if np.array_equal(before, labels):
             break
@@ -124,10 +127,25 @@ def cluster(vectors: Float[np.ndarray, "n d"], count: int, seed: int) -> Int[np.
 
 
 def term_vectors(texts: Sequence[str], seed: int) -> Float[np.ndarray, "n d"]:
-    """Tf-idf vectors of stemmed words in 256 random directions (Achlioptas 2003), of unit length.
+    """Latent semantic analysis (Deerwester et al. 1990): tf-idf vectors in their 64 strongest directions.
 
-    The weight of a word is tf · ln(1 + (n − df + ½) / (df + ½)). A text without words has the vector 0.
+    The weight of a stemmed word is tf · ln(1 + (n − df + ½) / (df + ½)), and rows have unit length before and
+    after. The directions are those of a randomised singular value decomposition (Halko et al. 2011, algorithm
+    5.1), exact where there are no more than 64. A text without words has the vector 0.
     """
+    weights = _tf_idf(texts)
+    rows, columns = cast(tuple[int, int], weights.shape)
+    start = np.random.default_rng(seed).normal(size=(columns, min(DIM, rows, columns)))
+    basis = weights @ start
+    for _ in range(POWER):
+        basis = weights @ (weights.T @ np.linalg.qr(basis)[0])
+    basis = np.linalg.qr(basis)[0]
+    left, values, _ = np.linalg.svd((weights.T @ basis).T, full_matrices=False)
+    return _unit(basis @ left * values).astype(np.float32)
+
+
+def _tf_idf(texts: Sequence[str]) -> csr_matrix:
+    """A row of unit length for each text, a column for each word."""
     from scipy.sparse import csr_matrix
 
     analyzer = Analyzer("english")
@@ -135,12 +153,13 @@ def term_vectors(texts: Sequence[str], seed: int) -> Float[np.ndarray, "n d"]:
     rows = [[known.setdefault(term, len(known)) for term in analyzer.terms(text)] for text in texts]
     offsets = np.cumsum([0, *map(len, rows)])
     columns = np.array([term for row in rows for term in row], dtype=np.int64)
-    counts = csr_matrix((np.ones(len(columns), np.float32), columns, offsets), shape=(len(texts), len(known)))
+    shape = (len(texts), max(1, len(known)))
+    counts = csr_matrix((np.ones(len(columns)), columns, offsets), shape)
     counts.sum_duplicates()
-    df = np.bincount(counts.indices, minlength=len(known))
-    idf = np.log1p((len(texts) - df + 0.5) / (df + 0.5)).astype(np.float32)
-    signs = np.random.default_rng(seed).integers(0, 2, (len(known), DIM), dtype=np.int8)
-    return _unit(counts.multiply(idf).tocsr() @ (2 * signs.astype(np.float32) - 1))
+    df = np.bincount(counts.indices, minlength=shape[1])
+    weights = csr_matrix(counts.multiply(np.log1p((len(texts) - df + 0.5) / (df + 0.5))))
+    lengths = np.sqrt(np.asarray(weights.multiply(weights).sum(axis=1)))
+    return csr_matrix(weights.multiply(1 / np.where(lengths > 0, lengths, 1)))
 
 
 def _nearest(vectors: Float[np.ndarray, "n d"], centres: Float[np.ndarray, "k d"]) -> Int[np.ndarray, " n"]:

@@ -78,15 +78,9 @@ class Mined(Negatives):
 
     def _identity(self, mining: Mining) -> tuple[dict[str, Any], Path]:
         """What decides the lists, and the file they are kept in."""
-        settings = {
-            key: value for key, value in self.to_dict().items() if key not in ("count", "skip", "every")
-        }
-        header = {
-            "format": FORMAT,
-            "source": settings,
-            "data": mining.data.fingerprint,
-            "step": mining.step,
-        }
+        named = self.to_dict(defaults=True)
+        settings = {key: value for key, value in named.items() if key not in ("count", "skip", "every")}
+        header = {"format": FORMAT, "source": settings, "data": mining.data.fingerprint, "step": mining.step}
         key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
         return header, mining.folder / f"{type(self).__name__.lower()}-{key}-{mining.step}.jsonl.gz"
 
