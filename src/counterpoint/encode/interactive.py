@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from tokenizers import Encoding
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -219,7 +220,7 @@ class InteractiveEncoder(Part):
             raise ConfigError(*[f"InteractiveEncoder: {fault}" for fault in faults])
 
 
-def _cut(encoding, longest: int) -> PairRow:
+def _cut(encoding: Encoding, longest: int) -> PairRow:
     """A pair's ids and segments in at most so many positions; special tokens always stay."""
     ids, segments = np.array(encoding.ids, dtype=np.int64), np.array(encoding.type_ids, dtype=np.int64)
     if len(ids) <= longest:

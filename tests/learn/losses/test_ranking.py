@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from tests.learn.losses import loops
 from tests.learn.losses.steps import steps, triple
 
-from counterpoint.learn import NegativeLogLikelihood, PairwiseCrossEntropy
+from counterpoint.learn import Contrastive, NegativeLogLikelihood, PairwiseCrossEntropy
 
 SOME = settings(deadline=None, max_examples=40)
 
@@ -42,3 +42,11 @@ def test_several_negatives_are_averaged_not_summed():
 def test_an_own_document_that_is_relevant_is_no_negative():
     step = triple([[1.0, 9.0]], candidates=[[True, False]])
     assert NegativeLogLikelihood()(step).item() == PairwiseCrossEntropy()(step).item() == 0
+
+
+@pytest.mark.parametrize(
+    "loss", [Contrastive(symmetric=True), NegativeLogLikelihood(), PairwiseCrossEntropy()]
+)
+@pytest.mark.parametrize("score", [-1e4, 1e4])
+def test_a_query_with_nothing_but_its_positive_has_loss_0(loss, score):
+    assert loss(triple([[score, 5.0]], own=[[0, -1]], candidates=[[True, False]])).item() == 0
