@@ -11,7 +11,7 @@ from typing import Any, cast, final
 import torch
 from torch import nn
 
-from counterpoint.encode import DualEncoder, EncodeOptions, Head
+from counterpoint.encode import DualEncoder, EncodeOptions, Head, Tokens
 from counterpoint.encode.weights import read_json
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import CodecName, IndexSettings, VectorSet
@@ -19,7 +19,7 @@ from counterpoint.part import Part
 from counterpoint.search import LEXICAL
 from counterpoint.transform import Normalise, Transform
 from counterpoint.types import Ragged, Side, Span
-from counterpoint.vectors import Vectors
+from counterpoint.vectors import Representation, Vectors
 
 __all__ = ["Model", "load_model"]
 
@@ -77,6 +77,14 @@ class Model(Part):
             for name, packed in self._transformed(empty).items()
         }
 
+    def forward(self, tokens: Tokens) -> Representation:
+        """Vector sets of a batch of one side's texts, for training; gradients pass the transforms."""
+        made = dict(self.encoder(tokens))
+        for name, steps in self.transforms.items():
+            for step in cast(nn.ModuleList, steps):
+                made[name] = cast(Transform, step)(made[name])
+        return made
+
     def encode_query(self, texts: Sequence[str], options: EncodeOptions | None = None) -> dict[str, Ragged]:
         """Vector sets of queries, by name, in the order of the texts."""
         return self._transformed(self.encoder.encode_query(texts, options))
@@ -125,6 +133,8 @@ class Model(Part):
 def load_model(source: str | Path, revision: str | None = None) -> Model:
     """A model by the name of a preset, or from a folder or the hub in any layout that `load_encoder` reads.
 
+    The folder of a run (`counterpoint train`) stands for the model that it ended with.
+
     Raises:
         ArtifactError: nothing there, or something that is not complete.
         MissingExtraError: a preset whose package is not installed.
@@ -137,6 +147,12 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
     if name in PRESETS:
         return PRESETS[name]().setup().eval()
     folder = Path(source)
+    if (folder / "recipe.toml").is_file():
+        folder = folder / "model"
+        if not folder.is_dir():
+            raise ArtifactError(
+                "this run has no model yet; go on with it: counterpoint train --resume", path=source
+            )
     if (folder / "part.toml").is_file():
         part = Part.load(folder)
         if isinstance(part, Model):

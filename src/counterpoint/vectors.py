@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from counterpoint.errors import ShapeError
 from counterpoint.types import Ragged
@@ -55,6 +56,24 @@ class Vectors:
         values = self.values.detach().cpu()[mask].float().numpy()
         ids = None if self.ids is None else self.ids.cpu()[mask].numpy()
         return Ragged(values, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), ids)
+
+    def take(self, texts: Int[Tensor, " k"]) -> Vectors:
+        """The sets of the texts at those positions, in that order."""
+        ids = None if self.ids is None else self.ids[texts]
+        return Vectors(self.values[texts], self.mask[texts], ids)
+
+    @staticmethod
+    def concatenate(parts: Sequence[Vectors]) -> Vectors:
+        """The texts of all parts, one part after the other, padded to the longest; gradients pass."""
+        if not parts:
+            raise ShapeError("nothing to concatenate")
+        width = max(part.mask.shape[1] for part in parts)
+        missing = [width - part.mask.shape[1] for part in parts]
+        values = [pad(part.values, (0, 0, 0, m)) for part, m in zip(parts, missing, strict=True)]
+        masks = [pad(part.mask, (0, m)) for part, m in zip(parts, missing, strict=True)]
+        ids = [pad(part.ids, (0, m)) for part, m in zip(parts, missing, strict=True) if part.ids is not None]
+        packed = torch.cat(ids) if len(ids) == len(parts) else None
+        return Vectors(torch.cat(values), torch.cat(masks), packed)
 
     @staticmethod
     def pad(packed: Ragged) -> Vectors:

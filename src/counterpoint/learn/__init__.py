@@ -4,9 +4,10 @@ from counterpoint.learn.alignment import AlignmentStop
 from counterpoint.learn.batches import Batch, Draw, RandomBatches, Sampler, make_batch
 from counterpoint.learn.cache import NegativeCache, join_drawn
 from counterpoint.learn.cross import cross_step, own_pairs
-from counterpoint.learn.development import DevelopmentSet
+from counterpoint.learn.development import DevelopmentSet, retrieve
 from counterpoint.learn.examples import Example, TrainingSet
 from counterpoint.learn.formats import open_training_data
+from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.loss import Loss, Objective
 from counterpoint.learn.losses.contrastive import CachedContrastive, Contrastive
 from counterpoint.learn.losses.distillation import KLDivergence, MarginMSE
@@ -21,6 +22,7 @@ from counterpoint.learn.step import Step, Targets
 from counterpoint.learn.stop import NoImprovement, Situation, Stop
 from counterpoint.learn.teachers import CrossEncoderTeacher, Grader, ModelTeacher, RunTeacher, Teacher, taught
 from counterpoint.learn.topics import TopicBatches
+from counterpoint.learn.trainer import train
 from counterpoint.learn.watch import Looked, Watch, WatchSettings
 
 __all__ = [
@@ -39,10 +41,12 @@ __all__ = [
     "Fit",
     "FromData",
     "Grader",
+    "Job",
     "KLDivergence",
     "Looked",
     "Loss",
     "MarginMSE",
+    "Metrics",
     "Mining",
     "ModelNegatives",
     "ModelTeacher",
@@ -54,9 +58,11 @@ __all__ = [
     "PairwiseCrossEntropy",
     "RandomBatches",
     "RandomNegatives",
+    "Reporter",
     "RunTeacher",
     "RunningCache",
     "Sampler",
+    "Silent",
     "Situation",
     "Stage",
     "Step",
@@ -73,5 +79,7 @@ __all__ = [
     "make_batch",
     "open_training_data",
     "own_pairs",
+    "retrieve",
     "taught",
+    "train",
 ]

@@ -14,6 +14,7 @@ from counterpoint.learn.loss import Loss
 from counterpoint.learn.negatives.source import Negatives
 from counterpoint.learn.stop import Stop
 from counterpoint.learn.teachers import Teacher
+from counterpoint.learn.watch import WatchSettings
 from counterpoint.score import Scorer
 
 __all__ = ["Build", "Fit", "Stage", "Train"]
@@ -34,7 +35,7 @@ class Train(Stage):
 
     Attributes:
         objective: what is minimised.
-        scorer: scores queries against documents; its own weights are trained, too.
+        scorer: scores queries against documents; its own weights are trained, too. The recipe's where None.
         name: of the stage, in logs.
         epochs: passes over the data; ignored where `steps` is given.
         steps: optimiser steps.
@@ -56,11 +57,13 @@ class Train(Stage):
         freeze: patterns of those that are not, whatever `learn` says.
         stop: ends the stage earlier.
         evaluate_every: steps between evaluations on the development set; once an epoch where None.
+        checkpoint_every: steps between checkpoints; with every evaluation where None.
+        watch: how often the vectors are looked at, and what is warned of.
         keep: whether the stage ends with the model that evaluated best, or with the last.
     """
 
     objective: Loss
-    scorer: Scorer
+    scorer: Scorer | None = None
     name: str = "train"
     epochs: int = 1
     steps: int | None = None
@@ -81,10 +84,20 @@ class Train(Stage):
     freeze: tuple[str, ...] = ()
     stop: Stop | None = None
     evaluate_every: int | None = None
+    checkpoint_every: int | None = None
+    watch: WatchSettings = WatchSettings()
     keep: Literal["best", "last"] = "best"
 
     def __post_init__(self) -> None:
-        least = {"epochs": 1, "steps": 1, "batch": 1, "chunk": 1, "accumulate": 1, "evaluate_every": 1}
+        least = {
+            "epochs": 1,
+            "steps": 1,
+            "batch": 1,
+            "chunk": 1,
+            "accumulate": 1,
+            "evaluate_every": 1,
+            "checkpoint_every": 1,
+        }
         faults = [
             f"{self.name}: {field} must be at least {low}, found {value}"
             for field, low in least.items()

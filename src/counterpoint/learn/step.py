@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -28,6 +29,11 @@ class Targets:
     candidates: Bool[Tensor, "q d"]
     teacher: Float[Tensor, "q n"] | None = None
     cached: Float[Tensor, "q k"] | None = None
+
+    def to(self, device: torch.device | str) -> Targets:
+        """The same targets on another device."""
+        tensors = {name: getattr(self, name) for name in ("own", "candidates", "teacher", "cached")}
+        return Targets(**{name: None if t is None else t.to(device) for name, t in tensors.items()})
 
     @property
     def positive(self) -> Int[Tensor, " q"]:

@@ -1,0 +1,114 @@
+"""`Feed`: the batches of a stage, step by step, with their negatives and their teacher's scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import torch
+
+from counterpoint.errors import ConfigError
+from counterpoint.learn.batches import Batch, Draw, make_batch
+from counterpoint.learn.negatives.source import Mining
+from counterpoint.learn.seeds import seed_of
+from counterpoint.learn.stages import Train
+
+if TYPE_CHECKING:
+    from counterpoint.learn.trainer import Run
+
+__all__ = ["Feed"]
+
+
+@final
+class Feed:
+    """What a stage trains on, decided by the seed: the same batches whether or not the run was interrupted.
+
+    Under several processes every one makes the whole batch, of `batch` queries for each process.
+
+    Attributes:
+        total: optimiser steps of the stage.
+        epoch_steps: optimiser steps of its first epoch.
+        prepared: for each source of negatives the step at which it was prepared last.
+
+    Raises:
+        ConfigError: there are not enough examples for one batch.
+    """
+
+    def __init__(self, run: Run, stage: Train):
+        self._run, self._stage = run, stage
+        self._size = stage.batch * run.processes.count
+        first = self._batches_in(0)
+        if not first:
+            raise ConfigError(
+                f"{stage.name}: {len(run.job.data)} examples make no batch of {self._size}; lower `batch` "
+                f"({stage.batch} a process, {run.processes.count} processes)"
+            )
+        self.epoch_steps = max(1, first // stage.accumulate)
+        epochs = sum(self._batches_in(epoch) for epoch in range(stage.epochs)) if stage.steps is None else 0
+        self.total = stage.steps or max(1, epochs // stage.accumulate)
+        self.prepared = [0] * len(stage.negatives)
+        self._draws: list[Draw] = []
+        self._grader = None if stage.teacher is None else stage.teacher.load(run.job.data.documents)
+
+    def steps(self, done: int) -> Iterator[tuple[int, list[Batch]]]:
+        """Each step's number and batches from step `done` on; what lies before is not made."""
+        held: list[Batch] = []
+        for number, positions in enumerate(self._positions()):
+            step, part = divmod(number, self._stage.accumulate)
+            if step >= self.total:
+                return
+            if step < done:
+                continue
+            if not part:
+                self._prepare(step, begin=step == done)
+            held.append(self._batch(number, positions))
+            if len(held) == self._stage.accumulate:
+                yield step, held
+                held = []
+
+    def _positions(self) -> Iterator[list[int]]:
+        stage, job = self._stage, self._run.job
+        for epoch in count():
+            yield from stage.sampler.batches(job.data, self._size, epoch, job.seed)
+
+    def _batches_in(self, epoch: int) -> int:
+        stage, job = self._stage, self._run.job
+        return sum(1 for _ in stage.sampler.batches(job.data, self._size, epoch, job.seed))
+
+    def _batch(self, number: int, positions: list[int]) -> Batch:
+        job = self._run.job
+        rng = np.random.default_rng(seed_of(job.seed, self._stage.name, "draw", number))
+        return self._taught(make_batch(job.data, positions, self._draws, rng))
+
+    def _prepare(self, step: int, *, begin: bool) -> None:
+        """Mine what is due at this step; at the beginning take up what was due last."""
+        run, stage = self._run, self._stage
+        for at, source in enumerate(stage.negatives):
+            due = source.every is not None and step % source.every == 0
+            if due:
+                self.prepared[at] = step
+            if due or begin:
+                folder = run.job.folder / "mined" / stage.name
+                run.job.model.eval()
+                mining = Mining(
+                    run.job.data, run.job.model, folder, run.job.seed, self.prepared[at], run.reporter.busy
+                )
+                with run.accelerator.main_process_first():
+                    self._draws[at : at + 1] = [source.prepare(mining)]
+
+    def _taught(self, batch: Batch) -> Batch:
+        """The batch with the teacher's scores of each query's own documents where the data have none."""
+        if self._grader is None:
+            return batch
+        own, known = batch.targets.own, batch.targets.teacher
+        scores = torch.full(own.shape, float("nan")) if known is None else known.clone()
+        for row, query in enumerate(batch.queries):
+            columns = own[row].tolist()
+            wanted = [at for at, c in enumerate(columns) if c >= 0 and scores[row, at].isnan()]
+            if wanted:
+                found = self._grader(query, [batch.documents[columns[at]] for at in wanted])
+                scores[row, wanted] = torch.tensor(found)
+        return replace(batch, targets=replace(batch.targets, teacher=scores))

@@ -1,0 +1,116 @@
+"""`Job`: what a run trains, and `Reporter`: who is told how it goes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, final
+
+from counterpoint.errors import ConfigError
+from counterpoint.learn.development import DevelopmentSet
+from counterpoint.learn.examples import TrainingSet
+from counterpoint.learn.stages import Stage
+from counterpoint.model import Model
+from counterpoint.score import Scorer
+
+__all__ = ["Job", "Metrics", "Reporter", "Silent"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run, all of it decided.
+
+    Attributes:
+        model: declared; set up and trained in place.
+        stages: carried out in order.
+        data: what is learnt from.
+        folder: of the run; it exists.
+        scorer: of stages that have none of their own.
+        development: what the model is evaluated on; None for no evaluation.
+        measures: evaluated on it; the first decides which model is best.
+        seed: decides every random draw.
+
+    Raises:
+        ConfigError: no stage, or no measure to go by.
+    """
+
+    model: Model
+    stages: Sequence[Stage]
+    data: TrainingSet
+    folder: Path
+    scorer: Scorer | None = None
+    development: DevelopmentSet | None = None
+    measures: tuple[str, ...] = ("nDCG@10",)
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.stages:
+            raise ConfigError("a run needs at least one stage")
+        if self.development is not None and not self.measures:
+            raise ConfigError("a run with a development set needs at least one measure")
+
+
+class Reporter(Protocol):
+    """Told how a run goes; called by the first process only."""
+
+    def stage(self, name: str, steps: int, done: int) -> None:
+        """A stage begins, or is taken up after `done` of its steps."""
+
+    def step(self, done: int, numbers: Mapping[str, float]) -> None:
+        """So many steps of the stage are done; numbers by name, since the last call."""
+
+    def busy(self, what: str, done: int) -> None:
+        """Something beside steps takes time: evaluating, mining."""
+
+    def note(self, text: str) -> None:
+        """Something a person should know."""
+
+
+@final
+class Silent(Reporter):
+    """Says nothing."""
+
+    def stage(self, name: str, steps: int, done: int) -> None:
+        """Nothing."""
+
+    def step(self, done: int, numbers: Mapping[str, float]) -> None:
+        """Nothing."""
+
+    def busy(self, what: str, done: int) -> None:
+        """Nothing."""
+
+    def note(self, text: str) -> None:
+        """Nothing."""
+
+
+@final
+class Metrics:
+    """`metrics.jsonl`: one object a line with the stage, the step, and numbers by name.
+
+    A run that is taken up at a checkpoint first drops what was written after it.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def rewind(self, stage: int, step: int) -> None:
+        """Keep the lines up to that step of that stage."""
+        if not self.path.is_file():
+            return
+        kept = []
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                found = json.loads(line)
+            except ValueError:  # the line that was being written when the process was killed
+                break
+            if (found["number"], found["step"]) <= (stage, step):
+                kept.append(line + "\n")
+        self.path.write_text("".join(kept), encoding="utf-8")
+
+    def write(self, number: int, stage: str, step: int, numbers: Mapping[str, Any]) -> None:
+        """Add a line."""
+        line = json.dumps({"number": number, "stage": stage, "step": step, **numbers})
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(line + "\n")

@@ -1,0 +1,288 @@
+"""A `Train` stage: batches in, gradient steps, looks at the model, checkpoints; one step is one function."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, final
+
+import torch
+
+from counterpoint.encode import bf16_gains
+from counterpoint.errors import DataError
+from counterpoint.learn.batches import Batch
+from counterpoint.learn.cache import join_drawn
+from counterpoint.learn.checkpoint import Checkpoint
+from counterpoint.learn.development import retrieve
+from counterpoint.learn.feed import Feed
+from counterpoint.learn.gradient_cache import Encoding
+from counterpoint.learn.loss import Objective
+from counterpoint.learn.optimiser import (
+    choose_parameters,
+    make_optimiser,
+    named_parameters,
+    rate_at,
+    restore_state,
+    state_of,
+)
+from counterpoint.learn.seeds import seed_of
+from counterpoint.learn.stages import Train
+from counterpoint.learn.step import Step
+from counterpoint.learn.stop import Situation
+from counterpoint.learn.watch import Watch
+from counterpoint.vectors import Representation
+
+if TYPE_CHECKING:
+    from counterpoint.learn.trainer import Run
+
+__all__ = ["Loop"]
+
+LOG = 10  # steps between lines of the log
+
+
+@final
+class Loop:
+    """One training stage of a run."""
+
+    def __init__(self, run: Run, number: int, stage: Train):
+        self.run, self.number, self.stage = run, number, stage
+        self.job, self.processes = run.job, run.processes
+        self.scorer = run.scorer_of(stage)
+        objective = stage.objective
+        self.objective = objective if isinstance(objective, Objective) else Objective([objective])
+        self.parameters = named_parameters(self.job.model, self.scorer, stage.objective)
+        self.chosen = choose_parameters(self.parameters, stage.learn, stage.freeze)
+        self.optimiser = make_optimiser(self.chosen, stage)
+        self.encoding = Encoding(self.job.model, self.processes, stage.chunk, self._autocast)
+        self.watch = Watch(stage.watch)
+        self.feed = Feed(run, stage)
+        self.best: tuple[float, dict[str, torch.Tensor]] | None = None
+        self.history: list[dict[str, float]] = []
+        self.measures: dict[str, float] = {}
+        self.cache = None
+        self._sums: dict[str, float] = {}
+        self._summed = 0
+
+    # -- the stage -------------------------------------------------------------------------------------
+
+    def go(self, checkpoint: Checkpoint | None) -> None:
+        """Train from the beginning, or from a checkpoint of this stage."""
+        if checkpoint is not None and not checkpoint.state:
+            checkpoint = None  # written between two stages: this one has not begun
+        done = 0 if checkpoint is None else checkpoint.step
+        self.run.reporter.stage(self.stage.name, self.feed.total, done)
+        self._start_cache(checkpoint)
+        if checkpoint is None:
+            reason = self._look(0)
+        else:
+            reason = self._restore(checkpoint)
+        if reason is not None:
+            return self._end(done, reason)
+        for step, batches in self.feed.steps(done):
+            self._train_mode()
+            self._step(step, batches)
+            if (step + 1) % self._evaluation_period() == 0 or step + 1 == self.feed.total:
+                reason = self._look(step + 1)
+            elif self.stage.checkpoint_every and (step + 1) % self.stage.checkpoint_every == 0:
+                self._save(step + 1)
+            if reason is not None:
+                return self._end(step + 1, reason)
+        self._end(self.feed.total, None)
+
+    def _step(self, step: int, batches: Sequence[Batch]) -> None:
+        """One optimiser step over its batches."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate_at(step, self.feed.total, self.stage)
+        self.optimiser.zero_grad(set_to_none=True)
+        terms: dict[str, float] = {}
+        seen = []
+        for part, batch in enumerate(batches):
+            found, made = self._backward(step, part, batch)
+            seen = [made]  # the watch looks at the last batch
+            for name, value in found.items():
+                terms[name] = terms.get(name, 0.0) + value / len(batches)
+        norm = self._clipped_norm()
+        if not all(map(math.isfinite, [norm, *terms.values()])):
+            raise DataError(
+                f"{self.stage.name}, step {step}: the loss or its gradient is not finite ({terms}); lower "
+                "the learning rate, lengthen the warm-up, or train in fp32. The last checkpoint is kept"
+            )
+        self.optimiser.step()
+        loss = sum(terms.values())
+        looked = self.watch.see(seen[-1], step + 1, loss=terms.get(self._softmax_term()))
+        for warning in looked.warnings:
+            self.run.reporter.note(warning)
+        self._log(step, {"loss": loss, **terms, "gradient_norm": norm}, looked.numbers)
+
+    def _backward(self, step: int, part: int, batch: Batch) -> tuple[dict[str, float], Step]:
+        """The gradients of one batch, added to what is there; its terms, and what the loss saw."""
+        seed = seed_of(self.job.seed, self.stage.name, "dropout", step, part)
+        q = self.encoding.encode(batch.queries, "query", seed)
+        if self.cache is not None:
+            drawn = self._drawn(q.vectors, batch, step * self.stage.accumulate + part)
+            batch = join_drawn(batch, drawn, self.job.data)
+        d = self.encoding.encode(batch.documents, "document", seed)
+        targets = batch.targets.to(self.run.accelerator.device)
+        made = Step(q.vectors, d.vectors, self.scorer(q.vectors, d.vectors), targets)
+        terms = self.objective.terms(made)
+        (sum(terms.values(), start=made.scores.new_zeros(())) / self.stage.accumulate).backward()
+        q.backward()
+        d.backward()
+        if self.cache is not None:
+            on = str(self.cache.settings.on)
+            self.cache.write_back(batch.document_ids, d.vectors[on].values[:, 0])
+            self.cache.refresh(self._encode_documents)
+        return {name: float(value.detach()) for name, value in terms.items()}, made
+
+    def _clipped_norm(self) -> float:
+        """Put the processes' gradients together and clip; the norm before clipping."""
+        shared = {id(p) for m in (self.scorer, self.stage.objective) for p in m.parameters()}
+        self.processes.sum_gradients(p for p in self.chosen.values() if id(p) not in shared)
+        limit = math.inf if self.stage.clip is None else self.stage.clip
+        return float(torch.nn.utils.clip_grad_norm_(self.chosen.values(), limit))
+
+    # -- the negative cache ----------------------------------------------------------------------------
+
+    def _start_cache(self, checkpoint: Checkpoint | None) -> None:
+        if self.stage.cache is None:
+            return
+        documents = sorted(self.job.data.documents)
+        device = self.run.accelerator.device
+        self.cache = self.stage.cache.start(self.job.model.sets, documents, self.job.seed, device)
+        if checkpoint is None:
+            self.cache.fill(
+                self._encode_documents,
+                lambda held: self.run.reporter.busy("filling the negative cache", held),
+            )
+
+    def _drawn(self, q: Representation, batch: Batch, number: int) -> Any:
+        """Hard negatives of the batch's queries; the first process's, so that all have the same."""
+        assert self.cache is not None
+        detached = {name: vectors.with_values(vectors.values.detach()) for name, vectors in q.items()}
+        excluded = [
+            {*self.job.data.relevant.get(query, ()), *(batch.document_ids[at] for at in own if at >= 0)}
+            for query, own in zip(batch.query_ids, batch.targets.own.tolist(), strict=True)
+        ]
+        drawn = self.cache.draw(lambda documents: self.scorer(detached, documents), excluded, number)
+        return replace(drawn, documents=self.processes.first_says(drawn.documents))
+
+    def _encode_documents(self, ids: Sequence[str]) -> torch.Tensor:
+        assert self.cache is not None
+        texts = [self.job.data.documents[document] for document in ids]
+        return self.encoding.plainly(texts, "document")[str(self.cache.settings.on)].values[:, 0]
+
+    # -- looking and keeping ---------------------------------------------------------------------------
+
+    def _evaluation_period(self) -> int:
+        every = self.stage.stop.every if self.stage.stop is not None else None
+        return self.stage.evaluate_every or every or self.feed.epoch_steps
+
+    def _look(self, step: int) -> str | None:
+        """Evaluate, ask the stop rule, remember the best, write a checkpoint."""
+        if self.job.development is not None and self.processes.rank == 0:
+            self.measures = retrieve(
+                self.job.model,
+                self.job.development,
+                self.job.measures,
+                on_progress=lambda done: self.run.reporter.busy("evaluating", done),
+            )
+        self.measures = self.processes.first_says(self.measures)
+        reason = None
+        numbers = dict(self.measures)
+        if self.stage.stop is not None:
+            self.job.model.eval()
+            situation = Situation(self.job.model, self.job.development, self.measures)
+            seen = self.processes.first_says(self.stage.stop.look(situation))
+            self.history.append(seen)
+            numbers |= seen
+            reason = self.stage.stop.decide(self.history)
+        if self.measures:
+            value = self.measures[self.job.measures[0]]
+            if self.best is None or value > self.best[0]:
+                weights = {name: p.detach().cpu().clone() for name, p in self.chosen.items()}
+                self.best = (value, weights)
+        self._write(step, numbers)
+        self._save(step)
+        return reason
+
+    def _end(self, step: int, reason: str | None) -> None:
+        """Take the best weights back where that is wanted."""
+        if reason is not None:
+            self.run.reporter.note(f"{self.stage.name} ended at step {step}: {reason}")
+            self._write(step, {"stopped": reason})
+        if self.stage.keep == "best" and self.best is not None:
+            with torch.no_grad():
+                for name, weights in self.best[1].items():
+                    self.chosen[name].copy_(weights)
+        for parameter in self.parameters.values():
+            parameter.requires_grad_(True)
+        self.job.model.eval()
+
+    def _train_mode(self) -> None:
+        """Dropout where something learns, none in what is frozen."""
+        model, encoder = self.job.model, self.job.model.encoder
+        for module in (encoder.query, encoder.document, encoder.shared, model.transforms, self.scorer):
+            if module is not None:
+                module.train(any(p.requires_grad for p in module.parameters()))
+
+    def _autocast(self) -> AbstractContextManager:
+        device = self.run.accelerator.device
+        wanted = self.stage.precision == "bf16"
+        reduced = wanted or (self.stage.precision == "auto" and bf16_gains(device))
+        return torch.autocast(device.type, torch.bfloat16, enabled=reduced)
+
+    def _softmax_term(self) -> str:
+        """The term that the loss of equal scores can be compared with: the only one, if there is one."""
+        return self.objective.names[0] if len(self.objective.names) == 1 else ""
+
+    # -- log and checkpoints ---------------------------------------------------------------------------
+
+    def _log(self, step: int, numbers: Mapping[str, float], watched: Mapping[str, float]) -> None:
+        for name, value in numbers.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+        self._summed += 1
+        if watched or (step + 1) % LOG == 0 or step + 1 == self.feed.total:
+            means = {name: value / self._summed for name, value in self._sums.items()}
+            self._write(step + 1, {**means, "lr": self.optimiser.param_groups[0]["lr"], **watched})
+            self._sums, self._summed = {}, 0
+        self.run.reporter.step(step + 1, numbers)
+
+    def _write(self, step: int, numbers: Mapping[str, Any]) -> None:
+        if self.processes.rank == 0:
+            self.run.metrics.write(self.number, self.stage.name, step, numbers)
+        scalars = {f"{self.stage.name}/{k}": v for k, v in numbers.items() if isinstance(v, float)}
+        self.run.accelerator.log(scalars, step=step)
+
+    def _save(self, step: int) -> None:
+        watched, watch_state = self.watch.state()
+        state: dict[str, object] = {
+            "history": self.history,
+            "measures": self.measures,
+            "best": None if self.best is None else self.best[0],
+            "prepared": self.feed.prepared,
+            "watch": watch_state,
+            "sums": self._sums,
+            "summed": self._summed,
+        }
+        tensors = {"optimiser": state_of(self.optimiser, self.chosen), "watch": watched}
+        if self.best is not None:
+            tensors["best"] = self.best[1]
+        if self.cache is not None:
+            tensors["cache"], state["cache"] = self.cache.state()
+        self.run.save(self.number, step, state, tensors)
+
+    def _restore(self, checkpoint: Checkpoint) -> str | None:
+        """Go on where it was written; why the stage had just ended there, if it had."""
+        state: Any = checkpoint.state
+        self.history, self.measures = state["history"], state["measures"]
+        self.feed.prepared = state["prepared"]
+        self._sums, self._summed = state["sums"], state["summed"]
+        self.watch.restore(checkpoint.tensors["watch"], state["watch"])
+        restore_state(self.optimiser, self.chosen, checkpoint.tensors["optimiser"])
+        if state["best"] is not None:
+            self.best = (state["best"], dict(checkpoint.tensors["best"]))
+        if self.cache is not None:
+            self.cache.restore(checkpoint.tensors["cache"], state["cache"])
+        return None if self.stage.stop is None else self.stage.stop.decide(self.history)

@@ -1,0 +1,109 @@
+"""What is trained, by which steps: patterns of parameter names, AdamW, and how its rate rises and falls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import torch
+from torch import nn
+from torch.optim import AdamW
+
+from counterpoint.errors import ConfigError
+from counterpoint.learn.loss import Loss
+from counterpoint.learn.stages import Train
+from counterpoint.model import Model
+from counterpoint.score import Scorer
+
+__all__ = ["choose_parameters", "make_optimiser", "named_parameters", "rate_at"]
+
+
+def named_parameters(model: Model, scorer: Scorer, objective: Loss) -> dict[str, nn.Parameter]:
+    """Every parameter under the name that `learn` and `freeze` go by; each object once.
+
+    `query.…`, `document.…` and `shared.…` are the encoder's (with one encoder for both sides all of it is
+    `query.…`), `transforms.…` the model's maps, `scorer.…` and `objective.…` what these learn themselves.
+    """
+    found: dict[str, nn.Parameter] = {}
+    seen: set[int] = set()
+    for prefix, module in (
+        ("", model.encoder),
+        ("transforms.", model.transforms),
+        ("scorer.", scorer),
+        ("objective.", objective),
+    ):
+        for name, parameter in module.named_parameters():
+            if id(parameter) not in seen:
+                seen.add(id(parameter))
+                found[prefix + name] = parameter
+    return found
+
+
+def choose_parameters(
+    parameters: Mapping[str, nn.Parameter], learn: Sequence[str], freeze: Sequence[str]
+) -> dict[str, nn.Parameter]:
+    """Let those parameters learn that match `learn` and not `freeze`, and no others.
+
+    Raises:
+        ConfigError: a pattern that matches nothing, or nothing is left to learn.
+    """
+    unused = [
+        pattern for pattern in (*learn, *freeze) if not any(fnmatchcase(name, pattern) for name in parameters)
+    ]
+    if unused:
+        roots = sorted({name.split(".")[0] for name in parameters})
+        raise ConfigError(
+            *(f"no parameter matches {pattern!r}; they begin with {', '.join(roots)}" for pattern in unused)
+        )
+    chosen = {}
+    for name, parameter in parameters.items():
+        wanted = any(fnmatchcase(name, pattern) for pattern in learn)
+        wanted = wanted and not any(fnmatchcase(name, pattern) for pattern in freeze)
+        parameter.requires_grad_(wanted)
+        if wanted:
+            chosen[name] = parameter
+    if not chosen:
+        raise ConfigError("nothing is left to learn: `freeze` holds everything that `learn` names")
+    return chosen
+
+
+def make_optimiser(chosen: Mapping[str, nn.Parameter], stage: Train) -> AdamW:
+    """AdamW; vectors (biases, norms) do not decay."""
+    plain = [parameter for parameter in chosen.values() if parameter.dim() < 2]
+    decayed = [parameter for parameter in chosen.values() if parameter.dim() >= 2]
+    groups = [
+        {"params": decayed, "weight_decay": stage.weight_decay},
+        {"params": plain, "weight_decay": 0.0},
+    ]
+    return AdamW([group for group in groups if group["params"]], lr=stage.lr)
+
+
+def rate_at(step: int, total: int, stage: Train) -> float:
+    """The learning rate of a step (from 0) of `total`."""
+    warmup = stage.warmup if stage.warmup >= 1 else math.ceil(stage.warmup * total)
+    if step < warmup:
+        return stage.lr * (step + 1) / warmup
+    left = max(0.0, (total - step) / max(1, total - warmup))
+    shape = {"constant": 1.0, "linear": left, "cosine": 0.5 * (1 + math.cos(math.pi * (1 - left)))}
+    return stage.lr * shape[stage.schedule]
+
+
+def state_of(optimiser: AdamW, chosen: Mapping[str, nn.Parameter]) -> dict[str, torch.Tensor]:
+    """The optimiser's memory as named tensors."""
+    return {
+        f"{name}/{key}": value.detach().cpu() if torch.is_tensor(value) else torch.tensor(value)
+        for name, parameter in chosen.items()
+        for key, value in optimiser.state.get(parameter, {}).items()
+    }
+
+
+def restore_state(
+    optimiser: AdamW, chosen: Mapping[str, nn.Parameter], tensors: Mapping[str, torch.Tensor]
+) -> None:
+    """The inverse of `state_of`; a step count stays on the CPU, where AdamW keeps it."""
+    for key, tensor in tensors.items():
+        name, _, entry = key.rpartition("/")
+        parameter = chosen[name]
+        value = tensor.clone() if entry == "step" else tensor.to(parameter.device, copy=True)
+        optimiser.state[parameter][entry] = value

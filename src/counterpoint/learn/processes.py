@@ -1,0 +1,102 @@
+"""Several processes that train one model: each encodes a share of the texts, and all see all vectors.
+
+Every process makes the same batch, computes the same loss over the vectors of all of them, and takes the
+gradient of its own share back through its encoder; summed over processes, that is the gradient of the whole
+batch on one process, whatever the loss. Labels cannot be wrong, for they are never gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, final
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from counterpoint.vectors import Vectors
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+__all__ = ["Processes"]
+
+T = TypeVar("T")
+
+
+@final
+@dataclass(frozen=True)
+class Processes:
+    """The processes of a run; one of one where it was not started with several."""
+
+    accelerator: Accelerator
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self.accelerator.num_processes
+
+    @property
+    def rank(self) -> int:
+        """Which one this is, from 0."""
+        return self.accelerator.process_index
+
+    def share(self, texts: int) -> Int[Tensor, " k"]:
+        """Positions of the texts that this process encodes: every `count`-th, from its rank on."""
+        return torch.arange(self.rank, texts, self.count)
+
+    def gather(self, mine: Vectors, texts: int) -> Vectors:
+        """The vectors of all texts in their order, from each process's share; without gradients."""
+        if self.count == 1:
+            return mine
+        found = [self._piece(mine, at, texts) for at in range(self.count)]
+        order = torch.argsort(
+            torch.cat([torch.arange(rank, texts, self.count) for rank in range(self.count)])
+        )
+        return Vectors.concatenate(found).take(order.to(mine.values.device))
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter], *, mean: bool = False) -> None:
+        """Add up the gradients of all processes (or average them); a missing one counts as 0."""
+        if self.count == 1:
+            return
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            torch.distributed.all_reduce(parameter.grad)
+            if mean:
+                parameter.grad /= self.count
+
+    def first_says(self, value: T) -> T:
+        """The first process's value, on all."""
+        if self.count == 1:
+            return value
+        box = [value]
+        torch.distributed.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def _piece(self, mine: Vectors, source: int, texts: int) -> Vectors:
+        """One process's share, sent to all."""
+        rows = len(range(source, texts, self.count))
+        width = self._width(mine, source)
+        device, dim = mine.values.device, mine.values.shape[2]
+        has_ids = mine.ids is not None
+        if source == self.rank:
+            missing = width - mine.mask.shape[1]
+            values = pad(mine.values.detach(), (0, 0, 0, missing)).contiguous()
+            mask = mine.mask.to(torch.uint8).contiguous()
+            ids = mine.ids.contiguous() if mine.ids is not None else None
+        else:
+            values = torch.empty(rows, width, dim, device=device, dtype=mine.values.dtype)
+            mask = torch.empty(rows, width, device=device, dtype=torch.uint8)
+            ids = torch.empty(rows, width, device=device, dtype=torch.int64) if has_ids else None
+        for tensor in (values, mask, ids):
+            if tensor is not None:
+                torch.distributed.broadcast(tensor, src=source)
+        return Vectors(values, mask.bool(), ids)
+
+    def _width(self, mine: Vectors, source: int) -> int:
+        width = torch.tensor([mine.mask.shape[1]], device=mine.values.device)
+        torch.distributed.broadcast(width, src=source)
+        return int(width)

@@ -1,0 +1,211 @@
+"""The trainer: carries out the stages of a job, one after the other, from wherever it was stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast, final
+
+import numpy as np
+import torch
+from torch import nn
+
+from counterpoint.errors import ConfigError, MissingExtraError
+from counterpoint.index import build_index
+from counterpoint.learn.checkpoint import Checkpoint
+from counterpoint.learn.job import Job, Metrics, Reporter, Silent
+from counterpoint.learn.processes import Processes
+from counterpoint.learn.seeds import seed_of
+from counterpoint.learn.stages import Build, Fit, Train
+from counterpoint.score import Scorer
+from counterpoint.transform import Transform
+from counterpoint.types import Document
+from counterpoint.vectors import Vectors
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+__all__ = ["Run", "train"]
+
+FIT_ROWS = 512  # documents encoded at a time for a fit
+
+
+def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -> Path:
+    """Carry out a job's stages; returns the folder of the trained model.
+
+    The same command serves one process and several (torchrun): `batch` is then a process's share. A run that
+    was killed and is resumed goes on to the same losses as one that was not.
+
+    Args:
+        job: what to train.
+        resume: go on from the latest checkpoint in the job's folder, or begin where there is none.
+        reporter: is told how it goes.
+
+    Raises:
+        ConfigError: a setting that turns out not to fit the model or the data.
+        DataError: a loss that is not finite.
+        MissingExtraError: accelerate is not installed.
+    """
+    run = Run(job, _accelerator(job.folder), reporter or Silent())
+    run.set_up()
+    checkpoint = Checkpoint.latest(job.folder / "checkpoints") if resume else None
+    if checkpoint is not None:
+        run.restore(checkpoint)
+    for number, stage in enumerate(job.stages):
+        if checkpoint is not None and number < checkpoint.stage:
+            continue
+        here = checkpoint if checkpoint is not None and number == checkpoint.stage else None
+        match stage:
+            case Train():
+                from counterpoint.learn.loop import Loop
+
+                Loop(run, number, stage).go(here)
+            case Fit():
+                _fit(run, number, stage)
+            case Build():
+                _build(run, number, stage)
+            case _:
+                raise ConfigError(f"stage {stage.name!r}: {type(stage).__name__} cannot be carried out")
+        run.save(number + 1, 0, {}, {})
+    if run.processes.rank == 0:
+        job.model.eval().save(job.folder / "model", overwrite=True)
+    run.accelerator.end_training()
+    return job.folder / "model"
+
+
+@final
+@dataclass(frozen=True)
+class Run:
+    """A job being carried out: where it computes and writes."""
+
+    job: Job
+    accelerator: Accelerator
+    reporter: Reporter
+
+    @property
+    def processes(self) -> Processes:
+        """Those that take part."""
+        return Processes(self.accelerator)
+
+    @property
+    def metrics(self) -> Metrics:
+        """The log of numbers."""
+        return Metrics(self.job.folder / "metrics.jsonl")
+
+    def scorer_of(self, stage: Train) -> Scorer:
+        """The stage's scorer, or the job's.
+
+        Raises:
+            ConfigError: there is neither.
+        """
+        scorer = stage.scorer or self.job.scorer
+        if scorer is None:
+            raise ConfigError(f"{stage.name}: needs a scorer, its own or the recipe's")
+        return scorer
+
+    def set_up(self) -> None:
+        """Load and allocate everything, the same on every process, and move it to the device."""
+        torch.manual_seed(seed_of(self.job.seed, "model"))
+        for module in self.modules().values():
+            module.setup()  # type: ignore[operator]
+            module.to(self.accelerator.device)
+
+    def modules(self) -> dict[str, nn.Module]:
+        """Everything that may learn, by name: the model, each training stage's scorer and objective."""
+        found: dict[str, nn.Module] = {"model": self.job.model}
+        for number, stage in enumerate(self.job.stages):
+            if isinstance(stage, Train):
+                found[f"scorer{number}"] = self.scorer_of(stage)
+                found[f"objective{number}"] = stage.objective
+        return found
+
+    def save(
+        self, stage: int, step: int, state: dict[str, object], tensors: dict[str, dict[str, torch.Tensor]]
+    ) -> None:
+        """Write a checkpoint, by the first process; the others wait."""
+        if self.processes.rank == 0:
+            weights = {
+                f"{name}:{key}": tensor
+                for name, module in self.modules().items()
+                for key, tensor in module.state_dict().items()
+            }
+            checkpoint = Checkpoint(stage, step, state, {"weights": weights, **tensors})
+            checkpoint.write(self.job.folder / "checkpoints")
+        self.accelerator.wait_for_everyone()
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Take the weights back, and drop what was logged after it."""
+        for name, module in self.modules().items():
+            own = {
+                key.removeprefix(f"{name}:"): tensor
+                for key, tensor in checkpoint.tensors["weights"].items()
+                if key.startswith(f"{name}:")
+            }
+            module.load_state_dict(own)
+        if self.processes.rank == 0:
+            self.metrics.rewind(checkpoint.stage, checkpoint.step)
+
+
+def _accelerator(folder: Path) -> Accelerator:
+    try:
+        from accelerate import Accelerator
+    except ImportError as error:
+        raise MissingExtraError("training", package="accelerate", extra="train") from error
+    from importlib.util import find_spec
+
+    tracker = "tensorboard" if find_spec("tensorboard") else None
+    accelerator = Accelerator(log_with=tracker, project_dir=folder, mixed_precision="no")
+    accelerator.init_trackers("tensorboard")
+    return accelerator
+
+
+def _fit(run: Run, number: int, stage: Fit) -> None:
+    """Fit a set's transforms in order, each to what comes out of the one before."""
+    model, data = run.job.model.eval(), run.job.data
+    if stage.on not in model.transforms:
+        known = ", ".join(model.transforms) or "none"
+        raise ConfigError(
+            f"{stage.name}: the model has no transform on {stage.on!r}; it has them on: {known}"
+        )
+    names = list(data.documents)
+    rng = np.random.default_rng(seed_of(run.job.seed, "fit", stage.name))
+    count = len(names) if stage.documents is None else min(stage.documents, len(names))
+    texts = [data.documents[names[at]] for at in rng.permutation(len(names))[:count].tolist()]
+    steps = [cast(Transform, step) for step in cast(nn.ModuleList, model.transforms[stage.on])]
+    run.reporter.stage(stage.name, len(texts) * len(steps), 0)
+    for place, step in enumerate(steps):
+        step.fit(_rows(run, texts, stage.on, steps[:place]))
+
+
+@torch.no_grad()
+def _rows(run: Run, texts: Sequence[str], on: str, before: Sequence[Transform]) -> Iterator[torch.Tensor]:
+    """The rows of a set for many texts, behind some of its transforms, piece by piece."""
+    for start in range(0, len(texts), FIT_ROWS):
+        packed = run.job.model.encoder.encode_document(texts[start : start + FIT_ROWS])[on]
+        rows = torch.from_numpy(packed.values).unsqueeze(0).to(run.accelerator.device)
+        vectors = Vectors(rows, torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device))
+        for step in before:
+            vectors = step(vectors)
+        run.reporter.step(len(before) * len(texts) + min(start + FIT_ROWS, len(texts)), {})
+        yield vectors.values[0].cpu()
+
+
+def _build(run: Run, number: int, stage: Build) -> None:
+    """Index the training documents with the model as it is now."""
+    if run.processes.rank == 0:
+        model, data = run.job.model.eval(), run.job.data
+        changes = {} if stage.codec is None else {"codec": stage.codec}
+        lexical = {} if stage.lexical else {"lexical": None}
+        settings = model.index_settings("./../model", **changes, **lexical)
+        documents = (Document(name, text) for name, text in data.documents.items())
+        run.reporter.stage(stage.name, len(data.documents), 0)
+        build_index(
+            documents,
+            model,
+            run.job.folder / "index",
+            settings,
+            overwrite=True,
+            on_progress=lambda done: run.reporter.step(done, {}),
+        )
+    run.accelerator.wait_for_everyone()

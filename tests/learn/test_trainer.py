@@ -1,0 +1,249 @@
+"""The trainer on a small task: it learns, and a run that is killed goes on as if it had not been."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from tests.learn.small import development_set, model, training_set
+
+from counterpoint.errors import ConfigError, DataError
+from counterpoint.learn import (
+    Build,
+    Contrastive,
+    FromData,
+    Job,
+    NegativeCache,
+    NoImprovement,
+    RandomNegatives,
+    Train,
+    train,
+)
+from counterpoint.learn.checkpoint import Checkpoint
+from counterpoint.model import load_model
+from counterpoint.part import Part
+from counterpoint.score import Dot
+
+
+def stage(**changes):
+    settings = {"steps": 12, "batch": 4, "lr": 3e-3, "precision": "fp32", "warmup": 2, **changes}
+    return Train(objective=Contrastive(), scorer=Dot("mean"), **settings)
+
+
+def job(tiny, folder, *stages, **changes):
+    folder.mkdir(exist_ok=True)
+    arguments = {"model": model(tiny), "development": None, **changes}
+    return Job(stages=stages or (stage(),), data=training_set(), folder=folder, **arguments)
+
+
+def log(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def losses(folder):
+    return [(row["stage"], row["step"], row["loss"]) for row in log(folder) if "loss" in row]
+
+
+def weights(folder):
+    return Part.load(folder / "model").state_dict()
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_it_learns_and_the_model_can_be_used(tiny_bert_folder, tmp_path):
+    run = job(
+        tiny_bert_folder,
+        tmp_path / "run",
+        stage(steps=120, batch=8, lr=1e-2, evaluate_every=60),
+        development=development_set(),
+        measures=("RR@10",),
+    )
+    place = train(run)
+    values = [row["RR@10"] for row in log(tmp_path / "run") if "RR@10" in row]
+    found = losses(tmp_path / "run")
+    assert found[-1][2] < 0.8 * found[0][2]
+    assert max(values) > values[0] + 0.1
+    trained = load_model(place)
+    queries, documents = training_set().queries, training_set().documents
+    q = trained.encode_query(list(queries.values()))["mean"].values
+    d = trained.encode_document(list(documents.values()))["mean"].values
+    assert (np.argmax(q @ d.T, 1) == np.arange(len(queries))).mean() > 0.3
+
+
+def test_the_best_model_is_kept(tiny_bert_folder, tmp_path):
+    """A learning rate that destroys the model leaves it as it was at the best evaluation: the first."""
+    for keep in ("best", "last"):
+        run = job(
+            tiny_bert_folder, tmp_path / keep, stage(lr=5.0, keep=keep, clip=None, steps=6),
+            development=development_set(), measures=("RR@10",),
+        )  # fmt: skip
+        before = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
+        train(run)
+        assert same(before, weights(tmp_path / keep)) == (keep == "best")
+
+
+def test_only_what_learns_changes(tiny_bert_folder, tmp_path):
+    run = job(tiny_bert_folder, tmp_path / "run", stage(freeze=("query.backbone.*embeddings*",)))
+    before = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
+    train(run)
+    changed = {
+        name for name, tensor in weights(tmp_path / "run").items() if not torch.equal(tensor, before[name])
+    }
+    assert changed and not any("embeddings" in name for name in changed)
+
+
+def test_the_same_seed_gives_the_same_run_and_another_does_not(tiny_bert_folder, tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        torch.manual_seed(99 + len(name))
+        train(job(tiny_bert_folder, tmp_path / name, seed=seed))
+    assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
+    assert losses(tmp_path / "a") == losses(tmp_path / "b") != losses(tmp_path / "c")
+
+
+def test_accumulated_batches_are_averaged(tiny_bert_folder, tmp_path):
+    """Two batches a step of one epoch are half as many steps, over the same examples."""
+    train(job(tiny_bert_folder, tmp_path / "run", stage(steps=None, epochs=2, accumulate=2, batch=3)))
+    assert losses(tmp_path / "run")[-1][1] == 8, "24 examples, 2 epochs, 6 examples a step"
+
+
+def test_a_stop_rule_ends_the_stage(tiny_bert_folder, tmp_path):
+    run = job(
+        tiny_bert_folder, tmp_path / "run",
+        stage(steps=50, lr=0.0, evaluate_every=2, stop=NoImprovement("RR@10", patience=2)),
+        development=development_set(), measures=("RR@10",),
+    )  # fmt: skip
+    train(run)
+    last = log(tmp_path / "run")[-1]
+    assert last["step"] == 4 and "RR@10 has not risen" in last["stopped"]
+
+
+def test_stages_follow_each_other_and_an_index_is_built(tiny_bert_folder, tmp_path):
+    from counterpoint.index import Index
+
+    run = job(tiny_bert_folder, tmp_path / "run", stage(name="one"), stage(name="two", lr=1e-4), Build())
+    train(run)
+    assert list(dict.fromkeys(row["stage"] for row in log(tmp_path / "run"))) == ["one", "two"]
+    with Index(tmp_path / "run" / "index") as index:
+        assert index.info()["documents"] == 24
+        index.check_model(load_model(tmp_path / "run" / "model").fingerprint())
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tiny_bert_folder, tmp_path):
+    run = job(tiny_bert_folder, tmp_path / "run")
+    with torch.no_grad():
+        next(run.model.parameters()).fill_(float("inf"))
+    with pytest.raises(DataError, match="not finite"):
+        train(run)
+
+
+def test_what_cannot_be_trained_is_refused(tiny_bert_folder, tmp_path):
+    with pytest.raises(ConfigError, match="24 examples make no batch of 25"):
+        train(job(tiny_bert_folder, tmp_path / "a", stage(batch=25)))
+    with pytest.raises(ConfigError, match="no parameter matches 'querry"):
+        train(job(tiny_bert_folder, tmp_path / "b", stage(learn=("querry.*",))))
+    with pytest.raises(ConfigError, match="nothing is left to learn"):
+        train(job(tiny_bert_folder, tmp_path / "c", stage(freeze=("*",))))
+    with pytest.raises(ConfigError, match="at least one stage"):
+        Job(model(tiny_bert_folder), (), training_set(), tmp_path)
+
+
+CACHED = {"cache": NegativeCache(size=12, candidates=4, refresh=0.2), "negatives": (RandomNegatives(1),)}
+KINDS = {
+    "plain": {},
+    "chunked": {"chunk": 2, "accumulate": 2},
+    "negatives": {"negatives": (FromData(1), RandomNegatives(1))},
+    "cache": CACHED,
+}
+
+
+class Stopped(Exception):
+    pass
+
+
+class StopAt:
+    """A reporter that ends the run as a crash would, after so many steps."""
+
+    def __init__(self, step):
+        self.at = step
+
+    def stage(self, name, steps, done):
+        pass
+
+    def step(self, done, numbers):
+        if done == self.at:
+            raise Stopped
+
+    def busy(self, what, done):
+        pass
+
+    def note(self, text):
+        pass
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupted_run_goes_on_to_the_same_losses(tiny_bert_folder, tmp_path, kind):
+    """Data order, negatives, dropout, optimiser, schedule, cache and best model are taken up."""
+
+    def fresh(folder):
+        made = stage(name="one", evaluate_every=4, checkpoint_every=3, **KINDS[kind])
+        return job(
+            tiny_bert_folder, folder, made, stage(name="two", steps=5), development=development_set(),
+            measures=("RR@10",),
+        )  # fmt: skip
+
+    train(fresh(tmp_path / "whole"))
+    for at in (1, 7, 11):
+        folder = tmp_path / f"cut{at}"
+        with pytest.raises(Stopped):
+            train(fresh(folder), reporter=StopAt(at))
+        train(fresh(folder), resume=True)
+        assert log(folder) == log(tmp_path / "whole")
+        assert same(weights(folder), weights(tmp_path / "whole"))
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from tests.learn.test_trainer import job, stage
+from counterpoint.learn import train
+class Slow:
+    def stage(self, *a): pass
+    def busy(self, *a): pass
+    def note(self, *a): pass
+    def step(self, done, numbers):
+        import time
+        Path({folder!r}, "steps").write_text(str(done))
+        time.sleep({pause})
+run = job(Path({tiny!r}), Path({folder!r}), stage(steps=40, checkpoint_every=2))
+train(run, resume="--resume" in sys.argv, reporter=Slow())
+"""
+
+
+def test_kill_9_and_resume(tiny_bert_folder, tmp_path):
+    """A process killed at a random moment, again and again, ends with the weights of one that was not."""
+    train(job(tiny_bert_folder, tmp_path / "whole", stage(steps=40, checkpoint_every=2)))
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    where = {"root": root, "folder": str(folder), "tiny": str(tiny_bert_folder)}
+    for target in (9, 23):
+        script = SCRIPT.format(**where, pause=0.02)
+        process = subprocess.Popen([sys.executable, "-c", script, "--resume"], cwd=root)
+        while process.poll() is None and not (
+            (folder / "steps").is_file() and int((folder / "steps").read_text() or 0) >= target
+        ):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    assert Checkpoint.latest(folder / "checkpoints").step >= 8
+    subprocess.run([sys.executable, "-c", SCRIPT.format(**where, pause=0), "--resume"], cwd=root, check=True)
+    assert losses(folder) == losses(tmp_path / "whole")
+    assert same(weights(folder), weights(tmp_path / "whole"))
