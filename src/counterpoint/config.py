@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from importlib.metadata import entry_points
@@ -167,7 +168,10 @@ def class_named(name: object) -> Any:
         except ModuleNotFoundError:
             found = None
     else:
-        found = next((cls for cls in _subclasses(Declared) if name_of(cls) == name), None)
+        # What the module holds now, before what it may have held when its file was run the first time.
+        found = getattr(sys.modules.get(module), attribute, None)
+        if found is None:
+            found = next((cls for cls in _subclasses(Declared) if name_of(cls) == name), None)
         if found is None:
             installed = [point for point in entry_points(group="counterpoint.parts") if point.value == name]
             found = installed[0].load() if installed else None

@@ -8,7 +8,21 @@ from typing import Annotated
 import typer
 
 from counterpoint import __version__
-from counterpoint.cli import compare, demo, evaluate, folds, fuse, index, info, mine, search, sweep
+from counterpoint.cli import (
+    compare,
+    demo,
+    diagnose,
+    evaluate,
+    folds,
+    fuse,
+    index,
+    info,
+    mine,
+    recipe,
+    search,
+    sweep,
+    train,
+)
 from counterpoint.errors import CounterpointError
 
 __all__ = ["app", "main"]
@@ -31,7 +45,10 @@ app.command(name="compare")(compare.compare)
 app.command(name="folds")(folds.folds)
 app.command(name="fuse")(fuse.fuse)
 app.command(name="sweep")(sweep.sweep)
+app.command(name="train")(train.train)
+app.add_typer(recipe.app)
 app.command(name="mine")(mine.mine)
+app.command(name="diagnose")(diagnose.diagnose)
 app.command(name="info")(info.info)
 app.command(name="verify")(info.verify)
 app.command(name="demo")(demo.demo)

@@ -9,7 +9,7 @@ from pathlib import Path
 from counterpoint.errors import ArtifactError, MissingExtraError
 from counterpoint.files import sha256_file
 
-__all__ = ["MINILM", "MINILM_SHA256", "check_weights", "locate"]
+__all__ = ["MINILM", "MINILM_SHA256", "check_weights", "could_be_located", "locate"]
 
 MINILM = "minilm"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -39,6 +39,11 @@ def locate(source: str, revision: str | None = None) -> Path:
     if not _HUB_ID.fullmatch(source):
         raise ArtifactError("no such folder, and not a hub id such as 'owner/name'", path=source)
     return _from_hub(source, revision)
+
+
+def could_be_located(source: str) -> bool:
+    """Whether `locate` could find this, as far as can be known without asking the hub."""
+    return source == MINILM or Path(source).expanduser().is_dir() or bool(_HUB_ID.fullmatch(source))
 
 
 def check_weights(folder: Path, sha256: str) -> None:

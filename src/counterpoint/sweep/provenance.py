@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,22 +15,27 @@ from typing import Any
 
 import counterpoint
 
-__all__ = ["provenance"]
+__all__ = ["provenance", "revision_of"]
 
 PACKAGES = ("torch", "transformers", "numpy", "bm25s", "pytrec-eval-terrier", "ir-measures")
 
 
-def provenance(command: str) -> dict[str, Any]:
-    """Where and when, with what, by which command."""
+def provenance(command: str, packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
+    """Where and when, with what, by which command.
+
+    Args:
+        command: as it was typed.
+        packages: whose versions are told; None for one that is not installed.
+    """
     return {
         "command": command,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {
             "counterpoint": counterpoint.__version__,
             "python": platform.python_version(),
-            **{name: _version(name) for name in PACKAGES},
+            **{name: _version(name) for name in packages},
         },
-        "revision": _revision(Path(counterpoint.__file__).parents[2]),
+        "revision": revision_of(Path(counterpoint.__file__).parents[2]),
         "machine": {
             "system": platform.platform(),
             "processor": _processor(),
@@ -62,13 +68,16 @@ def _gpu() -> str | None:
     return torch.cuda.get_device_name() if torch is not None and torch.cuda.is_available() else None
 
 
-def _revision(checkout: Path) -> str | None:
-    """The commit of the checkout that runs, marked where tracked files differ from it; None if it is none."""
-    if not (checkout / ".git").exists() or shutil.which("git") is None:
+def revision_of(folder: Path) -> str | None:
+    """The commit of the checkout that a folder is the top of, marked where tracked files differ from it.
+
+    None where it is none.
+    """
+    if not (folder / ".git").exists() or shutil.which("git") is None:
         return None
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(["git", "-C", str(checkout), *arguments], capture_output=True, text=True)
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True)
         return done.stdout.strip()
 
     changed = git("status", "--porcelain", "--untracked-files=no")

@@ -1,0 +1,107 @@
+"""`counterpoint recipe`: which recipes there are, what one says in full, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from counterpoint.cli.console import Json, emit, note
+
+if TYPE_CHECKING:
+    from counterpoint.recipe import Recipe
+
+__all__ = ["RecipeSource", "Settings", "app", "recipe_of"]
+
+RecipeSource = Annotated[
+    str,
+    typer.Argument(
+        help="Name of a recipe, a .py or .toml file, or the folder of a run.",
+        metavar="RECIPE",
+        show_default=False,
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="Change a setting, as in stages.0.lr=1e-5 (repeatable).", metavar="PATH=VALUE"
+    ),
+]
+
+app = typer.Typer(
+    name="recipe",
+    help="List, show and check recipes.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+def recipe_of(source: str, settings: list[str] | None) -> Recipe:
+    """The recipe that was named, with the settings that were asked for."""
+    from counterpoint.recipe import change, load_recipe  # brings torch with it
+
+    return change(load_recipe(source), settings or [])
+
+
+@app.command(name="list")
+def list_(json: Json = False) -> None:
+    """List the recipes that come with Counterpoint."""
+    from counterpoint.recipe import load_recipe, shipped_recipes
+
+    recipes = [load_recipe(name) for name in shipped_recipes()]
+    rows = [{"name": found.name, "paper": found.paper, "about": found.about} for found in recipes]
+    emit(
+        {"recipes": rows},
+        lambda: "\n\n".join(f"{row['name']}: {row['about']}\n    {row['paper']}" for row in rows),
+        json,
+    )
+
+
+@app.command()
+def show(recipe: RecipeSource, settings: Settings = None, json: Json = False) -> None:
+    """Print a RECIPE with every setting as TOML; of a run, also where it came from and what came of it.
+
+    The output is itself a recipe: what is said about a run stands in comments.
+    """
+    from counterpoint.recipe import describe_run
+
+    found = recipe_of(recipe, settings)
+    run = describe_run(Path(recipe)) if Path(recipe).is_dir() else None
+    emit(
+        {"recipe": found.resolved(), "fingerprint": found.fingerprint(), **({"run": run} if run else {})},
+        lambda: found.to_toml() + (f"\n{_comments(run)}" if run else ""),
+        json,
+    )
+
+
+@app.command()
+def check(recipe: RecipeSource, settings: Settings = None, json: Json = False) -> None:
+    """Find all faults of a RECIPE without loading anything; exit code 2 if there is one."""
+    from counterpoint.recipe import check as faults_of
+
+    found = recipe_of(recipe, settings)
+    faults = faults_of(found)
+    if json or not faults:
+        result = {"recipe": found.name, "ok": not faults, "faults": faults}
+        emit(result, lambda: f"{found.name}: no fault found", json)
+    for fault in faults:
+        note(f"error: {fault}")
+    if faults:
+        raise typer.Exit(2)
+
+
+def _comments(run: Mapping[str, Any]) -> str:
+    """What is known about a run, as TOML comments, a line for each value."""
+    lines = [f"{path} = {value}" for path, value in _leaves(run)]
+    return "\n".join("# " + "".join(c if c.isprintable() else " " for c in line) for line in lines)
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every single value in JSON, with its path, in order."""
+    if isinstance(value, Mapping | list) and value:
+        for name, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _leaves(item, f"{path}.{name}" if path else str(name))
+    else:
+        yield path, value

@@ -1,0 +1,159 @@
+"""`counterpoint train`: carry a recipe out on a collection."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Self, final
+
+import typer
+
+from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.recipe import RecipeSource, Settings, recipe_of
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from counterpoint.recipe import Recipe
+
+__all__ = ["train"]
+
+
+def train(
+    recipe: RecipeSource,
+    data: Annotated[
+        str,
+        typer.Option(
+            help="Collection with judgements, ir_datasets:ID, or a file of training data.", show_default=False
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run.", show_default=False)],
+    documents: Annotated[
+        str | None,
+        typer.Option(help="Collection with the texts, where --data holds ids only.", show_default=False),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Judgements to train on; the recipe's (train) unless given.")
+    ] = None,
+    dev_split: Annotated[
+        str | None,
+        typer.Option(
+            help="Judgements to evaluate on while training, or how many training queries to hold out for it; "
+            "the recipe's choice unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    settings: Settings = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
+    json: Json = False,
+) -> None:
+    """Train a model as RECIPE says. Started by torchrun, on several GPUs."""
+    from counterpoint.errors import ConfigError
+    from counterpoint.recipe import check, describe_run, read_material, run_recipe
+    from counterpoint.recipe.run_folder import check_folder, is_first_process
+
+    wanted = recipe_of(recipe, [*(settings or []), *_data_settings(split, dev_split)])
+    faults = check(wanted)
+    if faults:
+        raise ConfigError(*faults)
+    if is_first_process():
+        check_folder(output, wanted, resume)
+    material = read_material(wanted, data, documents=documents)
+    if is_first_process():
+        note(f"{len(material.training):,} examples; development queries: {material.origin}")
+    started = time.perf_counter()
+    with Bars() as bars:
+        model = run_recipe(wanted, material, output, command=_typed(), resume=resume, reporter=bars)
+    if not is_first_process():
+        return
+    stages = describe_run(output)["stages"]
+    result = {
+        "run": str(output), "model": str(model), "recipe": wanted.fingerprint(),
+        "examples": len(material.training), "development": material.origin,
+        "seconds": round(time.perf_counter() - started, 1), "stages": stages,
+    }  # fmt: skip
+    emit(result, lambda: _text(wanted, result, documents or data), json)
+
+
+@final
+class Bars:
+    """A progress bar for each stage, the objective's terms behind it; off a terminal, nothing but notes."""
+
+    def __init__(self) -> None:
+        self.bar: tqdm[Any] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def stage(self, name: str, steps: int, done: int) -> None:
+        """Open the stage's bar."""
+        from tqdm import tqdm
+
+        self.__exit__(None, None, None)
+        self.bar = tqdm(
+            total=steps,
+            initial=done,
+            desc=name,
+            unit=" steps",
+            disable=not sys.stderr.isatty(),
+            smoothing=0.1,
+        )
+
+    def step(self, done: int, numbers: Mapping[str, float]) -> None:
+        """Move it on; show the numbers."""
+        if self.bar is not None:
+            if numbers:
+                self.bar.set_postfix({name: f"{value:.4g}" for name, value in numbers.items()}, refresh=False)
+            self.bar.update(done - self.bar.n)
+
+    def busy(self, what: str, done: int) -> None:
+        """Say what else takes time, in place of the numbers."""
+        if self.bar is not None:
+            self.bar.set_postfix_str(f"{what} {done:,}")
+
+    def note(self, text: str) -> None:
+        """Write a line above the bar."""
+        from tqdm import tqdm
+
+        tqdm.write(text, file=sys.stderr)
+
+
+def _data_settings(split: str | None, dev_split: str | None) -> list[str]:
+    """`--split` and `--dev-split` as settings of the recipe, so that they are written down with it."""
+    found = [] if split is None else [f"data.train={split!r}"]
+    if dev_split is None:
+        return found
+    if dev_split.isdecimal():
+        return [*found, "data.development=none", f"data.held_out={int(dev_split)}"]
+    return [*found, f"data.development={dev_split!r}", "data.held_out=0"]
+
+
+def _typed() -> str:
+    return shlex.join(["counterpoint", *sys.argv[1:]])
+
+
+def _text(recipe: Recipe, result: Mapping[str, Any], source: str) -> str:
+    lines = []
+    for stage, found in result["stages"].items():
+        lines.append(f"{stage}: {found['last']['step']:,} steps")
+        if found["best"] is not None:
+            shown = [f"{name} {found['best'][name]:.4f}" for name in recipe.measures if name in found["best"]]
+            lines.append(f"  best at step {found['best']['step']:,}: {', '.join(shown)}")
+    model = result["model"]
+    return "\n".join(
+        [
+            *lines,
+            f"The model is in {model} ({result['seconds']:,} s). Index with it:",
+            f"counterpoint index {shlex.quote(source)} -o my-index --model {shlex.quote(model)}",
+        ]
+    )

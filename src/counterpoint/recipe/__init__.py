@@ -1,0 +1,28 @@
+"""Recipes: everything that decides how a model is trained, as one declared value.
+
+`load_recipe` reads one, `change` sets single values by path, `check` lists all faults before anything is
+loaded, `run_recipe` carries it out into the folder of a run.
+"""
+
+from counterpoint.recipe.change import change
+from counterpoint.recipe.check import check, check_data
+from counterpoint.recipe.material import Material, read_material
+from counterpoint.recipe.recipe import DataSettings, Recipe, differences
+from counterpoint.recipe.run import run_recipe
+from counterpoint.recipe.run_folder import describe_run
+from counterpoint.recipe.source import load_recipe, shipped_recipes
+
+__all__ = [
+    "DataSettings",
+    "Material",
+    "Recipe",
+    "change",
+    "check",
+    "check_data",
+    "describe_run",
+    "differences",
+    "load_recipe",
+    "read_material",
+    "run_recipe",
+    "shipped_recipes",
+]

@@ -1,0 +1,104 @@
+"""What a recipe is trained on: examples, and development queries that none of them is about."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from counterpoint.data import Collection, open_collection
+from counterpoint.errors import DataError
+from counterpoint.learn import DevelopmentSet, TrainingSet, open_training_data
+from counterpoint.learn.seeds import seed_of
+from counterpoint.recipe.recipe import Recipe
+
+__all__ = ["Material", "read_material"]
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a run learns from and is measured on.
+
+    Attributes:
+        training: no example is about a development query.
+        development: over the same documents; None where there are no development queries.
+        origin: where the development queries came from, in words.
+    """
+
+    training: TrainingSet
+    development: DevelopmentSet | None = None
+    origin: str = "none"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What tells these data from others, as JSON: sizes, files with their SHA-256, fingerprints."""
+        return {
+            "training": {
+                "fingerprint": self.training.fingerprint,
+                "examples": len(self.training),
+                "queries": len(self.training.queries),
+                "documents": len(self.training.documents),
+                "provenance": dict(self.training.provenance),
+            },
+            "development": {
+                "origin": self.origin,
+                **(_described(self.development) if self.development else {}),
+            },
+        }
+
+
+def read_material(recipe: Recipe, source: str | Path, *, documents: str | Path | None = None) -> Material:
+    """Read training data and what the recipe says about development queries.
+
+    These are those of the split `data.development` where the collection has it. Training examples about the
+    same queries, by id or by text, are left out. Otherwise `data.held_out` training queries are held out,
+    drawn by the recipe's seed.
+
+    Args:
+        recipe: its `data` and `seed` decide.
+        source: a collection, or training data in any format that `open_training_data` knows.
+        documents: for data that hold ids, the collection with the texts.
+
+    Raises:
+        DataError: nothing there, unreadable, or neither the split nor enough queries to hold out.
+    """
+    settings = recipe.data
+    collection = _collection(source if documents is None else documents)
+    split = settings.train if Path(source).is_dir() or str(source).startswith("ir_datasets:") else None
+    data = open_training_data(source, split=split, documents=documents)
+    splits = () if collection is None else collection.splits
+    if collection is not None and settings.development in splits:
+        return _with_split(data, collection, str(settings.development))
+    if settings.held_out:
+        rest, held = data.split(settings.held_out, seed_of(recipe.seed, "development"))
+        qrels = {query: dict.fromkeys(sorted(held.relevant[query]), 1) for query in held.queries}
+        development = DevelopmentSet(held.queries, data.documents, qrels)
+        return Material(rest, development, f"{len(held.queries)} training queries held out")
+    if settings.development is not None:
+        raise DataError(
+            f"{source}: there is no split {settings.development!r} for development; there are "
+            f"{', '.join(splits) or 'none'}. Name one of them, or hold training queries out (a number)"
+        )
+    return Material(data)
+
+
+def _collection(source: str | Path) -> Collection | None:
+    """The collection that a source is, if it is one."""
+    is_beir = Path(source).is_dir() and any(Path(source).glob("corpus.jsonl*"))
+    if not is_beir and not str(source).startswith("ir_datasets:"):
+        return None
+    return open_collection(source, passage_words=None)
+
+
+def _with_split(data: TrainingSet, collection: Collection, split: str) -> Material:
+    queries = collection.queries(split)
+    development = DevelopmentSet(queries, data.documents, collection.qrels(split))
+    return Material(data.without(queries), development, f"split {split} of {collection.name}")
+
+
+def _described(development: DevelopmentSet) -> dict[str, Any]:
+    judged = {query: dict(grades) for query, grades in development.qrels.items()}
+    texts = {query: development.queries[query] for query in judged}
+    content = json.dumps([texts, judged], sort_keys=True)
+    return {"queries": len(judged), "fingerprint": hashlib.sha256(content.encode()).hexdigest()}

@@ -1,0 +1,70 @@
+"""Carrying a recipe out: everything is checked, written down, and then trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from counterpoint.errors import ConfigError, CounterpointError
+from counterpoint.learn.job import Job, Reporter
+from counterpoint.recipe.check import check, check_data
+from counterpoint.recipe.material import Material
+from counterpoint.recipe.recipe import Recipe
+from counterpoint.recipe.run_folder import begin_session, end_session, is_first_process, leave_no_trace
+
+__all__ = ["run_recipe"]
+
+
+def run_recipe(
+    recipe: Recipe,
+    material: Material,
+    folder: str | Path,
+    *,
+    command: str = "run_recipe",
+    resume: bool = False,
+    reporter: Reporter | None = None,
+) -> Path:
+    """Carry out a recipe into the folder of a run; returns the folder of the trained model.
+
+    The recipe itself is left as declared. Started by torchrun, all processes call this alike.
+
+    Args:
+        recipe: what to do.
+        material: what to learn from, as `read_material` gives it.
+        folder: of the run; a new one unless `resume`.
+        command: what started this, for the record.
+        resume: go on from the run's latest checkpoint.
+        reporter: is told how it goes.
+
+    Raises:
+        ConfigError: listing every fault of the recipe, or everything in which it differs from the run's.
+        ArtifactError: the folder exists and `resume` is false, or holds no run, or cannot be written.
+        DataError, MissingExtraError: as `counterpoint.learn.train`.
+    """
+    from counterpoint.learn.trainer import train
+
+    folder = Path(folder)
+    faults = [*check(recipe), *check_data(recipe, material.training)]
+    if faults:
+        raise ConfigError(*faults)
+    if is_first_process():
+        begin_session(folder, recipe, material, command, resume)
+    own = recipe.copy()
+    job = Job(
+        model=own.declared_model(),
+        stages=own.stages,
+        data=material.training,
+        folder=folder,
+        scorer=own.scorer,
+        development=material.development,
+        measures=own.measures,
+        seed=own.seed,
+    )
+    try:
+        model = train(job, resume=resume, reporter=reporter)
+    except CounterpointError:
+        if is_first_process() and not resume:
+            leave_no_trace(folder)
+        raise
+    if is_first_process():
+        end_session(folder)
+    return model

@@ -1,0 +1,201 @@
+"""The folder of a run: what was asked for, with which data, versions and machine, and what came of it.
+
+recipe.toml        the recipe with every setting
+provenance.json    data with their hashes, seed, and every session: command, versions, revisions, times
+metrics.jsonl      one line a step that was logged
+checkpoints/       what is needed to go on
+model/             the trained model, once the last stage has ended
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.files import write_atomically, writing
+from counterpoint.recipe.material import Material
+from counterpoint.recipe.recipe import Recipe, differences
+from counterpoint.recipe.source import RECIPE_FILE
+from counterpoint.recipe.typed import shown
+from counterpoint.sweep.provenance import provenance, revision_of
+
+__all__ = [
+    "begin_session",
+    "check_folder",
+    "describe_run",
+    "end_session",
+    "is_first_process",
+    "leave_no_trace",
+]
+
+FORMAT = 1
+PROVENANCE = "provenance.json"
+METRICS = "metrics.jsonl"
+PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "accelerate", "numpy", "datasets")
+
+
+def is_first_process() -> bool:
+    """Whether this process speaks for the run: the only one, or torchrun's first."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def check_folder(folder: Path, recipe: Recipe, resume: bool) -> None:
+    """Refuse a folder that cannot be that of this run; nothing is written.
+
+    Raises:
+        ArtifactError: it exists and `resume` is false; or it is no run.
+        ConfigError: the recipe is not that of the run, naming every difference.
+    """
+    if not resume:
+        if folder.exists():
+            raise ArtifactError(
+                "already exists; go on with it by --resume, or choose another folder", path=folder
+            )
+        return
+    path = folder / RECIPE_FILE
+    if not path.is_file():
+        raise ArtifactError(f"there is no run to resume here: no {RECIPE_FILE}", path=folder)
+    before = Recipe.from_toml(path.read_text(encoding="utf-8"), str(path))
+    _refuse(
+        f"{folder}: {where} is {shown(old)} in this run, found {shown(new)}"
+        for where, old, new in differences(before.resolved(), recipe.resolved())
+    )
+
+
+def begin_session(folder: Path, recipe: Recipe, material: Material, command: str, resume: bool) -> None:
+    """Make the folder of a new run, or check that a run can be taken up and note that it is.
+
+    Args:
+        folder: of the run.
+        recipe: what is carried out.
+        material: what it is trained on.
+        command: as it was typed.
+        resume: take up the run that is there.
+
+    Raises:
+        ArtifactError: the folder exists and `resume` is false; or it is no run, or cannot be written.
+        ConfigError: recipe or data are not those of the run, naming every difference.
+    """
+    check_folder(folder, recipe, resume)
+    data = material.to_dict()
+    if resume:
+        document = _provenance(folder)
+        _refuse_other_data(folder, document, data)
+    else:
+        document = {"format": FORMAT, "recipe": recipe.fingerprint(), "seed": recipe.seed, **data}
+        document["sessions"] = []
+        with writing(folder):
+            folder.mkdir(parents=True)
+        write_atomically(folder / RECIPE_FILE, lambda path: path.write_text(recipe.to_toml(), "utf-8"))
+    session = provenance(command, PACKAGES)
+    session |= {
+        "start": session.pop("date"),
+        "end": None,
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),
+        "working_folder": _checkout_of(Path.cwd()),
+    }
+    document["sessions"].append(session)
+    _write(folder, document)
+
+
+def end_session(folder: Path) -> None:
+    """Note that the session that was begun last has come to its end."""
+    document = _provenance(folder)
+    document["sessions"][-1]["end"] = datetime.now(UTC).isoformat(timespec="seconds")
+    _write(folder, document)
+
+
+def describe_run(folder: Path) -> dict[str, Any]:
+    """A run as plain data: where its model is, its provenance, and the results of each stage.
+
+    Raises:
+        ArtifactError: a file that is missing or damaged.
+    """
+    model = folder / "model"
+    recipe = tomllib.loads((folder / RECIPE_FILE).read_text(encoding="utf-8"))["recipe"]
+    return {
+        "run": str(folder),
+        "model": str(model) if model.is_dir() else None,
+        "provenance": _provenance(folder),
+        "stages": _results(_log(folder / METRICS), recipe.get("measures", [])),
+    }
+
+
+def leave_no_trace(folder: Path) -> None:
+    """Remove the folder of a run that ended before anything was learnt, so that it can be started again."""
+    if not any((folder / name).exists() for name in (METRICS, "checkpoints", "model")):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _results(log: Iterable[dict[str, Any]], measures: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """By stage: the newest value of everything logged, and the first evaluation that was best."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in log:
+        stage = found.setdefault(row["stage"], {"last": {}, "best": None})
+        stage["last"] |= {name: value for name, value in row.items() if name not in ("stage", "number")}
+        if measures and measures[0] in row:
+            evaluated = {name: row[name] for name in ("step", *measures) if name in row}
+            if stage["best"] is None or evaluated[measures[0]] > stage["best"][measures[0]]:
+                stage["best"] = evaluated
+    return found
+
+
+def _log(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of the log. The last one may have been cut when the process was killed."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    for number, line in enumerate(lines, 1):
+        try:
+            yield json.loads(line)
+        except ValueError as error:
+            if number < len(lines):
+                raise ArtifactError(f"line {number} is no log entry ({error})", path=path) from error
+
+
+def _refuse_other_data(folder: Path, run: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Refuse data that teach something else; where the files are does not matter."""
+    faults = []
+    for part in ("training", "development"):
+        if run[part].get("fingerprint") != asked[part].get("fingerprint"):
+            changed = [
+                f"{where} was {shown(old)}, is {shown(new)}"
+                for where, old, new in differences(run[part], asked[part])
+            ]
+            faults.append(f"{folder}: the {part} data are not those of this run: {'; '.join(changed)}")
+    _refuse(faults)
+
+
+def _refuse(faults: Iterable[str]) -> None:
+    found = list(faults)
+    if found:
+        raise ConfigError(*found, "resume with what the run was started with, or start another run")
+
+
+def _provenance(folder: Path) -> dict[str, Any]:
+    path = folder / PROVENANCE
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ArtifactError("this file is missing; the run's folder is incomplete", path=path) from error
+    except ValueError as error:
+        raise ArtifactError(f"not valid JSON: {error}", path=path) from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ArtifactError(f"expected the provenance of a run in format {FORMAT}", path=path)
+    return document
+
+
+def _write(folder: Path, document: Mapping[str, Any]) -> None:
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    write_atomically(folder / PROVENANCE, lambda path: path.write_text(text, "utf-8"))
+
+
+def _checkout_of(folder: Path) -> dict[str, str | None] | None:
+    """The checkout that a folder is in, and its revision; None where it is in none."""
+    top = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), None)
+    return None if top is None else {"folder": str(top), "revision": revision_of(top)}

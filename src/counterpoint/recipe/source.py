@@ -1,0 +1,93 @@
+"""Where recipes come from: by name from those shipped, a Python file, a TOML file, the folder of a run."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+
+import counterpoint
+from counterpoint.errors import ConfigError, CounterpointError
+from counterpoint.recipe.recipe import Recipe
+
+__all__ = ["load_recipe", "shipped_recipes"]
+
+RECIPE_FILE = "recipe.toml"
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """The files of the recipes that come with the package, by name."""
+    package = Path(counterpoint.__file__).parent
+    installed, checkout = package / "recipes", package.parents[1] / "recipes"
+    folder = installed if installed.is_dir() else checkout
+    return {path.stem: path for path in sorted(folder.glob("[a-z]*.py"))}
+
+
+def load_recipe(source: str | Path) -> Recipe:
+    """A recipe by name, or from a `.py` file, a `.toml` file, or the folder of a run.
+
+    A Python file is run, and must define `recipe`. TOML holds data only: no code is run for it, and classes
+    of your own must have been imported.
+
+    Raises:
+        ConfigError: nothing of that name, or something that is no recipe; listing every fault.
+        ArtifactError: a damaged `.toml` file, or one that names a class that is not known here.
+    """
+    shipped = shipped_recipes()
+    if str(source) in shipped:
+        return _from_python(shipped[str(source)])
+    path = Path(source)
+    if path.is_dir():
+        path = path / RECIPE_FILE
+        if not path.is_file():
+            raise ConfigError(f"{source}: no {RECIPE_FILE} in this folder; it is not that of a run")
+    if path.is_file() and path.suffix == ".py":
+        return _from_python(path)
+    if path.is_file() and path.suffix == ".toml":
+        return Recipe.from_toml(_text(path), str(path))
+    if path.is_file():
+        raise ConfigError(f"{path}: a recipe is a .py or .toml file, or the folder of a run")
+    close = difflib.get_close_matches(str(source), shipped, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise ConfigError(
+        f"there is no recipe {str(source)!r}; {hint}The package has {', '.join(shipped)}; or name a "
+        ".py file, a .toml file, or the folder of a run"
+    )
+
+
+def _from_python(path: Path) -> Recipe:
+    """What the file defines as `recipe`."""
+    spec = importlib.util.spec_from_file_location(f"recipe_{path.stem}", path)
+    assert spec is not None and spec.loader is not None, "a .py file has a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look up the module they are defined in
+    try:
+        spec.loader.exec_module(module)
+    except CounterpointError as error:
+        raise ConfigError(f"{_place(error, path)}: {error}") from error
+    except Exception as error:  # whatever the user's code may raise
+        raise ConfigError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
+    found = getattr(module, "recipe", None)
+    if not isinstance(found, Recipe):
+        what = "does not define it" if found is None else f"defines a {type(found).__name__}"
+        raise ConfigError(f"{path}: expected a Recipe under the name `recipe`; the file {what}")
+    return found
+
+
+def _place(error: Exception, path: Path) -> str:
+    """The file and the last of its lines that the error came through."""
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
+    ]
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        lines.append(error.lineno)
+    return f"{path}:{lines[-1]}" if lines else str(path)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from error

@@ -1,0 +1,156 @@
+"""Plain data against the annotations of constructors: does a value fit, and what was expected."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from counterpoint.config import NONE, Declared, class_named, name_of, unknown_argument
+from counterpoint.errors import ArtifactError, ConfigError
+
+__all__ = ["MISFIT", "described", "faults_of", "fitted", "hints_of", "is_part", "item_hint", "shown"]
+
+MISFIT = object()
+"""What `fitted` returns for a value that does not fit."""
+
+NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "True or False", NoneType: "None"}
+
+
+def hints_of(cls: type[Declared]) -> dict[str, Any]:
+    """The annotations of a constructor's arguments, as types.
+
+    Raises:
+        ConfigError: one names something that exists only while types are checked.
+    """
+    try:
+        return get_type_hints(cls if is_dataclass(cls) else cls.__init__)
+    except NameError as error:
+        raise ConfigError(
+            f"{name_of(cls)}: its annotations cannot be read ({error}); import what they name outside of "
+            "`if TYPE_CHECKING`"
+        ) from error
+
+
+def fitted(value: Any, hint: Any) -> Any:
+    """Plain data as an annotation wants it (a whole number as a float, a list as a tuple), or `MISFIT`."""
+    arguments = get_args(hint)
+    origin = get_origin(hint) or hint
+    if hint is Any:
+        return value
+    if origin in (Union, UnionType):
+        return next((found for a in arguments if (found := fitted(value, a)) is not MISFIT), MISFIT)
+    if origin is Literal:
+        return value if any(type(value) is type(a) and value == a for a in arguments) else MISFIT
+    if origin in (None, NoneType):
+        return None if value is None or value == NONE else MISFIT
+    if origin is float:
+        return float(value) if type(value) in (int, float) else MISFIT
+    if origin in (int, str, bool):
+        return value if type(value) is origin else MISFIT
+    if is_part(value):
+        return value if issubclass(class_named(value["part"]), origin) else MISFIT
+    if issubclass(origin, Mapping):
+        return _fitted_mapping(value, hint) if isinstance(value, Mapping) else MISFIT
+    if issubclass(origin, Sequence):
+        return _fitted_sequence(value, origin, arguments) if isinstance(value, list | tuple) else MISFIT
+    return MISFIT
+
+
+def described(hint: Any) -> str:
+    """What an annotation asks for, in words."""
+    origin, arguments = get_origin(hint) or hint, get_args(hint)
+    if hint in NAMES:
+        return NAMES[hint]
+    if origin in (Union, UnionType):
+        return " or ".join(described(a) for a in arguments)
+    if origin is Literal:
+        return "one of " + ", ".join(map(repr, arguments))
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return "a list" + (f" of: {described(arguments[0])}" if arguments else "")
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "a table" + (f" of: {described(arguments[1])}" if arguments else "")
+    return "anything" if hint is Any else f"a {getattr(origin, '__name__', origin)}"
+
+
+def item_hint(hint: Any, container: type) -> Any:
+    """The annotation of what stands in a `Mapping` or `Sequence`; `MISFIT` where the annotation allows none.
+
+    A tuple of a fixed length has no such annotation; it is given as a whole.
+    """
+    if hint is Any:
+        return Any
+    for option in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
+        origin, arguments = get_origin(option) or option, get_args(option)
+        if isinstance(origin, type) and origin is not str and issubclass(origin, container):
+            if _is_fixed(origin, arguments):
+                return MISFIT
+            return (arguments[1] if container is Mapping else arguments[0]) if arguments else Any
+    return MISFIT
+
+
+def faults_of(data: Any, hint: Any, path: str) -> Iterator[str]:
+    """Everything in plain data that does not fit an annotation, with its path; inside parts, too."""
+    container = Mapping if isinstance(data, Mapping) else Sequence
+    inside = item_hint(hint, container)
+    if is_part(data):
+        yield from _faults_of_part(data, hint, path)
+    elif isinstance(data, Mapping) and data != NONE and inside is not MISFIT:
+        for key, value in data.items():
+            yield from faults_of(value, inside, f"{path}.{key}")
+    elif isinstance(data, list) and inside is not MISFIT:
+        for at, value in enumerate(data):
+            yield from faults_of(value, inside, f"{path}.{at}")
+    elif fitted(data, hint) is MISFIT:
+        yield f"{path}: expected {described(hint)}, found {shown(data)}"
+
+
+def is_part(data: Any) -> bool:
+    """Whether plain data describe something declared."""
+    return isinstance(data, Mapping) and "part" in data
+
+
+def shown(data: Any) -> str:
+    """Plain data in a message: the class of something declared, else the value, cut where it is long."""
+    if is_part(data):
+        return f"a {str(data['part']).rpartition(':')[2]}"
+    text = "None" if data == NONE else repr(data)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _faults_of_part(data: Mapping[str, Any], hint: Any, path: str) -> Iterator[str]:
+    try:
+        cls = class_named(data["part"])
+    except ArtifactError as error:
+        yield f"{path}: {error}"
+        return
+    if fitted(data, hint) is MISFIT:
+        yield f"{path}: expected {described(hint)}, found {shown(data)}"
+    hints, known = hints_of(cls), cls.parameters_of()
+    for name in data.keys() - {"part"} - known.keys():
+        yield f"{path}: {unknown_argument(cls, name, known)}"
+    for name in known:
+        if name in data:
+            yield from faults_of(data[name], hints.get(name, Any), f"{path}.{name}")
+        elif known[name].default is inspect.Parameter.empty:
+            yield f"{path}: {cls.__name__}: {name!r} is missing"
+
+
+def _is_fixed(origin: type, arguments: Sequence[Any]) -> bool:
+    return origin is tuple and bool(arguments) and arguments[-1] is not Ellipsis
+
+
+def _fitted_mapping(value: Mapping[str, Any], hint: Any) -> Any:
+    found = {key: fitted(item, item_hint(hint, Mapping)) for key, item in value.items()}
+    return MISFIT if any(item is MISFIT for item in found.values()) else found
+
+
+def _fitted_sequence(value: Sequence[Any], origin: type, arguments: tuple[Any, ...]) -> Any:
+    fixed = _is_fixed(origin, arguments)
+    if fixed and len(arguments) != len(value):
+        return MISFIT
+    hints = arguments if fixed else [arguments[0] if arguments else Any] * len(value)
+    found = [fitted(item, hint) for item, hint in zip(value, hints, strict=True)]
+    return MISFIT if any(item is MISFIT for item in found) else found

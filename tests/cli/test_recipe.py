@@ -1,0 +1,134 @@
+"""`counterpoint recipe` and `counterpoint train` as a user meets them."""
+
+import json
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from tests.cli.commands import fails, in_a_process
+from tests.recipe.small import write_collection, write_recipe
+
+from counterpoint.recipe import load_recipe
+
+
+@pytest.fixture
+def learnable(tmp_path):
+    return write_collection(tmp_path / "learnable")
+
+
+# -- recipe --------------------------------------------------------------------------------------------
+
+
+def test_list(call):
+    code, out, _ = call("recipe", "list")
+    assert code == 0 and "colbert: " in out and "Khattab and Zaharia 2020" in out
+    found = json.loads(call("recipe", "list", "--json")[1])["recipes"]
+    assert {"colbert", "dpr"} <= {row["name"] for row in found} and all(row["about"] for row in found)
+
+
+def test_show_prints_a_recipe_again(call, tmp_path):
+    code, out, _ = call("recipe", "show", "colbert", "--set", "stages.0.lr=1e-5", "--set", "seed=7")
+    assert code == 0 and tomllib.loads(out)["recipe"]["stages"][0]["lr"] == 1e-5
+    (tmp_path / "again.toml").write_text(out)
+    assert load_recipe(tmp_path / "again.toml").seed == 7
+    found = json.loads(call("recipe", "show", "colbert", "--json")[1])
+    assert (
+        found["recipe"]["stages"][0]["lr"] == 3e-6 and len(found["fingerprint"]) == 64 and "run" not in found
+    )
+
+
+def test_check(call, tmp_path):
+    code, out, _ = call("recipe", "check", "dpr")
+    assert code == 0 and out == "dpr: no fault found\n"
+    faulty = ("recipe", "check", "dpr", "--set", "stages.0.batch=1", "--set", "stages.0.scorer.on=words")
+    assert fails(call(*faulty), "batch is 1", "no vector set 'words'")
+    code, out, _ = call(*faulty, "--json")
+    assert code == 2 and json.loads(out)["ok"] is False and len(json.loads(out)["faults"]) == 2
+    assert fails(call("recipe", "check", "dpr", "--set", "stages.0.bacth=1"), "did you mean 'batch'?")
+    assert fails(call("recipe", "show", "dpe"), "did you mean 'dpr'?")
+    (tmp_path / "mine.py").write_text("1 / 0\n")
+    assert fails(call("recipe", "check", tmp_path / "mine.py"), "mine.py:1", "ZeroDivisionError")
+
+
+def test_help_loads_no_torch():
+    code = "import sys; from counterpoint.cli.main import main; "
+    for command in (["recipe", "--help"], ["train", "--help"]):
+        check = f"assert main({command}) == 0; assert 'torch' not in sys.modules"
+        subprocess.run([sys.executable, "-c", code + check], check=True, capture_output=True)
+
+
+# -- train ---------------------------------------------------------------------------------------------
+
+
+def test_train_index_evaluate(call, learnable, tiny_bert_folder, tmp_path):
+    recipe, run = write_recipe(tmp_path / "mine.py", tiny_bert_folder), tmp_path / "run"
+    code, out, err = call(
+        "train", recipe, "--data", learnable, "-o", run, "--set", "stages.0.epochs=2", "--json"
+    )
+    assert code == 0, err
+    trained = json.loads(out)
+    assert trained["model"] == str(run / "model") and trained["examples"] == 16
+    assert trained["development"] == "split dev of learnable" and "16 examples" in err
+    assert (
+        trained["stages"]["train"]["last"]["step"] == 8 and trained["stages"]["train"]["best"]["nDCG@10"] >= 0
+    )
+    # The run says everything about itself, and stays a recipe.
+    code, out, _ = call("recipe", "show", run)
+    assert code == 0 and tomllib.loads(out)["fingerprint"] == trained["recipe"]
+    for needle in (
+        "# provenance.sessions.0.command",
+        "sha256",
+        "# stages.train.best.nDCG@10",
+        "versions.torch",
+    ):
+        assert needle in out
+    assert json.loads(call("recipe", "show", run, "--json")[1])["run"]["model"] == str(run / "model")
+    # What was said after training works, for the run's folder, too.
+    for model in (run / "model", run):
+        index = tmp_path / f"index-{model.name}"
+        assert call("index", learnable, "-o", index, "--model", model)[0] == 0
+    code, out, _ = call("evaluate", learnable, "--index", index, "--split", "dev", "-w", "dense", "--json")
+    assert code == 0 and json.loads(out)["queries"] == 4
+    # Taken up: the same is the same; anything else is named.
+    code, out, _ = call("train", run, "--data", learnable, "-o", run, "--resume")
+    assert code == 0 and "counterpoint index" in out and "best at step" in out
+    again = ("train", run, "--data", learnable, "-o", run)
+    assert fails(call(*again), "already exists", "--resume")
+    assert fails(call(*again, "--resume", "--set", "seed=3"), "seed is 1 in this run, found 3")
+
+
+def test_mistakes_in_the_call(call, learnable, tiny_bert_folder, tmp_path):
+    recipe, run = write_recipe(tmp_path / "mine.py", tiny_bert_folder), tmp_path / "run"
+    train = ("train", recipe, "--data", learnable, "-o", run)
+    assert fails(call("train", recipe, "-o", run), "--data")
+    assert fails(call("train", recipe, "--data", tmp_path / "nowhere", "-o", run), "no such file or folder")
+    assert fails(call(*train, "--split", "test"), "test", "dev, train")
+    assert fails(call(*train, "--dev-split", "test"), "no split 'test' for development")
+    assert fails(call(*train, "--dev-split", "16"), "cannot hold out 16 of 16")
+    assert fails(call(*train, "--dev-split", "0"), "need development queries")
+    assert fails(call(*train, "--set", "stages.0.batch=1", "--set", "measures=['x']"), "batch is 1", "'x'")
+    assert fails(call(*train, "--set", "model.encoder.query.backbone.layers=9"), "this model has 3")
+    assert fails(call(*train, "--resume"), "no run to resume")
+    assert not run.exists()
+
+
+def test_splits_that_were_asked_for_are_written_down(call, learnable, tiny_bert_folder, tmp_path):
+    recipe, run = write_recipe(tmp_path / "mine.py", tiny_bert_folder), tmp_path / "run"
+    line = ("train", recipe, "--data", learnable, "-o", run, "--dev-split", 3, "--split", "train", "--json")
+    code, out, err = call(*line, "--set", "stages.0.steps=1")
+    assert code == 0, err
+    assert (
+        json.loads(out)["development"] == "3 training queries held out" and json.loads(out)["examples"] == 13
+    )
+    data = load_recipe(run).data
+    assert (data.train, data.development, data.held_out) == ("train", None, 3)
+
+
+def test_a_loss_of_ones_own(call, learnable, tiny_bert_folder, tmp_path):
+    recipe, run = write_recipe(tmp_path / "own.py", tiny_bert_folder, "Softer()"), tmp_path / "run"
+    code, out, err = call("train", recipe, "--data", learnable, "-o", run, "--json")
+    assert code == 0, err
+    assert "softer" in json.loads(out)["stages"]["train"]["last"]
+    # Elsewhere the class is not known, and no code of the run is run.
+    assert fails(in_a_process("recipe", "show", run), "recipe_own:Softer", "import its module")

@@ -1,0 +1,192 @@
+"""Every fault that can be known before anything is loaded, each alone and all at once."""
+
+from dataclasses import replace
+
+import pytest
+from tests.recipe.small import declared
+
+from counterpoint.encode import Cls, DualEncoder, Encoder, Linear, Mean, Transformer
+from counterpoint.learn import (
+    Build,
+    CachedContrastive,
+    Contrastive,
+    Example,
+    Fit,
+    FromData,
+    MarginMSE,
+    NegativeCache,
+    NegativeLogLikelihood,
+    NoImprovement,
+    Train,
+    TrainingSet,
+)
+from counterpoint.model import Model
+from counterpoint.recipe import DataSettings, check, check_data
+from counterpoint.score import Dot, MaxSim
+from counterpoint.transform import Normalise, Whitening
+
+
+def encoder(source="some/model", **heads):
+    return Encoder(Transformer(source), heads or {"mean": Mean()})
+
+
+def train(objective=None, scorer=None, **changes):
+    return Train(objective or Contrastive(), scorer or Dot("mean"), **changes)
+
+
+def stages(*found):
+    return {"stages": list(found)}
+
+
+def model(**arguments):
+    return {"model": Model(DualEncoder(**{"query": encoder(), **arguments})), "search": None}
+
+
+FAULTS = {
+    "no stage": (stages(), "stages: there is none"),
+    "one name twice": (stages(train(), train()), "2 of them are named 'train'"),
+    "a name that is a path": (stages(train(name="../x")), "cannot be that of a file"),
+    "a build too early": (stages(Build(), train()), "'train' changes the model afterwards"),
+    "sets that differ": (model(document=encoder(cls=Cls())), "queries become mean, documents cls"),
+    "a transform on nothing": (
+        {"model": Model(DualEncoder(encoder()), {"words": [Normalise()]})},
+        "model.transforms: there is no vector set 'words'; there are mean",
+    ),
+    "a shared layer on nothing": (
+        model(shared={"cls": Linear(3)}),
+        "model.shared: there is no vector set 'cls'",
+    ),
+    "a source that is not there": (
+        model(query=encoder("./no/such/folder")),
+        "model.encoder.query.backbone.source: no such folder",
+    ),
+    "a loss on nothing": (
+        stages(train(Contrastive(scorer=MaxSim("words")))),
+        "stages.train.objective.scorer: there is no vector set 'words'; there are mean, tokens",
+    ),
+    "a loss in a sum on nothing": (
+        stages(train(Contrastive() + 0.1 * Contrastive(name="b", scorer=MaxSim("words")))),
+        "stages.train.objective.losses.1.scorer: there is no vector set 'words'",
+    ),
+    "a scorer on nothing": (
+        stages(train(None, Dot("cls"))),
+        "stages.train.scorer: there is no vector set 'cls'",
+    ),
+    "part of a scorer on nothing": (
+        stages(train(None, Dot("mean") + MaxSim("words"))),
+        "stages.train.scorer.parts.1: there is no vector set 'words'",
+    ),
+    "a pooled score of many": (
+        stages(train(None, Dot("tokens"))),
+        "Dot takes one vector a text, and 'tokens' has",
+    ),
+    "no scorer": (stages(Train(Contrastive())), "stages.train: no scorer"),
+    "a shared scorer on nothing": (
+        {**stages(Train(Contrastive())), "scorer": Dot("cls")},
+        "stages.train: the recipe's scorer: there is no vector set 'cls'",
+    ),
+    "a fit of nothing": (stages(train(), Fit("words")), "stages.fit: there is no vector set 'words'"),
+    "a fit without transforms": (stages(train(), Fit("mean")), "the model has none on that set"),
+    "a pattern for nothing": (stages(train(learn=("querry.*",))), "learn: 'querry.*' matches no parameter"),
+    "a frozen nothing": (stages(train(freeze=("document.*",))), "freeze: 'document.*' matches no parameter"),
+    "a pattern into nothing": (stages(train(learn=("query.heads.cls.*",))), "'query.heads.cls.*' matches no"),
+    "a stop by what is not measured": (
+        {**stages(train(stop=NoImprovement("RR@10"))), "measures": ("nDCG@10",)},
+        "stages.train: stop: goes by RR@10, which is not evaluated",
+    ),
+    "the best by nothing": ({"measures": ()}, "keep='best' needs a measure"),
+    "no development": (
+        {"data": DataSettings(development=None, held_out=0)},
+        "keep='best' and a stop rule need development queries",
+    ),
+    "an unknown measure": ({"measures": ("nDCG@10", "nDGC@5")}, "measures: unknown measure 'nDGC@5'"),
+    "nothing to contrast with": (
+        stages(train(batch=1)),
+        "contrastive needs other queries in the batch; batch is 1",
+    ),
+    "no negatives": (stages(train(NegativeLogLikelihood())), "give the stage negatives"),
+    "no cache": (stages(train(CachedContrastive())), "cached_contrastive draws from a negative cache"),
+    "a cache for nothing": (stages(train(cache=NegativeCache())), "cache: no loss of this stage uses it"),
+    "a cache on nothing": (
+        stages(train(CachedContrastive(), cache=NegativeCache(on="cls"))),
+        "stages.train.cache: there is no vector set 'cls'",
+    ),
+    "an unknown search setting": ({"search": {"weight": {}}}, "search: there is no setting 'weight'"),
+    "a weight of nothing": (
+        {"search": {"weights": {"cls": 1.0}}},
+        "search.weights: there is no vector set 'cls'",
+    ),
+    "another type": (stages(train(None, Dot(3))), "stages.0.scorer.on: expected a text, found 3"),
+    "no stage at all": (stages(Dot("mean")), "stages.0: expected a Stage, found a Dot"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_alone(name):
+    changes, message = FAULTS[name]
+    (fault,) = check(declared(**changes))
+    assert message in fault
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        stages(train(), Build()),
+        stages(train(learn=("query.backbone.*", "query.heads.tokens.projection.linear_.weight", "*.bias"))),
+        stages(train(freeze=("query.backbone.model_.embeddings.*", "quer?.*"))),
+        stages(train(NegativeLogLikelihood(), negatives=(FromData(),), batch=1)),
+        stages(train(CachedContrastive(), cache=NegativeCache(on="mean"))),
+        stages(train(MarginMSE(), MaxSim("tokens"), negatives=(FromData(),))),
+        {**stages(Train(Contrastive()), Train(Contrastive(), name="again")), "scorer": Dot("mean")},
+        {**stages(train(keep="last")), "data": DataSettings(development=None, held_out=0)},
+        {
+            "model": Model(DualEncoder(encoder()), {"mean": [Whitening(8)]}),
+            **stages(train(), Fit("mean"), Build()),
+        },
+        {**model(document=encoder("other/model")), **stages(train(freeze=("document.*",)))},
+        {**model(shared={"mean": Linear(3)}), **stages(train(learn=("shared.*", "query.*")))},
+        {"search": {"weights": {"lexical": 1.0, "tokens": 1.0}, "idf": {"tokens": 0.5}}},
+    ],
+)
+def test_what_is_right_has_no_fault(changes):
+    assert check(declared(**changes)) == []
+
+
+def test_all_faults_at_once():
+    faults = check(
+        declared(
+            model=Model(DualEncoder(encoder("./nowhere"))),
+            stages=[train(None, Dot("cls"), batch=1), train(MarginMSE(), learn=("x.*",))],
+            measures=("nope",),
+            search={"weights": {"cls": 1.0}},
+        )
+    )
+    for needle in (
+        "named 'train'",
+        "./nowhere",
+        "'cls'",
+        "batch is 1",
+        "negatives",
+        "'x.*'",
+        "'nope'",
+        "search.w",
+    ):
+        assert any(needle in fault for fault in faults), needle
+
+
+def test_a_model_that_is_loaded_is_no_recipe(tiny_bert_folder):
+    recipe = declared(tiny_bert_folder)
+    recipe.model.setup()
+    (fault,) = check(recipe)
+    assert "recipe.model: is set up already" in fault
+
+
+def test_distillation_needs_a_teacher_or_scores():
+    texts = {"d1": "one", "d2": "two"}
+    example = Example("q", ("d1",), ("d2",))
+    data = TrainingSet({"q": "?"}, texts, (example,), {"q": frozenset({"d1"})})
+    recipe = declared(stages=[train(MarginMSE(), negatives=(FromData(),))])
+    (fault,) = check_data(recipe, data)
+    assert "stages.train: margin_mse learns from a teacher's scores" in fault
+    scored = replace(data, examples=(replace(example, scores={"d1": 2.0, "d2": 1.0}),))
+    assert check_data(recipe, scored) == [] and check_data(declared(), data) == []

@@ -1,0 +1,79 @@
+"""Which queries are trained on, and which are held back."""
+
+import json
+
+import pytest
+from tests.recipe.small import declared, write_collection
+
+from counterpoint.errors import ConfigError, DataError
+from counterpoint.recipe import DataSettings, read_material
+
+
+@pytest.fixture
+def collection(tmp_path):
+    return write_collection(tmp_path / "collection")
+
+
+def material(collection, source=None, documents=None, **settings):
+    return read_material(declared(data=DataSettings(**settings)), source or collection, documents=documents)
+
+
+def test_a_development_split_is_used_where_there_is_one(collection):
+    found = material(collection)
+    assert set(found.development.queries) == {"q16", "q17", "q18", "q19"}
+    assert found.development.qrels["q16"] == {"d16": 1} and len(found.development.documents) == 40
+    assert len(found.training) == 16 and found.origin == "split dev of collection"
+
+
+def test_examples_about_development_queries_are_left_out(collection):
+    with open(collection / "queries.jsonl", "a") as file:  # another id, the same words
+        file.write(json.dumps({"_id": "twin", "text": "Where is  cat MAT 16"}) + "\n")
+    with open(collection / "qrels" / "train.tsv", "a") as file:
+        file.write("q16\td1\t1\ntwin\td2\t1\n")
+    assert {example.query for example in material(collection).training.examples} == {
+        f"q{i}" for i in range(16)
+    }
+
+
+def test_queries_are_held_out_by_the_seed_where_there_is_no_split(collection):
+    (collection / "qrels" / "dev.tsv").unlink()
+    found, again = material(collection, held_out=5), material(collection, held_out=5)
+    held = set(found.development.queries)
+    assert len(held) == 5 and len(found.training) == 11
+    assert not held & {example.query for example in found.training.examples}
+    assert found.development.qrels == {query: {f"d{query[1:]}": 1} for query in found.development.queries}
+    assert set(again.development.queries) == held
+    other = read_material(declared(seed=2, data=DataSettings(held_out=5)), collection)
+    assert set(other.development.queries) != held
+
+
+def test_no_development_queries_at_all(collection):
+    found = material(collection, development=None, held_out=0)
+    assert found.development is None and len(found.training) == 16 and found.origin == "none"
+
+
+def test_what_cannot_be_held_out(collection):
+    with pytest.raises(DataError, match="no split 'nope' for development; there are dev, train"):
+        material(collection, development="nope", held_out=0)
+    with pytest.raises(ConfigError, match="cannot hold out 16 of 16"):
+        material(collection, development=None, held_out=16)
+    with pytest.raises(ConfigError, match="held_out must be at least 0"):
+        DataSettings(held_out=-1)
+
+
+def test_data_that_hold_ids_take_texts_and_development_from_a_collection(collection, tmp_path):
+    lists = tmp_path / "lists.jsonl"
+    lists.write_text("".join(f'["q{i}", "d{i}", "d{i + 1}"]\n' for i in range(16)))
+    found = material(collection, lists, collection)
+    assert found.training.examples[3].negatives == ("d4",) and len(found.development.queries) == 4
+
+
+def test_what_tells_data_from_others(collection):
+    one = material(collection).to_dict()
+    json.dumps(one)  # it is written as JSON
+    assert one["training"]["examples"] == 16 and one["development"]["queries"] == 4
+    assert any(len(file["sha256"]) == 64 for file in one["training"]["provenance"]["files"])
+    (collection / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq16\td3\t1\n")
+    other = material(collection).to_dict()
+    assert one["development"]["fingerprint"] != other["development"]["fingerprint"]
+    assert one["training"]["fingerprint"] == other["training"]["fingerprint"]

@@ -1,0 +1,218 @@
+"""Recipes as TOML and back, where they come from, and that declaring loads nothing."""
+
+import tomllib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.recipe.small import declared, write_recipe
+
+from counterpoint.config import Declared
+from counterpoint.encode import Transformer
+from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.learn import BM25Negatives, Contrastive, Fit, MarginMSE, NoImprovement, Train
+from counterpoint.model import Model
+from counterpoint.recipe import Recipe, check, differences, load_recipe, shipped_recipes
+from counterpoint.recipe.typed import hints_of
+from counterpoint.score import Dot, MaxSim, Mix
+from counterpoint.transform import Whitening
+
+# -- TOML ----------------------------------------------------------------------------------------------
+
+numbers = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
+trains = st.builds(
+    Train,
+    objective=st.sampled_from([Contrastive(), MarginMSE() + 0.1 * Contrastive(name="dense")]),
+    scorer=st.sampled_from(
+        [None, Dot("mean") + 0.3 * MaxSim("tokens"), Mix([Dot("mean"), MaxSim("tokens")])]
+    ),
+    name=st.text(min_size=1),
+    steps=st.none() | st.integers(1, 10**9),
+    lr=numbers,
+    clip=st.none() | numbers,
+    warmup=numbers,
+    learn=st.lists(st.text(), min_size=1).map(tuple),
+    negatives=st.sampled_from([(), (BM25Negatives(count=2, depth=7),)]),
+    stop=st.sampled_from([None, NoImprovement("R@5", patience=2)]),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(stages=st.lists(trains, max_size=3), about=st.text(), seed=st.integers(0, 2**62))
+def test_toml_holds_all_of_a_recipe(stages, about, seed):
+    recipe = declared(stages=stages, about=about, seed=seed)
+    text = recipe.to_toml()
+    again = Recipe.from_toml(text)
+    assert again.to_toml() == text
+    assert again.to_dict() == recipe.to_dict() and again.fingerprint() == recipe.fingerprint()
+
+
+def test_toml_names_defaults():
+    written = tomllib.loads(declared().to_toml())
+    stage = written["recipe"]["stages"][0]
+    assert written["format"] == 1 and stage["epochs"] == 1 and stage["objective"]["temperature"] == 1.0
+    assert "teacher" not in stage  # None by default, and TOML has no word for it
+
+
+def test_none_survives_where_it_is_no_default():
+    (stage,) = declared().stages
+    recipe = declared(stages=[Train(stage.objective, stage.scorer, clip=None)])
+    assert Recipe.from_toml(recipe.to_toml()).stages[0].clip is None
+
+
+def test_fingerprints_differ_by_a_setting_and_by_where_the_model_comes_from():
+    prints = {r.fingerprint() for r in (declared(), declared(), declared(seed=2), declared("other/model"))}
+    assert len(prints) == 3
+
+
+@pytest.mark.parametrize(
+    "change, needles",
+    [
+        (("format = 1", "format = 2"), ("format = 1", "found 2")),
+        (("lr = 0.001", 'lr = "1e-3"'), ("recipe.stages.0.lr: expected a number, found '1e-3'",)),
+        (("lr = 0.001", "ls = 0.001"), ("unknown argument 'ls'",)),
+        (('on = "mean"', 'on = ["mean"]'), ("recipe.stages.0.scorer.on: expected a text",)),
+        (
+            ("counterpoint.score:Dot", "counterpoint.learn:MarginMSE"),
+            ("expected a Scorer or None, found a Mar",),
+        ),
+        (("counterpoint.score:Dot", "counterpoint.score:Dott"), ("no part named 'counterpoint.score:Dott'",)),
+        (('keep = "best"', 'keep = "good"'), ("keep: expected one of 'best', 'last', found 'good'",)),
+        (("batch = 4", "batch = 0"), ("batch must be at least 1",)),
+        (('on = "mean"', ""), ("stages.0.scorer: Dot: 'on' is missing",)),
+        (("[recipe]", "[recipe"), ("not valid TOML",)),
+        (("[recipe.data]", "[recipe.date]"), ("unknown argument 'date'; did you mean 'data'?",)),
+    ],
+)
+def test_what_is_wrong_in_toml_is_named(change, needles):
+    text = declared().to_toml()
+    assert change[0] in text
+    with pytest.raises((ConfigError, ArtifactError)) as error:
+        Recipe.from_toml(text.replace(*change, 1), "mine.toml")
+    assert "mine.toml" in str(error.value)
+    for needle in needles:
+        assert needle in str(error.value)
+
+
+def test_all_faults_of_a_toml_file_at_once():
+    text = declared().to_toml().replace("lr = 0.001", 'lr = "x"').replace("seed = 1", "seed = 1.5")
+    with pytest.raises(ConfigError) as error:
+        Recipe.from_toml(text.replace('codec = "int8"', 'codec = "int9"'))
+    assert len(error.value.faults) == 3
+
+
+def test_a_copy_is_trained_and_the_original_stays_declared(tiny_bert_folder):
+    recipe = declared(tiny_bert_folder)
+    model = recipe.copy().declared_model().setup()
+    assert model.is_set_up and not recipe.model.is_set_up and check(recipe) == []
+
+
+def test_search_settings_of_the_recipe_go_into_its_model():
+    recipe = declared(search={"weights": {"tokens": 2.0}})
+    assert recipe.declared_model().search == {"weights": {"tokens": 2.0}}
+    assert recipe.declared_model().encoder is recipe.model.encoder
+    assert declared().declared_model() is not None and declared().declared_model().search["weights"] == {
+        "mean": 1.0
+    }
+    bare = declared(model=declared().model.encoder, search={"weights": {"mean": 3.0}}).declared_model()
+    assert isinstance(bare, Model) and bare.search == {"weights": {"mean": 3.0}}
+
+
+def test_differences_name_paths():
+    one = {"a": 1, "b": [1, {"c": 2}], "d": {"e": 1}}
+    other = {"a": 1, "b": [1, {"c": 3}, 4], "d": {}}
+    assert list(differences(one, other)) == [("b.1.c", 2, 3), ("b.2", None, 4), ("d.e", 1, None)]
+
+
+def test_annotations_of_everything_declared_can_be_read():
+    def below(cls):
+        return {found for child in cls.__subclasses__() for found in (child, *below(child))}
+
+    ours = [cls for cls in below(Declared) if cls.__module__.startswith("counterpoint.")]
+    assert {Recipe, Train, Fit, Transformer, Whitening} <= set(ours)
+    for cls in ours:
+        if cls.__init__ is not object.__init__:
+            assert hints_of(cls).keys() >= cls.parameters_of().keys() - {"args", "kwargs"}, cls
+
+
+# -- where recipes come from ---------------------------------------------------------------------------
+
+
+def test_shipped_recipes_have_no_fault_and_load_nothing():
+    assert {"colbert", "dpr"} <= shipped_recipes().keys()
+    for name, path in shipped_recipes().items():
+        recipe = load_recipe(name)
+        assert recipe.name == name and recipe.paper and recipe.about
+        assert check(recipe) == []
+        assert not any(part.is_set_up for part in recipe.model._all_parts().values())
+        assert len(path.read_text().splitlines()) <= 50
+
+
+def test_colbert_is_as_the_paper_has_it():
+    recipe = load_recipe("colbert")
+    encoder, stage = recipe.model.encoder.query, recipe.stages[0]
+    assert (stage.lr, stage.batch, stage.steps) == (3e-6, 32, 200_000)
+    assert (encoder.query.expand_to, encoder.document.max_length) == (32, 180)
+    assert encoder.heads["tokens"].projection.dim == 128
+
+
+def test_a_recipe_from_each_kind_of_source(tmp_path):
+    path = write_recipe(tmp_path / "mine.py")
+    recipe = load_recipe(path)
+    assert recipe.name == "small"
+    toml = tmp_path / "mine.toml"
+    toml.write_text(recipe.to_toml())
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "recipe.toml").write_text(recipe.to_toml())
+    for source in (toml, run, str(run)):
+        assert load_recipe(source).fingerprint() == recipe.fingerprint()
+
+
+@pytest.mark.parametrize(
+    "name, text, needles",
+    [
+        ("a.py", "x = 1\nrecipe = y\n", ("a.py:2", "NameError", "'y'")),
+        ("a.py", "x = (\n", ("a.py:1", "SyntaxError")),
+        ("a.py", "x = 1\n", ("does not define it",)),
+        ("a.py", "recipe = 1\n", ("defines a int",)),
+        (
+            "a.py",
+            "from counterpoint.learn import *\n\nTrain(MarginMSE(), batch=0)\n",
+            ("a.py:3", "batch must"),
+        ),
+        ("a.toml", "format = 1\n", ("expected a Recipe, found None",)),
+        ("a.toml", "\xff", ("not UTF-8",)),
+        ("a.yaml", "", ("is a .py or .toml file",)),
+    ],
+)
+def test_files_that_are_no_recipe(tmp_path, name, text, needles):
+    (tmp_path / name).write_text(text, encoding="latin-1")
+    with pytest.raises(ConfigError) as error:
+        load_recipe(tmp_path / name)
+    for needle in needles:
+        assert needle in str(error.value)
+
+
+def test_names_that_are_no_recipe(tmp_path):
+    with pytest.raises(ConfigError, match="did you mean 'colbert'"):
+        load_recipe("colbrt")
+    with pytest.raises(ConfigError, match="not that of a run"):
+        load_recipe(tmp_path)
+
+
+def test_a_file_that_was_edited_is_read_anew(tmp_path):
+    path = write_recipe(tmp_path / "edited.py", objective="Softer()")
+    old = load_recipe(path)
+    path.write_text(path.read_text().replace("0.5 *", "0.25 *"))
+    new = load_recipe(path)
+    assert type(new.copy().stages[0].objective) is type(new.stages[0].objective)
+    with pytest.raises(ConfigError, match="stages.0.objective: recipe_edited:Softer has been defined anew"):
+        old.copy()
+
+
+def test_a_run_with_a_class_that_is_not_imported_runs_no_code(tmp_path):
+    text = declared().to_toml().replace("counterpoint.learn:Contrastive", "os:system")
+    (tmp_path / "recipe.toml").write_text(text)
+    with pytest.raises(ConfigError, match="no part named 'os:system' is known here"):
+        load_recipe(tmp_path)

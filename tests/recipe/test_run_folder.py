@@ -1,0 +1,196 @@
+"""The folder of a run: what is written down, what is refused, and that a run is taken up again."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.recipe.small import declared, write_collection
+
+import counterpoint.learn.trainer
+from counterpoint.errors import ArtifactError, ConfigError, DataError
+from counterpoint.learn import MarginMSE, RandomNegatives, Train
+from counterpoint.model import load_model
+from counterpoint.recipe import DataSettings, describe_run, load_recipe, read_material, run_recipe
+from counterpoint.recipe.run_folder import begin_session, end_session
+
+
+@pytest.fixture
+def collection(tmp_path):
+    return write_collection(tmp_path / "collection")
+
+
+@pytest.fixture
+def begun(collection, tmp_path):
+    """A recipe, its data and the folder of a run that was begun."""
+    recipe = declared(data=DataSettings(held_out=0))
+    material, folder = read_material(recipe, collection), tmp_path / "run"
+    begin_session(folder, recipe, material, "as typed", False)
+    return recipe, material, folder
+
+
+def trainer(behave):
+    """A trainer that does nothing but this."""
+
+    def train(job, *, resume=False, reporter=None):
+        behave(job)
+        return job.folder / "model"
+
+    return train
+
+
+def test_a_run_is_trained_described_and_loaded(tiny_bert_folder, collection, tmp_path):
+    recipe = declared(tiny_bert_folder)
+    folder = tmp_path / "run"
+    model = run_recipe(recipe, read_material(recipe, collection), folder, command="a command")
+    assert model == folder / "model" and not recipe.model.is_set_up
+    assert load_recipe(folder).fingerprint() == recipe.fingerprint()
+    assert load_model(folder).fingerprint() == load_model(model).fingerprint()
+    found = describe_run(folder)
+    (session,) = found["provenance"]["sessions"]
+    assert session["start"] <= session["end"] and session["command"] == "a command"
+    assert found["stages"]["train"]["last"]["step"] == 4  # 16 examples, 4 a batch, one epoch
+    assert set(found["stages"]["train"]["best"]) == {"step", "nDCG@10", "R@100"}
+    # A run that is complete is taken up and left as it is.
+    again = run_recipe(recipe, read_material(recipe, collection), folder, resume=True)
+    assert load_model(again).fingerprint() == load_model(model).fingerprint()
+    assert len(describe_run(folder)["provenance"]["sessions"]) == 2
+
+
+def test_provenance_says_what_stands_behind_a_run(begun, monkeypatch):
+    _, material, folder = begun
+    written = json.loads((folder / "provenance.json").read_text())
+    assert written["seed"] == 1 and written["training"]["fingerprint"] == material.training.fingerprint
+    (session,) = written["sessions"]
+    assert session["end"] is None and session["command"] == "as typed" and session["processes"] == 1
+    assert {"counterpoint", "python", "torch", "transformers", "accelerate"} <= session["versions"].keys()
+    assert session["versions"]["torch"] and session["machine"]["cores"]
+    end_session(folder)
+    assert json.loads((folder / "provenance.json").read_text())["sessions"][0]["end"]
+
+
+def test_the_revision_of_the_working_folder_is_noted(collection, tmp_path, monkeypatch):
+    checkout = tmp_path / "checkout"
+    (checkout / "inside").mkdir(parents=True)
+    (checkout / "file").write_text("1")
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for arguments in (["init", "-q"], ["add", "file"], [*who, "commit", "-qm", "one"]):
+        subprocess.run(["git", *arguments], cwd=checkout, check=True)
+    done = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=checkout, check=True, capture_output=True, text=True
+    )
+    revision = done.stdout.strip()
+    monkeypatch.chdir(checkout / "inside")
+    recipe = declared()
+    for name, expected in (("clean", revision), ("dirty", f"{revision} with changes")):
+        begin_session(tmp_path / name, recipe, read_material(recipe, collection), "", False)
+        (session,) = json.loads((tmp_path / name / "provenance.json").read_text())["sessions"]
+        assert session["working_folder"] == {"folder": str(checkout), "revision": expected}
+        (checkout / "file").write_text("2")
+
+
+# -- what is refused -----------------------------------------------------------------------------------
+
+
+def test_a_folder_that_is_there_is_not_begun_again(begun):
+    recipe, material, folder = begun
+    before = (folder / "provenance.json").read_bytes()
+    with pytest.raises(ArtifactError, match="already exists; go on with it by --resume"):
+        begin_session(folder, recipe, material, "", False)
+    assert (folder / "provenance.json").read_bytes() == before
+
+
+def test_another_recipe_is_not_taken_up(begun):
+    _, material, folder = begun
+    other = declared(seed=2, stages=[Train(MarginMSE(), batch=4, lr=1e-3)])
+    with pytest.raises(ConfigError) as error:
+        begin_session(folder, other, material, "", True)
+    assert "seed is 1 in this run, found 2" in str(error.value)
+    assert "stages.0.objective.part is 'counterpoint.learn:Contrastive'" in str(error.value)
+
+
+def test_other_data_are_not_taken_up_and_moved_data_are(begun, collection, tmp_path):
+    recipe, _, folder = begun
+    moved = collection.rename(tmp_path / "moved")
+    begin_session(folder, recipe, read_material(recipe, moved), "", True)
+    with open(moved / "qrels" / "train.tsv", "a") as file:
+        file.write("q3\td9\t1\n")
+    with pytest.raises(ConfigError, match="the training data are not those of this run") as error:
+        begin_session(folder, recipe, read_material(recipe, moved), "", True)
+    assert "sha256" in str(error.value)
+
+
+def test_nothing_to_take_up(begun, tmp_path):
+    recipe, material, folder = begun
+    with pytest.raises(ArtifactError, match="no run to resume"):
+        begin_session(tmp_path / "nowhere", recipe, material, "", True)
+    (folder / "provenance.json").write_text("{")
+    with pytest.raises(ArtifactError, match="not valid JSON"):
+        begin_session(folder, recipe, material, "", True)
+    (folder / "provenance.json").unlink()
+    with pytest.raises(ArtifactError, match="incomplete"):
+        begin_session(folder, recipe, material, "", True)
+    with pytest.raises(ArtifactError, match="no model yet"):
+        load_model(folder)
+
+
+def test_faults_are_found_before_a_folder_is_made(collection, tmp_path):
+    recipe = declared(
+        stages=[Train(MarginMSE(), declared().stages[0].scorer, negatives=(RandomNegatives(),))]
+    )
+    with pytest.raises(ConfigError, match="learns from a teacher"):
+        run_recipe(recipe, read_material(recipe, collection), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+# -- what is left behind -------------------------------------------------------------------------------
+
+
+def test_a_run_that_fails_before_it_learns_leaves_nothing(begun, tmp_path, monkeypatch):
+    recipe, material, _ = begun
+
+    def refuse(job):
+        raise DataError("no such model")
+
+    monkeypatch.setattr(counterpoint.learn.trainer, "train", trainer(refuse))
+    with pytest.raises(DataError, match="no such model"):
+        run_recipe(recipe, material, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_run_that_fails_later_keeps_what_it_has(begun, tmp_path, monkeypatch):
+    recipe, material, _ = begun
+
+    def diverge(job):
+        (job.folder / "metrics.jsonl").write_text(
+            '{"number": 0, "stage": "train", "step": 1, "loss": 2.0}\n{"nu'
+        )
+        raise DataError("not finite")
+
+    monkeypatch.setattr(counterpoint.learn.trainer, "train", trainer(diverge))
+    with pytest.raises(DataError, match="not finite"):
+        run_recipe(recipe, material, tmp_path / "new")
+    found = describe_run(tmp_path / "new")
+    assert found["model"] is None and found["provenance"]["sessions"][0]["end"] is None
+    assert found["stages"] == {"train": {"last": {"step": 1, "loss": 2.0}, "best": None}}
+
+
+def test_the_best_is_the_first_of_the_highest(begun):
+    *_, folder = begun
+    rows = [{"step": step, "nDCG@10": value} for step, value in ((0, 0.1), (2, 0.4), (4, 0.4), (6, 0.2))]
+    lines = [json.dumps({"number": 0, "stage": "train", **row}) + "\n" for row in rows]
+    (folder / "metrics.jsonl").write_text("".join(lines))
+    found = describe_run(folder)["stages"]["train"]
+    assert found == {"last": {"step": 6, "nDCG@10": 0.2}, "best": {"step": 2, "nDCG@10": 0.4}}
+    (folder / "metrics.jsonl").write_text("broken\n" + lines[0])
+    with pytest.raises(ArtifactError, match="line 1 is no log entry"):
+        describe_run(folder)
+
+
+def test_only_the_first_of_several_processes_writes(begun, tmp_path, monkeypatch):
+    recipe, material, _ = begun
+    seen = []
+    monkeypatch.setattr(counterpoint.learn.trainer, "train", trainer(lambda job: seen.append(job.folder)))
+    monkeypatch.setenv("RANK", "1")
+    run_recipe(recipe, material, tmp_path / "new")
+    assert seen == [tmp_path / "new"] and not Path(seen[0]).exists()
