@@ -73,7 +73,7 @@ def test_a_look_compares_both_sides_on_the_same_queries():
     query, document = rng.normal(size=(2, len(TEXTS), 5)).astype(np.float32)
     document[:, 2:] = 1
     model = Fixed(query, document)
-    found = AlignmentStop().look(situation(model, TEXTS + TEXTS[:3]))
+    found = AlignmentStop().look(situation(model, [*TEXTS, *TEXTS[:3], TEXTS[0].upper()]))
     assert model.asked == [TEXTS]  # each text once
     assert found["alignment.kl"] == pytest.approx(kl_divergence(document, query))
     assert found["alignment.delta"] == pytest.approx(250 * 5 / 512)

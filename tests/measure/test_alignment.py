@@ -14,6 +14,7 @@ from counterpoint.errors import ConfigError, DataError, ShapeError
 from counterpoint.measure.alignment import (
     _all_distances,
     cross_cosine,
+    distinct_texts,
     entropy_rank,
     first_share,
     kl_divergence,
@@ -209,3 +210,8 @@ def test_each_number_sees_what_the_others_do_not():
 def test_spread_by_hand():
     assert spread(np.array([[1.0, 0.0], [3.0, 0.0]])) == pytest.approx(2 / 4)
     assert spread(np.zeros((3, 2))) == 0
+
+
+def test_texts_of_the_same_words_count_once():
+    texts = ["What is x?", "b", "what is X", "?", "!", "?", "  what is  x", "is what x"]
+    assert distinct_texts(texts) == ["What is x?", "b", "?", "!", "is what x"]

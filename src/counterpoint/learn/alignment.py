@@ -10,17 +10,14 @@ import numpy as np
 
 from counterpoint.encode import EncodeOptions
 from counterpoint.errors import ConfigError
-from counterpoint.learn.batches import seed_of
+from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stop import Situation, Stop
-from counterpoint.measure.alignment import kl_divergence, profile
+from counterpoint.measure.alignment import DAFT_DELTA, distinct_texts, kl_divergence, profile
 
 if TYPE_CHECKING:
     from counterpoint.model import Model
 
 __all__ = ["AlignmentStop"]
-
-PAPER = 250 / 512
-"""DAFT's δ = 250 for its 512 components; the estimate grows with their number."""
 
 
 @final
@@ -85,7 +82,7 @@ class AlignmentStop(Stop):
         sides = {"query": profile(query), "document": profile(document)}
         found = {
             "alignment.kl": kl_divergence(document, query),
-            "alignment.delta": PAPER * document.shape[1] if self.delta is None else self.delta,
+            "alignment.delta": DAFT_DELTA * document.shape[1] if self.delta is None else self.delta,
         }
         for side, numbers in sides.items():
             found[f"alignment.{side}.cosine"] = numbers.cosine
@@ -117,9 +114,9 @@ class AlignmentStop(Stop):
         return ""
 
     def _texts(self, situation: Situation) -> list[str]:
-        """Different development queries: equal ones would be their own neighbours."""
+        """Different development queries, since an equal one would be the nearest neighbour."""
         queries = situation.development.queries if situation.development is not None else {}
-        texts = list(dict.fromkeys(queries.values()))
+        texts = distinct_texts(queries.values())
         if len(texts) < 2:
             raise ConfigError(
                 f"AlignmentStop compares the encoders on development queries and found {len(texts)} "

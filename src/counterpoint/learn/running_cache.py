@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from counterpoint.errors import ArtifactError, ConfigError, DataError, ShapeError
-from counterpoint.learn.batches import seed_of
+from counterpoint.learn.seeds import seed_of
 from counterpoint.vectors import Representation, Vectors
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ that use few of their dimensions; the spectrum sees those, but not a common offs
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -15,8 +17,10 @@ from jaxtyping import Float
 from counterpoint.errors import ConfigError, DataError, ShapeError
 
 __all__ = [
+    "DAFT_DELTA",
     "Profile",
     "cross_cosine",
+    "distinct_texts",
     "entropy_rank",
     "first_share",
     "kl_divergence",
@@ -29,6 +33,9 @@ __all__ = [
 
 Rows = Float[np.ndarray, "n d"]
 Variances = Float[np.ndarray, " r"]
+
+DAFT_DELTA = 250 / 512
+"""The divergence per component below which DAFT calls two encoders aligned: its δ = 250 at 512 components."""
 
 BLOCK_BYTES = 1 << 26  # of distances held at a time
 TREE_DIM = 8  # up to here a k-d tree is faster than all distances: 80 times at 2 components, 8 at 8
@@ -47,7 +54,7 @@ def kl_divergence(x: Rows, y: Rows, k: int = 1) -> float:
 
     Distances are raised to 1e-12 of the median positive one. So rows that occur twice in x (r = 0) count as
     far from y and rows that occur in y (s = 0) as near, by about 27.6·d/n each, and rows that do both as 0.
-    Give every text only once: duplicates say nothing about alignment.
+    Such rows say nothing about alignment: see `distinct_texts`.
 
     Raises:
         ConfigError: k is below 1.
@@ -152,6 +159,17 @@ def first_share(variances: Variances) -> float:
     """The share of the variance in the first direction, λ₁/Σλ; 1 where nothing varies."""
     total = variances.sum()
     return float(variances.max() / total) if total else 1.0
+
+
+def distinct_texts(texts: Iterable[str]) -> list[str]:
+    """The first of all texts that have the same words, whatever their case, spaces and punctuation.
+
+    Most tokenizers make nearly the same of such texts, and `kl_divergence` must not see a vector twice.
+    """
+    found: dict[tuple[str, ...] | str, str] = {}
+    for text in texts:
+        found.setdefault(tuple(re.findall(r"\w+", text.casefold())) or text, text)
+    return list(found.values())
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,123 @@
+"""Numbers of a training by step, stage after stage (DAFT, figure 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import accumulate
+from typing import Any, final
+
+import numpy as np
+
+from counterpoint.errors import ConfigError
+from counterpoint.plots.canvas import PALETTE, Picture, picture
+
+__all__ = ["Curve", "curves_of", "curves_plot", "stages_of"]
+
+POINTS = 40  # a stage of more values is drawn as a running mean, too
+
+
+@final
+@dataclass(frozen=True)
+class Curve:
+    """One number in one stage.
+
+    Attributes:
+        name: of the number.
+        steps: at which it was taken, counted over all stages.
+        values: what it was.
+    """
+
+    name: str
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+def curves_of(records: Sequence[Mapping[str, Any]], pattern: str) -> list[Curve]:
+    """The numbers whose names fit a pattern (as file names have: `watch.*.cosine`), by name and stage.
+
+    Args:
+        records: lines of a run's `metrics.jsonl`, with the stage's `number` and name, the `step` in it, and
+            numbers by name.
+        pattern: which names.
+    """
+    begins = {number: begin for number, _, begin in stages_of(records)}
+    found: dict[tuple[str, int], list[tuple[int, float]]] = {}
+    for record in records:
+        number = record["number"]
+        for name in record.keys() - {"number", "stage", "step"}:
+            value = record[name]
+            if isinstance(value, int | float) and fnmatchcase(name, pattern):
+                found.setdefault((name, number), []).append((begins[number] + record["step"], float(value)))
+    return [Curve(name, *zip(*points, strict=True)) for (name, _), points in sorted(found.items())]
+
+
+def stages_of(records: Sequence[Mapping[str, Any]]) -> list[tuple[int, str, int]]:
+    """Number and name of every stage, and the step, counted over all stages, at which it begins."""
+    last: dict[int, tuple[str, int]] = {}
+    for record in records:
+        last[record["number"]] = record["stage"], record["step"]
+    begins = accumulate((steps for _, steps in last.values()), initial=0)
+    return [(number, name, begin) for (number, (name, _)), begin in zip(last.items(), begins, strict=False)]
+
+
+def curves_plot(
+    curves: Sequence[Curve],
+    *,
+    value: str,
+    stages: Sequence[tuple[int, str, int]] = (),
+    levels: Mapping[str, float] | None = None,
+) -> Picture:
+    """Values against steps, a colour a name; long curves as a running mean over the values themselves.
+
+    Args:
+        curves: what to draw.
+        value: name of the vertical axis.
+        stages: as `stages_of` gives them, drawn as upright lines where there are several.
+        levels: dotted horizontal lines by name, such as ln 65.
+
+    Raises:
+        ConfigError: there is no curve.
+        MissingExtraError: matplotlib is not installed.
+    """
+    if not curves:
+        raise ConfigError("there is nothing to draw; no number has such a name")
+    made = picture(6.5, 3.8)
+    from matplotlib.lines import Line2D  # `picture` has said so if it is not there
+
+    axes = made.axes
+    names = list(dict.fromkeys(curve.name for curve in curves))
+    for curve in curves:
+        colour = PALETTE[names.index(curve.name) % len(PALETTE)]
+        steps, values = np.array(curve.steps), np.array(curve.values)
+        marker = "o" if len(values) < 3 else None
+        if len(values) > POINTS:
+            axes.plot(steps, values, color=colour, linewidth=0.6, alpha=0.3)
+            steps, values = _smoothed(steps, values)
+        axes.plot(steps, values, color=colour, linewidth=1.6, marker=marker)
+    handles = [Line2D([], [], color=PALETTE[at % len(PALETTE)], linewidth=1.6) for at in range(len(names))]
+    axes.legend(handles, names, frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    axes.set_xlabel("step")
+    axes.set_ylabel(value)
+    axes.margins(x=0.02)
+    for name, level in (levels or {}).items():
+        axes.axhline(level, color="#555555", linestyle=":", linewidth=1.2)
+        axes.text(
+            0.01, level, name, transform=axes.get_yaxis_transform(), ha="left", va="bottom", fontsize=9,
+            color="#555555",
+        )  # fmt: skip
+    if len(stages) > 1:
+        for _, name, begin in stages:
+            axes.axvline(begin, color="#999999", linewidth=0.8, linestyle="--")
+            axes.text(
+                begin, 1.01, f" {name}", transform=axes.get_xaxis_transform(), fontsize=9, color="#555555"
+            )  # fmt: skip
+    return made
+
+
+def _smoothed(steps: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means over a window of a 30th of the curve, at the mean step of each."""
+    width = max(2, len(values) // (POINTS // 2))
+    window = np.full(width, 1 / width)
+    return np.convolve(steps, window, "valid"), np.convolve(values, window, "valid")
