@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
@@ -31,8 +32,10 @@ class Filtered(Negatives):
     - positive − `margin`;
     - `below`, whatever the positive has.
 
-    Of several positives the one with the lowest score counts. Scores are asked for when a document is drawn,
-    so let the source give more than are needed, and the first `count` that pass are taken.
+    Of several positives the one with the lowest score counts. A document that the teacher does not know is
+    dropped, and so is every document where it knows no positive, unless `below` needs none. Scores are asked
+    for when a document is drawn, so let the source give more than are needed, and the first `count` that pass
+    are taken.
 
     Args:
         source: whose negatives are filtered.
@@ -74,7 +77,7 @@ class Filtered(Negatives):
         """Prepare the source, and load the teacher.
 
         Raises:
-            DataError: nothing passes for most examples, or the data have no score of a document.
+            DataError: nothing passes for most examples, or there is neither a teacher nor a score.
         """
         inner = self.source.prepare(mining)
         data = mining.data
@@ -84,10 +87,12 @@ class Filtered(Negatives):
             example = data.examples[at]
             taken = {data.documents[document] for document in example.positives}
             found = [document for document in inner(at, rng) if data.documents[document] not in taken]
-            limit = self._limit(min(score(example, example.positives)))
-            scores = score(example, found)
-            kept = [document for document, value in zip(found, scores, strict=True) if value <= limit]
-            return kept[: self.count]
+            scores = score(example, [*example.positives, *found])
+            known = [value for value in scores[: len(example.positives)] if not math.isnan(value)]
+            limit = self._limit(min(known, default=math.nan))
+            pairs = zip(found, scores[len(example.positives) :], strict=True)
+            # Nothing is at most NaN, and NaN is at most nothing: what is unknown is dropped.
+            return [document for document, value in pairs if value <= limit][: self.count]
 
         return checked(draw, mining, "Filtered")
 
@@ -104,24 +109,14 @@ Scores = Callable[[Example, Sequence[str]], Sequence[float]]
 
 
 def _scorer(data: TrainingSet, teacher: Teacher | None) -> Scores:
-    """A teacher's scores of documents; never of two kinds, since they would not be comparable."""
+    """A teacher's scores of documents, or else those of the data: never both, which could not be compared.
+
+    Raises:
+        DataError: there are neither.
+    """
     if teacher is None:
-        return _given_scores
-    grader = teacher.load(data.documents)
-
-    def graded(example: Example, documents: Sequence[str]) -> Sequence[float]:
-        if not documents:
-            return []
-        return grader(data.queries[example.query], [data.documents[document] for document in documents])
-
-    return graded
-
-
-def _given_scores(example: Example, documents: Sequence[str]) -> Sequence[float]:
-    bare = next((document for document in documents if document not in example.scores), None)
-    if bare is not None:
-        raise DataError(
-            f"Filtered: the data have no score of document {bare!r} for query {example.query!r}; "
-            "give a teacher"
-        )
-    return [example.scores[document] for document in documents]
+        if not any(example.scores for example in data.examples):
+            raise DataError("Filtered: the data have no scores; give a teacher")
+        return lambda example, ids: [example.scores.get(document, math.nan) for document in ids]
+    grader = teacher.load(data)
+    return lambda example, ids: grader(example.query, ids)

@@ -12,6 +12,7 @@ from counterpoint.data import ReadPolicy
 from counterpoint.data.output import write_lines
 from counterpoint.errors import ArtifactError, DataError
 from counterpoint.files import writing
+from counterpoint.learn.examples import TrainingSet
 from counterpoint.learn.formats.rows import rows
 
 __all__ = ["Lists", "read_lists", "write_lists"]
@@ -32,8 +33,8 @@ def write_lists(path: Path, header: Mapping[str, Any], lists: Lists) -> None:
     write_lines(path, (line for part in ([json.dumps(header)], lines) for line in part))
 
 
-def read_lists(path: Path, header: Mapping[str, Any]) -> dict[str, list[str]] | None:
-    """The lists under this header; None where there is no file, or one with another header.
+def read_lists(path: Path, header: Mapping[str, Any], data: TrainingSet) -> dict[str, list[str]] | None:
+    """The lists under this header, one for each query; None where there is no file, or another header.
 
     Raises:
         ArtifactError: the file is damaged.
@@ -46,6 +47,13 @@ def read_lists(path: Path, header: Mapping[str, Any]) -> dict[str, list[str]] | 
         if first is None or first.value != header:
             return None
         # One object an id, however many lists it is in.
-        return {row.value[0]: [sys.intern(found) for found in row.value[1:]] for row in stream}
+        lists = {row.value[0]: [sys.intern(found) for found in row.value[1:]] for row in stream}
+        bare = next((example.query for example in data.examples if example.query not in lists), None)
+        if bare is not None:
+            raise DataError(f"nothing for query {bare!r}")
+        unknown = next((d for found in lists.values() for d in found if d not in data.documents), None)
+        if unknown is not None:
+            raise DataError(f"document {unknown!r} is not in the data")
+        return lists
     except (DataError, TypeError, LookupError) as error:
         raise ArtifactError(f"damaged ({error}); remove it, and it is mined again", path=path) from error

@@ -62,7 +62,7 @@ class Mined(Negatives):
         """
         data = mining.data
         header, path = self._identity(mining)
-        lists = read_lists(path, header)
+        lists = read_lists(path, header, data)
         if lists is None:
             lists = self._search(mining)
             write_lists(path, header, lists)
