@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, final
 
 import numpy as np
-import torch
 
 from counterpoint.errors import ConfigError
 from counterpoint.learn.batches import Batch, Draw, make_batch
 from counterpoint.learn.negatives.source import Mining
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Train
+from counterpoint.learn.teachers import taught
 
 if TYPE_CHECKING:
     from counterpoint.learn.trainer import Run
@@ -51,7 +50,7 @@ class Feed:
         self.total = stage.steps or max(1, epochs // stage.accumulate)
         self.prepared = [0] * len(stage.negatives)
         self._draws: list[Draw] = []
-        self._grader = None if stage.teacher is None else stage.teacher.load(run.job.data.documents)
+        self._grader = None if stage.teacher is None else stage.teacher.load(run.job.data)
 
     def steps(self, done: int) -> Iterator[tuple[int, list[Batch]]]:
         """Each step's number and batches from step `done` on; what lies before is not made."""
@@ -81,7 +80,8 @@ class Feed:
     def _batch(self, number: int, positions: list[int]) -> Batch:
         job = self._run.job
         rng = np.random.default_rng(seed_of(job.seed, self._stage.name, "draw", number))
-        return self._taught(make_batch(job.data, positions, self._draws, rng))
+        batch = make_batch(job.data, positions, self._draws, rng)
+        return batch if self._grader is None else taught(batch, self._grader)
 
     def _prepare(self, step: int, *, begin: bool) -> None:
         """Mine what is due at this step; at the beginning take up what was due last."""
@@ -98,17 +98,3 @@ class Feed:
                 )
                 with run.accelerator.main_process_first():
                     self._draws[at : at + 1] = [source.prepare(mining)]
-
-    def _taught(self, batch: Batch) -> Batch:
-        """The batch with the teacher's scores of each query's own documents where the data have none."""
-        if self._grader is None:
-            return batch
-        own, known = batch.targets.own, batch.targets.teacher
-        scores = torch.full(own.shape, float("nan")) if known is None else known.clone()
-        for row, query in enumerate(batch.queries):
-            columns = own[row].tolist()
-            wanted = [at for at, c in enumerate(columns) if c >= 0 and scores[row, at].isnan()]
-            if wanted:
-                found = self._grader(query, [batch.documents[columns[at]] for at in wanted])
-                scores[row, wanted] = torch.tensor(found)
-        return replace(batch, targets=replace(batch.targets, teacher=scores))

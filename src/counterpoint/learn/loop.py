@@ -203,7 +203,8 @@ class Loop:
             if self.best is None or value > self.best[0]:
                 weights = {name: p.detach().cpu().clone() for name, p in self.chosen.items()}
                 self.best = (value, weights)
-        self._write(step, numbers)
+        if numbers:
+            self._write(step, numbers)
         self._save(step)
         return reason
 

@@ -32,8 +32,9 @@ class Targets:
 
     def to(self, device: torch.device | str) -> Targets:
         """The same targets on another device."""
-        tensors = {name: getattr(self, name) for name in ("own", "candidates", "teacher", "cached")}
-        return Targets(**{name: None if t is None else t.to(device) for name, t in tensors.items()})
+        teacher = None if self.teacher is None else self.teacher.to(device)
+        cached = None if self.cached is None else self.cached.to(device)
+        return Targets(self.own.to(device), self.candidates.to(device), teacher, cached)
 
     @property
     def positive(self) -> Int[Tensor, " q"]:

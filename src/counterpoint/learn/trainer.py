@@ -155,7 +155,8 @@ def _accelerator(folder: Path) -> Accelerator:
     from importlib.util import find_spec
 
     tracker = "tensorboard" if find_spec("tensorboard") else None
-    accelerator = Accelerator(log_with=tracker, project_dir=folder, mixed_precision="no")
+    alone = not torch.cuda.is_available()  # else accelerate would not see the processes of a CPU run
+    accelerator = Accelerator(cpu=alone, log_with=tracker, project_dir=folder, mixed_precision="no")
     accelerator.init_trackers("tensorboard")
     return accelerator
 

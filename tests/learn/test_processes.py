@@ -1,0 +1,70 @@
+"""Two processes that share a batch do what one process does with all of it, labels and gradients included."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from tests.learn.small import development_set, model, training_set
+
+from counterpoint.learn import Contrastive, FromData, Job, NegativeCache, Train, train
+from counterpoint.part import Part
+from counterpoint.score import Dot, MaxSim
+
+ROOT = Path(__file__).parents[2]
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from tests.learn.test_processes import run
+run(Path({tiny!r}), Path({folder!r}), {kind!r}, batch=4)
+"""
+
+
+def run(tiny, folder, kind, batch):
+    """Six steps without dropout (which is drawn for each process apart)."""
+    tokens = kind == "tokens"
+    torch.manual_seed(0)  # the projection is drawn when the model is made
+    # AdamW turns the rounding errors of a gradient that should be 0 into whole steps: so float64.
+    made = model(tiny, tokens=tokens, dropout=False).double()
+    more = {"chunk": 2, "accumulate": 2} if tokens else {"negatives": (FromData(1),)}
+    if kind == "cache":
+        more = {"cache": NegativeCache(size=12, candidates=4, refresh=0.2)}
+    stage = Train(
+        objective=Contrastive(), scorer=MaxSim("tokens") if tokens else Dot("mean"), steps=6, batch=batch,
+        lr=3e-3, precision="fp32", keep="last", **more,
+    )  # fmt: skip
+    folder.mkdir(exist_ok=True)
+    job = Job(made, (stage,), training_set(), folder, development=development_set(), measures=("RR@10",))
+    train(job)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pooled", "tokens", "cache"])
+def test_two_processes_train_as_one(tiny_bert_folder, tmp_path, kind):
+    run(tiny_bert_folder, tmp_path / "one", kind, batch=8)
+    script = tmp_path / "two.py"
+    script.write_text(
+        SCRIPT.format(root=str(ROOT), tiny=str(tiny_bert_folder), folder=str(tmp_path / "two"), kind=kind)
+    )
+    (tmp_path / "two").mkdir()
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node",
+        "2",
+        str(script),
+    ]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    one, two = (Part.load(tmp_path / name / "model").state_dict() for name in ("one", "two"))
+    for name, tensor in one.items():
+        torch.testing.assert_close(two[name], tensor, rtol=1e-5, atol=1e-7, msg=name)
+    lines = [(tmp_path / name / "metrics.jsonl").read_text().splitlines() for name in ("one", "two")]
+    assert len(lines[0]) == len(lines[1]), "only the first process writes"
