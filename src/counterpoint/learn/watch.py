@@ -42,7 +42,7 @@ class WatchSettings(Setting):
         calm: looks without a trouble after which its warning may come again.
     """
 
-    every: int = 10
+    every: int = 20
     rows: int = 256
     room: float = 0.25
     rank: float = 0.25

@@ -1,0 +1,181 @@
+"""`counterpoint diagnose` as a user meets it."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.cli.commands import fails
+
+from counterpoint.cli.diagnose import Sides
+from counterpoint.cli.sampling import sample_of
+from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
+from counterpoint.measure.alignment import profile
+from counterpoint.model import Model, load_model
+
+LINES = [
+    {"number": 0, "stage": "align", "step": 10, "loss": 3.0, "watch.mean.query.cosine": 0.5},
+    {"number": 0, "stage": "align", "step": 20, "alignment.kl": 5.0, "alignment.delta": 7.8},
+    {"number": 0, "stage": "align", "step": 20, "stopped": "aligned: KL 5 is below 7.8"},
+    {"number": 1, "stage": "tune", "step": 10, "loss": 2.5, "watch.mean.query.cosine": 0.6},
+    {"number": 1, "stage": "tune", "step": 20, "loss": 2.75},
+]
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory, tiny_bert_folder):
+    """Two different encoders, one pooled set and one of tokens."""
+    heads = [{"mean": Mean(normalise=True), "tokens": TokenVectors()} for _ in range(2)]
+    layers = (3, 1)
+    query, document = (
+        Encoder(Transformer(str(tiny_bert_folder), layers=count), made)
+        for count, made in zip(layers, heads, strict=True)
+    )
+    folder = tmp_path_factory.mktemp("models") / "model"
+    Model(DualEncoder(query, document)).save(folder)
+    return folder
+
+
+@pytest.fixture
+def training(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    return folder
+
+
+def test_the_numbers_are_those_of_the_measures(collection, model_folder, call):
+    code, out, err = call("diagnose", model_folder, collection, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["split"] == "test" and set(found["sets"]) == {"mean", "tokens"} and "pictures" not in found
+    texts = ["A whale is a mammal that lives in the sea.", "fox", "platform of the trains"]
+    model = load_model(model_folder)
+    queries = model.encode_query(texts[1:])["mean"].values
+    assert found["sets"]["mean"]["query"] == pytest.approx(profile(queries).to_dict(), rel=1e-4)
+    assert found["sets"]["mean"]["document"]["rows"] == 4
+    assert found["sets"]["mean"]["document"]["dimension"] == 16
+    assert found["sets"]["tokens"]["document"]["rows"] > 20
+    assert found["sets"]["mean"]["between"]["delta"] == 250 / 512 * 16
+    assert isinstance(found["sets"]["mean"]["between"]["kl"], float)
+
+
+def test_people_get_a_table_and_what_it_means(collection, model_folder, call):
+    code, out, _ = call("diagnose", model_folder, collection, "--on", "mean")
+    assert code == 0 and "tokens" not in out
+    assert out.splitlines()[0].split()[:4] == ["set", "side", "rows", "dimension"]
+    assert "mean: mean cosine of a query and a document" in out and "aligned" in out
+
+
+def test_sides_that_are_one_encoder_need_no_alignment(collection, tiny_bert_folder, call):
+    code, out, _ = call("diagnose", tiny_bert_folder, collection, "--json")
+    (found,) = json.loads(out)["sets"].values()
+    assert code == 0 and found["between"]["kl"] is None
+    assert (
+        "both sides encode queries to the same vectors" in call("diagnose", tiny_bert_folder, collection)[1]
+    )
+
+
+def test_pictures_of_a_model_and_of_a_training(collection, model_folder, training, call, tmp_path):
+    folder = tmp_path / "pictures"
+    code, out, err = call("diagnose", model_folder, collection, "--plots", folder, "--format", "svg")
+    assert code == 0, err
+    names = {"pca-mean.svg", "spectrum-mean.svg", "pca-tokens.svg", "spectrum-tokens.svg"}
+    assert {path.name for path in folder.iterdir()} == names
+    code, out, err = call("diagnose", training, "--plots", folder, "--json")
+    assert code == 0, err
+    drawn = json.loads(out)["pictures"]
+    assert [name.rsplit("/", 1)[1] for name in drawn] == ["loss.png", "divergence.png", "cosine.png"]
+    assert all((folder / name.rsplit("/", 1)[1]).read_bytes().startswith(b"\x89PNG") for name in drawn)
+
+
+def test_a_training_stage_by_stage(training, call):
+    code, out, _ = call("diagnose", training, "--json")
+    assert code == 0
+    assert json.loads(out)["stages"] == [
+        {
+            "stage": "align",
+            "steps": 20,
+            "first_loss": 3.0,
+            "lowest_loss": 3.0,
+            "last_loss": 3.0,
+            "stopped": "aligned: KL 5 is below 7.8",
+        },
+        {
+            "stage": "tune",
+            "steps": 20,
+            "first_loss": 2.5,
+            "lowest_loss": 2.5,
+            "last_loss": 2.75,
+            "stopped": None,
+        },
+    ]
+    out = call("diagnose", training)[1]
+    assert "aligned: KL 5 is below 7.8" in out and "2.7500" in out and "–" in out
+
+
+def test_a_run_with_its_model(collection, model_folder, training, call):
+    (training / "recipe.toml").touch()
+    (training / "model").symlink_to(model_folder)
+    code, out, err = call("diagnose", training, collection, "--on", "mean", "--json")
+    assert code == 0, err
+    assert {"stages", "sets"} <= json.loads(out).keys()
+
+
+def test_a_sample_is_drawn_evenly_and_keeps_queries_with_their_documents(tmp_path):
+    folder = tmp_path / "many"
+    (folder / "qrels").mkdir(parents=True)
+    count = 300
+    corpus = [json.dumps({"_id": f"d{at}", "title": "", "text": f"text {at}"}) for at in range(count)]
+    (folder / "corpus.jsonl").write_text("\n".join(corpus) + "\n")
+    queries = [json.dumps({"_id": f"q{at}", "text": f"query {at}"}) for at in range(100)]
+    (folder / "queries.jsonl").write_text("\n".join([*queries, '{"_id": "same", "text": "Query 3?"}']) + "\n")
+    judged = [f"q{at}\td{at}\t1\nq{at}\td{at + 100}\t0" for at in range(100)]
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "\n".join(judged) + "\n")
+    places = []
+    for seed in range(40):
+        found = sample_of(str(folder), None, 20, seed)
+        assert len(set(found.queries)) == len(set(found.documents)) == 20 and found.split == "test"
+        numbers = {text.split()[1] for text in found.queries}
+        assert {text.split()[1] for text in found.relevant} == numbers
+        for text, other in zip(found.documents, found.other, strict=True):
+            assert other == (text.split()[1] not in numbers)
+        places += [int(text.split()[1]) for text in found.documents]
+    mean = np.mean(places)  # of 800 draws from 0 to 299: standard error 86.6 / √800
+    assert abs(mean - 149.5) < 4 * 86.6 / np.sqrt(800)
+    assert sample_of(str(folder), None, 20, 0) == sample_of(str(folder), None, 20, 0)
+    assert sample_of(str(folder), None, 20, 0) != sample_of(str(folder), None, 20, 1)
+
+
+def test_without_judgements_there_are_no_relevant_documents(collection, model_folder, call, tmp_path):
+    (collection / "qrels" / "test.tsv").unlink()
+    arguments = ("diagnose", model_folder, collection, "--plots", tmp_path / "p", "--on", "mean", "--json")
+    code, out, err = call(*arguments)
+    assert code == 0, err
+    assert json.loads(out)["split"] is None and json.loads(out)["sets"]["mean"]["query"]["rows"] == 3
+
+
+def test_rows_that_repeat_do_not_make_the_sides_look_apart():
+    rng = np.random.default_rng(0)
+    query, crossed = rng.normal(size=(2, 40, 6)).astype(np.float32)
+    nothing = np.zeros((0, 6), np.float32)
+    once = Sides(query, query, np.ones(40, bool), nothing, crossed).numbers()["between"]["kl"]
+    twice = Sides(query, query, np.ones(40, bool), nothing, np.concatenate([crossed, crossed]))
+    assert twice.numbers()["between"]["kl"] == pytest.approx(once)
+
+
+def test_mistakes(collection, model_folder, training, call, tmp_path):
+    assert fails(call("diagnose", model_folder), "not a training run", "name a COLLECTION")
+    assert fails(call("diagnose", model_folder, collection, "--on", "cls"), "--on cls", "mean, tokens")
+    assert fails(call("diagnose", model_folder, collection, "--split", "dev"), "dev", "test")
+    assert fails(call("diagnose", model_folder, tmp_path / "nowhere"), "no such file")
+    assert fails(call("diagnose", model_folder, collection, "--sample", "2"), "sample")
+    metrics = training / "metrics.jsonl"
+    whole = metrics.read_text()
+    metrics.write_text(whole + '{"number": 1, "st')  # being written
+    assert call("diagnose", training)[0] == 0
+    metrics.write_text(whole + '{"step": 3}\n')
+    assert fails(call("diagnose", training), "metrics.jsonl:6", "not a line of metrics")
+    metrics.write_text("")
+    assert fails(call("diagnose", training), "only begun")
+    (collection / "queries.jsonl").write_text('{"_id": "q1", "text": "fox"}\n{"_id": "q2", "text": "Fox!"}\n')
+    assert fails(call("diagnose", model_folder, collection), "1 different queries and 4 documents")
