@@ -100,7 +100,7 @@ class Watch:
 
         Args:
             step: copies of some of its vectors are kept, without gradients.
-            at: its number in the stage, from 0.
+            at: its number in the stage; a look is due where `every` divides it.
             loss: of a term −ln softmax over the step's candidates, without its weight; None if there is none.
 
         Raises:
