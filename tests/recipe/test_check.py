@@ -83,7 +83,7 @@ FAULTS = {
     "no scorer": (stages(Train(Contrastive())), "stages.train: no scorer"),
     "a shared scorer on nothing": (
         {**stages(Train(Contrastive())), "scorer": Dot("cls")},
-        "stages.train: the recipe's scorer: there is no vector set 'cls'",
+        "scorer: there is no vector set 'cls'",
     ),
     "a fit of nothing": (stages(train(), Fit("words")), "stages.fit: there is no vector set 'words'"),
     "a fit without transforms": (stages(train(), Fit("mean")), "the model has none on that set"),
@@ -111,6 +111,7 @@ FAULTS = {
         stages(train(CachedContrastive(), cache=NegativeCache(on="cls"))),
         "stages.train.cache: there is no vector set 'cls'",
     ),
+    "a search setting of another type": ({"search": {"weights": 3}}, "search.weights: expected a table"),
     "an unknown search setting": ({"search": {"weight": {}}}, "search: there is no setting 'weight'"),
     "a weight of nothing": (
         {"search": {"weights": {"cls": 1.0}}},

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_type_hints
 
-from counterpoint.config import Declared
-from counterpoint.encode import DualEncoder
+from counterpoint.config import Declared, plain
+from counterpoint.encode import DualEncoder, Head
 from counterpoint.encode.sources import could_be_located
 from counterpoint.errors import ConfigError
 from counterpoint.learn import Build, Fit, Loss, NoImprovement, Objective, Train, TrainingSet
@@ -31,7 +30,7 @@ def check(recipe: Recipe) -> list[str]:
     Where values are not of the types that their signatures ask for, only that is listed: the rest would be
     about other values.
     """
-    faults = list(faults_of(recipe.resolved(), Recipe, recipe.name))
+    faults = list(faults_of(recipe.resolved(), Recipe, "recipe"))
     if faults:
         return faults
     return [
@@ -39,6 +38,7 @@ def check(recipe: Recipe) -> list[str]:
         *_model(recipe),
         *_search(recipe),
         *_measures(recipe),
+        *_vector_sets(recipe, recipe.scorer, "scorer"),
         *(fault for stage in recipe.stages for fault in _stage(recipe, stage)),
     ]
 
@@ -102,18 +102,19 @@ def _sources(parts: Iterable[tuple[str, Declared]]) -> Iterator[str]:
 
 
 def _search(recipe: Recipe) -> Iterator[str]:
-    said = recipe.declared_model().search
-    if said is None:
-        return
-    known = [field.name for field in fields(SearchSettings)]
-    unknown = [name for name in said if name not in known]
+    said = plain(recipe.declared_model().search or {})
+    hints = get_type_hints(SearchSettings)
+    unknown = [name for name in said if name not in hints]
     if unknown:
-        yield f"search: there is no setting {', '.join(map(repr, unknown))}; there are {', '.join(known)}"
-        return
-    settings = asdict(SearchSettings.from_dict(said))
+        yield f"search: there is no setting {', '.join(map(repr, unknown))}; there are {', '.join(hints)}"
     sets = list(_encoder(recipe).query.heads)
-    yield from _unknown_sets("search.weights", settings["weights"], [LEXICAL, *sets])
-    yield from _unknown_sets("search.idf", settings["idf"], sets)
+    for name in (name for name in said if name in hints):
+        faults = list(faults_of(said[name], hints[name], f"search.{name}"))
+        yield from faults
+        if name in ("weights", "idf") and not faults:
+            yield from _unknown_sets(
+                f"search.{name}", said[name], [LEXICAL, *sets] if name == "weights" else sets
+            )
 
 
 def _measures(recipe: Recipe) -> Iterator[str]:
@@ -129,26 +130,25 @@ def _measures(recipe: Recipe) -> Iterator[str]:
 
 def _stage(recipe: Recipe, stage: Any) -> Iterator[str]:
     where = f"stages.{stage.name}"
-    sets = list(_encoder(recipe).query.heads)
+    yield from _vector_sets(recipe, stage, where)
     if isinstance(stage, Fit):
-        yield from _unknown_sets(where, [stage.on], sets)
-        fitted = recipe.model.transforms if isinstance(recipe.model, Model) else {}
-        if stage.on in sets and stage.on not in fitted:
+        transforms = recipe.model.transforms if isinstance(recipe.model, Model) else {}
+        if stage.on in _encoder(recipe).query.heads and stage.on not in transforms:
             yield f"{where}: fits the transforms of {stage.on!r}, and the model has none on that set"
-        return
-    scorer = (
-        []
-        if getattr(stage, "scorer", None)
-        else list(declared_in(recipe.scorer, f"{where}: the recipe's scorer"))
-    )
-    for path, part in [*declared_in(stage, where), *scorer]:
-        on = getattr(part, "on", None)
-        if isinstance(on, str):
-            yield from _unknown_sets(path, [on], sets)
-        if isinstance(part, Dot) and on in sets and not _head(recipe, on).pooled:
-            yield f"{path}: Dot takes one vector a text, and {on!r} has many; pool it or use MaxSim"
     if isinstance(stage, Train):
         yield from (f"{where}: {fault}" for fault in _train(recipe, stage))
+
+
+def _vector_sets(recipe: Recipe, value: Any, where: str) -> Iterator[str]:
+    """Arguments called `on`, each of which names a vector set."""
+    heads = _encoder(recipe).query.heads
+    for path, part in declared_in(value, where):
+        on = getattr(part, "on", None)
+        if not isinstance(on, str):
+            continue
+        yield from _unknown_sets(path, [on], list(heads))
+        if isinstance(part, Dot) and on in heads and not cast(Head, heads[on]).pooled:
+            yield f"{path}: Dot takes one vector a text, and {on!r} has many; pool it or use MaxSim"
 
 
 def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
@@ -197,10 +197,6 @@ def _loss_needs(stage: Train) -> Iterator[str]:
 
 def _encoder(recipe: Recipe) -> DualEncoder:
     return recipe.model.encoder if isinstance(recipe.model, Model) else recipe.model
-
-
-def _head(recipe: Recipe, name: str) -> Any:
-    return _encoder(recipe).query.heads[name]
 
 
 def _training(recipe: Recipe) -> list[Train]:

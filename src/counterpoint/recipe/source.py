@@ -18,11 +18,11 @@ RECIPE_FILE = "recipe.toml"
 
 
 def shipped_recipes() -> dict[str, Path]:
-    """The files of the recipes that come with the package, by name."""
+    """The recipes that come with the package: name (the file's, dashes for underscores) to file."""
     package = Path(counterpoint.__file__).parent
     installed, checkout = package / "recipes", package.parents[1] / "recipes"
     folder = installed if installed.is_dir() else checkout
-    return {path.stem: path for path in sorted(folder.glob("[a-z]*.py"))}
+    return {path.stem.replace("_", "-"): path for path in sorted(folder.glob("[a-z]*.py"))}
 
 
 def load_recipe(source: str | Path) -> Recipe:

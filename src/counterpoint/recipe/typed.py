@@ -35,7 +35,7 @@ def hints_of(cls: type[Declared]) -> dict[str, Any]:
 
 
 def fitted(value: Any, hint: Any) -> Any:
-    """Plain data as an annotation wants it (a whole number as a float, a list as a tuple), or `MISFIT`."""
+    """Plain data as an annotation wants it (a whole number as a float), or `MISFIT`."""
     arguments = get_args(hint)
     origin = get_origin(hint) or hint
     if hint is Any:
@@ -129,8 +129,9 @@ def _faults_of_part(data: Mapping[str, Any], hint: Any, path: str) -> Iterator[s
     if fitted(data, hint) is MISFIT:
         yield f"{path}: expected {described(hint)}, found {shown(data)}"
     hints, known = hints_of(cls), cls.parameters_of()
-    for name in data.keys() - {"part"} - known.keys():
-        yield f"{path}: {unknown_argument(cls, name, known)}"
+    for name in data:
+        if name not in known and name != "part":
+            yield f"{path}: {unknown_argument(cls, name, known)}"
     for name in known:
         if name in data:
             yield from faults_of(data[name], hints.get(name, Any), f"{path}.{name}")
