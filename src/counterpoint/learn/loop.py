@@ -19,6 +19,7 @@ from counterpoint.learn.development import retrieve
 from counterpoint.learn.feed import Feed
 from counterpoint.learn.gradient_cache import Encoding
 from counterpoint.learn.loss import Objective
+from counterpoint.learn.losses.contrastive import CachedContrastive, Contrastive
 from counterpoint.learn.optimiser import (
     choose_parameters,
     make_optimiser,
@@ -110,6 +111,8 @@ class Loop:
                 "the learning rate, lengthen the warm-up, or train in fp32. The last checkpoint is kept"
             )
         self.optimiser.step()
+        if self.cache is not None:
+            self.cache.refresh(self._encode_documents)
         loss = sum(terms.values())
         looked = self.watch.see(seen[-1], step + 1, loss=terms.get(self._softmax_term()))
         for warning in looked.warnings:
@@ -133,7 +136,6 @@ class Loop:
         if self.cache is not None:
             on = str(self.cache.settings.on)
             self.cache.write_back(batch.document_ids, d.vectors[on].values[:, 0])
-            self.cache.refresh(self._encode_documents)
         return {name: float(value.detach()) for name, value in terms.items()}, made
 
     def _clipped_norm(self) -> float:
@@ -235,8 +237,10 @@ class Loop:
         return torch.autocast(device.type, torch.bfloat16, enabled=reduced)
 
     def _softmax_term(self) -> str:
-        """The term that the loss of equal scores can be compared with: the only one, if there is one."""
-        return self.objective.names[0] if len(self.objective.names) == 1 else ""
+        """The one term that the loss of equal scores can be compared with; "" if there is none."""
+        losses = list(self.objective.losses)
+        softmax = len(losses) == 1 and isinstance(losses[0], Contrastive | CachedContrastive)
+        return self.objective.names[0] if softmax else ""
 
     # -- log and checkpoints ---------------------------------------------------------------------------
 
