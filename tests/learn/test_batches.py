@@ -154,6 +154,8 @@ def test_a_batch_has_one_topic():
     assert all(len(set(topics[at::3])) == 1 for at in range(3)) and len(set(topics)) == 3
     batches = list(sampler.batches(data, 10, epoch=0, seed=1))
     assert len(batches) == 9 and all(len({at % 3 for at in batch}) == 1 for batch in batches)
+    later = list(sampler.batches(data, 10, epoch=1, seed=1))  # the same topics, other company
+    assert not {frozenset(batch) for batch in batches} & {frozenset(batch) for batch in later}
     # 30 of a topic make 4 batches of 7 and leave 2; the 6 that are left make none.
     assert len(list(sampler.batches(data, 7, epoch=0, seed=1))) == 12
     # 30 of a topic make 3 batches of 8 and leave 6; the 18 that are left make two, of more than one topic.
