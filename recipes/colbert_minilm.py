@@ -1,0 +1,38 @@
+"""ColBERT at a size for a CPU: MiniLM, 128 components a token, the batch and BM25 negatives."""
+
+from counterpoint.encode import (
+    PUNCTUATION,
+    DualEncoder,
+    Encoder,
+    Linear,
+    TextInput,
+    TokenVectors,
+    Transformer,
+)
+from counterpoint.learn import BM25Negatives, Contrastive, Train
+from counterpoint.model import Model
+from counterpoint.recipe import Recipe
+from counterpoint.score import MaxSim
+
+tokens = TokenVectors(skip=PUNCTUATION, projection=Linear(128, bias=False), normalise=True)
+encoder = Encoder(
+    Transformer("minilm"), heads={"tokens": tokens}, query=TextInput(32), document=TextInput(180)
+)
+
+recipe = Recipe(
+    name="colbert-minilm",
+    paper="Khattab and Zaharia 2020, ColBERT: efficient and effective passage search",
+    about="ColBERT on the embedded MiniLM, for a CPU: some minutes on a small collection",
+    model=Model(DualEncoder(encoder), search={"weights": {"tokens": 1.0}}),
+    stages=[
+        Train(
+            Contrastive(),
+            MaxSim("tokens"),
+            steps=200,
+            batch=16,
+            negatives=(BM25Negatives(count=1),),
+            lr=5e-5,
+            evaluate_every=50,
+        )
+    ],
+)
