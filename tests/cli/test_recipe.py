@@ -98,6 +98,22 @@ def test_train_index_evaluate(call, learnable, tiny_bert_folder, tmp_path):
     assert fails(call(*again, "--resume", "--set", "seed=3"), "seed is 1 in this run, found 3")
 
 
+def test_warnings_are_repeated_at_the_end(call, learnable, tiny_bert_folder, tmp_path):
+    """A rate that destroys the model is warned of on stderr, in the last words, in --json and by `show`."""
+    recipe = write_recipe(tmp_path / "mine.py", tiny_bert_folder)
+    settings = ("stages.0.lr=5", "stages.0.steps=40", "stages.0.clip=none", "stages.0.watch.every=4")
+    line = ("train", recipe, "--data", learnable, *(word for one in settings for word in ("--set", one)))
+    code, out, err = call(*line, "-o", tmp_path / "a")
+    assert code == 0, err
+    warnings = [line.strip() for line in out.splitlines() if line.startswith("  warning: ")]
+    assert warnings and "The vectors are collapsing" in warnings[0]
+    assert all(warning in err.splitlines() for warning in warnings)
+    code, out, _ = call(*line, "-o", tmp_path / "b", "--json")
+    found = json.loads(out)["stages"]["train"]["warnings"]
+    assert [f"warning: {text}" for text in found] == warnings
+    assert f"warnings.0 = {found[0]}" in call("recipe", "show", tmp_path / "a")[1]
+
+
 def test_mistakes_in_the_call(call, learnable, tiny_bert_folder, tmp_path):
     recipe, run = write_recipe(tmp_path / "mine.py", tiny_bert_folder), tmp_path / "run"
     train = ("train", recipe, "--data", learnable, "-o", run)

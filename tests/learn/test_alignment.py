@@ -148,6 +148,7 @@ def test_a_document_side_that_lost_its_spread_is_never_aligned(kl):
     assert rule.decide(looks(kl, cosine=0.1, rank=20)).split(":")[0] in ("aligned", "stalled")
     lenient = AlignmentStop(least_room=0.1, least_rank=0.1)
     assert not lenient.decide(looks(kl, cosine=0.61, rank=4.9)).startswith("collapsed")
+    assert rule.is_failure(one) and not rule.is_failure(rule.decide(looks(kl)))
 
 
 def test_a_collapse_that_is_still_far_from_aligned_may_go_on():

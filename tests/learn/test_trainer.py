@@ -14,6 +14,7 @@ from tests.learn.small import development_set, model, training_set
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.learn import (
+    AlignmentStop,
     Build,
     Contrastive,
     FromData,
@@ -21,6 +22,7 @@ from counterpoint.learn import (
     NegativeCache,
     NoImprovement,
     RandomNegatives,
+    Silent,
     Train,
     train,
 )
@@ -124,6 +126,40 @@ def test_a_stop_rule_ends_the_stage(tiny_bert_folder, tmp_path):
     assert last["step"] == 4 and "RR@10 has not risen" in last["stopped"]
 
 
+class Noted(Silent):
+    """A reporter that remembers what was said."""
+
+    def __init__(self):
+        self.notes, self.warnings = [], []
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def warn(self, text):
+        self.warnings.append(text)
+
+
+def test_an_alignment_that_collapsed_is_warned_of_and_the_next_stage_goes_on(tiny_bert_folder, tmp_path):
+    """At this rate the document side loses its spread; at rate 0 nothing changes."""
+    rule = AlignmentStop(delta=-1e9, patience=1, every=2)
+    for rate, told in ((0.5, "collapsed"), (0.0, "stalled")):
+        heard, folder = Noted(), tmp_path / told
+        run = job(
+            tiny_bert_folder, folder,
+            stage(name="align", steps=8, lr=rate, stop=rule, warmup=0, keep="last"),
+            stage(name="both", steps=3),
+            model=model(tiny_bert_folder, two=True), development=development_set(), measures=("RR@10",),
+        )  # fmt: skip
+        train(run, reporter=heard)
+        (end,) = [row for row in log(folder) if "stopped" in row]
+        said = f"align ended at step {end['step']}: {end['stopped']}"
+        assert end["stopped"].startswith(told) and losses(folder)[-1][:2] == ("both", 3)
+        assert heard.warnings == [row["warning"] for row in log(folder) if "warning" in row]
+        assert heard.notes == ([] if told == "collapsed" else [said])
+        goes_on = f"{said}. The recipe goes on with both from there"
+        assert (goes_on in heard.warnings) == (told == "collapsed")
+
+
 def test_stages_follow_each_other_and_an_index_is_built(tiny_bert_folder, tmp_path):
     from counterpoint.index import Index
 
@@ -186,6 +222,9 @@ class StopAt:
     def note(self, text):
         pass
 
+    def warn(self, text):
+        pass
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupted_run_goes_on_to_the_same_losses(tiny_bert_folder, tmp_path, kind):
@@ -218,6 +257,7 @@ class Slow:
     def stage(self, *a): pass
     def busy(self, *a): pass
     def note(self, *a): pass
+    def warn(self, *a): pass
     def step(self, done, numbers):
         import time
         Path({folder!r}, "steps").write_text(str(done))

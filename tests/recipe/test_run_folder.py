@@ -172,7 +172,7 @@ def test_a_run_that_fails_later_keeps_what_it_has(begun, tmp_path, monkeypatch):
         run_recipe(recipe, material, tmp_path / "new")
     found = describe_run(tmp_path / "new")
     assert found["model"] is None and found["provenance"]["sessions"][0]["end"] is None
-    assert found["stages"] == {"train": {"last": {"step": 1, "loss": 2.0}, "best": None}}
+    assert found["stages"] == {"train": {"last": {"step": 1, "loss": 2.0}, "best": None, "warnings": []}}
 
 
 def test_the_best_is_the_first_of_the_highest(begun):
@@ -181,7 +181,11 @@ def test_the_best_is_the_first_of_the_highest(begun):
     lines = [json.dumps({"number": 0, "stage": "train", **row}) + "\n" for row in rows]
     (folder / "metrics.jsonl").write_text("".join(lines))
     found = describe_run(folder)["stages"]["train"]
-    assert found == {"last": {"step": 6, "nDCG@10": 0.2}, "best": {"step": 2, "nDCG@10": 0.4}}
+    assert found == {
+        "last": {"step": 6, "nDCG@10": 0.2},
+        "best": {"step": 2, "nDCG@10": 0.4},
+        "warnings": [],
+    }
     (folder / "metrics.jsonl").write_text("broken\n" + lines[0])
     with pytest.raises(ArtifactError, match="line 1 is no log entry"):
         describe_run(folder)

@@ -127,6 +127,10 @@ class Bars:
 
         tqdm.write(text, file=sys.stderr)
 
+    def warn(self, text: str) -> None:
+        """Write a line above the bar that says what it is."""
+        self.note(f"warning: {text}")
+
 
 def _data_settings(split: str | None, dev_split: str | None) -> list[str]:
     """`--split` and `--dev-split` as settings of the recipe, so that they are written down with it."""
@@ -149,6 +153,7 @@ def _text(recipe: Recipe, result: Mapping[str, Any], source: str) -> str:
         if found["best"] is not None:
             shown = [f"{name} {found['best'][name]:.4f}" for name in recipe.measures if name in found["best"]]
             lines.append(f"  best at step {found['best']['step']:,}: {', '.join(shown)}")
+        lines += [f"  warning: {text}" for text in found["warnings"]]
     model = result["model"]
     return "\n".join(
         [

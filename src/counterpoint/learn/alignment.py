@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AlignmentStop"]
 
+COLLAPSED = "collapsed"
+
 
 @final
 @dataclass(frozen=True)
@@ -102,7 +104,11 @@ class AlignmentStop(Stop):
         else:
             return None
         lost = self._lost(history[0], history[-1])
-        return f"collapsed: {lost} (it would have ended as {reason})" if lost else reason
+        return f"{COLLAPSED}: {lost} (it would have ended as {reason})" if lost else reason
+
+    def is_failure(self, reason: str) -> bool:
+        """A collapse: the stages after it begin with encoders that are not aligned."""
+        return reason.startswith(COLLAPSED)
 
     def _lost(self, first: Mapping[str, float], now: Mapping[str, float]) -> str:
         """What the document side has lost since the first look; empty if it has kept its spread."""

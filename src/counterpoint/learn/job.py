@@ -67,6 +67,9 @@ class Reporter(Protocol):
     def note(self, text: str) -> None:
         """Something a person should know."""
 
+    def warn(self, text: str) -> None:
+        """Something that has gone wrong, though the run goes on; it is in the log, too."""
+
 
 @final
 class Silent(Reporter):
@@ -82,6 +85,9 @@ class Silent(Reporter):
         """Nothing."""
 
     def note(self, text: str) -> None:
+        """Nothing."""
+
+    def warn(self, text: str) -> None:
         """Nothing."""
 
 

@@ -116,7 +116,7 @@ class Loop:
         loss = sum(terms.values())
         looked = self.watch.see(seen[-1], step + 1, loss=terms.get(self._softmax_term()))
         for warning in looked.warnings:
-            self.run.reporter.note(warning)
+            self._warn(step + 1, warning)
         self._log(step, {"loss": loss, **terms, "gradient_norm": norm}, looked.numbers)
 
     def _backward(self, step: int, part: int, batch: Batch) -> tuple[dict[str, float], Step]:
@@ -213,8 +213,7 @@ class Loop:
     def _end(self, step: int, reason: str | None) -> None:
         """Take the best weights back where that is wanted."""
         if reason is not None:
-            self.run.reporter.note(f"{self.stage.name} ended at step {step}: {reason}")
-            self._write(step, {"stopped": reason})
+            self._say_why(step, reason)
         if self.stage.keep == "best" and self.best is not None:
             with torch.no_grad():
                 for name, weights in self.best[1].items():
@@ -222,6 +221,20 @@ class Loop:
         for parameter in self.parameters.values():
             parameter.requires_grad_(True)
         self.job.model.eval()
+
+    def _say_why(self, step: int, reason: str) -> None:
+        """Why the stage ended early; a failure is a warning, since the stages after it are carried out."""
+        said = f"{self.stage.name} ended at step {step}: {reason}"
+        self._write(step, {"stopped": reason})
+        if self.stage.stop is None or not self.stage.stop.is_failure(reason):
+            return self.run.reporter.note(said)
+        later = [stage.name for stage in self.job.stages[self.number + 1 :]]
+        goes_on = f". The recipe goes on with {', '.join(later)} from there" if later else ""
+        self._warn(step, said + goes_on)
+
+    def _warn(self, step: int, text: str) -> None:
+        self.run.reporter.warn(text)
+        self._write(step, {"warning": text})
 
     def _train_mode(self) -> None:
         """Dropout where something learns, none in what is frozen."""

@@ -48,6 +48,10 @@ class Stop(Setting, ABC):
     def decide(self, history: Sequence[Mapping[str, float]]) -> str | None:
         """Why to stop, or None to go on; `history` holds every look so far, the newest last."""
 
+    def is_failure(self, reason: str) -> bool:
+        """Whether a stage that ended for this reason missed what it is for; it is warned of then."""
+        return False
+
 
 @final
 @dataclass(frozen=True)

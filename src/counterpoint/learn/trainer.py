@@ -47,7 +47,8 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
         DataError: a loss that is not finite.
         MissingExtraError: accelerate is not installed.
     """
-    run = Run(job, _accelerator(job.folder), reporter or Silent())
+    accelerator = _accelerator(job.folder)
+    run = Run(job, accelerator, reporter if reporter and accelerator.is_main_process else Silent())
     run.set_up()
     checkpoint = Checkpoint.latest(job.folder / "checkpoints") if resume else None
     if checkpoint is not None:

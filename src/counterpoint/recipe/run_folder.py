@@ -38,6 +38,8 @@ __all__ = [
 FORMAT = 1
 PROVENANCE = "provenance.json"
 METRICS = "metrics.jsonl"
+NOT_VALUES = ("stage", "number", "warning")
+"""What a line of the log holds beside numbers by name."""
 PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "accelerate", "numpy", "datasets")
 
 
@@ -135,11 +137,13 @@ def leave_no_trace(folder: Path) -> None:
 
 
 def _results(log: Iterable[dict[str, Any]], measures: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """By stage: the newest value of everything logged, and the first evaluation that was best."""
+    """By stage: the newest value of everything logged, the first evaluation that was best, all warnings."""
     found: dict[str, dict[str, Any]] = {}
     for row in log:
-        stage = found.setdefault(row["stage"], {"last": {}, "best": None})
-        stage["last"] |= {name: value for name, value in row.items() if name not in ("stage", "number")}
+        stage = found.setdefault(row["stage"], {"last": {}, "best": None, "warnings": []})
+        if "warning" in row and row["warning"] not in stage["warnings"]:
+            stage["warnings"].append(row["warning"])
+        stage["last"] |= {name: value for name, value in row.items() if name not in NOT_VALUES}
         if measures and measures[0] in row:
             evaluated = {name: row[name] for name in ("step", *measures) if name in row}
             if stage["best"] is None or evaluated[measures[0]] > stage["best"][measures[0]]:
