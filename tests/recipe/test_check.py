@@ -106,7 +106,28 @@ FAULTS = {
     ),
     "no negatives": (stages(train(NegativeLogLikelihood())), "give the stage negatives"),
     "no cache": (stages(train(CachedContrastive())), "cached_contrastive draws from a negative cache"),
-    "a cache for nothing": (stages(train(cache=NegativeCache())), "cache: no loss of this stage uses it"),
+    "a cache for nothing": (
+        stages(train(MarginMSE(), cache=NegativeCache(), negatives=(FromData(),))),
+        "cache: no loss of this stage uses it",
+    ),
+    "a cache for a loss with a teacher": (
+        stages(train(MarginMSE() + CachedContrastive(), cache=NegativeCache())),
+        "margin_mse compares a query's own documents; give the stage negatives",
+    ),
+    "two scales": (
+        stages(train(CachedContrastive(scale=20.0), cache=NegativeCache(on="mean"))),
+        "cache: negatives are drawn with scale 1, and cached_contrastive has scale 20; only if",
+    ),
+    "draws that no loss reads": (
+        stages(
+            train(
+                MarginMSE() + 0.5 * CachedContrastive(name="drawn"),
+                cache=NegativeCache(draws=2),
+                negatives=(FromData(),),
+            )
+        ),
+        "cache: draws is 2, and drawn reads one drawn negative; take 1",
+    ),
     "a cache on nothing": (
         stages(train(CachedContrastive(), cache=NegativeCache(on="cls"))),
         "stages.train.cache: there is no vector set 'cls'",
@@ -137,6 +158,10 @@ def test_each_fault_alone(name):
         stages(train(freeze=("query.backbone.model_.embeddings.*", "quer?.*"))),
         stages(train(NegativeLogLikelihood(), negatives=(FromData(),), batch=1)),
         stages(train(CachedContrastive(), cache=NegativeCache(on="mean"))),
+        stages(train(CachedContrastive(scale=20.0), cache=NegativeCache(on="mean", scale=20.0))),
+        stages(train(CachedContrastive() + Contrastive(), cache=NegativeCache(on="mean", draws=4))),
+        stages(train(Contrastive(), cache=NegativeCache(on="mean", draws=4, scale=5.0))),
+        stages(train(NegativeLogLikelihood(), cache=NegativeCache(on="mean"), batch=1)),
         stages(train(MarginMSE(), MaxSim("tokens"), negatives=(FromData(),))),
         {**stages(Train(Contrastive()), Train(Contrastive(), name="again")), "scorer": Dot("mean")},
         {**stages(train(keep="last")), "data": DataSettings(development=None, held_out=0)},

@@ -11,7 +11,17 @@ from counterpoint.config import Declared, plain
 from counterpoint.encode import DualEncoder, Head
 from counterpoint.encode.sources import could_be_located
 from counterpoint.errors import ConfigError
-from counterpoint.learn import Build, Fit, Loss, NoImprovement, Objective, Train, TrainingSet
+from counterpoint.learn import (
+    Build,
+    CachedContrastive,
+    Fit,
+    Loss,
+    NegativeCache,
+    NoImprovement,
+    Objective,
+    Train,
+    TrainingSet,
+)
 from counterpoint.measure import parse_measure
 from counterpoint.model import Model
 from counterpoint.part import Part
@@ -183,13 +193,32 @@ def _loss_needs(stage: Train) -> Iterator[str]:
     for loss in losses:
         if "batch" in loss.needs and stage.batch < 2:
             yield f"{loss.label} needs other queries in the batch; batch is {stage.batch}, take 2 or more"
-        if "negatives" in loss.needs and not stage.negatives:
+        drawn = stage.cache is not None and "teacher" not in loss.needs  # no teacher knows what is drawn
+        if "negatives" in loss.needs and not stage.negatives and not drawn:
             yield f"{loss.label} compares a query's own documents; give the stage negatives"
         if "cache" in loss.needs and stage.cache is None:
             yield f"{loss.label} draws from a negative cache; give the stage cache=NegativeCache(...)"
-    for name in ("cache", "teacher"):
-        if getattr(stage, name) is not None and not any(name in loss.needs for loss in losses):
-            yield f"{name}: no loss of this stage uses it; leave it out"
+    if stage.teacher is not None and not any("teacher" in loss.needs for loss in losses):
+        yield "teacher: no loss of this stage uses it; leave it out"
+    if stage.cache is not None:
+        yield from (f"cache: {fault}" for fault in _cache(stage.cache, losses))
+
+
+def _cache(cache: NegativeCache, losses: list[Loss]) -> Iterator[str]:
+    """Losses of the cache read one drawn negative, those with a teacher none, all others every one."""
+    if all("teacher" in loss.needs for loss in losses):
+        yield "no loss of this stage uses it; leave it out"
+        return
+    of_cache = [loss for loss in losses if isinstance(loss, CachedContrastive)]
+    for loss in of_cache:
+        if loss.scale != cache.scale:
+            yield (
+                f"negatives are drawn with scale {cache.scale:g}, and {loss.label} has scale {loss.scale:g}; "
+                "only if they are equal is its gradient that of the softmax"
+            )
+    if of_cache and cache.draws > 1 and all(loss in of_cache or "teacher" in loss.needs for loss in losses):
+        names = ", ".join(loss.label for loss in of_cache)
+        yield f"draws is {cache.draws}, and {names} reads one drawn negative; take 1"
 
 
 # -- what a recipe is made of --------------------------------------------------------------------------
