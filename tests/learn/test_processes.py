@@ -9,7 +9,8 @@ import pytest
 import torch
 from tests.learn.small import development_set, model, training_set
 
-from counterpoint.learn import Contrastive, FromData, Job, NegativeCache, Train, train
+from counterpoint.learn import CachedContrastive, Contrastive, FromData, Job, NegativeCache, Train, train
+from counterpoint.learn.running_cache import Drawn, RunningCache
 from counterpoint.part import Part
 from counterpoint.score import Dot, MaxSim
 
@@ -24,6 +25,17 @@ run(Path({tiny!r}), Path({folder!r}), {kind!r}, batch=4)
 """
 
 
+def draw_otherwise():
+    """As if rounding had decided otherwise here: other documents, by other scores."""
+    draw = RunningCache.draw
+
+    def otherwise(self, score, excluded, step):
+        drawn = draw(self, score, excluded, step)
+        return Drawn(drawn.documents[::-1], drawn.scores + 3)
+
+    RunningCache.draw = otherwise
+
+
 def run(tiny, folder, kind, batch):
     """Six steps without dropout (which is drawn for each process apart)."""
     tokens = kind == "tokens"
@@ -31,10 +43,14 @@ def run(tiny, folder, kind, batch):
     # AdamW turns the rounding errors of a gradient that should be 0 into whole steps: so float64.
     made = model(tiny, tokens=tokens, dropout=False).double()
     more = {"chunk": 2, "accumulate": 2} if tokens else {"negatives": (FromData(1),)}
-    if kind == "cache":
+    objective = Contrastive()
+    if kind.startswith("cache"):
+        objective += CachedContrastive()
         more = {"cache": NegativeCache(size=12, candidates=4, refresh=0.2)}
+    if kind == "cache that differs" and os.environ.get("RANK") == "1":
+        draw_otherwise()
     stage = Train(
-        objective=Contrastive(), scorer=MaxSim("tokens") if tokens else Dot("mean"), steps=6, batch=batch,
+        objective=objective, scorer=MaxSim("tokens") if tokens else Dot("mean"), steps=6, batch=batch,
         lr=3e-3, precision="fp32", keep="last", **more,
     )  # fmt: skip
     folder.mkdir(exist_ok=True)
@@ -43,7 +59,7 @@ def run(tiny, folder, kind, batch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["pooled", "tokens", "cache"])
+@pytest.mark.parametrize("kind", ["pooled", "tokens", "cache", "cache that differs"])
 def test_two_processes_train_as_one(tiny_bert_folder, tmp_path, kind):
     run(tiny_bert_folder, tmp_path / "one", kind, batch=8)
     script = tmp_path / "two.py"

@@ -82,7 +82,7 @@ class NegativeCache(Setting):
         Args:
             sets: those of the model.
             documents: ids of the corpus, in an order that is the same in every run.
-            seed: of the run; under several processes with the process's number in it.
+            seed: of the run, the same on every process, since all must draw alike.
             device: where the vectors are kept and scored.
 
         Raises:

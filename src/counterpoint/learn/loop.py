@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 import torch
@@ -28,6 +27,7 @@ from counterpoint.learn.optimiser import (
     restore_state,
     state_of,
 )
+from counterpoint.learn.running_cache import Drawn
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Train
 from counterpoint.learn.step import Step
@@ -159,8 +159,11 @@ class Loop:
                 lambda held: self.run.reporter.busy("filling the negative cache", held),
             )
 
-    def _drawn(self, q: Representation, batch: Batch, number: int) -> Any:
-        """Hard negatives of the batch's queries; the first process's, so that all have the same."""
+    def _drawn(self, q: Representation, batch: Batch, number: int) -> Drawn:
+        """Hard negatives of the batch's queries with the scores that they were drawn by.
+
+        Both are the first process's: on another, a rounding error may draw another document.
+        """
         assert self.cache is not None
         detached = {name: vectors.with_values(vectors.values.detach()) for name, vectors in q.items()}
         excluded = [
@@ -168,7 +171,8 @@ class Loop:
             for query, own in zip(batch.query_ids, batch.targets.own.tolist(), strict=True)
         ]
         drawn = self.cache.draw(lambda documents: self.scorer(detached, documents), excluded, number)
-        return replace(drawn, documents=self.processes.first_says(drawn.documents))
+        documents = self.processes.first_says(drawn.documents)
+        return Drawn(documents, self.processes.first_tensor(drawn.scores))
 
     def _encode_documents(self, ids: Sequence[str]) -> torch.Tensor:
         assert self.cache is not None

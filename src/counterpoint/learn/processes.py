@@ -76,6 +76,14 @@ class Processes:
         torch.distributed.broadcast_object_list(box, src=0)
         return box[0]
 
+    def first_tensor(self, value: Tensor) -> Tensor:
+        """The first process's tensor, on all; each brings one of the same shape."""
+        if self.count == 1:
+            return value
+        value = value.contiguous().clone()
+        torch.distributed.broadcast(value, src=0)
+        return value
+
     def _piece(self, mine: Vectors, source: int, texts: int) -> Vectors:
         """One process's share, sent to all."""
         rows = len(range(source, texts, self.count))
