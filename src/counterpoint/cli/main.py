@@ -24,6 +24,7 @@ from counterpoint.cli import (
     train,
 )
 from counterpoint.errors import CounterpointError
+from counterpoint.memory import keep_freed_memory
 
 __all__ = ["app", "main"]
 
@@ -72,6 +73,8 @@ def options(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 2 for the user's mistakes, 1 for ours."""
+    if arguments is None:  # the process is ours
+        keep_freed_memory()
     given = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in given
     code = _run([argument for argument in given if argument != "--debug"], debug)

@@ -18,6 +18,7 @@ from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.processes import Processes
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Build, Fit, Train
+from counterpoint.memory import keep_freed_memory
 from counterpoint.score import Scorer
 from counterpoint.transform import Transform
 from counterpoint.types import Document
@@ -47,6 +48,7 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
         DataError: a loss that is not finite.
         MissingExtraError: accelerate is not installed.
     """
+    keep_freed_memory()
     accelerator = _accelerator(job.folder)
     run = Run(job, accelerator, reporter if reporter and accelerator.is_main_process else Silent())
     run.set_up()

@@ -1,0 +1,34 @@
+"""Keeping freed memory for the next use, which on Linux makes encoding and training on a CPU faster."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+
+__all__ = ["keep_freed_memory"]
+
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of glibc's malloc.h
+OWN_CHOICE = (
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_MMAP_MAX_",
+    "GLIBC_TUNABLES",
+    "LD_PRELOAD",
+)
+
+
+def keep_freed_memory() -> bool:
+    """Let this process keep what it frees instead of giving it back to the system; returns whether it does.
+
+    A step of a transformer frees tensors of many megabytes and asks for as much again. glibc gives such
+    blocks back at once, and the system must clear each page anew: up to half of the time of a step. Kept,
+    they cost that once. The process's memory then stays at its peak, which it would reach in the next step anyway.
+
+    Nothing is done where the C library is not glibc, nor where the environment says how to allocate (glibc's
+    variables, or a preloaded allocator).
+    """
+    if platform.libc_ver()[0] != "glibc" or any(name in os.environ for name in OWN_CHOICE):
+        return False
+    mallopt = ctypes.CDLL(None).mallopt
+    return bool(mallopt(M_MMAP_MAX, 0)) and bool(mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
