@@ -23,7 +23,8 @@ def keep_freed_memory() -> bool:
 
     A step of a transformer frees tensors of many megabytes and asks for as much again. glibc gives such
     blocks back at once, and the system must clear each page anew: up to half of the time of a step. Kept,
-    they cost that once. The process's memory then stays at its peak, which it would reach in the next step anyway.
+    they cost that once. The process's memory then stays at its peak, which it would reach in the next step
+    anyway.
 
     Nothing is done where the C library is not glibc, nor where the environment says how to allocate (glibc's
     variables, or a preloaded allocator).
