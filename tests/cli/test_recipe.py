@@ -28,11 +28,11 @@ def test_list(call):
 
 
 def test_show_prints_a_recipe_again(call, tmp_path):
-    code, out, _ = call("recipe", "show", "colbert", "--set", "stages.0.lr=1e-5", "--set", "seed=7")
+    code, out, _ = call("recipe", "show", "colbert-paper", "--set", "stages.0.lr=1e-5", "--set", "seed=7")
     assert code == 0 and tomllib.loads(out)["recipe"]["stages"][0]["lr"] == 1e-5
     (tmp_path / "again.toml").write_text(out)
     assert load_recipe(tmp_path / "again.toml").seed == 7
-    found = json.loads(call("recipe", "show", "colbert", "--json")[1])
+    found = json.loads(call("recipe", "show", "colbert-paper", "--json")[1])
     assert (
         found["recipe"]["stages"][0]["lr"] == 3e-6 and len(found["fingerprint"]) == 64 and "run" not in found
     )

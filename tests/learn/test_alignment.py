@@ -35,6 +35,8 @@ def looks(kl, cosine=0.2, rank=10.0, delta=7.8):
             "alignment.delta": delta,
             "alignment.document.cosine": 0.2,
             "alignment.document.rank": 10.0,
+            "alignment.query.cosine": 0.2,
+            "alignment.query.rank": 10.0,
         }
         for value in kl
     ]
@@ -151,6 +153,25 @@ def test_a_document_side_that_lost_its_spread_is_never_aligned(kl):
     assert rule.is_failure(one) and not rule.is_failure(rule.decide(looks(kl)))
 
 
+@pytest.mark.parametrize("query", [{"cosine": 0.61}, {"rank": 4.9}])
+def test_a_query_side_without_spread_is_not_aligned_however_low_the_estimate(query):
+    history = looks([20, 5])
+    history[-1] |= {f"alignment.query.{name}": value for name, value in query.items()}
+    assert AlignmentStop().decide(history) is None
+    assert AlignmentStop(least_match=0.3).decide(history).startswith("aligned")
+    history += history[-1:] * 3
+    assert AlignmentStop(patience=3).decide(history).startswith("stalled")
+
+
+def test_queries_at_one_point_have_a_low_estimate_where_documents_are_spread():
+    """Why there is that guard: at 256 components, 125 is the paper's threshold."""
+    rng = np.random.default_rng(0)
+    documents = rng.normal(size=(300, 256))
+    point = rng.normal(size=256) + 0.01 * rng.normal(size=(300, 256))
+    assert mean_cosine(point) > 0.99 and mean_cosine(documents) < 0.01
+    assert kl_divergence(documents, point) < 125 / 2
+
+
 def test_a_collapse_that_is_still_far_from_aligned_may_go_on():
     assert AlignmentStop().decide(looks([20, 15, 12], cosine=1.0)) is None
 
@@ -180,5 +201,5 @@ def test_settings_are_plain_data_and_checked_at_once():
     rule = AlignmentStop(on="cls", patience=5, every=100)
     assert Setting.from_dict(json.loads(json.dumps(rule.to_dict()))) == rule
     with pytest.raises(ConfigError) as caught:
-        AlignmentStop(patience=0, sample=1, every=0, least_room=1.5, least_rank=-1)
-    assert len(caught.value.faults) == 5
+        AlignmentStop(patience=0, sample=1, every=0, least_room=1.5, least_rank=-1, least_match=2)
+    assert len(caught.value.faults) == 6

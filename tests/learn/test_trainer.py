@@ -24,6 +24,7 @@ from counterpoint.learn import (
     RandomNegatives,
     Silent,
     Train,
+    WatchSettings,
     train,
 )
 from counterpoint.learn.checkpoint import Checkpoint
@@ -124,6 +125,37 @@ def test_a_stop_rule_ends_the_stage(tiny_bert_folder, tmp_path):
     train(run)
     last = log(tmp_path / "run")[-1]
     assert last["step"] == 4 and "RR@10 has not risen" in last["stopped"]
+
+
+@pytest.mark.parametrize(
+    "rule, looks, evaluations",
+    [
+        (AlignmentStop(every=3, delta=-1e9, patience=9), [0, 3, 6, 9, 12], [0, 8, 12]),
+        (AlignmentStop(delta=-1e9, patience=9), [0, 8, 12], [0, 8, 12]),
+        (NoImprovement("nDCG@10", every=5, patience=9), [0, 5, 10, 12], [0, 5, 8, 10, 12]),
+    ],
+)
+def test_a_rule_looks_as_often_as_it_says_and_retrieval_is_for_those_who_need_it(
+    tiny_bert_folder, tmp_path, rule, looks, evaluations
+):
+    asked = []
+
+    class Spy(type(rule)):
+        def look(self, situation):
+            asked.append(len(asked))
+            return super().look(situation)
+
+    spy = Spy(**{name: getattr(rule, name) for name in rule.parameters_of()})
+    stages = [stage(stop=spy, evaluate_every=8, watch=WatchSettings(every=1000))]
+    changes = {"development": development_set(), "model": model(tiny_bert_folder, two=True)}
+    train(job(tiny_bert_folder, tmp_path / "run", *stages, **changes))
+    lines = log(tmp_path / "run")
+    assert [line["step"] for line in lines if "nDCG@10" in line and "loss" not in line] == sorted(
+        {*evaluations, *(looks if rule.by_measures else [])}
+    )
+    assert len(asked) == len(looks)
+    if not rule.by_measures:
+        assert [line["step"] for line in lines if "alignment.kl" in line] == looks
 
 
 class Noted(Silent):

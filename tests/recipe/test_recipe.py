@@ -139,7 +139,7 @@ def test_annotations_of_everything_declared_can_be_read():
 
 
 def test_shipped_recipes_have_no_fault_and_load_nothing():
-    assert {"colbert", "dpr"} <= shipped_recipes().keys()
+    assert {"colbert", "colbert-paper", "daft-paper", "dpr", "dpr-paper"} <= shipped_recipes().keys()
     for name, path in shipped_recipes().items():
         recipe = load_recipe(name)
         assert recipe.name == name and recipe.paper and recipe.about
@@ -149,7 +149,7 @@ def test_shipped_recipes_have_no_fault_and_load_nothing():
 
 
 def test_colbert_is_as_the_paper_has_it():
-    recipe = load_recipe("colbert")
+    recipe = load_recipe("colbert-paper")
     encoder, stage = recipe.model.encoder.query, recipe.stages[0]
     assert (stage.lr, stage.batch, stage.steps) == (3e-6, 32, 200_000)
     assert (encoder.query.expand_to, encoder.document.max_length) == (32, 180)

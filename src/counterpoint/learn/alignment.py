@@ -33,6 +33,10 @@ class AlignmentStop(Stop):
     That guard is ours: the estimate is invariant to scale, so it falls as well when all documents move to one
     point (it can, where a projection that both sides share is trained).
 
+    So is `least_match`. Where the document side is spread widely, the estimate is below the paper's threshold
+    even for queries that are all at one point (CLS states of MiniLM's first two layers: 59 of 125, mean
+    cosine .999), so a query side with much less spread than the document side does not count as aligned.
+
     A look gives `alignment.kl`, `alignment.delta`, and of each side `.cosine` (mean cosine of two texts) and
     `.rank` (participation ratio), as `counterpoint.measure.alignment` defines them.
 
@@ -43,7 +47,9 @@ class AlignmentStop(Stop):
         sample: development queries at most; the same at every look.
         least_room: 1 − mean cosine of the document side must keep this share of what it was.
         least_rank: so must its effective rank.
-        every: steps between looks; None for once an epoch, as in the paper.
+        least_match: share of the document side's 1 − mean cosine, and of its effective rank, that the query
+            side must have to count as aligned; 0 for the paper's rule.
+        every: steps between looks; None for every evaluation, which is once an epoch unless said otherwise.
     """
 
     on: str | None = None
@@ -52,6 +58,7 @@ class AlignmentStop(Stop):
     sample: int = 2000
     least_room: float = 0.5
     least_rank: float = 0.5
+    least_match: float = 0.5
     every: int | None = None
 
     def __post_init__(self) -> None:
@@ -63,7 +70,7 @@ class AlignmentStop(Stop):
         ]
         faults += [
             f"AlignmentStop: {name} is a share between 0 and 1, found {value}"
-            for name in ("least_room", "least_rank")
+            for name in ("least_room", "least_rank", "least_match")
             if not 0 <= (value := getattr(self, name)) <= 1
         ]
         if faults:
@@ -97,7 +104,7 @@ class AlignmentStop(Stop):
         if not values:
             return None
         now, delta = values[-1], history[-1]["alignment.delta"]
-        if now < delta:
+        if now < delta and self._matches(history[-1]):
             reason = f"aligned: KL {now:.4g} is below {delta:.4g}"
         elif len(values) > self.patience and min(values[-self.patience :]) >= min(values[: -self.patience]):
             reason = f"stalled: KL has not fallen below {min(values):.4g} for {self.patience} looks"
@@ -109,6 +116,12 @@ class AlignmentStop(Stop):
     def is_failure(self, reason: str) -> bool:
         """A collapse: the stages after it begin with encoders that are not aligned."""
         return reason.startswith(COLLAPSED)
+
+    def _matches(self, now: Mapping[str, float]) -> bool:
+        """Whether the query side is spread about as widely as the document side."""
+        room = {side: 1 - now[f"alignment.{side}.cosine"] for side in ("query", "document")}
+        rank = {side: now[f"alignment.{side}.rank"] for side in ("query", "document")}
+        return all(found["query"] >= self.least_match * found["document"] for found in (room, rank))
 
     def _lost(self, first: Mapping[str, float], now: Mapping[str, float]) -> str:
         """What the document side has lost since the first look; empty if it has kept its spread."""

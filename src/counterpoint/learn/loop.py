@@ -14,7 +14,7 @@ from counterpoint.errors import DataError
 from counterpoint.learn.batches import Batch
 from counterpoint.learn.cache import join_drawn
 from counterpoint.learn.checkpoint import Checkpoint
-from counterpoint.learn.development import retrieve
+from counterpoint.learn.development import DevelopmentSet, retrieve
 from counterpoint.learn.feed import Feed
 from counterpoint.learn.gradient_cache import Encoding
 from counterpoint.learn.loss import Objective
@@ -84,7 +84,7 @@ class Loop:
         for step, batches in self.feed.steps(done):
             self._train_mode()
             self._step(step, batches)
-            if (step + 1) % self._evaluation_period() == 0 or step + 1 == self.feed.total:
+            if self._evaluates(step + 1) or self._asks(step + 1):
                 reason = self._look(step + 1)
             elif self.stage.checkpoint_every and (step + 1) % self.stage.checkpoint_every == 0:
                 self._save(step + 1)
@@ -181,38 +181,55 @@ class Loop:
 
     # -- looking and keeping ---------------------------------------------------------------------------
 
+    def _asks(self, step: int) -> bool:
+        """Whether the stop rule looks after so many steps: as often as it says, else at each evaluation."""
+        rule = self.stage.stop
+        if rule is None:
+            return False
+        return step in (0, self.feed.total) or not step % (rule.every or self._evaluation_period())
+
+    def _evaluates(self, step: int) -> bool:
+        """Whether the model is evaluated after so many steps."""
+        rule = self.stage.stop
+        wanted = rule is not None and rule.by_measures and self._asks(step)
+        return wanted or step in (0, self.feed.total) or not step % self._evaluation_period()
+
     def _evaluation_period(self) -> int:
-        every = self.stage.stop.every if self.stage.stop is not None else None
-        return self.stage.evaluate_every or every or self.feed.epoch_steps
+        return self.stage.evaluate_every or self.feed.epoch_steps
 
     def _look(self, step: int) -> str | None:
-        """Evaluate, ask the stop rule, remember the best, write a checkpoint."""
-        if self.job.development is not None and self.processes.rank == 0:
-            self.measures = retrieve(
-                self.job.model,
-                self.job.development,
-                self.job.measures,
-                on_progress=lambda done: self.run.reporter.busy("evaluating", done),
-            )
-        self.measures = self.processes.first_says(self.measures)
+        """Evaluate and ask the stop rule, each where it is due; write a checkpoint."""
+        numbers: dict[str, float] = {}
+        if self.job.development is not None and self._evaluates(step):
+            numbers |= self._evaluate(self.job.development)
         reason = None
-        numbers = dict(self.measures)
-        if self.stage.stop is not None:
+        if self.stage.stop is not None and self._asks(step):
             self.job.model.eval()
             situation = Situation(self.job.model, self.job.development, self.measures)
             seen = self.processes.first_says(self.stage.stop.look(situation))
             self.history.append(seen)
             numbers |= seen
             reason = self.stage.stop.decide(self.history)
-        if self.measures:
-            value = self.measures[self.job.measures[0]]
-            if self.best is None or value > self.best[0]:
-                weights = {name: p.detach().cpu().clone() for name, p in self.chosen.items()}
-                self.best = (value, weights)
         if numbers:
             self._write(step, numbers)
         self._save(step)
         return reason
+
+    def _evaluate(self, development: DevelopmentSet) -> dict[str, float]:
+        """Retrieve by the first process; remember the weights if none were better."""
+        if self.processes.rank == 0:
+            self.measures = retrieve(
+                self.job.model,
+                development,
+                self.job.measures,
+                on_progress=lambda done: self.run.reporter.busy("evaluating", done),
+            )
+        self.measures = self.processes.first_says(self.measures)
+        value = self.measures[self.job.measures[0]]
+        if self.best is None or value > self.best[0]:
+            weights = {name: p.detach().cpu().clone() for name, p in self.chosen.items()}
+            self.best = (value, weights)
+        return self.measures
 
     def _end(self, step: int, reason: str | None) -> None:
         """Take the best weights back where that is wanted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 from counterpoint.config import Setting
 
@@ -34,11 +34,13 @@ class Situation:
 class Stop(Setting, ABC):
     """Looks every so often, remembers only numbers, and decides by them.
 
-    The trainer calls `look` before the first step and then every `every` steps (after each epoch where None),
-    keeps what it returns in the checkpoint, and asks `decide`.
+    The trainer calls `look` before the first step, after the last, and every `every` steps between (with
+    every evaluation where None), keeps what it returns in the checkpoint, and asks `decide`.
     """
 
     every: int | None = None
+    by_measures: ClassVar[bool] = False
+    """Whether it looks at measures, so that the model must be evaluated first. Retrieval takes its time."""
 
     @abstractmethod
     def look(self, situation: Situation) -> dict[str, float]:
@@ -63,9 +65,10 @@ class NoImprovement(Stop):
     Args:
         measure: one of those the recipe evaluates.
         patience: looks without a new best.
-        every: steps between looks; None for once an epoch.
+        every: steps between looks; None for every evaluation.
     """
 
+    by_measures: ClassVar[bool] = True
     measure: str = "nDCG@10"
     patience: int = 3
     every: int | None = None

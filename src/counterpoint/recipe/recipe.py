@@ -65,7 +65,7 @@ class Recipe(Setting):
 
     Example:
         >>> from counterpoint.recipe import load_recipe
-        >>> load_recipe("colbert").stages[0].lr
+        >>> load_recipe("colbert-paper").stages[0].lr
         3e-06
     """
 

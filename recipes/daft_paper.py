@@ -18,7 +18,7 @@ shared = {"batch": 48, "lr": 1e-5, "warmup": 1000, "schedule": "constant"}
 cache = NegativeCache(size=512_000, candidates=64, scale=20.0)
 
 recipe = Recipe(
-    name="daft",
+    name="daft-paper",
     paper="DAFT: heterogeneous dual encoders, distribution-aligned before fine-tuning",
     about="a light query encoder beside a heavy document encoder, aligned, then fine-tuned with a cache",
     model=Model(
