@@ -19,7 +19,7 @@ cache = NegativeCache(size=512_000, candidates=64, scale=20.0)
 
 recipe = Recipe(
     name="daft-paper",
-    paper="DAFT: heterogeneous dual encoders, distribution-aligned before fine-tuning",
+    paper="Leonhardt et al. 2022, Distribution-aligned fine-tuning for efficient neural retrieval",
     about="a light query encoder beside a heavy document encoder, aligned, then fine-tuned with a cache",
     model=Model(
         DualEncoder(tower(2), tower(None), projection), search={"weights": {"cls": 1.0}, "scale": "none"}

@@ -139,7 +139,7 @@ def test_annotations_of_everything_declared_can_be_read():
 
 
 def test_shipped_recipes_have_no_fault_and_load_nothing():
-    assert {"colbert", "colbert-paper", "daft-paper", "dpr", "dpr-paper"} <= shipped_recipes().keys()
+    assert {"colbert", "colbert-paper", "daft", "daft-paper", "dpr", "dpr-paper"} <= shipped_recipes().keys()
     for name, path in shipped_recipes().items():
         recipe = load_recipe(name)
         assert recipe.name == name and recipe.paper and recipe.about

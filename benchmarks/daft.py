@@ -1,0 +1,239 @@
+"""DAFT's claims on real text with encoders cut from MiniLM: who collapses, who does not, what layers cost.
+
+    python benchmarks/daft.py collapse DATA/squad11-dev -o RUNS [--jobs 2]
+    python benchmarks/daft.py layers DATA/squad11-dev -o RUNS
+
+`collapse` trains a query encoder of two layers with several document encoders, with and without alignment
+and with the batch as negatives, and leaves out one part of the model after another. `layers` trains query
+encoders of 2, 4 and 6 layers beside MiniLM's whole and times them. Every row is a run of `counterpoint
+train` in a folder of its own (its recipe is written beside it), so a benchmark that was stopped goes on where
+it was.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from counterpoint.encode import (
+    Cls,
+    DualEncoder,
+    EncodeOptions,
+    Encoder,
+    Linear,
+    Mean,
+    Stack,
+    TextInput,
+    Transformer,
+    Unit,
+)
+from counterpoint.learn import (
+    AlignmentStop,
+    CachedContrastive,
+    Contrastive,
+    NegativeCache,
+    Train,
+    WatchSettings,
+)
+from counterpoint.model import Model, load_model
+from counterpoint.recipe import DataSettings, Recipe
+from counterpoint.score import Dot
+
+CANDIDATES, SCALE, DIM = 64, 20.0, 256
+EQUAL_SCORES = math.log(1 + CANDIDATES)  # the loss of a collapsed model (DAFT, equation 7)
+DOCUMENTS = {  # document encoders; "far" lies in a space of its own behind a random layer
+    "cls": lambda: (Transformer("minilm"), Cls()),
+    "cls of 4 layers": lambda: (Transformer("minilm", layers=4), Cls()),
+    "mean, far": lambda: (Transformer("minilm"), Mean(projection=Linear(384))),
+    "mean": lambda: (Transformer("minilm"), Mean()),
+}
+ARMS = ("no alignment", "alignment", "batch")
+
+
+def two_layers(documents):
+    """The query encoder of a row that names no other."""
+    return Transformer("minilm", layers=2), Mean() if documents.startswith("mean") else Cls()
+
+
+def model_of(documents, query, length, shared):
+    """Two encoders, and one projection for both or one for each."""
+    projection = Stack([Linear(DIM), Unit()])
+    sides = []
+    for backbone, head in (query, DOCUMENTS[documents]()):
+        if not shared:
+            head = type(head)(projection=Stack([Linear(DIM), Unit()]))
+        sides.append(Encoder(backbone, {"v": head}, query=TextInput(32), document=TextInput(length)))
+    encoder = DualEncoder(*sides, {"v": projection} if shared else None)
+    return Model(encoder, search={"weights": {"v": 1.0}, "scale": "none"})
+
+
+def stages_of(arm, steps, align):
+    """All arms have the same number of steps in all; alignment spends some of them on the query encoder."""
+    common = {"batch": 16, "warmup": 20, "schedule": "constant", "keep": "last"}
+    common["watch"] = WatchSettings(every=25)
+    cached = {**common, "cache": NegativeCache(size=2048, candidates=CANDIDATES, scale=SCALE)}
+    fine_tune = {"name": "fine-tune", "lr": 2e-5}
+    if arm == "batch":
+        loss = Contrastive(scale=SCALE)
+        return [Train(loss, steps=(n := steps + align), evaluate_every=n, **fine_tune, **common)]
+    loss = CachedContrastive(scale=SCALE)
+    if arm == "no alignment":
+        return [Train(loss, steps=(n := steps + align), evaluate_every=n, **fine_tune, **cached)]
+    first = {"name": "align", "lr": 2e-4, "learn": ("query.*",), "stop": AlignmentStop(patience=4, every=50)}
+    return [
+        Train(CachedContrastive(scale=SCALE), steps=align, evaluate_every=align, **first, **cached),
+        Train(loss, steps=steps, evaluate_every=steps, **fine_tune, **cached),
+    ]
+
+
+def recipe_of(name, model, stages):
+    return Recipe(
+        name=name,
+        paper="Leonhardt et al. 2022, Distribution-aligned fine-tuning",
+        model=model,
+        stages=stages,
+        scorer=Dot("v"),
+        data=DataSettings(development=None, held_out=300),
+    )
+
+
+def collapse_rows():
+    chosen = [(documents, arm) for documents in ("cls", "cls of 4 layers", "mean, far") for arm in ARMS]
+    rows = {
+        f"{documents}; {arm}": (
+            model_of(documents, two_layers(documents), 48, True),
+            stages_of(arm, 150, 200),
+        )
+        for documents, arm in chosen
+    }
+    random = Transformer("minilm", layers=2, random=True), Cls()
+    embeddings = Transformer("minilm", layers=0), Mean()
+    rows |= {
+        f"cls; alignment, {what}": (model_of("cls", query, 48, shared), stages_of("alignment", 150, 200))
+        for what, query, shared in (
+            ("own projections", two_layers("cls"), False),
+            ("random query encoder", random, True),
+            ("no self-attention", embeddings, True),
+        )
+    }
+    return {name: recipe_of(name, *parts) for name, parts in rows.items()}
+
+
+def layer_rows():
+    return {
+        (name := f"{layers} layers"): recipe_of(
+            name,
+            model_of("mean", (Transformer("minilm", layers=layers), Mean()), 128, True),
+            stages_of("alignment", 200, 300),
+        )
+        for layers in (2, 4, 6)
+    }
+
+
+def folder_of(name, arguments):
+    return arguments.output / name.replace(", ", "-").replace("; ", "--").replace(" ", "-")
+
+
+def carry_out(name, recipe, arguments):
+    """Train unless it has been; a run that was stopped goes on."""
+    folder = folder_of(name, arguments)
+    if not (folder / "model").is_dir():
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        path = folder.with_suffix(".toml")
+        path.write_text(recipe.to_toml())
+        command = [sys.executable, "-m", "counterpoint", "train", path, "--data", arguments.data]
+        command += ["-o", folder, *(["--resume"] if folder.is_dir() else [])]
+        threads = {} if arguments.jobs == 1 else {"OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{name}: {done.stderr}")
+        print(f"{name}: done", file=sys.stderr, flush=True)
+    return described(folder)
+
+
+def described(folder):
+    """What came of a run, from its log."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    last = {"align": {}, "fine-tune": {}}
+    for line in lines:
+        last[line["stage"]] |= line
+    end, aligned = last["fine-tune"], last["align"]
+    losses = [line["loss"] for line in lines if line["stage"] == "fine-tune" and "loss" in line][-5:]
+    estimates = [line["alignment.kl"] for line in lines if "alignment.kl" in line]
+    names = {"cos": "cosine", "rank": "rank"}
+    sides = {
+        f"{short} {side[0]}": end[f"watch.v.{side}.{name}"]
+        for side in ("document", "query")
+        for short, name in names.items()
+    }
+    found = {"loss": sum(losses) / len(losses), **sides, "nDCG@10": end["nDCG@10"], "R@100": end["R@100"]}
+    if aligned:
+        found["KL"] = f"{estimates[0]:.0f} to {estimates[-1]:.0f}"
+        found["aligned"] = f"{aligned['step']} steps, {aligned.get('stopped', 'budget').split(':')[0]}"
+    return found
+
+
+def add_latencies(rows, arguments):
+    """Time the query encoders on one thread, one query at a time, tokenising included."""
+    import torch
+
+    from counterpoint.data import open_collection
+
+    torch.set_num_threads(1)
+    collection = open_collection(arguments.data, passage_words=None)
+    queries = list(collection.queries("test").values())[:200]
+    for name, row in rows.items():
+        model = load_model(folder_of(name, arguments))
+        row["ms a query"] = sorted(_pass(model, queries) for _ in range(4))[1]
+    slowest = max(row["ms a query"] for row in rows.values())
+    for row in rows.values():
+        row["times faster"] = slowest / row["ms a query"]
+
+
+def _pass(model, queries):
+    started = time.perf_counter()
+    for query in queries:
+        model.encode_query([query], EncodeOptions(precision="fp32"))
+    return 1000 * (time.perf_counter() - started) / len(queries)
+
+
+def show(rows):
+    columns = list(dict.fromkeys(key for row in rows.values() for key in row))
+    print("| run | " + " | ".join(columns) + " |\n|" + "---|" * (len(columns) + 1))
+    for name, row in rows.items():
+        found = [row.get(key, "") for key in columns]
+        cells = [f"{value:.3f}" if isinstance(value, float) else str(value) for value in found]
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["collapse", "layers"])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each where above 1")
+    parser.add_argument("--only", nargs="*", default=[""], help="rows, by a part of their names")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    recipes = collapse_rows() if arguments.what == "collapse" else layer_rows()
+    chosen = {name: r for name, r in recipes.items() if any(part in name for part in arguments.only)}
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        waiting = {name: pool.submit(carry_out, name, recipe, arguments) for name, recipe in chosen.items()}
+        rows = {name: future.result() for name, future in waiting.items()}
+    if arguments.what == "layers":
+        add_latencies(rows, arguments)
+    print(f"loss of equal scores ln(1 + {CANDIDATES}) = {EQUAL_SCORES:.3f}")
+    show(rows)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(rows, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""DAFT at a size for a CPU: two layers of MiniLM for queries, all of it for documents, aligned first."""
+
+from counterpoint.encode import DualEncoder, Encoder, Linear, Mean, Stack, TextInput, Transformer, Unit
+from counterpoint.learn import AlignmentStop, CachedContrastive, NegativeCache, Train
+from counterpoint.model import Model
+from counterpoint.recipe import Recipe
+from counterpoint.score import Dot
+
+
+def tower(layers: int | None) -> Encoder:
+    """MiniLM, or its first layers, and the mean of the hidden states."""
+    backbone = Transformer("minilm", layers=layers)
+    return Encoder(backbone, {"mean": Mean()}, query=TextInput(32), document=TextInput(180))
+
+
+projection = {"mean": Stack([Linear(256), Unit()])}  # into one space, the same for both sides
+shared = {"batch": 16, "warmup": 20, "schedule": "constant"}
+cache = NegativeCache(size=2048, candidates=64, scale=20.0)
+
+recipe = Recipe(
+    name="daft",
+    paper="Leonhardt et al. 2022, Distribution-aligned fine-tuning for efficient neural retrieval",
+    about="a query encoder of two layers beside MiniLM whole, for a CPU: aligned, then fine-tuned with a cache",
+    model=Model(
+        DualEncoder(tower(2), tower(None), projection), search={"weights": {"mean": 1.0}, "scale": "none"}
+    ),
+    scorer=Dot("mean"),
+    stages=[
+        Train(
+            CachedContrastive(scale=20.0),
+            name="align",
+            steps=300,
+            cache=cache,
+            lr=2e-4,
+            learn=("query.*",),
+            stop=AlignmentStop(every=50),
+            evaluate_every=300,
+            keep="last",
+            **shared,
+        ),
+        Train(
+            CachedContrastive(scale=20.0),
+            name="fine-tune",
+            steps=200,
+            cache=cache,
+            lr=2e-5,
+            evaluate_every=100,
+            **shared,
+        ),
+    ],
+)
