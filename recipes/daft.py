@@ -20,7 +20,7 @@ cache = NegativeCache(size=2048, candidates=64, scale=20.0)
 recipe = Recipe(
     name="daft",
     paper="Leonhardt et al. 2022, Distribution-aligned fine-tuning for efficient neural retrieval",
-    about="a query encoder of two layers beside MiniLM whole, for a CPU: aligned, then fine-tuned with a cache",
+    about="a query encoder of two layers beside MiniLM whole, for a CPU: aligned, then fine-tuned",
     model=Model(
         DualEncoder(tower(2), tower(None), projection), search={"weights": {"mean": 1.0}, "scale": "none"}
     ),
