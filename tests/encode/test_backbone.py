@@ -67,6 +67,7 @@ def test_families(family, tmp_path):
     assert made.backbone.max_positions == {"roberta": 65, "xlm-roberta": 65, "mpnet": 64}.get(family, 66)
     made.save(tmp_path / "saved")
     assert Part.load(tmp_path / "saved").fingerprint() == made.fingerprint()
+    assert made.backbone.cut(1).fingerprint() == Transformer(str(tmp_path), layers=1).fingerprint()
 
 
 def test_the_first_layers(tiny_bert_folder, tmp_path):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from counterpoint.encode.batching import EncodeOptions, Precision, bf16_gains, token_batches
     from counterpoint.encode.checkpoints import load_encoder
     from counterpoint.encode.checkpoints.classification import load_interactive
+    from counterpoint.encode.cut import cut_query
     from counterpoint.encode.encoder import DualEncoder, Encoder
     from counterpoint.encode.heads import PUNCTUATION, Cls, Head, Mean, TokenVectors, WholeWords
     from counterpoint.encode.interactive import InteractiveEncoder, Pairs
@@ -50,6 +51,7 @@ __all__ = [
     "WordMap",
     "WordSettings",
     "bf16_gains",
+    "cut_query",
     "load_encoder",
     "load_interactive",
     "split_words",
@@ -64,6 +66,7 @@ _HOMES = {
     "batching": ("EncodeOptions", "Precision", "bf16_gains", "token_batches"),
     "checkpoints": ("load_encoder",),
     "checkpoints.classification": ("load_interactive",),
+    "cut": ("cut_query",),
     "encoder": ("DualEncoder", "Encoder"),
     "heads": ("PUNCTUATION", "Cls", "Head", "Mean", "TokenVectors", "WholeWords"),
     "interactive": ("InteractiveEncoder", "Pairs"),

@@ -66,6 +66,23 @@ class Transformer(Part):
         """Hidden states of the last layer."""
         return self.model_(input_ids=tokens.ids, attention_mask=tokens.attention.long()).last_hidden_state
 
+    def cut(self, layers: int) -> Transformer:
+        """A backbone of the first so many layers, with copies of their weights if this one is set up.
+
+        Raises:
+            ConfigError: there are fewer.
+        """
+        made = Transformer(self.source, self.revision, layers, self.sha256, self.random)
+        if self.is_set_up and self.config_ is not None:
+            made.config_, made.tokenizer_ = _cut(self.config_, layers), self.tokenizer_
+            made.model_ = _build(made.config_, Path(self.source))
+            own = made.model_.state_dict()
+            made.model_.load_state_dict(
+                rename_weights(self.model_.state_dict(), own, prefix="", layers=layers)
+            )
+            made.is_set_up = True
+        return made
+
     @property
     def dim(self) -> int:
         """Number of components of a hidden state."""
@@ -148,16 +165,17 @@ class Transformer(Part):
 def _read_config(folder: Path, layers: int | None) -> dict[str, Any]:
     """`config.json` as it stands, cut to so many layers."""
     config = read_json(folder / "config.json")
-    if layers is not None:
-        name = next((key for key in ("num_hidden_layers", "n_layers") if key in config), None)
-        if name is None:
-            raise ConfigError(
-                f"Transformer: layers={layers}, but this configuration does not name its layers"
-            )
-        if not 0 <= layers <= config[name]:
-            raise ConfigError(f"Transformer: layers is {layers}, this model has {config[name]}")
-        config[name] = layers
-    return config
+    return config if layers is None else _cut(config, layers)
+
+
+def _cut(config: dict[str, Any], layers: int) -> dict[str, Any]:
+    """A configuration of so many layers."""
+    name = next((key for key in ("num_hidden_layers", "n_layers") if key in config), None)
+    if name is None:
+        raise ConfigError(f"Transformer: layers={layers}, but this configuration does not name its layers")
+    if not 0 <= layers <= config[name]:
+        raise ConfigError(f"Transformer: layers is {layers}, this model has {config[name]}")
+    return {**config, name: layers}
 
 
 def _build(config: dict[str, Any], folder: Path) -> Any:

@@ -1,0 +1,44 @@
+"""`cut_query`: a light query encoder from a deep encoder's first layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+
+from counterpoint.encode.encoder import DualEncoder, Encoder
+from counterpoint.encode.layers import Layer
+from counterpoint.errors import ConfigError
+
+__all__ = ["cut_query"]
+
+
+def cut_query(
+    encoder: Encoder | DualEncoder, query_layers: int, shared: Mapping[str, Layer] | None = None
+) -> DualEncoder:
+    """The encoder for documents, and for queries a copy that ends after its first so many layers (DAFT).
+
+    A trained encoder keeps its weights, a declared one stays declared. The two sides share nothing but
+    `shared`, so align them before both are trained.
+
+    Args:
+        encoder: deep; of a dual encoder its document side, together with its shared layers.
+        query_layers: of the copy; 0 leaves the embeddings alone (no self-attention).
+        shared: layers behind both sides' heads, as in `DualEncoder`; a dual encoder's own where None.
+
+    Raises:
+        ConfigError: the encoder has fewer layers.
+
+    Example:
+        >>> deep = Encoder(Transformer("minilm"), {"mean": Mean()})
+        >>> light = cut_query(deep, query_layers=2, shared={"mean": Stack([Linear(256), Unit()])})
+        >>> light.query.backbone.layers, light.document.backbone.layers
+        (2, None)
+    """
+    if query_layers < 0:
+        raise ConfigError(f"query_layers must be at least 0, found {query_layers}")
+    if isinstance(encoder, DualEncoder):
+        shared = {name: layer for name, layer in encoder._shared().items()} if shared is None else shared
+        encoder = encoder.encoder("document")
+    heads = {name: deepcopy(head) for name, head in encoder._heads().items()}
+    query = Encoder(encoder.backbone.cut(query_layers), heads, encoder.query, encoder.document)
+    return DualEncoder(query.setup() if encoder.is_set_up else query, encoder, shared)
