@@ -175,7 +175,8 @@ def _cut(config: dict[str, Any], layers: int) -> dict[str, Any]:
         raise ConfigError(f"Transformer: layers={layers}, but this configuration does not name its layers")
     if not 0 <= layers <= config[name]:
         raise ConfigError(f"Transformer: layers is {layers}, this model has {config[name]}")
-    return {**config, name: layers}
+    kinds = {"layer_types": config["layer_types"][:layers]} if "layer_types" in config else {}  # ModernBERT
+    return {**config, name: layers, **kinds}
 
 
 def _build(config: dict[str, Any], folder: Path) -> Any:
