@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.cli.commands import fails
 
-from counterpoint.cli.diagnose import Sides
+from counterpoint.cli.diagnose import Sides, _sentence
 from counterpoint.cli.sampling import sample_of
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
 from counterpoint.measure.alignment import profile
@@ -179,3 +179,32 @@ def test_mistakes(collection, model_folder, training, call, tmp_path):
     assert fails(call("diagnose", training), "only begun")
     (collection / "queries.jsonl").write_text('{"_id": "q1", "text": "fox"}\n{"_id": "q2", "text": "Fox!"}\n')
     assert fails(call("diagnose", model_folder, collection), "1 different queries and 4 documents")
+
+
+def test_tokens_of_a_collection(collection, call):
+    code, out, err = call("diagnose", "--tokens", collection, "--stem", "nltk", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    counts = found["tokens"]
+    assert found["stem"] == "nltk" and counts["texts"] == 4
+    order = [counts[name] for name in ("pieces", "words", "unique_words", "unique_stems")]
+    assert order == sorted(order, reverse=True) and counts["pieces"] >= counts["unique_pieces"] > 0
+    code, out, _ = call("diagnose", "--tokens", collection)
+    assert code == 0 and "unique, snowball" in out and "%" in out
+
+
+def test_neither_a_model_nor_tokens(call):
+    assert fails(call("diagnose"), "name a MODEL", "--tokens COLLECTION")
+
+
+def test_queries_at_one_point_are_not_called_aligned():
+    rng = np.random.default_rng(0)
+    crossed = rng.normal(size=(300, 256))
+    point = rng.normal(size=256) + 0.01 * rng.normal(size=(300, 256))
+    found = Sides(point, crossed, np.ones(300, dtype=bool), crossed, crossed).numbers()
+    assert found["between"]["kl"] < found["between"]["delta"] and found["between"]["room"] < 0.01
+    assert _sentence("cls", found).endswith(
+        "not aligned, for the query side has 0% of the document side's spread"
+    )
+    found = Sides(crossed + 0.1 * rng.normal(size=crossed.shape), *[crossed] * 4).numbers()
+    assert _sentence("cls", found).endswith(": aligned")

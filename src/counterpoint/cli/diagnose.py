@@ -13,6 +13,7 @@ import typer
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.sampling import Sample, encode_texts, sample_of
 from counterpoint.cli.tables import text_table
+from counterpoint.cli.token_counts import count_collection, counts_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,11 +34,11 @@ CURVES = (  # a picture's name, the numbers on it, and its vertical axis
 
 def diagnose(
     model: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="Model: a name, a folder, a hub id, or the folder of a training run.", show_default=False
         ),
-    ],
+    ] = None,
     collection: Annotated[
         str | None,
         typer.Argument(help="Collection to take texts from; may be left out for a run.", show_default=False),
@@ -53,11 +54,28 @@ def diagnose(
         Path | None, typer.Option(help="Draw pictures into this folder.", show_default=False)
     ] = None,
     form: Annotated[Literal["png", "svg", "pdf"], typer.Option("--format", help="Of the pictures.")] = "png",
+    tokens: Annotated[
+        str | None,
+        typer.Option(
+            help="Count this collection's word-pieces, words and distinct words instead, with MODEL's "
+            "tokenizer (minilm's, which is BERT's, unless given).",
+            show_default=False,
+        ),
+    ] = None,
+    stem: Annotated[
+        Literal["snowball", "porter", "nltk", "lower", "none"],
+        typer.Option(help="For --tokens: what makes two words one. ColBERTer's is nltk."),
+    ] = "snowball",
     as_json: Json = False,
 ) -> None:
     """Say how a model's queries and documents lie in space: alignment, spread, collapse; draw them."""
     from counterpoint.errors import ConfigError
 
+    if tokens is not None:
+        counted = count_collection(tokens, model or "minilm", stem)
+        return emit(counted, lambda: counts_text(counted), as_json)
+    if model is None:
+        raise ConfigError("name a MODEL or the folder of a run, or count tokens with --tokens COLLECTION")
     metrics = Path(model) / "metrics.jsonl"
     result: dict[str, Any] = {"model": model}
     pictures: dict[str, Picture] = {}
@@ -128,10 +146,14 @@ class Sides:
         yield f"spectrum-{name}", spectrum_plot(variances, name)
 
     def _between(self) -> dict[str, Any]:
-        """`kl` is None where both sides encode queries to the same vectors: nothing is to be aligned."""
+        """`kl` is None where both sides encode queries to the same vectors: nothing is to be aligned.
+
+        `room` is the query side's 1 − mean cosine of two queries as a share of the document side's. Where it
+        is low, a low `kl` does not mean that the sides are aligned.
+        """
         import numpy as np
 
-        from counterpoint.measure.alignment import DAFT_DELTA, cross_cosine, kl_divergence
+        from counterpoint.measure.alignment import DAFT_DELTA, cross_cosine, kl_divergence, mean_cosine
 
         kl = None
         if not np.array_equal(self.query, self.crossed):
@@ -141,6 +163,7 @@ class Sides:
             "cosine": cross_cosine(self.query, self.document),
             "kl": kl,
             "delta": DAFT_DELTA * self.query.shape[1],
+            "room": (1 - mean_cosine(self.query)) / (1 - mean_cosine(self.crossed)),
         }
 
 
@@ -251,9 +274,14 @@ def _text(result: Mapping[str, Any]) -> str:
 
 def _sentence(name: str, found: Mapping[str, Any]) -> str:
     """What is between the sides of one set."""
+    from counterpoint.learn import AlignmentStop  # torch is there by now
+
     between = found["between"]
     cosine = f"{name}: mean cosine of a query and a document {between['cosine']:.4f}"
     if between["kl"] is None:
         return f"{cosine}; both sides encode queries to the same vectors"
-    aligned = "aligned" if between["kl"] < between["delta"] else "not aligned"
-    return f"{cosine}; KL of the sides on queries {between['kl']:.1f}, δ {between['delta']:.1f}: {aligned}"
+    matches = between["room"] >= AlignmentStop.least_match
+    aligned = "aligned" if between["kl"] < between["delta"] and matches else "not aligned"
+    apart = "" if matches else f", for the query side has {between['room']:.0%} of the document side's spread"
+    numbers = f"KL of the sides on queries {between['kl']:.1f}, δ {between['delta']:.1f}"
+    return f"{cosine}; {numbers}: {aligned}{apart}"
