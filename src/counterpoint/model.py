@@ -140,20 +140,15 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
         MissingExtraError: a preset whose package is not installed.
     """
     from counterpoint.encode import load_encoder
+    from counterpoint.encode.saved import saved_model
     from counterpoint.encode.sources import locate
     from counterpoint.presets import PRESETS
 
     name = str(source)
     if name in PRESETS:
         return PRESETS[name]().setup().eval()
-    folder = Path(source)
-    if (folder / "recipe.toml").is_file():
-        folder = folder / "model"
-        if not folder.is_dir():
-            raise ArtifactError(
-                "this run has no model yet; go on with it: counterpoint train --resume", path=source
-            )
-    if (folder / "part.toml").is_file():
+    folder = saved_model(Path(source))
+    if folder is not None:
         part = Part.load(folder)
         if isinstance(part, Model):
             return part

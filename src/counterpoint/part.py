@@ -24,9 +24,10 @@ from counterpoint.config import Declared, restore
 from counterpoint.errors import ArtifactError
 from counterpoint.files import publish_folder
 
-__all__ = ["Part"]
+__all__ = ["WEIGHTS", "Part"]
 
 FORMAT = 1
+WEIGHTS = "weights.safetensors"
 
 
 class Part(Declared, nn.Module):
@@ -86,7 +87,7 @@ class Part(Declared, nn.Module):
             document = {"format": FORMAT, "fingerprint": self.fingerprint(), "part": self.to_dict()}
             (target / "part.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
             tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
-            save_file(tensors, target / "weights.safetensors")
+            save_file(tensors, target / WEIGHTS)
             for name, part in self._all_parts().items():
                 assets = target / "assets" / (name or "root")
                 assets.mkdir(parents=True)
@@ -108,7 +109,7 @@ class Part(Declared, nn.Module):
             if assets.is_dir():
                 child._read_assets(assets)
         part.setup()
-        part._load_strictly(read_tensors(folder / "weights.safetensors"), folder / "weights.safetensors")
+        part._load_strictly(read_tensors(folder / WEIGHTS), folder / WEIGHTS)
         return part.eval()
 
     def fingerprint(self) -> str:

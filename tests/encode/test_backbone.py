@@ -16,10 +16,12 @@ from tests.encode.tiny import (
     tiny_tokenizer,
 )
 
-from counterpoint.encode import Encoder, TextInput, Transformer, WholeWords
+from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer, WholeWords
 from counterpoint.encode.sources import MINILM_SHA256, locate
 from counterpoint.errors import ArtifactError, ConfigError, MissingExtraError
+from counterpoint.model import Model
 from counterpoint.part import Part
+from counterpoint.transform import Whitening
 
 
 def test_hidden_states_are_transformers_own(tiny_bert_folder):
@@ -96,6 +98,36 @@ def test_saved_it_needs_its_source_no_longer(tmp_path):
     again = Part.load(tmp_path / "moved")
     assert_same(expected, again.encode_query(TEXTS, FP32), rtol=0, atol=0)
     assert again.fingerprint() == made.fingerprint()
+
+
+def test_a_backbone_of_a_model_of_ours(tiny_bert_folder, tmp_path):
+    """Its query side's or its document side's, cut to fewer layers where that is asked for; of a run, too."""
+    two = DualEncoder(
+        Encoder(Transformer(str(tiny_bert_folder), layers=2), {"mean": Mean()}),
+        Encoder(Transformer(str(tiny_bert_folder), random=True), {"mean": Mean()}),
+    )
+    Model(two).save(tmp_path / "run" / "model")
+    for folder in (tmp_path / "run" / "model", tmp_path / "run"):
+        for side, own in (("query", two.query), ("document", two.document)):
+            taken = Transformer(str(folder), side=side).setup()
+            assert taken.fingerprint() == own.backbone.fingerprint()
+        (tmp_path / "run" / "recipe.toml").touch()
+    cut = Transformer(str(tmp_path / "run"), side="document", layers=1).setup()
+    assert cut.model_.config.num_hidden_layers == 1
+    own = two.document.backbone.state_dict()
+    assert all(torch.equal(tensor, own[name]) for name, tensor in cut.state_dict().items())
+    with pytest.raises(ArtifactError, match="not the expected weights"):
+        Transformer(str(tmp_path / "run"), sha256="0" * 64).setup()
+    two.query.backbone.save(tmp_path / "alone")
+    alone = Transformer(str(tmp_path / "alone"), side="document").setup()
+    assert alone.fingerprint() == two.query.backbone.fingerprint()
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "recipe.toml").touch()
+    with pytest.raises(ArtifactError, match="no model yet"):
+        Transformer(str(tmp_path / "new")).setup()
+    Whitening(2).save(tmp_path / "whitening")
+    with pytest.raises(ArtifactError, match="one backbone for the query side, found none"):
+        Transformer(str(tmp_path / "whitening")).setup()
 
 
 def test_fingerprint_sees_tokenizer_and_configuration(tiny_bert_folder, tmp_path):

@@ -60,6 +60,11 @@ FAULTS = {
         model(query=encoder("./no/such/folder")),
         "model.encoder.query.backbone.source: no such folder",
     ),
+    "a start that is not there": (
+        {"start": "no/such/run"},
+        "start: no/such/run: there is no such folder of a run or model",
+    ),
+    "a start that is no model": ({"start": "."}, "start: .: this folder holds neither a run nor a model"),
     "a loss on nothing": (
         stages(train(Contrastive(scorer=MaxSim("words")))),
         "stages.train.objective.scorer: there is no vector set 'words'; there are mean, tokens",

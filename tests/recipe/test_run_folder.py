@@ -1,6 +1,7 @@
 """The folder of a run: what is written down, what is refused, and that a run is taken up again."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import counterpoint.learn.trainer
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.learn import MarginMSE, RandomNegatives, Train
 from counterpoint.model import load_model
-from counterpoint.recipe import DataSettings, describe_run, load_recipe, read_material, run_recipe
+from counterpoint.recipe import DataSettings, change, describe_run, load_recipe, read_material, run_recipe
 from counterpoint.recipe.run_folder import begin_session, end_session
 
 
@@ -55,6 +56,26 @@ def test_a_run_is_trained_described_and_loaded(tiny_bert_folder, collection, tmp
     again = run_recipe(recipe, read_material(recipe, collection), folder, resume=True)
     assert load_model(again).fingerprint() == load_model(model).fingerprint()
     assert len(describe_run(folder)["provenance"]["sessions"]) == 2
+
+
+def test_a_run_starts_from_another(tiny_bert_folder, collection, tmp_path):
+    """From the best model of a run, with other heads; once begun, from no other."""
+    first = declared(tiny_bert_folder)
+    run_recipe(first, read_material(first, collection), tmp_path / "first")
+    second = change(first, [f"start={tmp_path / 'first'}", "stages.train.lr=0", "stages.train.steps=2"])
+    folder, material = tmp_path / "second", read_material(first, collection)
+    trained = load_model(tmp_path / "first").fingerprint()
+    assert load_model(run_recipe(second, material, folder)).fingerprint() == trained
+    found = describe_run(folder)
+    assert found["start"]["source"] == str(tmp_path / "first") and not found["start"]["new"]
+    assert found["provenance"]["start"]["sha256"] == found["start"]["sha256"]
+    assert describe_run(tmp_path / "first")["start"] is None
+    shutil.rmtree(tmp_path / "first")
+    with pytest.raises(ConfigError, match="start: .*no such folder"):
+        run_recipe(second, material, folder, resume=True)
+    run_recipe(change(first, ["seed=2"]), material, tmp_path / "first")
+    with pytest.raises(ConfigError, match="is not the one that this run started from"):
+        run_recipe(second, material, folder, resume=True)
 
 
 def test_provenance_says_what_stands_behind_a_run(begun, monkeypatch):

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, final
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from counterpoint.encode.saved import backbone_in, backbone_weights, saved_model
 from counterpoint.encode.sources import check_weights, locate
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.encode.tokens import Tokens
 from counterpoint.encode.weights import read_json, read_weights, rename_weights
 from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
-from counterpoint.part import Part
+from counterpoint.part import WEIGHTS, Part
+from counterpoint.types import Side
 
 __all__ = ["Transformer"]
 
@@ -31,11 +33,13 @@ class Transformer(Part):
     checkpoint is never run and pickles are never read.
 
     Args:
-        source: "minilm" (the embedded all-MiniLM-L6-v2), a folder, or a hub id.
+        source: "minilm" (the embedded all-MiniLM-L6-v2), a folder, or a hub id. Of the folder of a
+            Counterpoint model or run, the backbone as it was trained.
         revision: for a hub id, the commit, tag or branch.
         layers: keep only the first so many layers; 0 leaves the embeddings alone (no self-attention).
         sha256: refuse weights whose file is not exactly this one.
         random: keep the configuration and the tokenizer and draw new weights (an ablation: no pre-training).
+        side: of a Counterpoint model with an encoder for each side, whose backbone.
 
     Example:
         >>> backbone = Transformer("minilm", layers=2).setup()
@@ -43,7 +47,7 @@ class Transformer(Part):
         (384, 512)
     """
 
-    provenance = frozenset({"source", "revision", "layers", "sha256", "random"})
+    provenance = frozenset({"source", "revision", "layers", "sha256", "random", "side"})
     config_: dict[str, Any] | None = None
     tokenizer_: Tokenizer | None = None
 
@@ -54,6 +58,7 @@ class Transformer(Part):
         layers: int | None = None,
         sha256: str | None = None,
         random: bool = False,
+        side: Side = "query",
     ):
         super().__init__()
         self.source = source
@@ -61,6 +66,7 @@ class Transformer(Part):
         self.layers = layers
         self.sha256 = sha256
         self.random = random
+        self.side: Side = side
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "b t h"]:
         """Hidden states of the last layer."""
@@ -110,20 +116,23 @@ class Transformer(Part):
             folder: with `config.json`, the tokenizer and `model.safetensors`.
             unused: weights of that file that belong to another part.
         """
+        ours = saved_model(folder)
+        name = None if ours is None else backbone_in(ours, self.side)
+        place = folder if ours is None else ours / "assets" / str(name)
         if self.sha256 is not None:
-            check_weights(folder, self.sha256)
-        self.config_ = _read_config(folder, self.layers)
-        self.tokenizer_ = Tokenizer.from_pretrained(folder)
-        self.model_ = _build(self.config_, folder)
+            check_weights(folder / "model.safetensors" if ours is None else ours / WEIGHTS, self.sha256)
+        self.config_ = _read_config(place, self.layers)
+        self.tokenizer_ = Tokenizer.from_pretrained(place) if ours is None else Tokenizer.load(place)
+        self.model_ = _build(self.config_, place)
         if not self.random:
-            self._take_weights(folder, unused)
+            tensors = read_weights(folder) if ours is None else backbone_weights(ours, str(name))
+            self._take_weights({key: t for key, t in tensors.items() if key not in unused}, place)
         self.float()
         self._check_vocabulary(folder)
         self.is_set_up = True
         return self
 
-    def _take_weights(self, folder: Path, unused: Collection[str]) -> None:
-        tensors = {name: t for name, t in read_weights(folder).items() if name not in unused}
+    def _take_weights(self, tensors: Mapping[str, Tensor], folder: Path) -> None:
         own = self.model_.state_dict()
         renamed = rename_weights(tensors, own, prefix=self.model_.base_model_prefix, layers=self.layers)
         self._load_strictly({f"model_.{name}": tensor for name, tensor in renamed.items()}, folder)

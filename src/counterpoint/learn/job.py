@@ -12,6 +12,7 @@ from counterpoint.errors import ConfigError
 from counterpoint.learn.development import DevelopmentSet
 from counterpoint.learn.examples import TrainingSet
 from counterpoint.learn.stages import Stage
+from counterpoint.learn.start import Start
 from counterpoint.model import Model
 from counterpoint.score import Scorer
 
@@ -31,6 +32,7 @@ class Job:
         development: what the model is evaluated on; None for no evaluation.
         measures: evaluated on it; the first decides which model is best.
         seed: decides every random draw.
+        start: the model whose weights this one begins with; those it declares where None.
 
     Raises:
         ConfigError: no stage, or no measure to go by.
@@ -44,6 +46,7 @@ class Job:
     development: DevelopmentSet | None = None
     measures: tuple[str, ...] = ("nDCG@10",)
     seed: int = 1
+    start: Start | None = None
 
     def __post_init__(self) -> None:
         if not self.stages:

@@ -18,6 +18,7 @@ from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.processes import Processes
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Build, Fit, Train
+from counterpoint.learn.start import Start
 from counterpoint.memory import keep_freed_memory
 from counterpoint.score import Scorer
 from counterpoint.transform import Transform
@@ -44,6 +45,7 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
         reporter: is told how it goes.
 
     Raises:
+        ArtifactError: nothing of the model that the job starts from fits.
         ConfigError: a setting that turns out not to fit the model or the data.
         DataError: a loss that is not finite.
         MissingExtraError: accelerate is not installed.
@@ -55,6 +57,8 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
     checkpoint = Checkpoint.latest(job.folder / "checkpoints") if resume else None
     if checkpoint is not None:
         run.restore(checkpoint)
+    elif job.start is not None:
+        run.begin_from(job.start)
     for number, stage in enumerate(job.stages):
         if checkpoint is not None and number < checkpoint.stage:
             continue
@@ -113,6 +117,13 @@ class Run:
         for module in self.modules().values():
             module.setup()  # type: ignore[operator]
             module.to(self.accelerator.device)
+
+    def begin_from(self, start: Start) -> None:
+        """Take over another model's weights, and say which."""
+        taken = start.give(self.job.model)
+        self.reporter.note(f"Started from {start.source}: {taken}")
+        if self.processes.rank == 0:
+            start.write(self.job.folder, taken)
 
     def modules(self) -> dict[str, nn.Module]:
         """Everything that may learn, by name: the model, each training stage's scorer and objective."""

@@ -10,7 +10,7 @@ from typing import Any, cast, get_type_hints
 from counterpoint.config import Declared, plain
 from counterpoint.encode import DualEncoder, Head
 from counterpoint.encode.sources import could_be_located
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.learn import (
     Build,
     CachedContrastive,
@@ -22,6 +22,7 @@ from counterpoint.learn import (
     Train,
     TrainingSet,
 )
+from counterpoint.learn.start import Start
 from counterpoint.measure import parse_measure
 from counterpoint.model import Model
 from counterpoint.part import Part
@@ -46,6 +47,7 @@ def check(recipe: Recipe) -> list[str]:
     return [
         *_names(recipe),
         *_model(recipe),
+        *_start(recipe),
         *_search(recipe),
         *_measures(recipe),
         *_vector_sets(recipe, recipe.scorer, "scorer"),
@@ -109,6 +111,14 @@ def _sources(parts: Iterable[tuple[str, Declared]]) -> Iterator[str]:
             yield f"{path}.source: no such folder, and not a hub id such as 'owner/name': {source!r}"
         if isinstance(file, str) and not Path(file).is_file():
             yield f"{path}.file: no such file: {file!r}"
+
+
+def _start(recipe: Recipe) -> Iterator[str]:
+    if recipe.start is not None:
+        try:
+            Start.find(recipe.start)
+        except ArtifactError as error:
+            yield f"start: {error}"
 
 
 def _search(recipe: Recipe) -> Iterator[str]:

@@ -62,6 +62,8 @@ class Recipe(Setting):
         measures: evaluated on the development set; the first one decides which model is best.
         seed: decides every random draw.
         data: which splits are used.
+        start: the folder of a run or a saved model; every weight of its model that has the name and shape of
+            one of this model's is taken before the first stage.
 
     Example:
         >>> from counterpoint.recipe import load_recipe
@@ -79,6 +81,7 @@ class Recipe(Setting):
     measures: tuple[str, ...] = ("nDCG@10", "R@100")
     seed: int = 1
     data: DataSettings = DataSettings()
+    start: str | None = None
 
     def resolved(self) -> dict[str, Any]:
         """Plain data that names every setting, those left at their defaults, too."""

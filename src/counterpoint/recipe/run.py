@@ -6,6 +6,7 @@ from pathlib import Path
 
 from counterpoint.errors import ConfigError, CounterpointError
 from counterpoint.learn.job import Job, Reporter
+from counterpoint.learn.start import Start
 from counterpoint.recipe.check import check, check_data
 from counterpoint.recipe.material import Material
 from counterpoint.recipe.recipe import Recipe
@@ -58,6 +59,7 @@ def run_recipe(
         development=material.development,
         measures=own.measures,
         seed=own.seed,
+        start=None if own.start is None else Start.find(own.start),
     )
     try:
         model = train(job, resume=resume, reporter=reporter)

@@ -5,6 +5,7 @@ provenance.json    data with their hashes, seed, and every session: command, ver
 metrics.jsonl      one line a step that was logged
 checkpoints/       what is needed to go on
 model/             the trained model, once the last stage has ended
+start.json         what was taken from the model that the run started from, if it did
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.files import write_atomically, writing
+from counterpoint.learn.start import START_FILE, Start
 from counterpoint.recipe.material import Material
 from counterpoint.recipe.recipe import Recipe, differences
 from counterpoint.recipe.source import RECIPE_FILE
@@ -87,11 +89,15 @@ def begin_session(folder: Path, recipe: Recipe, material: Material, command: str
     """
     check_folder(folder, recipe, resume)
     data = material.to_dict()
+    start = None if recipe.start is None else Start.find(recipe.start).to_dict()
     if resume:
         document = _provenance(folder)
         _refuse_other_data(folder, document, data)
+        if (document.get("start") or {}).get("sha256") != (start or {}).get("sha256"):
+            _refuse([f"{folder}: the model in {recipe.start} is not the one that this run started from"])
     else:
         document = {"format": FORMAT, "recipe": recipe.fingerprint(), "seed": recipe.seed, **data}
+        document["start"] = start
         document["sessions"] = []
         with writing(folder):
             folder.mkdir(parents=True)
@@ -126,6 +132,7 @@ def describe_run(folder: Path) -> dict[str, Any]:
         "run": str(folder),
         "model": str(model) if model.is_dir() else None,
         "provenance": _provenance(folder),
+        "start": _start(folder),
         "stages": _results(_log(folder / METRICS), recipe.get("measures", [])),
     }
 
@@ -192,6 +199,11 @@ def _provenance(folder: Path) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ArtifactError(f"expected the provenance of a run in format {FORMAT}", path=path)
     return document
+
+
+def _start(folder: Path) -> dict[str, Any] | None:
+    path = folder / START_FILE
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def _write(folder: Path, document: Mapping[str, Any]) -> None:

@@ -1,0 +1,50 @@
+"""Backbones inside the folders that Counterpoint itself writes: saved models, and runs that have one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import Tensor
+
+from counterpoint.errors import ArtifactError
+from counterpoint.part import WEIGHTS, read_tensors
+from counterpoint.types import Side
+
+__all__ = ["backbone_in", "backbone_weights", "saved_model"]
+
+
+def saved_model(folder: Path) -> Path | None:
+    """The folder of a saved part: this one, or that of a run's model; None where it is neither.
+
+    Raises:
+        ArtifactError: a run that has no model yet.
+    """
+    if (folder / "recipe.toml").is_file():
+        if not (folder / "model").is_dir():
+            raise ArtifactError(
+                "this run has no model yet; go on with it: counterpoint train --resume", path=folder
+            )
+        folder = folder / "model"
+    return folder if (folder / "part.toml").is_file() else None
+
+
+def backbone_in(model: Path, side: Side) -> str:
+    """The name of a backbone in a saved model: the only one, or that of the side.
+
+    Raises:
+        ArtifactError: there is none, or it is not clear which.
+    """
+    found = sorted(path.parent.name for path in model.glob("assets/*/config.json"))
+    chosen = found if len(found) == 1 else [name for name in found if side in name.split(".")]
+    if len(chosen) != 1:
+        raise ArtifactError(
+            f"expected one backbone for the {side} side, found {', '.join(found) or 'none'}", path=model
+        )
+    return chosen[0]
+
+
+def backbone_weights(model: Path, name: str) -> dict[str, Tensor]:
+    """A backbone's weights under the names that transformers gives them."""
+    start = "model_." if name == "root" else f"{name}.model_."
+    tensors = read_tensors(model / WEIGHTS)
+    return {key.removeprefix(start): tensor for key, tensor in tensors.items() if key.startswith(start)}

@@ -1,0 +1,147 @@
+"""`Start`: what a run begins with, where that is the model of another run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from counterpoint.encode import Transformer
+from counterpoint.encode.saved import saved_model
+from counterpoint.encode.tokenizer import Tokenizer
+from counterpoint.errors import ArtifactError
+from counterpoint.files import sha256_file, write_atomically
+from counterpoint.part import WEIGHTS, Part, read_tensors
+
+__all__ = ["START_FILE", "Start", "Taken"]
+
+START_FILE = "start.json"
+ENCODER = "encoder."  # what the names in a model have before those in its encoder
+
+
+@final
+@dataclass(frozen=True)
+class Taken:
+    """What a model took from another, by the names of weights.
+
+    Attributes:
+        taken: those that both have, of one shape.
+        new: those that only the model has, which are as they were.
+        unused: those that only the other has.
+        other_shapes: those that both have, and whose shapes differ; they are as they were, too.
+    """
+
+    taken: tuple[str, ...]
+    new: tuple[str, ...]
+    unused: tuple[str, ...]
+    other_shapes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """All of it in a sentence, long lists cut."""
+        said = f"{len(self.taken)} weights taken"
+        for what, names in (
+            ("not there", self.new),
+            ("of another shape", self.other_shapes),
+            ("there and not used", self.unused),
+        ):
+            if names:
+                said += f"; {what}: {', '.join(names[:4])}"
+                said += f" and {len(names) - 4} more" if len(names) > 4 else ""
+        return said
+
+
+@final
+@dataclass(frozen=True)
+class Start:
+    """The model of a run, or a saved model, that a run starts from.
+
+    Attributes:
+        source: as it was named.
+        folder: of the model.
+    """
+
+    source: str
+    folder: Path
+
+    @staticmethod
+    def find(source: str) -> Start:
+        """Find the folder of a run or a saved model.
+
+        Raises:
+            ArtifactError: it is neither, or a run that has no model yet.
+        """
+        if not Path(source).is_dir():
+            raise ArtifactError("there is no such folder of a run or model to start from", path=source)
+        folder = saved_model(Path(source))
+        if folder is None:
+            raise ArtifactError("this folder holds neither a run nor a model of Counterpoint", path=source)
+        return Start(source, folder)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the file with the weights."""
+        path = self.folder / WEIGHTS
+        if not path.is_file():
+            raise ArtifactError("this file is missing; the model folder is incomplete", path=path)
+        return sha256_file(path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What tells this start from others, as JSON."""
+        return {"source": self.source, "sha256": self.sha256}
+
+    @torch.no_grad()
+    def give(self, model: Part) -> Taken:
+        """Copy into a model that is set up every weight whose name and shape fit.
+
+        Raises:
+            ArtifactError: nothing fits, or a backbone's tokenizer is another, so that rows of its embeddings
+                would stand for other words.
+        """
+        own, theirs = model.state_dict(), read_tensors(self.folder / WEIGHTS)
+        prefix = ENCODER if not own.keys() & theirs.keys() else ""  # an encoder saved without its model
+        theirs = {prefix + name: tensor for name, tensor in theirs.items()}
+        both = [name for name in own if name in theirs]
+        fits = tuple(name for name in both if own[name].shape == theirs[name].shape)
+        if not fits:
+            raise ArtifactError(
+                f"no weight here fits the model: it has {_some(own)}; here are {_some(theirs)}",
+                path=self.folder,
+            )
+        self._check_tokenizers(model, prefix)
+        for name in fits:
+            own[name].copy_(theirs[name])
+        return Taken(
+            fits,
+            tuple(name for name in own if name not in theirs),
+            tuple(name for name in theirs if name not in own),
+            tuple(name for name in both if name not in fits),
+        )
+
+    def write(self, folder: Path, taken: Taken) -> None:
+        """Write down in a run's folder what it started from and what it took."""
+        text = json.dumps({**self.to_dict(), **asdict(taken)}, indent=2)
+        write_atomically(folder / START_FILE, lambda path: path.write_text(text, "utf-8"))
+
+    def _check_tokenizers(self, model: Part, prefix: str) -> None:
+        for name, part in model.named_modules():
+            assets = self.folder / "assets" / (name.removeprefix(prefix) or "root")
+            if not isinstance(part, Transformer) or not (assets / "tokenizer.json").is_file():
+                continue
+            if Tokenizer.load(assets).to_text() != part.tokenizer.to_text():
+                raise ArtifactError(
+                    f"its tokenizer is not that of the model's {name}; give the backbone this folder as its "
+                    "source instead",
+                    path=assets,
+                )
+
+
+def _some(weights: Mapping[str, Tensor]) -> str:
+    """A few names with shapes, for a message."""
+    shown: Sequence[str] = [f"{name} {tuple(tensor.shape)}" for name, tensor in list(weights.items())[:3]]
+    return ", ".join(shown) + ("" if len(weights) <= 3 else f" and {len(weights) - 3} more")
