@@ -35,6 +35,21 @@ def test_examples_about_development_queries_are_left_out(collection):
     }
 
 
+def test_a_recipe_says_from_which_grade_on(collection):
+    with open(collection / "qrels" / "train.tsv", "a") as file:
+        file.write("q1\td30\t2\nq1\td31\t0\n")
+    found = material(collection, relevant_from=2).training
+    (example,) = found.examples
+    assert (example.query, example.positives, example.negatives) == ("q1", ("d30",), ("d31",))
+    assert found.relevant["q1"] == {"d1", "d30"} and found.provenance["relevant_from"] == 2
+    triples = collection.parent / "triples.tsv"
+    triples.write_text("q1\td1\td2\n")
+    with pytest.raises(ConfigError, match="relevant_from= has no meaning for a single file"):
+        material(collection, triples, collection, relevant_from=2)
+    with pytest.raises(ConfigError, match="a grade from 1 up, found 0"):
+        DataSettings(relevant_from=0)
+
+
 def test_queries_are_held_out_by_the_seed_where_there_is_no_split(collection):
     (collection / "qrels" / "dev.tsv").unlink()
     found, again = material(collection, held_out=5), material(collection, held_out=5)

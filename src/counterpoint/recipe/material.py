@@ -66,7 +66,8 @@ def read_material(recipe: Recipe, source: str | Path, *, documents: str | Path |
     settings = recipe.data
     collection = _collection(source if documents is None else documents)
     split = settings.train if Path(source).is_dir() or str(source).startswith("ir_datasets:") else None
-    data = open_training_data(source, split=split, documents=documents)
+    grade = settings.relevant_from if settings.relevant_from > 1 else None
+    data = open_training_data(source, split=split, documents=documents, relevant_from=grade)
     splits = () if collection is None else collection.splits
     if collection is not None and settings.development in splits:
         return _with_split(data, collection, str(settings.development))

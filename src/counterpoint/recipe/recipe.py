@@ -35,15 +35,20 @@ class DataSettings(Setting):
         development: the split that the model is evaluated on while it is trained; None for no such split.
         held_out: how many training queries are held out for that where the collection has no such split (or
             `development` is None); 0 for none.
+        relevant_from: the lowest grade of a collection's judgements that makes a document a positive. Grades
+            from 1 up to it are neither positives nor negatives.
     """
 
     train: str = "train"
     development: str | None = "dev"
     held_out: int = 100
+    relevant_from: int = 1
 
     def __post_init__(self) -> None:
         if self.held_out < 0:
             raise ConfigError(f"data: held_out must be at least 0, found {self.held_out}")
+        if self.relevant_from < 1:
+            raise ConfigError(f"data: relevant_from is a grade from 1 up, found {self.relevant_from}")
 
 
 @final

@@ -78,7 +78,8 @@ def test_a_collection(collection):
 
 
 def test_grades_between_are_neither_positive_nor_negative(collection):
-    data = read_collection(collection, relevant_from=2)
+    data = open_training_data(collection, relevant_from=2)
+    assert data.fingerprint == read_collection(collection, relevant_from=2).fingerprint
     assert data.examples == (Example("q1", ("d1",), ("d2",)), Example("q2", ("d1",)))
     assert data.relevant["q2"] == {"d1", "d2"}
 

@@ -33,6 +33,7 @@ def open_training_data(
     split: str | None = None,
     documents: Place | None = None,
     queries: Place | None = None,
+    relevant_from: int | None = None,
     policy: ReadPolicy | None = None,
 ) -> TrainingSet:
     """Read training data, in a format that the source's kind and its first record decide.
@@ -44,6 +45,7 @@ def open_training_data(
         documents: for data that hold ids, where the texts are (see `read_corpus`). Triples hold ids exactly
             where this is given.
         queries: where the queries' texts are, if not in the same place.
+        relevant_from: the lowest grade of a collection's positives, 1 unless given (see `read_collection`).
         policy: what to do about bad input; by default stop.
 
     Raises:
@@ -57,8 +59,8 @@ def open_training_data(
         raise DataError(f"there is no such file or folder; training data are {KINDS}", path=path)
     if is_folder:
         _unused(source, "a folder or collection", documents=documents, queries=queries)
-        return _open_folder(source, split or "train", policy)
-    _unused(source, "a single file", split=split)
+        return _open_folder(source, split or "train", relevant_from, policy)
+    _unused(source, "a single file", split=split, relevant_from=relevant_from)
     name = path.name.removesuffix(".gz")
     if documents is not None:
         return _open_ids(path, documents, queries, policy)
@@ -70,10 +72,13 @@ def open_training_data(
     raise DataError(f"a file ending in {path.suffix!r} is no training data; they are {KINDS}", path=path)
 
 
-def _open_folder(source: str | Path, split: str, policy: ReadPolicy | None) -> TrainingSet:
+def _open_folder(
+    source: str | Path, split: str, relevant_from: int | None, policy: ReadPolicy | None
+) -> TrainingSet:
     path = Path(source)
     if not path.is_dir() or any(path.glob("corpus.jsonl*")):
-        return read_collection(source, split, policy=policy)
+        return read_collection(source, split, relevant_from=relevant_from or 1, policy=policy)
+    _unused(source, "a folder of records", relevant_from=relevant_from)
     files = shards(path, split)
     if not files:
         raise DataError(
