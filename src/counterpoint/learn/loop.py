@@ -217,6 +217,7 @@ class Loop:
 
     def _evaluate(self, development: DevelopmentSet) -> dict[str, float]:
         """Retrieve by the first process; remember the weights if none were better."""
+        self.run.carry(self.number + 1)
         if self.processes.rank == 0:
             self.measures = retrieve(
                 self.job.model,
@@ -239,6 +240,11 @@ class Loop:
             with torch.no_grad():
                 for name, weights in self.best[1].items():
                     self.chosen[name].copy_(weights)
+        carried, said = self.run.carry(self.number + 1) or (True, "")
+        if said and carried:
+            self.run.reporter.note(f"{self.stage.name}: {said}")
+        elif said:
+            self._warn(step, f"{self.stage.name}: {said}")
         for parameter in self.parameters.values():
             parameter.requires_grad_(True)
         self.job.model.eval()

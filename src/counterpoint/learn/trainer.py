@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch import nn
 
 from counterpoint.errors import ConfigError, MissingExtraError
 from counterpoint.index import build_index
+from counterpoint.learn.carried import carry
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.processes import Processes
@@ -52,7 +53,8 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
     """
     keep_freed_memory()
     accelerator = _accelerator(job.folder)
-    run = Run(job, accelerator, reporter if reporter and accelerator.is_main_process else Silent())
+    told = reporter if reporter and accelerator.is_main_process else Silent()
+    run = Run(job, accelerator, told, job.model.search)
     run.set_up()
     checkpoint = Checkpoint.latest(job.folder / "checkpoints") if resume else None
     if checkpoint is not None:
@@ -62,6 +64,7 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
     for number, stage in enumerate(job.stages):
         if checkpoint is not None and number < checkpoint.stage:
             continue
+        run.carry(number)
         here = checkpoint if checkpoint is not None and number == checkpoint.stage else None
         match stage:
             case Train():
@@ -75,6 +78,7 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
             case _:
                 raise ConfigError(f"stage {stage.name!r}: {type(stage).__name__} cannot be carried out")
         run.save(number + 1, 0, {}, {})
+    run.carry(len(job.stages))
     if run.processes.rank == 0:
         job.model.eval().save(job.folder / "model", overwrite=True)
     run.accelerator.end_training()
@@ -89,6 +93,7 @@ class Run:
     job: Job
     accelerator: Accelerator
     reporter: Reporter
+    search: Mapping[str, Any] | None  # of the model as it was declared
 
     @property
     def processes(self) -> Processes:
@@ -124,6 +129,14 @@ class Run:
         self.reporter.note(f"Started from {start.source}: {taken}")
         if self.processes.rank == 0:
             start.write(self.job.folder, taken)
+
+    def carry(self, stages: int) -> tuple[bool, str] | None:
+        """Search the model by what the last scorer that learns has learnt in so many stages, if it can be."""
+        self.job.model.search = self.search
+        for stage in reversed(self.job.stages[:stages]):
+            if isinstance(stage, Train) and (carried := carry(self.scorer_of(stage), self.job.model)):
+                return carried
+        return None
 
     def modules(self) -> dict[str, nn.Module]:
         """Everything that may learn, by name: the model, each training stage's scorer and objective."""

@@ -1,0 +1,79 @@
+"""What a scorer has learnt as search settings, so that an index ranks as the scorer was trained to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from counterpoint.model import Model
+from counterpoint.score import Dot, MaxSim, Mix, Scorer, Sum
+from counterpoint.transform import Normalise
+
+__all__ = ["carry", "why_not"]
+
+
+def carry(scorer: Scorer, model: Model) -> tuple[bool, str] | None:
+    """Make the model's search settings those that the scorer has learnt.
+
+    A scorer of fixed weights changes nothing: the recipe says how its model is searched. One with learnt
+    weights becomes `weights` by vector set with `scale` "none", if it is a weighted sum of one score for
+    each set. Then the score of an index is the scorer's, up to the rounding of its codec.
+
+    Returns:
+        Whether it was, and a sentence about it; None for a scorer that learns nothing.
+    """
+    if not any(True for _ in scorer.parameters()):
+        return None
+    learnt = list(_leaves(scorer))
+    reason = why_not(learnt, model)
+    said = ", ".join(f"{getattr(leaf, 'on', type(leaf).__name__)} {weight:.4g}" for leaf, weight in learnt)
+    if reason is not None:
+        return False, f"the scorer's weights ({said}) are not in the model's search settings: {reason}"
+    weights: dict[str, float] = {}
+    for leaf, weight in learnt:
+        on = cast(Dot | MaxSim, leaf).on
+        weights[on] = weights.get(on, 0.0) + weight
+    model.search = {**(model.search or {}), "weights": weights, "scale": "none"}
+    return True, f"an index of the model is searched with the scorer's weights: {said}"
+
+
+def why_not(learnt: Sequence[tuple[Scorer, float]], model: Model) -> str | None:
+    """Why no search settings rank as a weighted sum of scorers does; None where there are some."""
+    for leaf, weight in learnt:
+        if not isinstance(leaf, Dot | MaxSim):
+            return f"an index cannot compute {type(leaf).__name__}"
+        if isinstance(leaf, MaxSim) and (leaf.exact or leaf.floor0):
+            return f"an index computes MaxSim({leaf.on}) without exact and floor0"
+        if leaf.normalise and not _has_unit_length(model, leaf.on):
+            return f"the scorer takes cosines of {leaf.on}, and its vectors are not of unit length"
+        if weight <= 0:
+            return f"the weight of {leaf.on} is not above 0"
+    said: Mapping[str, Any] = model.search or {}
+    others = set(said.get("weights", {})) - {getattr(leaf, "on", "") for leaf, _ in learnt}
+    if others:
+        return f"these use {', '.join(sorted(others))}, too, which the scorer does not know"
+    for name, plain in (("idf", {}), ("method", "convex"), ("normalise", "none")):
+        if said.get(name, plain) != plain:
+            return f"these have {name} = {said[name]!r}, which the scorer has not"
+    return None
+
+
+def _leaves(scorer: Scorer, weight: float = 1.0) -> Iterator[tuple[Scorer, float]]:
+    """A sum of sums as one: its last parts, each with the product of the weights above it."""
+    if isinstance(scorer, Mix | Sum):
+        parts = cast(Sequence[Scorer], scorer.parts)
+        own = scorer.weights if isinstance(scorer, Sum) else scorer.weights.tolist()
+        for part, inner in zip(parts, own or [1.0] * len(parts), strict=True):
+            yield from _leaves(part, weight * inner)
+    else:
+        yield scorer, weight
+
+
+def _has_unit_length(model: Model, on: str) -> bool:
+    """Whether a set's vectors are normalised by what comes last: a transform, a shared layer, the head."""
+    steps = list(cast(Sequence[Any], model.transforms[on])) if on in model.transforms else []
+    if steps:
+        return isinstance(steps[-1], Normalise)
+    shared, heads = model.encoder.shared, model.encoder.query.heads
+    last: Any = shared[on] if on in shared else heads[on]
+    return bool(getattr(last, "normalise", False))

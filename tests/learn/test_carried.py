@@ -1,0 +1,156 @@
+"""What a scorer has learnt decides how the saved model's index ranks."""
+
+import re
+
+import pytest
+import torch
+from tests.learn.small import development_set, training_set
+from tests.learn.test_trainer import Noted, StopAt, Stopped, log
+
+from counterpoint.encode import DualEncoder, Encoder, Linear, Mean, TextInput, TokenVectors, Transformer
+from counterpoint.index import Index, build_index
+from counterpoint.learn import Contrastive, Job, Train, train
+from counterpoint.learn.carried import carry
+from counterpoint.learn.checkpoint import Checkpoint
+from counterpoint.model import Model, load_model
+from counterpoint.score import Dot, MaxSim, Mix
+from counterpoint.search import Searcher
+from counterpoint.transform import Normalise, Whitening
+from counterpoint.types import Document
+from counterpoint.vectors import Vectors
+
+
+def declared(folder, *, normalise=True, search=None, transforms=None):
+    heads = {"mean": Mean(normalise=normalise), "tokens": TokenVectors(projection=Linear(8), normalise=True)}
+    encoder = Encoder(Transformer(str(folder), layers=1), heads, TextInput(16), TextInput(24))
+    return Model(DualEncoder(encoder), transforms, search)
+
+
+def mix():
+    return Mix([20 * Dot("mean"), 2 * MaxSim("tokens")])
+
+
+def with_gamma(scorer, gamma):
+    scorer.setup()
+    with torch.no_grad():
+        scorer.gamma_.fill_(gamma)
+    return scorer
+
+
+def as_batches(encoded):
+    """Packed sets as one representation for each text."""
+    count = len(next(iter(encoded.values())))
+    for at in range(count):
+        rows = {name: torch.from_numpy(packed[at].copy())[None] for name, packed in encoded.items()}
+        yield {name: Vectors(r, torch.ones(r.shape[:2], dtype=torch.bool)) for name, r in rows.items()}
+
+
+def order_by_hand(model, scorer, queries, documents):
+    """Documents by the scorer's own score, one pair at a time, highest first."""
+    encoded = list(as_batches(model.encode_document(list(documents.values()))))
+    found = {}
+    for name, q in zip(queries, as_batches(model.encode_query(list(queries.values()))), strict=True):
+        with torch.no_grad():
+            scores = [scorer(q, d).item() for d in encoded]
+        found[name] = sorted(zip(documents, scores, strict=True), key=lambda pair: (-pair[1], pair[0]))
+    return found
+
+
+def test_an_index_of_the_saved_model_ranks_as_the_trained_scorer(tiny_bert_folder, tmp_path):
+    data, scorer, heard = training_set(), mix(), Noted()
+    stage = Train(Contrastive(), scorer, steps=8, batch=6, lr=0.3, learn=("scorer.*",), keep="last")
+    model = declared(tiny_bert_folder, search={"weights": {"mean": 5.0, "tokens": 1.0}})
+    job = Job(model, (stage,), data, tmp_path, development=development_set(), measures=("RR@10",))
+    saved = load_model(train(job, reporter=heard))
+    gamma = torch.sigmoid(scorer.gamma_).item()
+    assert abs(gamma - 0.5) > 0.1, "it has learnt something"
+    learnt = {"mean": pytest.approx(20 * gamma), "tokens": pytest.approx(2 * (1 - gamma))}
+    assert saved.search["weights"] == learnt
+    assert saved.search["scale"] == "none" and len(heard.notes) == 1
+    assert f"searched with the scorer's weights: mean {20 * gamma:.4g}, tokens" in heard.notes[0]
+    documents = (Document(name, text) for name, text in data.documents.items())
+    settings = saved.index_settings(codec="float32", lexical=None)
+    build_index(documents, saved, tmp_path / "index", settings)
+    with Index(tmp_path / "index") as index:
+        run = Searcher(index, saved).run(data.queries, 24)
+    expected = order_by_hand(saved, scorer, data.queries, data.documents)
+    for query, ranked in expected.items():
+        found = dict(run[query])
+        assert found == pytest.approx(dict(ranked), rel=1e-4)
+        apart = [at for at in range(23) if ranked[at][1] - ranked[at + 1][1] > 1e-4]
+        for at in apart:
+            assert found[ranked[at][0]] > found[ranked[at + 1][0]]
+
+
+def test_it_is_evaluated_meanwhile_by_what_was_learnt(tiny_bert_folder, tmp_path):
+    """Taken up after a crash, or in a stage that learns no weights, the weights are still there."""
+
+    def job(name):
+        (tmp_path / name).mkdir(exist_ok=True)
+        first = Train(
+            Contrastive(), mix(), name="first", steps=6, batch=6, lr=0.05, precision="fp32", evaluate_every=3
+        )
+        second = Train(Contrastive(), Dot("mean"), name="second", steps=3, batch=6, precision="fp32")
+        return Job(
+            declared(tiny_bert_folder), (first, second), training_set(), tmp_path / name,
+            development=development_set(), measures=("RR@10",),
+        )  # fmt: skip
+
+    whole = load_model(train(job("whole")))
+    with pytest.raises(Stopped):
+        train(job("cut"), reporter=StopAt(2))
+    with pytest.raises(Stopped):
+        train(job("cut"), resume=True, reporter=StopAt(5))
+    assert Checkpoint.latest(tmp_path / "cut" / "checkpoints").step == 3
+    cut = load_model(train(job("cut"), resume=True))
+    assert cut.search == whole.search and cut.search["weights"].keys() == {"mean", "tokens"}
+    assert log(tmp_path / "cut") == log(tmp_path / "whole")
+
+
+REASONS = {
+    "BM25": ({"search": {"weights": {"lexical": 1.0, "mean": 1.0}}}, mix, "these use lexical, too"),
+    "idf": ({"search": {"weights": {}, "idf": {"tokens": 0.5}}}, mix, "these have idf = "),
+    "ranks": ({"search": {"weights": {}, "method": "rrf"}}, mix, "these have method = 'rrf'"),
+    "cosines": (
+        {"normalise": False},
+        lambda: Mix([Dot("mean", normalise=True), MaxSim("tokens")]),
+        "takes cosines of mean",
+    ),
+    "cosines of whitened": (
+        {"transforms": {"mean": [Normalise(), Whitening(8)]}},
+        lambda: Mix([Dot("mean", normalise=True), MaxSim("tokens")]),
+        "takes cosines of mean",
+    ),
+    "exact": (
+        {},
+        lambda: Mix([Dot("mean"), MaxSim("tokens", exact=True)]),
+        "without exact",
+    ),
+    "negative": ({}, lambda: Mix([Dot("mean"), -1 * MaxSim("tokens")]), "tokens is not above 0"),
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_what_no_index_can_do_is_said_and_changes_nothing(name, tiny_bert_folder):
+    changes, scorer, reason = REASONS[name]
+    model = declared(tiny_bert_folder, **changes)
+    before = model.search
+    done, said = carry(with_gamma(scorer(), 1.0), model)
+    assert not done and model.search == before
+    assert re.search(f"scorer's weights .*are not in the model's search settings: .*{reason}", said)
+
+
+def test_sums_and_mixes_inside_each_other(tiny_bert_folder):
+    model = declared(tiny_bert_folder, search={"weights": {"mean": 1.0}, "candidates": 50})
+    inner = with_gamma(Mix([Dot("mean"), MaxSim("tokens")]), 0.0)
+    assert carry(3 * inner + 0.5 * Dot("mean", normalise=True), model)[0]
+    assert model.search == {
+        "weights": {"mean": pytest.approx(2.0), "tokens": pytest.approx(1.5)},
+        "scale": "none",
+        "candidates": 50,
+    }
+
+
+def test_fixed_weights_are_the_recipes_business(tiny_bert_folder):
+    model = declared(tiny_bert_folder)
+    assert carry(0.3 * Dot("mean") + MaxSim("tokens"), model) is None and model.search is None
