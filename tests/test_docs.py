@@ -1,11 +1,13 @@
 """Documentation that runs: Python blocks of a page in order, command lines through their own parser."""
 
+import pkgutil
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 import typer
+from tests.test_surface import LAYERS
 
 from counterpoint.cli.main import app
 
@@ -48,6 +50,18 @@ def test_make_targets_in_the_text_exist():
         named = set(re.findall(r"`make (?:[A-Z]+=\S+ )?([a-z-]+)`", page.read_text()))
         named |= set(re.findall(r"^make ([a-z-]+)", page.read_text(), re.MULTILINE))
         assert named <= targets, page
+
+
+def test_the_reference_lists_every_public_module():
+    """Commands have a page of their own; `files` and `memory` are for the package itself."""
+    ours = {name for _, name, _ in pkgutil.iter_modules([str(ROOT / "src" / "counterpoint")])}
+    listed = re.findall(r"^::: counterpoint\.(\w+)", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE)
+    assert set(listed) == ours - {"__main__", "cli", "files", "memory"}
+
+
+def test_the_layers_on_the_design_page_are_those_that_are_enforced():
+    (text,) = re.findall(r"^```text\n(errors.*?)```", (ROOT / "docs" / "design.md").read_text(), re.M | re.S)
+    assert [set(re.findall(r"\w+", layer)) for layer in text.split("→")] == LAYERS
 
 
 def test_links_between_pages_lead_somewhere():
