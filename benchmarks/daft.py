@@ -48,16 +48,17 @@ CANDIDATES, SCALE, DIM = 64, 20.0, 256
 EQUAL_SCORES = math.log(1 + CANDIDATES)  # the loss of a collapsed model (DAFT, equation 7)
 DOCUMENTS = {  # document encoders; "far" lies in a space of its own behind a random layer
     "cls": lambda: (Transformer("minilm"), Cls()),
-    "cls of 4 layers": lambda: (Transformer("minilm", layers=4), Cls()),
-    "mean, far": lambda: (Transformer("minilm"), Mean(projection=Linear(384))),
+    "cls, far": lambda: (Transformer("minilm"), Cls(projection=Linear(384))),
     "mean": lambda: (Transformer("minilm"), Mean()),
+    "mean, far": lambda: (Transformer("minilm"), Mean(projection=Linear(384))),
+    "cls of 4 layers": lambda: (Transformer("minilm", layers=4), Cls()),
 }
-ARMS = ("no alignment", "alignment", "batch")
+ALIGNED = ("no alignment", "alignment")
 
 
-def two_layers(documents):
-    """The query encoder of a row that names no other."""
-    return Transformer("minilm", layers=2), Mean() if documents.startswith("mean") else Cls()
+def light(head):
+    """A query encoder of two layers."""
+    return Transformer("minilm", layers=2), head
 
 
 def model_of(documents, query, length, shared):
@@ -103,25 +104,30 @@ def recipe_of(name, model, stages):
 
 
 def collapse_rows():
-    chosen = [(documents, arm) for documents in ("cls", "cls of 4 layers", "mean, far") for arm in ARMS]
+    """Names to recipes. A query encoder reads [CLS], as DAFT's do, unless the row says otherwise."""
+    chosen = [(documents, light(Cls()), True, arm) for documents in DOCUMENTS for arm in ALIGNED]
+    chosen += [(documents, light(Cls()), True, "batch") for documents in ("cls", "cls of 4 layers")]
     rows = {
-        f"{documents}; {arm}": (
-            model_of(documents, two_layers(documents), 48, True),
-            stages_of(arm, 150, 200),
-        )
-        for documents, arm in chosen
+        f"{documents}; {arm}": (documents, query, shared, arm) for documents, query, shared, arm in chosen
+    }
+    rows |= {
+        f"mean, far, queries by mean; {arm}": ("mean, far", light(Mean()), True, arm)
+        for arm in (*ALIGNED, "batch")
     }
     random = Transformer("minilm", layers=2, random=True), Cls()
     embeddings = Transformer("minilm", layers=0), Mean()
     rows |= {
-        f"cls; alignment, {what}": (model_of("cls", query, 48, shared), stages_of("alignment", 150, 200))
+        f"cls; alignment, {what}": ("cls", query, shared, "alignment")
         for what, query, shared in (
-            ("own projections", two_layers("cls"), False),
+            ("own projections", light(Cls()), False),
             ("random query encoder", random, True),
             ("no self-attention", embeddings, True),
         )
     }
-    return {name: recipe_of(name, *parts) for name, parts in rows.items()}
+    return {
+        name: recipe_of(name, model_of(documents, query, 48, shared), stages_of(arm, 150, 200))
+        for name, (documents, query, shared, arm) in rows.items()
+    }
 
 
 def layer_rows():

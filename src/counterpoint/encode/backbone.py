@@ -78,7 +78,7 @@ class Transformer(Part):
         Raises:
             ConfigError: there are fewer.
         """
-        made = Transformer(self.source, self.revision, layers, self.sha256, self.random)
+        made = Transformer(self.source, self.revision, layers, self.sha256, self.random, self.side)
         if self.is_set_up and self.config_ is not None:
             made.config_, made.tokenizer_ = _cut(self.config_, layers), self.tokenizer_
             made.model_ = _build(made.config_, Path(self.source))
