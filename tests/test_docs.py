@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import typer
-from tests.test_surface import LAYERS
 
 from counterpoint.cli.main import app
+from tests.test_surface import LAYERS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -55,7 +55,9 @@ def test_make_targets_in_the_text_exist():
 def test_the_reference_lists_every_public_module():
     """Commands have a page of their own; `files` and `memory` are for the package itself."""
     ours = {name for _, name, _ in pkgutil.iter_modules([str(ROOT / "src" / "counterpoint")])}
-    listed = re.findall(r"^::: counterpoint\.(\w+)", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE)
+    listed = re.findall(
+        r"^::: counterpoint\.(\w+)", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE
+    )
     assert set(listed) == ours - {"__main__", "cli", "files", "memory"}
 
 
