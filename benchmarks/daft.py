@@ -134,8 +134,8 @@ def layer_rows():
     return {
         (name := f"{layers} layers"): recipe_of(
             name,
-            model_of("mean", (Transformer("minilm", layers=layers), Mean()), 128, True),
-            stages_of("alignment", 200, 300),
+            model_of("mean", (Transformer("minilm", layers=layers), Mean()), 64, True),
+            stages_of("alignment", 100, 200),
         )
         for layers in (2, 4, 6)
     }

@@ -28,11 +28,11 @@ recipe = Recipe(
         Train(
             Contrastive(),
             MaxSim("tokens"),
-            steps=150,
+            steps=100,
             batch=16,
             negatives=(BM25Negatives(count=1),),
             lr=5e-5,
-            evaluate_every=75,
+            evaluate_every=50,
         )
     ],
 )

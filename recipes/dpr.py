@@ -19,11 +19,11 @@ recipe = Recipe(
         Train(
             Contrastive(scale=20.0),
             Dot("mean"),
-            steps=150,
+            steps=100,
             batch=16,
             negatives=(BM25Negatives(count=1),),
             lr=2e-5,
-            evaluate_every=75,
+            evaluate_every=50,
         )
     ],
 )
