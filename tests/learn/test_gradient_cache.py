@@ -15,9 +15,9 @@ QUERIES = list(training_set().queries.values())[:7]
 DOCUMENTS = list(training_set().documents.values())[:9]
 
 
-def gradients(made, scorer, chunk, seed=3):
+def gradients(made, scorer, chunk, seed=3, budget=None):
     """The gradients of a loss that every pair takes part in, through the two phases."""
-    encoding = Encoding(made, Processes(Accelerator()), chunk, nullcontext)
+    encoding = Encoding(made, Processes(Accelerator()), chunk, nullcontext, budget)
     made.zero_grad()
     q, d = encoding.encode(QUERIES, "query", seed), encoding.encode(DOCUMENTS, "document", seed)
     scores = scorer(q.vectors, d.vectors)
@@ -41,11 +41,13 @@ def plain_gradients(made, scorer):
 
 @pytest.mark.parametrize("two", [False, True])
 @pytest.mark.parametrize(("tokens", "scorer"), [(False, Dot("mean")), (True, MaxSim("tokens"))])
-@pytest.mark.parametrize("chunk", [None, 1, 2, 5, 100])
-def test_gradients_are_those_of_the_whole_batch(tiny_bert_folder, tokens, scorer, chunk, two):
+@pytest.mark.parametrize(
+    ("chunk", "budget"), [(None, None), (None, 1), (None, 25), (1, None), (2, None), (5, None), (100, None)]
+)
+def test_gradients_are_those_of_the_whole_batch(tiny_bert_folder, tokens, scorer, chunk, budget, two):
     made = model(tiny_bert_folder, tokens=tokens, dropout=False, two=two).double().train()
     expected_loss, expected = plain_gradients(made, scorer)
-    loss, found = gradients(made, scorer, chunk)
+    loss, found = gradients(made, scorer, chunk, budget=budget)
     assert loss == pytest.approx(expected_loss, rel=1e-9)
     assert found.keys() == expected.keys()
     for name, gradient in expected.items():
@@ -77,6 +79,23 @@ def test_what_is_frozen_gets_no_gradient_and_is_encoded_once(tiny_bert_folder, m
     _, found = gradients(made, Dot("mean"), 4)
     assert {name.split(".")[1] for name in found} == {"query"}
     assert calls.count("document") == 3 and calls.count("query") == 4, "9 in chunks once; 7 in chunks twice"
+
+
+def test_without_chunks_every_text_is_encoded_once_among_others_of_its_length(tiny_bert_folder, monkeypatch):
+    made = model(tiny_bert_folder, dropout=False)
+    seen = {"query": [], "document": []}
+    forward = type(made).forward
+    monkeypatch.setattr(
+        type(made), "forward", lambda self, t: seen[t.side].append(t.attention) or forward(self, t)
+    )
+    gradients(made, Dot("mean"), None, budget=40)
+    for side, texts in (("query", QUERIES), ("document", DOCUMENTS)):
+        assert sum(map(len, seen[side])) == len(texts)
+        assert all(batch.numel() <= 40 for batch in seen[side])
+    together = len(DOCUMENTS) * max(batch.shape[1] for batch in seen["document"])
+    padding = sum(int((~batch).sum()) for batch in seen["document"])
+    real = sum(int(batch.sum()) for batch in seen["document"])
+    assert padding < (together - real) / 2
 
 
 def test_plainly_is_without_dropout_and_gradients(tiny_bert_folder):

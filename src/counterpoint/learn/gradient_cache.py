@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from counterpoint.encode.batching import token_batches
 from counterpoint.encode.tokens import Row
 from counterpoint.learn.processes import Processes
 from counterpoint.learn.seeds import seed_of
@@ -35,14 +36,17 @@ class Encoding:
     Attributes:
         model: makes the vectors.
         processes: among which texts are shared out.
-        chunk: texts encoded at a time; None for all of a batch at once.
+        chunk: texts whose activations are held at a time; None holds those of the batch.
         autocast: a context under which the model runs.
+        budget: positions encoded at a time where `chunk` is None; 2048 on a CPU and 65536 elsewhere if
+            this is None, too.
     """
 
     model: Model
     processes: Processes
     chunk: int | None
     autocast: Callable[[], AbstractContextManager]
+    budget: int | None = None
 
     def encode(self, texts: Sequence[str], side: Side, seed: int) -> EncodedBatch:
         """Encode one side of a batch; dropout is decided by the seed."""
@@ -83,10 +87,11 @@ class EncodedBatch:
         self._share = encoding.processes.share(len(texts))
         self._gradients = gradients and self._learns()
         self._chunks = self._cut([texts[int(at)] for at in self._share], seed)
-        once = self._gradients and len(self._chunks) == 1
-        parts = [self._run(chunk, gradients=once) for chunk in self._chunks]
-        if once:
-            self._chunks[0].kept = parts[0]
+        keep = self._gradients and (encoding.chunk is None or len(self._chunks) == 1)
+        parts = [self._run(chunk, gradients=keep) for chunk in self._chunks]
+        if keep:
+            for chunk, part in zip(self._chunks, parts, strict=True):
+                chunk.kept = part
         self.vectors = self._leaves(parts, len(texts))
 
     def backward(self) -> None:
@@ -106,6 +111,10 @@ class EncodedBatch:
                 torch.autograd.backward(values, gradients)
             chunk.kept = None
 
+    @property
+    def _device(self) -> torch.device:
+        return next(self._encoding.model.parameters()).device
+
     def _learns(self) -> bool:
         """Whether anything that makes this side's vectors is being trained."""
         encoder, transforms = self._encoding.model.encoder, self._encoding.model.transforms
@@ -113,27 +122,31 @@ class EncodedBatch:
         return any(p.requires_grad for module in modules for p in module.parameters())
 
     def _cut(self, texts: Sequence[str], seed: int) -> list[_Chunk]:
-        """Chunks of texts of similar length, so that little is padded."""
+        """The texts in pieces that are encoded one after the other."""
         encoding = self._encoding
         rows = encoding.model.encoder.encoder(self._side).rows(texts, self._side)
-        size = encoding.chunk or max(1, len(rows))
-        order = sorted(range(len(rows)), key=lambda at: (-len(rows[at]), at)) if len(rows) > size else None
-        places = list(range(len(rows))) if order is None else order
-        starts = range(0, max(1, len(rows)), size)
+        groups = self._groups([len(row) for row in rows]) or [[]]
         return [
             _Chunk(
-                [rows[at] for at in places[start : start + size]],
-                torch.tensor(places[start : start + size], dtype=torch.int64),
+                [rows[at] for at in places],
+                torch.tensor(places, dtype=torch.int64),
                 seed_of(seed, self._side, encoding.processes.rank, number),
             )
-            for number, start in enumerate(starts)
+            for number, places in enumerate(groups)
         ]
+
+    def _groups(self, lengths: Sequence[int]) -> list[list[int]]:
+        """Positions of the texts that are encoded together: of similar length, so that little is padded."""
+        size = self._encoding.chunk
+        if size is None:
+            return token_batches(lengths, self._encoding.budget or _budget(self._device))
+        order = sorted(range(len(lengths)), key=lambda at: (-lengths[at], at))
+        return [order[start : start + size] for start in range(0, len(order), size)]
 
     def _run(self, chunk: _Chunk, *, gradients: bool) -> Representation:
         """Encode a chunk; run again, it draws the same dropout."""
         model = self._encoding.model
-        device = next(model.parameters()).device
-        tokens = model.encoder.encoder(self._side).pad(chunk.rows, self._side).to(device)
+        tokens = model.encoder.encoder(self._side).pad(chunk.rows, self._side).to(self._device)
         torch.manual_seed(chunk.seed)
         with torch.set_grad_enabled(gradients), self._encoding.autocast():
             return model(tokens)
@@ -150,3 +163,12 @@ class EncodedBatch:
             values = whole.values.detach()
             leaves[name] = whole.with_values(values.requires_grad_(self._gradients))
         return leaves
+
+
+def _budget(device: torch.device) -> int:
+    """Positions encoded at a time.
+
+    On a CPU few: more are no faster there, and more is padded. Tensors also stay below 32 MiB (12 heads on
+    texts of up to 340 tokens), above which glibc gives memory back at every use where nothing keeps it.
+    """
+    return 2048 if device.type == "cpu" else 65536

@@ -69,14 +69,14 @@ def choose_parameters(
 
 
 def make_optimiser(chosen: Mapping[str, nn.Parameter], stage: Train) -> AdamW:
-    """AdamW; vectors (biases, norms) do not decay."""
+    """AdamW, in one pass over each tensor; vectors (biases, norms) do not decay."""
     plain = [parameter for parameter in chosen.values() if parameter.dim() < 2]
     decayed = [parameter for parameter in chosen.values() if parameter.dim() >= 2]
     groups = [
         {"params": decayed, "weight_decay": stage.weight_decay},
         {"params": plain, "weight_decay": 0.0},
     ]
-    return AdamW([group for group in groups if group["params"]], lr=stage.lr)
+    return AdamW([group for group in groups if group["params"]], lr=stage.lr, fused=True)
 
 
 def rate_at(step: int, total: int, stage: Train) -> float:
@@ -101,9 +101,8 @@ def state_of(optimiser: AdamW, chosen: Mapping[str, nn.Parameter]) -> dict[str, 
 def restore_state(
     optimiser: AdamW, chosen: Mapping[str, nn.Parameter], tensors: Mapping[str, torch.Tensor]
 ) -> None:
-    """The inverse of `state_of`; a step count stays on the CPU, where AdamW keeps it."""
+    """The inverse of `state_of`."""
     for key, tensor in tensors.items():
         name, _, entry = key.rpartition("/")
         parameter = chosen[name]
-        value = tensor.clone() if entry == "step" else tensor.to(parameter.device, copy=True)
-        optimiser.state[parameter][entry] = value
+        optimiser.state[parameter][entry] = tensor.to(parameter.device, copy=True)

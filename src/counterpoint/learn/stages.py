@@ -41,7 +41,7 @@ class Train(Stage):
         steps: optimiser steps.
         batch: queries a step and process.
         chunk: texts encoded at a time with gradients; a batch's vectors are kept and its activations are not
-            (gradient cache), so memory does not grow with `batch`. None encodes the batch at once.
+            (gradient cache), so memory does not grow with `batch`. None keeps the activations.
         accumulate: batches a step; unlike a larger `batch` they are no negatives of each other.
         negatives: sources of negatives, beside the other queries' documents.
         sampler: which examples stand together.
