@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.recipe.small import declared, write_collection
 
 import counterpoint.learn.trainer
 from counterpoint.errors import ArtifactError, ConfigError, DataError
-from counterpoint.learn import MarginMSE, RandomNegatives, Train
+from counterpoint.learn import Build, MarginMSE, RandomNegatives, Train
 from counterpoint.model import load_model
 from counterpoint.recipe import DataSettings, change, describe_run, load_recipe, read_material, run_recipe
 from counterpoint.recipe.run_folder import begin_session, end_session
@@ -69,7 +70,8 @@ def test_a_run_starts_from_another(tiny_bert_folder, collection, tmp_path):
     found = describe_run(folder)
     assert found["start"]["source"] == str(tmp_path / "first") and not found["start"]["new"]
     assert found["provenance"]["start"]["sha256"] == found["start"]["sha256"]
-    assert describe_run(tmp_path / "first")["start"] is None
+    assert found["start"]["fingerprint"] == trained
+    assert describe_run(tmp_path / "first")["start"].keys() == {"fingerprint"}
     shutil.rmtree(tmp_path / "first")
     with pytest.raises(ConfigError, match="start: .*no such folder"):
         run_recipe(second, material, folder, resume=True)
@@ -193,7 +195,13 @@ def test_a_run_that_fails_later_keeps_what_it_has(begun, tmp_path, monkeypatch):
         run_recipe(recipe, material, tmp_path / "new")
     found = describe_run(tmp_path / "new")
     assert found["model"] is None and found["provenance"]["sessions"][0]["end"] is None
-    assert found["stages"] == {"train": {"last": {"step": 1, "loss": 2.0}, "best": None, "warnings": []}}
+    assert found["stages"]["train"] == {
+        "last": {"step": 1, "loss": 2.0},
+        "best": None,
+        "warnings": [],
+        "ended": None,
+        "kept": None,
+    }
 
 
 def test_the_best_is_the_first_of_the_highest(begun):
@@ -206,9 +214,47 @@ def test_the_best_is_the_first_of_the_highest(begun):
         "last": {"step": 6, "nDCG@10": 0.2},
         "best": {"step": 2, "nDCG@10": 0.4},
         "warnings": [],
+        "ended": None,
+        "kept": None,
     }
     (folder / "metrics.jsonl").write_text("broken\n" + lines[0])
     with pytest.raises(ArtifactError, match="line 1 is no log entry"):
+        describe_run(folder)
+
+
+def test_how_stages_ended_and_what_was_kept(begun):
+    """A stage before the latest checkpoint's has ended: early for a reason, or after all of its steps."""
+    recipe, material, folder = begun
+    stage = recipe.stages[0]
+    names = ("early", "whole", "going", "to come")
+    keeps = ("last", "best", "best", "best")
+    stages = [replace(stage, name=name, keep=keep) for name, keep in zip(names, keeps, strict=True)]
+    recipe = replace(declared(data=recipe.data), stages=[*stages, Build()])
+    (folder / "recipe.toml").write_text(recipe.to_toml())
+    rows = [
+        {"number": 0, "stage": "early", "step": 2, "nDCG@10": 0.4},
+        {"number": 0, "stage": "early", "step": 4, "nDCG@10": 0.1, "loss": 1.0},
+        {"number": 0, "stage": "early", "step": 4, "stopped": "enough"},
+        {"number": 1, "stage": "whole", "step": 3, "nDCG@10": 0.5},
+        {"number": 1, "stage": "whole", "step": 1500, "nDCG@10": 0.3},
+        {"number": 2, "stage": "going", "step": 1, "loss": 2.0},
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "checkpoints").mkdir()
+    (folder / "checkpoints" / "latest.json").write_text('{"latest": "2-0"}')
+    found = describe_run(folder)["stages"]
+    assert {name: stage["ended"] for name, stage in found.items()} == {
+        "early": "ended at step 4: enough",
+        "whole": "ended at step 1,500: all steps done",
+        "going": None,
+        "to come": None,
+        "build": None,
+    }
+    assert [stage["kept"] for stage in found.values()] == [4, 3, None, None, None]
+    (folder / "checkpoints" / "latest.json").write_text('{"latest": "5-0"}')
+    assert describe_run(folder)["stages"]["build"]["ended"] == "done"
+    (folder / "checkpoints" / "latest.json").write_text("broken")
+    with pytest.raises(ArtifactError, match="checkpoint cannot be read"):
         describe_run(folder)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.run_text import run_lines
 
 if TYPE_CHECKING:
     from counterpoint.recipe import Recipe
@@ -93,15 +94,6 @@ def check(recipe: RecipeSource, settings: Settings = None, json: Json = False) -
 
 
 def _comments(run: Mapping[str, Any]) -> str:
-    """What is known about a run, as TOML comments, a line for each value."""
-    lines = [f"{path} = {value}" for path, value in _leaves(run)]
+    """What is known about a run, as TOML comments."""
+    lines = run_lines(run)
     return "\n".join("# " + "".join(c if c.isprintable() else " " for c in line) for line in lines)
-
-
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every single value in JSON, with its path, in order."""
-    if isinstance(value, Mapping | list) and value:
-        for name, item in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _leaves(item, f"{path}.{name}" if path else str(name))
-    else:
-        yield path, value

@@ -149,7 +149,7 @@ def _typed() -> str:
 def _text(recipe: Recipe, result: Mapping[str, Any], source: str) -> str:
     lines = []
     for stage, found in result["stages"].items():
-        lines.append(f"{stage}: {found['last']['step']:,} steps")
+        lines.append(f"{stage}: {found['ended'] or 'not ended'}")
         if found["best"] is not None:
             shown = [f"{name} {found['best'][name]:.4f}" for name in recipe.measures if name in found["best"]]
             lines.append(f"  best at step {found['best']['step']:,}: {', '.join(shown)}")

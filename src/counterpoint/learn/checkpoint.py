@@ -25,7 +25,7 @@ from counterpoint.errors import ArtifactError
 from counterpoint.files import publish_folder, write_atomically
 from counterpoint.part import read_tensors
 
-__all__ = ["Checkpoint"]
+__all__ = ["Checkpoint", "latest_place"]
 
 LATEST = "latest.json"
 FORMAT = 1
@@ -73,7 +73,7 @@ class Checkpoint:
         if not (folder / LATEST).is_file():
             return None
         try:
-            place = folder / json.loads((folder / LATEST).read_text())["latest"]
+            place = folder / _latest_name(folder)
             found = json.loads((place / "state.json").read_text())
         except (OSError, ValueError, KeyError) as error:
             raise ArtifactError(f"the checkpoint cannot be read ({error})", path=folder) from error
@@ -83,3 +83,22 @@ class Checkpoint:
             )
         tensors = {group: read_tensors(place / f"{group}.safetensors") for group in found["tensors"]}
         return Checkpoint(found["stage"], found["step"], found["state"], tensors)
+
+
+def latest_place(folder: Path) -> tuple[int, int] | None:
+    """Stage and step of the latest checkpoint below `folder`, which is not read; None where there is none.
+
+    Raises:
+        ArtifactError: the file that says so is damaged.
+    """
+    if not (folder / LATEST).is_file():
+        return None
+    try:
+        stage, step = map(int, _latest_name(folder).split("-"))
+    except (OSError, ValueError, KeyError) as error:
+        raise ArtifactError(f"the checkpoint cannot be read ({error})", path=folder) from error
+    return stage, step
+
+
+def _latest_name(folder: Path) -> str:
+    return json.loads((folder / LATEST).read_text())["latest"]

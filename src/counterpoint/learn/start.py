@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
@@ -19,7 +19,7 @@ from counterpoint.errors import ArtifactError
 from counterpoint.files import sha256_file, write_atomically
 from counterpoint.part import WEIGHTS, Part, read_tensors
 
-__all__ = ["START_FILE", "Start", "Taken"]
+__all__ = ["START_FILE", "Start", "Taken", "write_start"]
 
 START_FILE = "start.json"
 ENCODER = "encoder."  # what the names in a model have before those in its encoder
@@ -123,11 +123,6 @@ class Start:
             tuple(name for name in both if name not in fits),
         )
 
-    def write(self, folder: Path, taken: Taken) -> None:
-        """Write down in a run's folder what it started from and what it took."""
-        text = json.dumps({**self.to_dict(), **asdict(taken)}, indent=2)
-        write_atomically(folder / START_FILE, lambda path: path.write_text(text, "utf-8"))
-
     def _check_tokenizers(self, model: Part, prefix: str) -> None:
         for name, part in model.named_modules():
             assets = self.folder / "assets" / (name.removeprefix(prefix) or "root")
@@ -139,6 +134,12 @@ class Start:
                     "source instead",
                     path=assets,
                 )
+
+
+def write_start(folder: Path, model: Part, facts: Mapping[str, Any]) -> None:
+    """Write down in a run's folder what its model was before the first step."""
+    text = json.dumps({"fingerprint": model.fingerprint(), **facts}, indent=2)
+    write_atomically(folder / START_FILE, lambda path: path.write_text(text, "utf-8"))
 
 
 def _some(weights: Mapping[str, Tensor]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, final
 
@@ -19,7 +19,7 @@ from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.processes import Processes
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Build, Fit, Train
-from counterpoint.learn.start import Start
+from counterpoint.learn.start import write_start
 from counterpoint.memory import keep_freed_memory
 from counterpoint.score import Scorer
 from counterpoint.transform import Transform
@@ -59,8 +59,8 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
     checkpoint = Checkpoint.latest(job.folder / "checkpoints") if resume else None
     if checkpoint is not None:
         run.restore(checkpoint)
-    elif job.start is not None:
-        run.begin_from(job.start)
+    else:
+        run.begin()
     for number, stage in enumerate(job.stages):
         if checkpoint is not None and number < checkpoint.stage:
             continue
@@ -123,12 +123,15 @@ class Run:
             module.setup()  # type: ignore[operator]
             module.to(self.accelerator.device)
 
-    def begin_from(self, start: Start) -> None:
-        """Take over another model's weights, and say which."""
-        taken = start.give(self.job.model)
-        self.reporter.note(f"Started from {start.source}: {taken}")
+    def begin(self) -> None:
+        """Take over another model's weights where that is wanted, and write down what the run begins with."""
+        start, facts = self.job.start, {}
+        if start is not None:
+            taken = start.give(self.job.model)
+            self.reporter.note(f"Started from {start.source}: {taken}")
+            facts = {**start.to_dict(), **asdict(taken)}
         if self.processes.rank == 0:
-            start.write(self.job.folder, taken)
+            write_start(self.job.folder, self.job.model, facts)
 
     def carry(self, stages: int) -> tuple[bool, str] | None:
         """Search the model by what the last scorer that learns has learnt in so many stages, if it can be."""

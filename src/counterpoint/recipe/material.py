@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from counterpoint.data import Collection, open_collection
 from counterpoint.errors import DataError
+from counterpoint.files import sha256_file
 from counterpoint.learn import DevelopmentSet, TrainingSet, open_training_data
 from counterpoint.learn.seeds import seed_of
 from counterpoint.recipe.recipe import Recipe
@@ -25,11 +27,13 @@ class Material:
         training: no example is about a development query.
         development: over the same documents; None where there are no development queries.
         origin: where the development queries came from, in words.
+        files: the development queries' own, with their SHA-256.
     """
 
     training: TrainingSet
     development: DevelopmentSet | None = None
     origin: str = "none"
+    files: Sequence[Mapping[str, str]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """What tells these data from others, as JSON: sizes, files with their SHA-256, fingerprints."""
@@ -43,6 +47,7 @@ class Material:
             },
             "development": {
                 "origin": self.origin,
+                "files": [dict(file) for file in self.files],
                 **(_described(self.development) if self.development else {}),
             },
         }
@@ -70,7 +75,8 @@ def read_material(recipe: Recipe, source: str | Path, *, documents: str | Path |
     data = open_training_data(source, split=split, documents=documents, relevant_from=grade)
     splits = () if collection is None else collection.splits
     if collection is not None and settings.development in splits:
-        return _with_split(data, collection, str(settings.development))
+        place = Path(source if documents is None else documents)
+        return _with_split(data, collection, str(settings.development), place)
     if settings.held_out:
         rest, held = data.split(settings.held_out, seed_of(recipe.seed, "development"))
         qrels = {query: dict.fromkeys(sorted(held.relevant[query]), 1) for query in held.queries}
@@ -92,10 +98,12 @@ def _collection(source: str | Path) -> Collection | None:
     return open_collection(source, passage_words=None)
 
 
-def _with_split(data: TrainingSet, collection: Collection, split: str) -> Material:
+def _with_split(data: TrainingSet, collection: Collection, split: str, place: Path) -> Material:
+    paths = sorted(place.glob(f"qrels/{split}.tsv*"))  # none of ir_datasets
+    files = [{"file": path.as_posix(), "sha256": sha256_file(path)} for path in paths]
     queries = collection.queries(split)
     development = DevelopmentSet(queries, data.documents, collection.qrels(split))
-    return Material(data.without(queries), development, f"split {split} of {collection.name}")
+    return Material(data.without(queries), development, f"split {split} of {collection.name}", files)
 
 
 def _described(development: DevelopmentSet) -> dict[str, Any]:

@@ -5,7 +5,7 @@ provenance.json    data with their hashes, seed, and every session: command, ver
 metrics.jsonl      one line a step that was logged
 checkpoints/       what is needed to go on
 model/             the trained model, once the last stage has ended
-start.json         what was taken from the model that the run started from, if it did
+start.json         the model before the first step, and what was taken from another run's
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.files import write_atomically, writing
+from counterpoint.learn.checkpoint import latest_place
 from counterpoint.learn.start import START_FILE, Start
 from counterpoint.recipe.material import Material
 from counterpoint.recipe.recipe import Recipe, differences
@@ -121,7 +122,10 @@ def end_session(folder: Path) -> None:
 
 
 def describe_run(folder: Path) -> dict[str, Any]:
-    """A run as plain data: where its model is, its provenance, and the results of each stage.
+    """A run as plain data: where its model is, its provenance, and how each stage of its recipe went.
+
+    Of a stage: the newest value of everything that was logged (`last`), the evaluation that was `best`, the
+    `warnings`, how it `ended` (None where it has not), and the step whose weights were `kept`.
 
     Raises:
         ArtifactError: a file that is missing or damaged.
@@ -131,9 +135,10 @@ def describe_run(folder: Path) -> dict[str, Any]:
     return {
         "run": str(folder),
         "model": str(model) if model.is_dir() else None,
+        "fingerprint": _fingerprint(model) if model.is_dir() else None,
         "provenance": _provenance(folder),
         "start": _start(folder),
-        "stages": _results(_log(folder / METRICS), recipe.get("measures", [])),
+        "stages": _stages(recipe, _results(_log(folder / METRICS), recipe.get("measures", [])), folder),
     }
 
 
@@ -156,6 +161,32 @@ def _results(log: Iterable[dict[str, Any]], measures: Sequence[str]) -> dict[str
             if stage["best"] is None or evaluated[measures[0]] > stage["best"][measures[0]]:
                 stage["best"] = evaluated
     return found
+
+
+def _stages(recipe: Mapping[str, Any], results: Mapping[str, Any], folder: Path) -> dict[str, dict[str, Any]]:
+    """Every stage of the recipe with its results, how it ended, and what was kept of it."""
+    done = _stages_done(folder)
+    found = {}
+    for number, declared in enumerate(recipe.get("stages", [])):
+        stage = results.get(declared["name"], {"last": {}, "best": None, "warnings": []})
+        step, reason = stage["last"].get("step"), stage["last"].pop("stopped", None)
+        ended = kept = None
+        if number < done:
+            ended = "done" if step is None else f"ended at step {step:,}: {reason or 'all steps done'}"
+            best = declared.get("keep") == "best" and stage["best"] is not None
+            kept = stage["best"]["step"] if best else step
+        found[declared["name"]] = {**stage, "ended": ended, "kept": kept}
+    return found
+
+
+def _stages_done(folder: Path) -> int:
+    """How many stages have ended: the stage that the latest checkpoint is in."""
+    found = latest_place(folder / "checkpoints")
+    return 0 if found is None else found[0]
+
+
+def _fingerprint(model: Path) -> str:
+    return tomllib.loads((model / "part.toml").read_text(encoding="utf-8"))["fingerprint"]
 
 
 def _log(path: Path) -> Iterator[dict[str, Any]]:
