@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import platform
 
 __all__ = ["keep_freed_memory"]
 
@@ -29,7 +27,10 @@ def keep_freed_memory() -> bool:
     Nothing is done where the C library is not glibc, nor where the environment says how to allocate (glibc's
     variables, or a preloaded allocator).
     """
-    if platform.libc_ver()[0] != "glibc" or any(name in os.environ for name in OWN_CHOICE):
+    is_glibc = "CS_GNU_LIBC_VERSION" in getattr(os, "confstr_names", ())
+    if not is_glibc or any(name in os.environ for name in OWN_CHOICE):
         return False
+    import ctypes  # not when the package is imported: `counterpoint --help` has no time for it
+
     mallopt = ctypes.CDLL(None).mallopt
     return bool(mallopt(M_MMAP_MAX, 0)) and bool(mallopt(M_TRIM_THRESHOLD, 2**31 - 1))

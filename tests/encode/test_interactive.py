@@ -155,7 +155,9 @@ def test_it_learns_and_is_saved(tiny_bert_folder, tmp_path):
     made.save(tmp_path / "judge")
     again = load_interactive(tmp_path / "judge")
     assert again.fingerprint() == made.fingerprint()
-    assert torch.equal(again.scores(QUERIES, DOCUMENTS, FP32), made.scores(QUERIES, DOCUMENTS, FP32))
+    # Not bit for bit: where weights lie in memory decides how a product is summed up.
+    expected = made.scores(QUERIES, DOCUMENTS, FP32)
+    torch.testing.assert_close(again.scores(QUERIES, DOCUMENTS, FP32), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_scoring_leaves_the_mode_as_it_was(judge):

@@ -73,9 +73,9 @@ def options(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 2 for the user's mistakes, 1 for ours."""
-    if arguments is None:  # the process is ours
-        keep_freed_memory()
     given = sys.argv[1:] if arguments is None else arguments
+    if arguments is None and "--help" not in given:  # the process is ours
+        keep_freed_memory()
     debug = "--debug" in given
     code = _run([argument for argument in given if argument != "--debug"], debug)
     if arguments is None:
