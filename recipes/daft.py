@@ -9,11 +9,12 @@ from counterpoint.score import Dot
 
 def tower(layers: int | None) -> Encoder:
     """MiniLM, or its first layers, and the mean of the hidden states."""
-    backbone = Transformer("minilm", layers=layers)
-    return Encoder(backbone, {"mean": Mean()}, query=TextInput(32), document=TextInput(180))
+    minilm = Transformer("minilm", layers=layers)
+    return Encoder(minilm, {"mean": Mean()}, query=TextInput(32), document=TextInput(180))
 
 
 projection = {"mean": Stack([Linear(256), Unit()])}  # into one space, the same for both sides
+search = {"weights": {"mean": 1.0}, "scale": "none"}
 shared = {"batch": 16, "warmup": 20, "schedule": "constant"}
 cache = NegativeCache(size=2048, candidates=64, scale=20.0)
 
@@ -21,9 +22,7 @@ recipe = Recipe(
     name="daft",
     paper="Leonhardt et al. 2022, Distribution-aligned fine-tuning for efficient neural retrieval",
     about="a query encoder of two layers beside MiniLM whole, for a CPU: aligned, then fine-tuned",
-    model=Model(
-        DualEncoder(tower(2), tower(None), projection), search={"weights": {"mean": 1.0}, "scale": "none"}
-    ),
+    model=Model(DualEncoder(tower(2), tower(None), projection), search=search),
     scorer=Dot("mean"),
     stages=[
         Train(
