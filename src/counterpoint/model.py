@@ -11,7 +11,7 @@ from typing import Any, cast, final
 import torch
 from torch import nn
 
-from counterpoint.encode import DualEncoder, EncodeOptions, Head, Tokens
+from counterpoint.encode import DualEncoder, EncodeOptions, Head, InteractiveEncoder, Tokens
 from counterpoint.encode.weights import read_json
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import CodecName, IndexSettings, VectorSet
@@ -154,7 +154,9 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
             return part
         if isinstance(part, DualEncoder):
             return Model(part).setup().eval()
-        raise ArtifactError(f"a {type(part).__name__}, not a model", path=folder)
+        what = type(part).__name__
+        hint = "; rerank with it: counterpoint rerank" if isinstance(part, InteractiveEncoder) else ""
+        raise ArtifactError(f"holds a {what}, not a model that makes vectors{hint}", path=folder)
     return _cosine_model(load_encoder(source, revision), locate(name, revision)).setup().eval()
 
 

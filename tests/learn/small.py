@@ -1,6 +1,16 @@
 """A small training task on a tiny random model: each topic's word stands in its queries and documents."""
 
-from counterpoint.encode import Cls, DualEncoder, Encoder, Linear, Mean, TextInput, TokenVectors, Transformer
+from counterpoint.encode import (
+    Cls,
+    DualEncoder,
+    Encoder,
+    InteractiveEncoder,
+    Linear,
+    Mean,
+    TextInput,
+    TokenVectors,
+    Transformer,
+)
 from counterpoint.learn import DevelopmentSet, Example, TrainingSet
 from counterpoint.model import Model
 
@@ -36,7 +46,16 @@ def model(folder, *, tokens=False, dropout=True, two=False):
         )
 
     dual = DualEncoder(encoder(1), encoder(2) if two else None)
-    made = Model(dual)
+    return _set_up(Model(dual), dropout)
+
+
+def judge(folder, *, dropout=True):
+    """A cross-encoder of two layers."""
+    made = InteractiveEncoder(Transformer(str(folder), layers=2), Linear(1), max_length=40)
+    return _set_up(made, dropout)
+
+
+def _set_up(made, dropout):
     made.setup()
     if not dropout:
         for module in made.modules():
@@ -45,4 +64,4 @@ def model(folder, *, tokens=False, dropout=True, two=False):
     return made
 
 
-__all__ = ["Cls", "development_set", "model", "training_set"]
+__all__ = ["Cls", "development_set", "judge", "model", "training_set"]

@@ -1,13 +1,16 @@
-"""Chunked encoding has the gradients of the whole batch, with every loss-like function, dropout included."""
+"""Chunked encoding has the gradients of the whole batch, with every loss-like function, dropout included.
+
+Vectors of texts and scores of pairs go through the same chunks.
+"""
 
 from contextlib import nullcontext
 
 import pytest
 import torch
 from accelerate import Accelerator
-from tests.learn.small import model, training_set
+from tests.learn.small import judge, model, training_set
 
-from counterpoint.learn.gradient_cache import Encoding
+from counterpoint.learn.gradient_cache import PairEncoding, TextEncoding
 from counterpoint.learn.processes import Processes
 from counterpoint.score import Dot, MaxSim
 
@@ -17,7 +20,7 @@ DOCUMENTS = list(training_set().documents.values())[:9]
 
 def gradients(made, scorer, chunk, seed=3, budget=None):
     """The gradients of a loss that every pair takes part in, through the two phases."""
-    encoding = Encoding(made, Processes(Accelerator()), chunk, nullcontext, budget)
+    encoding = TextEncoding(made, Processes(Accelerator()), chunk, nullcontext, budget)
     made.zero_grad()
     q, d = encoding.encode(QUERIES, "query", seed), encoding.encode(DOCUMENTS, "document", seed)
     scores = scorer(q.vectors, d.vectors)
@@ -54,10 +57,51 @@ def test_gradients_are_those_of_the_whole_batch(tiny_bert_folder, tokens, scorer
         torch.testing.assert_close(found[name], gradient, rtol=1e-7, atol=1e-10, msg=name)
 
 
+@pytest.mark.parametrize(("chunk", "budget"), [(None, None), (None, 25), (1, None), (4, None), (100, None)])
+def test_gradients_of_pairs_are_those_of_the_whole_batch(tiny_bert_folder, chunk, budget):
+    """A loss that mixes all scores, so that a gradient at the wrong pair would show."""
+    made = judge(tiny_bert_folder, dropout=False).double().train()
+    pairs = list(zip([*QUERIES, *QUERIES[:2]], DOCUMENTS, strict=True))
+    weights = torch.arange(1, 10).double()
+
+    def loss_of(scores):
+        return torch.logsumexp(weights * scores, 0) - scores[2]
+
+    def kept():
+        found = {name: p.grad.clone() for name, p in made.named_parameters() if p.grad is not None}
+        made.zero_grad()
+        return found
+
+    expected_loss = loss_of(made(made.pairs(*zip(*pairs, strict=True))))
+    expected_loss.backward()
+    expected = kept()
+    encoding = PairEncoding(made, Processes(Accelerator()), chunk, nullcontext, budget)
+    scored = encoding.encode(pairs, "pair", 3)
+    loss = loss_of(scored.vectors["score"].values[:, 0, 0])
+    loss.backward()
+    scored.backward()
+    found = kept()
+    assert loss.item() == pytest.approx(expected_loss.item(), rel=1e-9)
+    assert found.keys() == expected.keys() and any(name.startswith("backbone.") for name in found)
+    for name, gradient in expected.items():
+        torch.testing.assert_close(found[name], gradient, rtol=1e-7, atol=1e-10, msg=name)
+
+
+def test_both_passes_over_pairs_draw_the_same_dropout(tiny_bert_folder):
+    made = judge(tiny_bert_folder).double().train()
+    pairs = list(zip(QUERIES, DOCUMENTS[:7], strict=True))
+    scored = PairEncoding(made, Processes(Accelerator()), 3, nullcontext).encode(pairs, "pair", 5)
+    for chunk in scored._chunks:
+        again = scored._run(chunk, gradients=True)["score"].values
+        torch.testing.assert_close(again, scored.vectors["score"].values[chunk.places])
+    other = PairEncoding(made, Processes(Accelerator()), 3, nullcontext).encode(pairs, "pair", 6)
+    assert not torch.equal(other.vectors["score"].values, scored.vectors["score"].values)
+
+
 def test_both_passes_over_a_chunk_draw_the_same_dropout(tiny_bert_folder):
     """If they did not, the gradient of a vector would go into another vector's encoder."""
     made = model(tiny_bert_folder).double().train()
-    encoding = Encoding(made, Processes(Accelerator()), 3, nullcontext)
+    encoding = TextEncoding(made, Processes(Accelerator()), 3, nullcontext)
     batch = encoding.encode(QUERIES, "query", 5)
     for chunk in batch._chunks:
         again = batch._run(chunk, gradients=True)["mean"].values
@@ -100,7 +144,7 @@ def test_without_chunks_every_text_is_encoded_once_among_others_of_its_length(ti
 
 def test_plainly_is_without_dropout_and_gradients(tiny_bert_folder):
     made = model(tiny_bert_folder).train()
-    encoding = Encoding(made, Processes(Accelerator()), 2, nullcontext)
+    encoding = TextEncoding(made, Processes(Accelerator()), 2, nullcontext)
     first, second = (encoding.plainly(QUERIES, "query")["mean"].values for _ in range(2))
     assert torch.equal(first, second) and not first.requires_grad and made.training
     torch.testing.assert_close(
@@ -111,6 +155,6 @@ def test_plainly_is_without_dropout_and_gradients(tiny_bert_folder):
 def test_memory_of_activations_does_not_grow_with_the_batch(tiny_bert_folder):
     """What a chunked batch keeps between the passes are vectors: no graph hangs on them."""
     made = model(tiny_bert_folder)
-    encoding = Encoding(made, Processes(Accelerator()), 2, nullcontext)
+    encoding = TextEncoding(made, Processes(Accelerator()), 2, nullcontext)
     batch = encoding.encode(QUERIES, "query", 1)
     assert batch.vectors["mean"].values.is_leaf and all(chunk.kept is None for chunk in batch._chunks)

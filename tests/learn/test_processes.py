@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.learn.small import development_set, model, training_set
+from tests.learn.small import development_set, judge, model, training_set
 
 from counterpoint.learn import CachedContrastive, Contrastive, FromData, Job, NegativeCache, Train, train
 from counterpoint.learn.running_cache import Drawn, RunningCache
@@ -41,7 +41,8 @@ def run(tiny, folder, kind, batch):
     tokens = kind == "tokens"
     torch.manual_seed(0)  # the projection is drawn when the model is made
     # AdamW turns the rounding errors of a gradient that should be 0 into whole steps: so float64.
-    made = model(tiny, tokens=tokens, dropout=False).double()
+    pairs = kind == "pairs"
+    made = (judge(tiny, dropout=False) if pairs else model(tiny, tokens=tokens, dropout=False)).double()
     more = {"chunk": 2, "accumulate": 2} if tokens else {"negatives": (FromData(1),)}
     objective = Contrastive()
     if kind.startswith("cache"):
@@ -49,8 +50,11 @@ def run(tiny, folder, kind, batch):
         more = {"cache": NegativeCache(size=12, candidates=4, refresh=0.2)}
     if kind == "cache that differs" and os.environ.get("RANK") == "1":
         draw_otherwise()
+    if pairs:
+        more = {"negatives": (FromData(2),), "chunk": 3}
+    scorer = None if pairs else MaxSim("tokens") if tokens else Dot("mean")
     stage = Train(
-        objective=objective, scorer=MaxSim("tokens") if tokens else Dot("mean"), steps=6, batch=batch,
+        objective=objective, scorer=scorer, steps=6, batch=batch,
         lr=3e-3, precision="fp32", keep="last", **more,
     )  # fmt: skip
     folder.mkdir(exist_ok=True)
@@ -59,7 +63,7 @@ def run(tiny, folder, kind, batch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["pooled", "tokens", "cache", "cache that differs"])
+@pytest.mark.parametrize("kind", ["pooled", "tokens", "cache", "cache that differs", "pairs"])
 def test_two_processes_train_as_one(tiny_bert_folder, tmp_path, kind):
     run(tiny_bert_folder, tmp_path / "one", kind, batch=8)
     script = tmp_path / "two.py"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Json", "emit", "note", "progress"]
+__all__ = ["Json", "emit", "note", "progress", "typed"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; all else on stderr.")]
 
@@ -23,6 +24,11 @@ def emit(result: Mapping[str, Any], text: Callable[[], str], as_json: bool) -> N
 def note(message: str) -> None:
     """Say something beside the result, on stderr."""
     typer.echo(message, err=True)
+
+
+def typed() -> str:
+    """The command as it was typed, for the record."""
+    return shlex.join(["counterpoint", *sys.argv[1:]])
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from counterpoint.cli import (
     info,
     mine,
     recipe,
+    rerank,
     search,
     sweep,
     train,
@@ -49,6 +50,7 @@ app.command(name="sweep")(sweep.sweep)
 app.command(name="train")(train.train)
 app.add_typer(recipe.app)
 app.command(name="mine")(mine.mine)
+app.command(name="rerank")(rerank.rerank)
 app.command(name="diagnose")(diagnose.diagnose)
 app.command(name="info")(info.info)
 app.command(name="verify")(info.verify)

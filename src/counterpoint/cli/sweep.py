@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note, progress
+from counterpoint.cli.console import Json, emit, note, progress, typed
 
 if TYPE_CHECKING:
     from counterpoint.sweep import SweepModel, SweepPlan
@@ -53,7 +51,7 @@ def sweep(
             cells = bars.enter_context(progress("evaluating", "cells", len(plan.cells)))
             encoded = bars.enter_context(progress("encoding", "texts"))
             watch = Watch(cells, encoded)
-            described = run_sweep(plan, output, load, command=_typed(), watch=watch)
+            described = run_sweep(plan, output, load, command=typed(), watch=watch)
         emit(described, lambda: _summary(described, output), json)
     for failure in described["failures"]:
         note(f"error: {failure['where']}: {failure['message']}")
@@ -65,10 +63,6 @@ def _load(name: str) -> SweepModel:
     from counterpoint.model import load_model  # brings torch with it
 
     return load_model(name)
-
-
-def _typed() -> str:
-    return shlex.join(["counterpoint", *sys.argv[1:]])
 
 
 def _described(plan: SweepPlan, folder: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, final
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.console import Json, emit, note, typed
 from counterpoint.cli.recipe import RecipeSource, Settings, recipe_of
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def train(
         note(f"{len(material.training):,} examples; development queries: {material.origin}")
     started = time.perf_counter()
     with Bars() as bars:
-        model = run_recipe(wanted, material, output, command=_typed(), resume=resume, reporter=bars)
+        model = run_recipe(wanted, material, output, command=typed(), resume=resume, reporter=bars)
     if not is_first_process():
         return
     stages = describe_run(output)["stages"]
@@ -142,11 +142,9 @@ def _data_settings(split: str | None, dev_split: str | None) -> list[str]:
     return [*found, f"data.development={dev_split!r}", "data.held_out=0"]
 
 
-def _typed() -> str:
-    return shlex.join(["counterpoint", *sys.argv[1:]])
-
-
 def _text(recipe: Recipe, result: Mapping[str, Any], source: str) -> str:
+    from counterpoint.encode import InteractiveEncoder
+
     lines = []
     for stage, found in result["stages"].items():
         lines.append(f"{stage}: {found['ended'] or 'not ended'}")
@@ -154,11 +152,14 @@ def _text(recipe: Recipe, result: Mapping[str, Any], source: str) -> str:
             shown = [f"{name} {found['best'][name]:.4f}" for name in recipe.measures if name in found["best"]]
             lines.append(f"  best at step {found['best']['step']:,}: {', '.join(shown)}")
         lines += [f"  warning: {text}" for text in found["warnings"]]
-    model = result["model"]
+    source, model = shlex.quote(source), shlex.quote(result["model"])
+    use = f"counterpoint index {source} -o my-index --model {model}"
+    if isinstance(recipe.model, InteractiveEncoder):
+        use = f"counterpoint rerank {source} --run first.trec --model {model} -o reranked.trec"
     return "\n".join(
         [
             *lines,
-            f"The model is in {model} ({result['seconds']:,} s). Index with it:",
-            f"counterpoint index {shlex.quote(source)} -o my-index --model {shlex.quote(model)}",
+            f"The model is in {result['model']} ({result['seconds']:,} s). Use it:",
+            use,
         ]
     )

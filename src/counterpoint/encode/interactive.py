@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import torch
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 __all__ = ["InteractiveEncoder", "Pairs"]
 
 
-class PairRow(NamedTuple):
+@dataclass(frozen=True)
+class PairRow:
     """One tokenised pair before padding."""
 
     ids: Int[np.ndarray, " t"]
     segments: Int[np.ndarray, " t"]
+
+    def __len__(self) -> int:
+        return len(self.ids)
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,32 @@ class InteractiveEncoder(Part):
         Raises:
             ShapeError: there are more of the one than of the other.
         """
-        return self._pad(self._rows(queries, documents))
+        return self.pad(self.rows(queries, documents))
+
+    def rows(self, queries: Sequence[str], documents: Sequence[str]) -> list[PairRow]:
+        """Tokenise, every pair by itself and within `max_length`.
+
+        Raises:
+            ShapeError: there are more of the one than of the other.
+        """
+        if len(queries) != len(documents):
+            raise ShapeError(
+                f"{len(queries)} queries and {len(documents)} documents; give one of each for a pair"
+            )
+        self.setup()
+        longest = self.max_length or self.backbone.max_positions
+        texts = list(zip(queries, documents, strict=True))
+        return [_cut(encoding, longest) for encoding in self.backbone.tokenizer.encode_pairs(texts)]
+
+    def pad(self, rows: Sequence[PairRow]) -> Pairs:
+        """Pad rows on the right and put them side by side."""
+        if not rows:
+            nothing = torch.zeros(0, 0, dtype=torch.int64)
+            return Pairs(nothing, nothing, nothing.bool())
+        ids = pad_sequence([torch.from_numpy(row.ids) for row in rows], True, self.backbone.tokenizer.pad_id)
+        segments = pad_sequence([torch.from_numpy(row.segments) for row in rows], True, 0)
+        lengths = torch.tensor([len(row) for row in rows])
+        return Pairs(ids, segments, torch.arange(ids.shape[1]) < lengths[:, None])
 
     def forward(self, pairs: Pairs) -> Float[Tensor, " b"]:
         """One score a pair, with gradients; autocast ends with the backbone."""
@@ -121,14 +150,14 @@ class InteractiveEncoder(Part):
         options = options or EncodeOptions()
         device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
         reduced = options.precision == "bf16" or (options.precision == "auto" and bf16_gains(device))
-        rows = self._rows(queries, documents)
+        rows = self.rows(queries, documents)
         budget = options.budget or (4096 if device.type == "cpu" else 65536)
         scores = torch.zeros(len(rows))
         training = self.training
         self.to(device).eval()
         try:
-            for batch in token_batches([len(row.ids) for row in rows], budget):
-                pairs = self._pad([rows[at] for at in batch]).to(device)
+            for batch in token_batches([len(row) for row in rows], budget):
+                pairs = self.pad([rows[at] for at in batch]).to(device)
                 with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=reduced):
                     found = self(pairs)
                 scores[batch] = found.float().cpu()
@@ -176,27 +205,6 @@ class InteractiveEncoder(Part):
         return type(run)(results, provenance=provenance)  # by its own class: search stands above this module
 
     # -- steps -----------------------------------------------------------------------------------------
-
-    def _rows(self, queries: Sequence[str], documents: Sequence[str]) -> list[PairRow]:
-        if len(queries) != len(documents):
-            raise ShapeError(
-                f"{len(queries)} queries and {len(documents)} documents; give one of each for a pair"
-            )
-        self.setup()
-        longest = self.max_length or self.backbone.max_positions
-        texts = list(zip(queries, documents, strict=True))
-        return [_cut(encoding, longest) for encoding in self.backbone.tokenizer.encode_pairs(texts)]
-
-    def _pad(self, rows: Sequence[PairRow]) -> Pairs:
-        if not rows:
-            nothing = torch.zeros(0, 0, dtype=torch.int64)
-            return Pairs(nothing, nothing, nothing.bool())
-        ids, segments = (
-            pad_sequence([torch.from_numpy(row[part]) for row in rows], True, padding)
-            for part, padding in enumerate((self.backbone.tokenizer.pad_id, 0))
-        )
-        lengths = torch.tensor([len(row.ids) for row in rows])
-        return Pairs(ids, segments, torch.arange(ids.shape[1]) < lengths[:, None])
 
     @property
     def _reads_segments(self) -> bool:

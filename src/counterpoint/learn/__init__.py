@@ -4,7 +4,7 @@ from counterpoint.learn.alignment import AlignmentStop
 from counterpoint.learn.batches import Batch, Draw, RandomBatches, Sampler, make_batch
 from counterpoint.learn.cache import NegativeCache, join_drawn
 from counterpoint.learn.cross import cross_step, own_pairs
-from counterpoint.learn.development import DevelopmentSet, retrieve
+from counterpoint.learn.development import DevelopmentSet, first_stage, rerank, retrieve
 from counterpoint.learn.examples import Example, TrainingSet
 from counterpoint.learn.formats import open_training_data
 from counterpoint.learn.job import Job, Metrics, Reporter, Silent
@@ -75,10 +75,12 @@ __all__ = [
     "Watch",
     "WatchSettings",
     "cross_step",
+    "first_stage",
     "join_drawn",
     "make_batch",
     "open_training_data",
     "own_pairs",
+    "rerank",
     "retrieve",
     "taught",
     "train",

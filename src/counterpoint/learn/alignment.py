@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 
-from counterpoint.encode import EncodeOptions
+from counterpoint.encode import EncodeOptions, InteractiveEncoder
 from counterpoint.errors import ConfigError
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stop import Situation, Stop
 from counterpoint.measure.alignment import DAFT_DELTA, distinct_texts, kl_divergence, profile
-
-if TYPE_CHECKING:
-    from counterpoint.model import Model
+from counterpoint.model import Model
 
 __all__ = ["AlignmentStop"]
 
@@ -80,14 +78,17 @@ class AlignmentStop(Stop):
         """Encode the development queries on both sides and compare.
 
         Raises:
-            ConfigError: fewer than two different queries, or it is not clear which set is meant.
+            ConfigError: fewer than two different queries, no vectors, or it is not clear which set is meant.
             DataError: vectors that are not finite, or both sides output one and the same point.
         """
+        model = situation.model
+        if isinstance(model, InteractiveEncoder):
+            raise ConfigError("AlignmentStop compares vectors, and a cross-encoder makes none")
         texts = self._texts(situation)
-        name = self._set_of(situation.model)
-        options = EncodeOptions(device=next(situation.model.parameters()).device)
-        query = situation.model.encode_query(texts, options)[name].values
-        document = situation.model.encode_document(texts, options)[name].values
+        name = self._set_of(model)
+        options = EncodeOptions(device=next(model.parameters()).device)
+        query = model.encode_query(texts, options)[name].values
+        document = model.encode_document(texts, options)[name].values
         sides = {"query": profile(query), "document": profile(document)}
         found = {
             "alignment.kl": kl_divergence(document, query),

@@ -1,4 +1,7 @@
-"""`DevelopmentSet`: queries that are not trained on, and real retrieval over documents to evaluate with."""
+"""`DevelopmentSet`: queries that are not trained on, and real retrieval over documents to evaluate with.
+
+A model that makes vectors searches all documents; a cross-encoder reranks what BM25 found.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
+from counterpoint.encode import EncodeOptions, InteractiveEncoder
 from counterpoint.errors import DataError
-from counterpoint.index import Index, build_index
+from counterpoint.index import Index, IndexSettings, TextModel, build_index
 from counterpoint.measure import evaluate
 from counterpoint.model import Model
-from counterpoint.search import Searcher
+from counterpoint.search import LEXICAL, Run, Searcher, Workflow
 from counterpoint.types import Document, Qrels
 
-__all__ = ["DevelopmentSet", "retrieve"]
+__all__ = ["DevelopmentSet", "first_stage", "rerank", "retrieve"]
 
 
 @dataclass(frozen=True)
@@ -65,13 +71,73 @@ def retrieve(
     training = model.training
     model.eval()
     try:
-        with tempfile.TemporaryDirectory(prefix="counterpoint-") as folder:
-            settings = model.index_settings(lexical=None, codec="float32")
-            documents = (Document(name, text) for name, text in development.documents.items())
-            build_index(documents, model, Path(folder) / "index", settings, on_progress=on_progress)
-            queries = {name: development.queries[name] for name in development.qrels}
-            with Index(Path(folder) / "index") as index:
-                run = Searcher(index, model).run(queries, depth)
+        settings = model.index_settings(lexical=None, codec="float32")
+        run = _search(model, settings, development, "hybrid", depth, on_progress)
     finally:
         model.train(training)
     return dict(evaluate(run, development.qrels, measures).measures)
+
+
+def first_stage(
+    development: DevelopmentSet, depth: int, *, on_progress: Callable[[int], None] = lambda done: None
+) -> Run:
+    """BM25's best documents of the judged queries.
+
+    Args:
+        development: what is searched.
+        depth: documents retrieved for each query.
+        on_progress: called with the number of documents indexed.
+    """
+    return _search(None, IndexSettings(), development, LEXICAL, depth, on_progress)
+
+
+def rerank(
+    judge: InteractiveEncoder,
+    development: DevelopmentSet,
+    first: Run,
+    measures: Sequence[str],
+    *,
+    device: torch.device | None = None,
+    on_progress: Callable[[int], None] = lambda done: None,
+) -> dict[str, float]:
+    """Rank what a first stage found by the cross-encoder's scores, and measure.
+
+    What the first stage did not find stays unfound, so its recall bounds every measure. The model stays as it
+    was.
+
+    Args:
+        judge: what is evaluated.
+        development: what it is evaluated on.
+        first: the documents that are scored, all of them.
+        measures: by their usual names.
+        device: where to compute.
+        on_progress: called with the number of pairs done.
+    """
+    done = 0
+
+    def progress(pairs: int) -> None:
+        nonlocal done
+        done += pairs
+        on_progress(done)
+
+    deepest = max((len(first[query]) for query in first), default=0)
+    options = EncodeOptions(device=device, progress=progress)
+    run = judge.rerank(first, development.queries, development.documents, max(1, deepest), options)
+    return dict(evaluate(run, development.qrels, measures).measures)
+
+
+def _search(
+    model: TextModel | None,
+    settings: IndexSettings,
+    development: DevelopmentSet,
+    workflow: Workflow,
+    depth: int,
+    on_progress: Callable[[int], None],
+) -> Run:
+    """The judged queries against an index that is gone afterwards."""
+    documents = (Document(name, text) for name, text in development.documents.items())
+    queries = {name: development.queries[name] for name in development.qrels}
+    with tempfile.TemporaryDirectory(prefix="counterpoint-") as folder:
+        build_index(documents, model, Path(folder) / "index", settings, on_progress=on_progress)
+        with Index(Path(folder) / "index") as index:
+            return Searcher(index, model).run(queries, depth, workflow=workflow)

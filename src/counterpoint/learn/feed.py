@@ -92,9 +92,10 @@ class Feed:
                 self.prepared[at] = step
             if due or begin:
                 folder = run.job.folder / "mined" / stage.name
-                run.job.model.eval()
+                job = run.job
+                job.model.eval()
                 mining = Mining(
-                    run.job.data, run.job.model, folder, run.job.seed, self.prepared[at], run.reporter.busy
+                    job.data, job.vector_model, folder, job.seed, self.prepared[at], run.reporter.busy
                 )
                 with run.accelerator.main_process_first():
                     self._draws[at : at + 1] = [source.prepare(mining)]

@@ -1,101 +1,173 @@
-"""Vectors of a batch with their gradients taken back into the encoder, at once or chunk by chunk.
+"""What a model makes of a batch, with gradients taken back into it, at once or chunk by chunk.
 
 A loss needs the vectors of the whole batch, but an encoder's activations fit the memory only for a few texts.
 So texts are encoded in chunks without gradients, the loss is computed on the vectors, and each chunk is
 encoded once more to take its vectors' gradients back (Gao et al. 2021, "Scaling Deep Contrastive Learning
-Batch Size under Memory Limited Setup"). Since a loss only sees vectors, this serves every loss.
+Batch Size under Memory Limited Setup"). Since a loss only sees vectors, this serves every loss. A pair that a
+cross-encoder reads is encoded in the same way: its score is a vector of one component.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence, Sized
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, Generic, Literal, TypeVar, final
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from counterpoint.encode import InteractiveEncoder
 from counterpoint.encode.batching import token_batches
-from counterpoint.encode.tokens import Row
 from counterpoint.learn.processes import Processes
 from counterpoint.learn.seeds import seed_of
 from counterpoint.model import Model
+from counterpoint.part import Part
 from counterpoint.types import Side
 from counterpoint.vectors import Representation, Vectors
 
-__all__ = ["EncodedBatch", "Encoding"]
+__all__ = ["EncodedBatch", "Encoding", "PairEncoding", "TextEncoding"]
+
+Input = TypeVar("Input")
+Kind = TypeVar("Kind", bound=str)
+Pair = tuple[str, str]
 
 
-@final
 @dataclass(frozen=True)
-class Encoding:
-    """How batches are encoded in a stage.
+class Encoding(ABC, Generic[Input, Kind]):
+    """How batches are encoded in a stage. Abstract: a subclass knows what its model reads.
 
     Attributes:
         model: makes the vectors.
-        processes: among which texts are shared out.
-        chunk: texts whose activations are held at a time; None holds those of the batch.
+        processes: among which inputs are shared out.
+        chunk: inputs whose activations are held at a time; None holds those of the batch.
         autocast: a context under which the model runs.
         budget: positions encoded at a time where `chunk` is None; 2048 on a CPU and 65536 elsewhere if
             this is None, too.
     """
 
-    model: Model
+    model: Part
     processes: Processes
     chunk: int | None
     autocast: Callable[[], AbstractContextManager]
     budget: int | None = None
 
-    def encode(self, texts: Sequence[str], side: Side, seed: int) -> EncodedBatch:
-        """Encode one side of a batch; dropout is decided by the seed."""
-        return EncodedBatch(self, texts, side, seed)
+    @abstractmethod
+    def learns(self, kind: Kind) -> bool:
+        """Whether anything that makes these vectors is being trained."""
+
+    @abstractmethod
+    def rows(self, inputs: Sequence[Input], kind: Kind) -> Sequence[Sized]:
+        """The inputs tokenised; the length of a row is what it costs to encode."""
+
+    @abstractmethod
+    def run(self, rows: Sequence[Any], kind: Kind) -> Representation:
+        """Pad and encode what `rows` gave."""
+
+    def encode(self, inputs: Sequence[Input], kind: Kind, seed: int) -> EncodedBatch[Input, Kind]:
+        """Encode inputs of a batch; dropout is decided by the seed."""
+        return EncodedBatch(self, inputs, kind, seed)
 
     @torch.no_grad()
-    def plainly(self, texts: Sequence[str], side: Side) -> Representation:
-        """Vectors without gradients and without dropout, of all texts on every process."""
+    def plainly(self, inputs: Sequence[Input], kind: Kind) -> Representation:
+        """Vectors without gradients and without dropout, of all inputs on every process."""
         training = self.model.training
         self.model.eval()
         try:
-            return EncodedBatch(self, texts, side, 0, gradients=False).vectors
+            return EncodedBatch(self, inputs, kind, 0, gradients=False).vectors
         finally:
             self.model.train(training)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
+
+@final
+@dataclass(frozen=True)
+class TextEncoding(Encoding[str, Side]):
+    """Texts of one side to vector sets."""
+
+    model: Model
+
+    def learns(self, kind: Side) -> bool:
+        """Whether the side's encoder learns, or what both sides share."""
+        encoder = self.model.encoder
+        modules = (encoder.encoder(kind), encoder.shared, self.model.transforms)
+        return any(p.requires_grad for module in modules for p in module.parameters())
+
+    def rows(self, inputs: Sequence[str], kind: Side) -> Sequence[Sized]:
+        """One a text."""
+        return self.model.encoder.encoder(kind).rows(inputs, kind)
+
+    def run(self, rows: Sequence[Any], kind: Side) -> Representation:
+        """The model's vector sets, behind its transforms."""
+        return self.model(self.model.encoder.encoder(kind).pad(rows, kind).to(self.device))
+
+
+@final
+@dataclass(frozen=True)
+class PairEncoding(Encoding[Pair, Literal["pair"]]):
+    """Pairs of texts to their scores: one vector a pair, of one component, in the set `score`."""
+
+    model: InteractiveEncoder
+
+    def learns(self, kind: Literal["pair"]) -> bool:
+        """Whether anything of the cross-encoder learns."""
+        return any(p.requires_grad for p in self.model.parameters())
+
+    def rows(self, inputs: Sequence[Pair], kind: Literal["pair"]) -> Sequence[Sized]:
+        """One a pair."""
+        return self.model.rows([query for query, _ in inputs], [document for _, document in inputs])
+
+    def run(self, rows: Sequence[Any], kind: Literal["pair"]) -> Representation:
+        """The scores as vectors."""
+        scores = self.model(self.model.pad(rows).to(self.device))
+        return {"score": Vectors(scores[:, None, None], torch.ones_like(scores, dtype=torch.bool)[:, None])}
 
 
 @dataclass
 class _Chunk:
-    rows: list[Row]
+    rows: list[Sized]
     places: Int[Tensor, " k"]
     seed: int
     kept: Representation | None = field(default=None)
 
 
 @final
-class EncodedBatch:
-    """The vectors of one side of a batch; `backward` takes their gradients into the encoder.
+class EncodedBatch(Generic[Input, Kind]):
+    """The vectors of a batch's inputs of one kind; `backward` takes their gradients into the model.
 
     Attributes:
-        vectors: leaves of the loss's graph, of all texts and processes.
+        vectors: leaves of the loss's graph, of all inputs and processes.
     """
 
     def __init__(
-        self, encoding: Encoding, texts: Sequence[str], side: Side, seed: int, *, gradients: bool = True
+        self,
+        encoding: Encoding[Input, Kind],
+        inputs: Sequence[Input],
+        kind: Kind,
+        seed: int,
+        *,
+        gradients: bool = True,
     ):
         self._encoding = encoding
-        self._side: Side = side
-        self._share = encoding.processes.share(len(texts))
-        self._gradients = gradients and self._learns()
-        self._chunks = self._cut([texts[int(at)] for at in self._share], seed)
+        self._kind: Kind = kind
+        self._share = encoding.processes.share(len(inputs))
+        self._gradients = gradients and encoding.learns(kind)
+        self._chunks = self._cut([inputs[int(at)] for at in self._share], seed)
         keep = self._gradients and (encoding.chunk is None or len(self._chunks) == 1)
         parts = [self._run(chunk, gradients=keep) for chunk in self._chunks]
         if keep:
             for chunk, part in zip(self._chunks, parts, strict=True):
                 chunk.kept = part
-        self.vectors = self._leaves(parts, len(texts))
+        self.vectors = self._leaves(parts, len(inputs))
 
     def backward(self) -> None:
-        """Take the gradients of this process's share of the vectors through the encoder."""
+        """Take the gradients of this process's share of the vectors through the model."""
         if not self._gradients:
             return
         for chunk in self._chunks:
@@ -111,55 +183,42 @@ class EncodedBatch:
                 torch.autograd.backward(values, gradients)
             chunk.kept = None
 
-    @property
-    def _device(self) -> torch.device:
-        return next(self._encoding.model.parameters()).device
-
-    def _learns(self) -> bool:
-        """Whether anything that makes this side's vectors is being trained."""
-        encoder, transforms = self._encoding.model.encoder, self._encoding.model.transforms
-        modules = (encoder.encoder(self._side), encoder.shared, transforms)
-        return any(p.requires_grad for module in modules for p in module.parameters())
-
-    def _cut(self, texts: Sequence[str], seed: int) -> list[_Chunk]:
-        """The texts in pieces that are encoded one after the other."""
-        encoding = self._encoding
-        rows = encoding.model.encoder.encoder(self._side).rows(texts, self._side)
+    def _cut(self, inputs: Sequence[Input], seed: int) -> list[_Chunk]:
+        """The inputs in pieces that are encoded one after the other."""
+        rows = self._encoding.rows(inputs, self._kind)
         groups = self._groups([len(row) for row in rows]) or [[]]
         return [
             _Chunk(
                 [rows[at] for at in places],
                 torch.tensor(places, dtype=torch.int64),
-                seed_of(seed, self._side, encoding.processes.rank, number),
+                seed_of(seed, self._kind, self._encoding.processes.rank, number),
             )
             for number, places in enumerate(groups)
         ]
 
     def _groups(self, lengths: Sequence[int]) -> list[list[int]]:
-        """Positions of the texts that are encoded together: of similar length, so that little is padded."""
+        """Positions of the inputs that are encoded together: of similar length, so that little is padded."""
         size = self._encoding.chunk
         if size is None:
-            return token_batches(lengths, self._encoding.budget or _budget(self._device))
+            return token_batches(lengths, self._encoding.budget or _budget(self._encoding.device))
         order = sorted(range(len(lengths)), key=lambda at: (-lengths[at], at))
         return [order[start : start + size] for start in range(0, len(order), size)]
 
     def _run(self, chunk: _Chunk, *, gradients: bool) -> Representation:
         """Encode a chunk; run again, it draws the same dropout."""
-        model = self._encoding.model
-        tokens = model.encoder.encoder(self._side).pad(chunk.rows, self._side).to(self._device)
         torch.manual_seed(chunk.seed)
         with torch.set_grad_enabled(gradients), self._encoding.autocast():
-            return model(tokens)
+            return self._encoding.run(chunk.rows, self._kind)
 
-    def _leaves(self, parts: Sequence[Representation], texts: int) -> Representation:
-        """All chunks and processes put together in the order of the texts, cut from their graphs."""
+    def _leaves(self, parts: Sequence[Representation], inputs: int) -> Representation:
+        """All chunks and processes put together in the order of the inputs, cut from their graphs."""
         places = torch.cat([chunk.places for chunk in self._chunks])
         order = torch.argsort(places)
         leaves = {}
         for name in parts[0]:
             joined = Vectors.concatenate([part[name] for part in parts])
             mine = joined.take(order.to(joined.values.device))
-            whole = self._encoding.processes.gather(mine, texts)
+            whole = self._encoding.processes.gather(mine, inputs)
             values = whole.values.detach()
             leaves[name] = whole.with_values(values.requires_grad_(self._gradients))
         return leaves

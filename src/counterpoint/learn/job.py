@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, final
 
+from counterpoint.encode import InteractiveEncoder
 from counterpoint.errors import ConfigError
 from counterpoint.learn.development import DevelopmentSet
 from counterpoint.learn.examples import TrainingSet
@@ -31,6 +32,7 @@ class Job:
         scorer: of stages that have none of their own.
         development: what the model is evaluated on; None for no evaluation.
         measures: evaluated on it; the first decides which model is best.
+        depth: documents of BM25 that a cross-encoder reranks to be evaluated.
         seed: decides every random draw.
         start: the model whose weights this one begins with; those it declares where None.
 
@@ -38,13 +40,14 @@ class Job:
         ConfigError: no stage, or no measure to go by.
     """
 
-    model: Model
+    model: Model | InteractiveEncoder
     stages: Sequence[Stage]
     data: TrainingSet
     folder: Path
     scorer: Scorer | None = None
     development: DevelopmentSet | None = None
     measures: tuple[str, ...] = ("nDCG@10",)
+    depth: int = 100
     seed: int = 1
     start: Start | None = None
 
@@ -53,6 +56,11 @@ class Job:
             raise ConfigError("a run needs at least one stage")
         if self.development is not None and not self.measures:
             raise ConfigError("a run with a development set needs at least one measure")
+
+    @property
+    def vector_model(self) -> Model | None:
+        """The model if it makes vectors; None for a cross-encoder."""
+        return self.model if isinstance(self.model, Model) else None
 
 
 class Reporter(Protocol):

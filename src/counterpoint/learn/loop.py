@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, final
 
 import torch
 
-from counterpoint.encode import bf16_gains
 from counterpoint.errors import DataError
 from counterpoint.learn.batches import Batch
-from counterpoint.learn.cache import join_drawn
 from counterpoint.learn.checkpoint import Checkpoint
-from counterpoint.learn.development import DevelopmentSet, retrieve
+from counterpoint.learn.development import DevelopmentSet
 from counterpoint.learn.feed import Feed
-from counterpoint.learn.gradient_cache import Encoding
+from counterpoint.learn.learners import learner_of
 from counterpoint.learn.loss import Objective
 from counterpoint.learn.losses.contrastive import CachedContrastive, Contrastive
 from counterpoint.learn.optimiser import (
     choose_parameters,
     make_optimiser,
-    named_parameters,
     rate_at,
     restore_state,
     state_of,
 )
-from counterpoint.learn.running_cache import Drawn
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Train
 from counterpoint.learn.step import Step
 from counterpoint.learn.stop import Situation
-from counterpoint.learn.watch import Watch
-from counterpoint.vectors import Representation
+from counterpoint.learn.watch import Looked, Watch
 
 if TYPE_CHECKING:
     from counterpoint.learn.trainer import Run
@@ -50,19 +44,17 @@ class Loop:
     def __init__(self, run: Run, number: int, stage: Train):
         self.run, self.number, self.stage = run, number, stage
         self.job, self.processes = run.job, run.processes
-        self.scorer = run.scorer_of(stage)
+        self.learner = learner_of(run, stage)
         objective = stage.objective
         self.objective = objective if isinstance(objective, Objective) else Objective([objective])
-        self.parameters = named_parameters(self.job.model, self.scorer, stage.objective)
+        self.parameters = self.learner.parameters()
         self.chosen = choose_parameters(self.parameters, stage.learn, stage.freeze)
         self.optimiser = make_optimiser(self.chosen, stage)
-        self.encoding = Encoding(self.job.model, self.processes, stage.chunk, self._autocast)
         self.watch = Watch(stage.watch)
         self.feed = Feed(run, stage)
         self.best: tuple[float, dict[str, torch.Tensor]] | None = None
         self.history: list[dict[str, float]] = []
         self.measures: dict[str, float] = {}
-        self.cache = None
         self._sums: dict[str, float] = {}
         self._summed = 0
 
@@ -74,7 +66,7 @@ class Loop:
             checkpoint = None  # written between two stages: this one has not begun
         done = 0 if checkpoint is None else checkpoint.step
         self.run.reporter.stage(self.stage.name, self.feed.total, done)
-        self._start_cache(checkpoint)
+        self.learner.start(checkpoint)
         if checkpoint is None:
             reason = self._look(0)
         else:
@@ -82,7 +74,7 @@ class Loop:
         if reason is not None:
             return self._end(done, reason)
         for step, batches in self.feed.steps(done):
-            self._train_mode()
+            self.learner.train_mode()
             self._step(step, batches)
             if self._evaluates(step + 1) or self._asks(step + 1):
                 reason = self._look(step + 1)
@@ -111,10 +103,9 @@ class Loop:
                 "the learning rate, lengthen the warm-up, or train in fp32. The last checkpoint is kept"
             )
         self.optimiser.step()
-        if self.cache is not None:
-            self.cache.refresh(self._encode_documents)
+        self.learner.after_step()
         loss = sum(terms.values())
-        looked = self.watch.see(seen[-1], step + 1, loss=terms.get(self._softmax_term()))
+        looked = self._watched(seen[-1], step + 1, terms)
         for warning in looked.warnings:
             self._warn(step + 1, warning)
         self._log(step, {"loss": loss, **terms, "gradient_norm": norm}, looked.numbers)
@@ -122,62 +113,18 @@ class Loop:
     def _backward(self, step: int, part: int, batch: Batch) -> tuple[dict[str, float], Step]:
         """The gradients of one batch, added to what is there; its terms, and what the loss saw."""
         seed = seed_of(self.job.seed, self.stage.name, "dropout", step, part)
-        q = self.encoding.encode(batch.queries, "query", seed)
-        if self.cache is not None:
-            drawn = self._drawn(q.vectors, batch, step * self.stage.accumulate + part)
-            batch = join_drawn(batch, drawn, self.job.data)
-        d = self.encoding.encode(batch.documents, "document", seed)
-        targets = batch.targets.to(self.run.accelerator.device)
-        made = Step(q.vectors, d.vectors, self.scorer(q.vectors, d.vectors), targets)
-        terms = self.objective.terms(made)
-        (sum(terms.values(), start=made.scores.new_zeros(())) / self.stage.accumulate).backward()
-        q.backward()
-        d.backward()
-        if self.cache is not None:
-            on = str(self.cache.settings.on)
-            self.cache.write_back(batch.document_ids, d.vectors[on].values[:, 0])
-        return {name: float(value.detach()) for name, value in terms.items()}, made
+        made = self.learner.make(batch, seed, step * self.stage.accumulate + part)
+        terms = self.objective.terms(made.step)
+        (sum(terms.values(), start=made.step.scores.new_zeros(())) / self.stage.accumulate).backward()
+        made.backward()
+        return {name: float(value.detach()) for name, value in terms.items()}, made.step
 
     def _clipped_norm(self) -> float:
         """Put the processes' gradients together and clip; the norm before clipping."""
-        shared = {id(p) for m in (self.scorer, self.stage.objective) for p in m.parameters()}
-        self.processes.sum_gradients(p for p in self.chosen.values() if id(p) not in shared)
+        alike = ("scorer.", "objective.")  # computed by every process over the whole batch
+        self.processes.sum_gradients(p for name, p in self.chosen.items() if not name.startswith(alike))
         limit = math.inf if self.stage.clip is None else self.stage.clip
         return float(torch.nn.utils.clip_grad_norm_(self.chosen.values(), limit))
-
-    # -- the negative cache ----------------------------------------------------------------------------
-
-    def _start_cache(self, checkpoint: Checkpoint | None) -> None:
-        if self.stage.cache is None:
-            return
-        documents = sorted(self.job.data.documents)
-        device = self.run.accelerator.device
-        self.cache = self.stage.cache.start(self.job.model.sets, documents, self.job.seed, device)
-        if checkpoint is None:
-            self.cache.fill(
-                self._encode_documents,
-                lambda held: self.run.reporter.busy("filling the negative cache", held),
-            )
-
-    def _drawn(self, q: Representation, batch: Batch, number: int) -> Drawn:
-        """Hard negatives of the batch's queries with the scores that they were drawn by.
-
-        Both are the first process's: on another, a rounding error may draw another document.
-        """
-        assert self.cache is not None
-        detached = {name: vectors.with_values(vectors.values.detach()) for name, vectors in q.items()}
-        excluded = [
-            {*self.job.data.relevant.get(query, ()), *(batch.document_ids[at] for at in own if at >= 0)}
-            for query, own in zip(batch.query_ids, batch.targets.own.tolist(), strict=True)
-        ]
-        drawn = self.cache.draw(lambda documents: self.scorer(detached, documents), excluded, number)
-        documents = self.processes.first_says(drawn.documents)
-        return Drawn(documents, self.processes.first_tensor(drawn.scores))
-
-    def _encode_documents(self, ids: Sequence[str]) -> torch.Tensor:
-        assert self.cache is not None
-        texts = [self.job.data.documents[document] for document in ids]
-        return self.encoding.plainly(texts, "document")[str(self.cache.settings.on)].values[:, 0]
 
     # -- looking and keeping ---------------------------------------------------------------------------
 
@@ -216,15 +163,10 @@ class Loop:
         return reason
 
     def _evaluate(self, development: DevelopmentSet) -> dict[str, float]:
-        """Retrieve by the first process; remember the weights if none were better."""
+        """Rank by the first process; remember the weights if none were better."""
         self.run.carry(self.number + 1)
         if self.processes.rank == 0:
-            self.measures = retrieve(
-                self.job.model,
-                development,
-                self.job.measures,
-                on_progress=lambda done: self.run.reporter.busy("evaluating", done),
-            )
+            self.measures = self.learner.evaluate(development)
         self.measures = self.processes.first_says(self.measures)
         value = self.measures[self.job.measures[0]]
         if self.best is None or value > self.best[0]:
@@ -263,18 +205,9 @@ class Loop:
         self.run.reporter.warn(text)
         self._write(step, {"warning": text})
 
-    def _train_mode(self) -> None:
-        """Dropout where something learns, none in what is frozen."""
-        model, encoder = self.job.model, self.job.model.encoder
-        for module in (encoder.query, encoder.document, encoder.shared, model.transforms, self.scorer):
-            if module is not None:
-                module.train(any(p.requires_grad for p in module.parameters()))
-
-    def _autocast(self) -> AbstractContextManager:
-        device = self.run.accelerator.device
-        wanted = self.stage.precision == "bf16"
-        reduced = wanted or (self.stage.precision == "auto" and bf16_gains(device))
-        return torch.autocast(device.type, torch.bfloat16, enabled=reduced)
+    def _watched(self, step: Step, number: int, terms: Mapping[str, float]) -> Looked:
+        """What the watch says; nothing where there are no vectors."""
+        return self.watch.see(step, number, terms.get(self._softmax_term())) if step.d else Looked()
 
     def _softmax_term(self) -> str:
         """The one term that the loss of equal scores can be compared with; "" if there is none."""
@@ -311,11 +244,11 @@ class Loop:
             "sums": self._sums,
             "summed": self._summed,
         }
-        tensors = {"optimiser": state_of(self.optimiser, self.chosen), "watch": watched}
+        learnt, learner_state = self.learner.state()
+        state |= learner_state
+        tensors = {"optimiser": state_of(self.optimiser, self.chosen), "watch": watched, **learnt}
         if self.best is not None:
             tensors["best"] = self.best[1]
-        if self.cache is not None:
-            tensors["cache"], state["cache"] = self.cache.state()
         self.run.save(self.number, step, state, tensors)
 
     def _restore(self, checkpoint: Checkpoint) -> str | None:
@@ -328,6 +261,4 @@ class Loop:
         restore_state(self.optimiser, self.chosen, checkpoint.tensors["optimiser"])
         if state["best"] is not None:
             self.best = (state["best"], dict(checkpoint.tensors["best"]))
-        if self.cache is not None:
-            self.cache.restore(checkpoint.tensors["cache"], state["cache"])
         return None if self.stage.stop is None else self.stage.stop.decide(self.history)

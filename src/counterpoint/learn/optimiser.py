@@ -11,28 +11,20 @@ from torch import nn
 from torch.optim import AdamW
 
 from counterpoint.errors import ConfigError
-from counterpoint.learn.loss import Loss
 from counterpoint.learn.stages import Train
-from counterpoint.model import Model
-from counterpoint.score import Scorer
 
 __all__ = ["choose_parameters", "make_optimiser", "named_parameters", "rate_at"]
 
 
-def named_parameters(model: Model, scorer: Scorer, objective: Loss) -> dict[str, nn.Parameter]:
+def named_parameters(roots: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
     """Every parameter under the name that `learn` and `freeze` go by; each object once.
 
-    `query.…`, `document.…` and `shared.…` are the encoder's (with one encoder for both sides all of it is
-    `query.…`), `transforms.…` the model's maps, `scorer.…` and `objective.…` what these learn themselves.
+    Args:
+        roots: modules by what the names of their parameters begin with: "" or "transforms.".
     """
     found: dict[str, nn.Parameter] = {}
     seen: set[int] = set()
-    for prefix, module in (
-        ("", model.encoder),
-        ("transforms.", model.transforms),
-        ("scorer.", scorer),
-        ("objective.", objective),
-    ):
+    for prefix, module in roots.items():
         for name, parameter in module.named_parameters():
             if id(parameter) not in seen:
                 seen.add(id(parameter))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, final
 from counterpoint.config import Setting
 
 if TYPE_CHECKING:
+    from counterpoint.encode import InteractiveEncoder
     from counterpoint.learn.development import DevelopmentSet
     from counterpoint.model import Model
 
@@ -26,7 +27,7 @@ class Situation:
         measures: what the last evaluation on it found, by name; empty before the first.
     """
 
-    model: Model
+    model: Model | InteractiveEncoder
     development: DevelopmentSet | None
     measures: Mapping[str, float]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, final
 
@@ -15,13 +16,16 @@ from counterpoint.errors import ConfigError, MissingExtraError
 from counterpoint.index import build_index
 from counterpoint.learn.carried import carry
 from counterpoint.learn.checkpoint import Checkpoint
+from counterpoint.learn.development import first_stage
 from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.processes import Processes
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Build, Fit, Train
 from counterpoint.learn.start import write_start
 from counterpoint.memory import keep_freed_memory
+from counterpoint.model import Model
 from counterpoint.score import Scorer
+from counterpoint.search import Run as SearchRun
 from counterpoint.transform import Transform
 from counterpoint.types import Document
 from counterpoint.vectors import Vectors
@@ -54,7 +58,8 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
     keep_freed_memory()
     accelerator = _accelerator(job.folder)
     told = reporter if reporter and accelerator.is_main_process else Silent()
-    run = Run(job, accelerator, told, job.model.search)
+    vectors = job.vector_model
+    run = Run(job, accelerator, told, None if vectors is None else vectors.search)
     run.set_up()
     checkpoint = Checkpoint.latest(job.folder / "checkpoints") if resume else None
     if checkpoint is not None:
@@ -100,6 +105,21 @@ class Run:
         """Those that take part."""
         return Processes(self.accelerator)
 
+    @cached_property
+    def first_stage(self) -> SearchRun:
+        """What a cross-encoder reranks to be evaluated; searched once a run.
+
+        Raises:
+            ConfigError: there are no development queries.
+        """
+        if self.job.development is None:
+            raise ConfigError("there are no development queries to search")
+        return first_stage(
+            self.job.development,
+            self.job.depth,
+            on_progress=lambda done: self.reporter.busy("indexing for BM25", done),
+        )
+
     @property
     def metrics(self) -> Metrics:
         """The log of numbers."""
@@ -135,9 +155,12 @@ class Run:
 
     def carry(self, stages: int) -> tuple[bool, str] | None:
         """Search the model by what the last scorer that learns has learnt in so many stages, if it can be."""
-        self.job.model.search = self.search
+        model = self.job.vector_model
+        if model is None:  # a cross-encoder has no scorer
+            return None
+        model.search = self.search
         for stage in reversed(self.job.stages[:stages]):
-            if isinstance(stage, Train) and (carried := carry(self.scorer_of(stage), self.job.model)):
+            if isinstance(stage, Train) and (carried := carry(self.scorer_of(stage), model)):
                 return carried
         return None
 
@@ -146,7 +169,8 @@ class Run:
         found: dict[str, nn.Module] = {"model": self.job.model}
         for number, stage in enumerate(self.job.stages):
             if isinstance(stage, Train):
-                found[f"scorer{number}"] = self.scorer_of(stage)
+                if self.job.vector_model is not None:
+                    found[f"scorer{number}"] = self.scorer_of(stage)
                 found[f"objective{number}"] = stage.objective
         return found
 
@@ -191,9 +215,18 @@ def _accelerator(folder: Path) -> Accelerator:
     return accelerator
 
 
+def _vector_model(run: Run, stage: Fit | Build) -> Model:
+    model = run.job.vector_model
+    if model is None:
+        raise ConfigError(
+            f"{stage.name}: {type(stage).__name__} needs vectors, and a cross-encoder makes none"
+        )
+    return model
+
+
 def _fit(run: Run, number: int, stage: Fit) -> None:
     """Fit a set's transforms in order, each to what comes out of the one before."""
-    model, data = run.job.model.eval(), run.job.data
+    model, data = _vector_model(run, stage).eval(), run.job.data
     if stage.on not in model.transforms:
         known = ", ".join(model.transforms) or "none"
         raise ConfigError(
@@ -206,14 +239,16 @@ def _fit(run: Run, number: int, stage: Fit) -> None:
     steps = [cast(Transform, step) for step in cast(nn.ModuleList, model.transforms[stage.on])]
     run.reporter.stage(stage.name, len(texts) * len(steps), 0)
     for place, step in enumerate(steps):
-        step.fit(_rows(run, texts, stage.on, steps[:place]))
+        step.fit(_rows(run, model, texts, steps[:place], stage.on))
 
 
 @torch.no_grad()
-def _rows(run: Run, texts: Sequence[str], on: str, before: Sequence[Transform]) -> Iterator[torch.Tensor]:
+def _rows(
+    run: Run, model: Model, texts: Sequence[str], before: Sequence[Transform], on: str
+) -> Iterator[torch.Tensor]:
     """The rows of a set for many texts, behind some of its transforms, piece by piece."""
     for start in range(0, len(texts), FIT_ROWS):
-        packed = run.job.model.encoder.encode_document(texts[start : start + FIT_ROWS])[on]
+        packed = model.encoder.encode_document(texts[start : start + FIT_ROWS])[on]
         rows = torch.from_numpy(packed.values).unsqueeze(0).to(run.accelerator.device)
         vectors = Vectors(rows, torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device))
         for step in before:
@@ -224,8 +259,8 @@ def _rows(run: Run, texts: Sequence[str], on: str, before: Sequence[Transform]) 
 
 def _build(run: Run, number: int, stage: Build) -> None:
     """Index the training documents with the model as it is now."""
+    model, data = _vector_model(run, stage).eval(), run.job.data
     if run.processes.rank == 0:
-        model, data = run.job.model.eval(), run.job.data
         changes = {} if stage.codec is None else {"codec": stage.codec}
         lexical = {} if stage.lexical else {"lexical": None}
         settings = model.index_settings("./../model", **changes, **lexical)

@@ -5,32 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, cast, get_type_hints
 
-from counterpoint.config import Declared, plain
-from counterpoint.encode import DualEncoder, Head
+from torch import nn
+
+from counterpoint.config import Declared
 from counterpoint.encode.sources import could_be_located
 from counterpoint.errors import ArtifactError, ConfigError
-from counterpoint.learn import (
-    Build,
-    CachedContrastive,
-    Fit,
-    Loss,
-    NegativeCache,
-    NoImprovement,
-    Objective,
-    Train,
-    TrainingSet,
-)
+from counterpoint.learn import Build, NoImprovement, Train, TrainingSet
 from counterpoint.learn.start import Start
 from counterpoint.measure import parse_measure
 from counterpoint.model import Model
 from counterpoint.part import Part
+from counterpoint.recipe.check_pairs import pair_faults
+from counterpoint.recipe.check_vectors import vector_faults
+from counterpoint.recipe.inside import losses_of, training
 from counterpoint.recipe.patterns import could_match
 from counterpoint.recipe.recipe import Recipe, declared_in
 from counterpoint.recipe.typed import faults_of
-from counterpoint.score import Dot
-from counterpoint.search import LEXICAL, SearchSettings
 
 __all__ = ["check", "check_data"]
 
@@ -44,14 +35,14 @@ def check(recipe: Recipe) -> list[str]:
     faults = list(faults_of(recipe.resolved(), Recipe, "recipe"))
     if faults:
         return faults
+    model = recipe.declared_model()
     return [
         *_names(recipe),
-        *_model(recipe),
+        *_declared(recipe),
         *_start(recipe),
-        *_search(recipe),
         *_measures(recipe),
-        *_vector_sets(recipe, recipe.scorer, "scorer"),
-        *(fault for stage in recipe.stages for fault in _stage(recipe, stage)),
+        *(vector_faults(recipe, model) if isinstance(model, Model) else pair_faults(recipe)),
+        *(f"stages.{stage.name}: {fault}" for stage in training(recipe) for fault in _train(recipe, stage)),
     ]
 
 
@@ -64,8 +55,8 @@ def check_data(recipe: Recipe, data: TrainingSet) -> list[str]:
     return [
         f"stages.{stage.name}: {loss.label} learns from a teacher's scores; the data have none, so give the "
         "stage a teacher, or take data that come with scores"
-        for stage in _training(recipe)
-        for loss in _losses(stage)
+        for stage in training(recipe)
+        for loss in losses_of(stage)
         if "teacher" in loss.needs and stage.teacher is None and not scored
     ]
 
@@ -88,14 +79,7 @@ def _names(recipe: Recipe) -> Iterator[str]:
         yield f"stages.{early}: builds an index, and {later!r} changes the model afterwards; build at the end"
 
 
-def _model(recipe: Recipe) -> Iterator[str]:
-    encoder = _encoder(recipe)
-    ours, theirs = list(encoder.query.heads), list(encoder.encoder("document").heads)
-    if sorted(ours) != sorted(theirs):
-        yield f"model: queries become {', '.join(ours)}, documents {', '.join(theirs)}; they must be equal"
-    if isinstance(recipe.model, Model):
-        yield from _unknown_sets("model.transforms", recipe.model.transforms, ours)
-    yield from _unknown_sets("model.shared", encoder.shared, ours)
+def _declared(recipe: Recipe) -> Iterator[str]:
     for path, part in declared_in(recipe, "recipe"):
         if isinstance(part, Part) and part.is_set_up:
             yield f"{path}: is set up already; a recipe declares, and what a part has learnt is no setting"
@@ -121,22 +105,6 @@ def _start(recipe: Recipe) -> Iterator[str]:
             yield f"start: {error}"
 
 
-def _search(recipe: Recipe) -> Iterator[str]:
-    said = plain(recipe.declared_model().search or {})
-    hints = get_type_hints(SearchSettings)
-    unknown = [name for name in said if name not in hints]
-    if unknown:
-        yield f"search: there is no setting {', '.join(map(repr, unknown))}; there are {', '.join(hints)}"
-    sets = list(_encoder(recipe).query.heads)
-    for name in (name for name in said if name in hints):
-        faults = list(faults_of(said[name], hints[name], f"search.{name}"))
-        yield from faults
-        if name in ("weights", "idf") and not faults:
-            yield from _unknown_sets(
-                f"search.{name}", said[name], [LEXICAL, *sets] if name == "weights" else sets
-            )
-
-
 def _measures(recipe: Recipe) -> Iterator[str]:
     for name in recipe.measures:
         try:
@@ -148,37 +116,10 @@ def _measures(recipe: Recipe) -> Iterator[str]:
 # -- one stage -----------------------------------------------------------------------------------------
 
 
-def _stage(recipe: Recipe, stage: Any) -> Iterator[str]:
-    where = f"stages.{stage.name}"
-    yield from _vector_sets(recipe, stage, where)
-    if isinstance(stage, Fit):
-        transforms = recipe.model.transforms if isinstance(recipe.model, Model) else {}
-        if stage.on in _encoder(recipe).query.heads and stage.on not in transforms:
-            yield f"{where}: fits the transforms of {stage.on!r}, and the model has none on that set"
-    if isinstance(stage, Train):
-        yield from (f"{where}: {fault}" for fault in _train(recipe, stage))
-
-
-def _vector_sets(recipe: Recipe, value: Any, where: str) -> Iterator[str]:
-    """Arguments called `on`, each of which names a vector set."""
-    heads = _encoder(recipe).query.heads
-    for path, part in declared_in(value, where):
-        on = getattr(part, "on", None)
-        if not isinstance(on, str):
-            continue
-        yield from _unknown_sets(path, [on], list(heads))
-        if isinstance(part, Dot) and on in heads and not cast(Head, heads[on]).pooled:
-            yield f"{path}: Dot takes one vector a text, and {on!r} has many; pool it or use MaxSim"
-
-
 def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
-    if stage.scorer is None and recipe.scorer is None:
-        yield "no scorer; give the stage one, or the recipe one for all stages"
-    yield from _loss_needs(stage)
-    modules = dict(_encoder(recipe).named_children())
-    others = {"transforms": getattr(recipe.model, "transforms", None), "objective": stage.objective}
-    others["scorer"] = stage.scorer or recipe.scorer
-    modules |= {name: module for name, module in others.items() if module is not None}
+    if stage.teacher is not None and not any("teacher" in loss.needs for loss in losses_of(stage)):
+        yield "teacher: no loss of this stage uses it; leave it out"
+    modules = _roots(recipe, stage)
     for field in ("learn", "freeze"):
         for pattern in getattr(stage, field):
             if not could_match(pattern, modules):
@@ -198,59 +139,12 @@ def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
         )
 
 
-def _loss_needs(stage: Train) -> Iterator[str]:
-    losses = _losses(stage)
-    for loss in losses:
-        if "batch" in loss.needs and stage.batch < 2:
-            yield f"{loss.label} needs other queries in the batch; batch is {stage.batch}, take 2 or more"
-        drawn = stage.cache is not None and "teacher" not in loss.needs  # no teacher knows what is drawn
-        if "negatives" in loss.needs and not stage.negatives and not drawn:
-            yield f"{loss.label} compares a query's own documents; give the stage negatives"
-        if "cache" in loss.needs and stage.cache is None:
-            yield f"{loss.label} draws from a negative cache; give the stage cache=NegativeCache(...)"
-    if stage.teacher is not None and not any("teacher" in loss.needs for loss in losses):
-        yield "teacher: no loss of this stage uses it; leave it out"
-    if stage.cache is not None:
-        yield from (f"cache: {fault}" for fault in _cache(stage.cache, losses))
-
-
-def _cache(cache: NegativeCache, losses: list[Loss]) -> Iterator[str]:
-    """Losses of the cache read one drawn negative, those with a teacher none, all others every one."""
-    if all("teacher" in loss.needs for loss in losses):
-        yield "no loss of this stage uses it; leave it out"
-        return
-    of_cache = [loss for loss in losses if isinstance(loss, CachedContrastive)]
-    for loss in of_cache:
-        if loss.scale != cache.scale:
-            yield (
-                f"negatives are drawn with scale {cache.scale:g}, and {loss.label} has scale {loss.scale:g}; "
-                "only if they are equal is its gradient that of the softmax"
-            )
-    if of_cache and cache.draws > 1 and all(loss in of_cache or "teacher" in loss.needs for loss in losses):
-        names = ", ".join(loss.label for loss in of_cache)
-        yield f"draws is {cache.draws}, and {names} reads one drawn negative; take 1"
-
-
-# -- what a recipe is made of --------------------------------------------------------------------------
-
-
-def _encoder(recipe: Recipe) -> DualEncoder:
-    return recipe.model.encoder if isinstance(recipe.model, Model) else recipe.model
-
-
-def _training(recipe: Recipe) -> list[Train]:
-    return [stage for stage in recipe.stages if isinstance(stage, Train)]
-
-
-def _losses(stage: Train) -> list[Loss]:
-    """The terms of a stage's objective."""
-    objective = stage.objective
-    if not isinstance(objective, Objective):
-        return [objective]
-    return [loss for loss in objective.losses if isinstance(loss, Loss)]
-
-
-def _unknown_sets(path: str, names: Iterable[str], sets: list[str]) -> Iterator[str]:
-    for name in names:
-        if name not in sets:
-            yield f"{path}: there is no vector set {name!r}; there are {', '.join(sets)}"
+def _roots(recipe: Recipe, stage: Train) -> dict[str, nn.Module]:
+    """The modules that the names of parameters begin with."""
+    model = recipe.declared_model()
+    found: dict[str, nn.Module | None] = {"objective": stage.objective}
+    if isinstance(model, Model):
+        found |= {"transforms": model.transforms, "scorer": stage.scorer or recipe.scorer}
+        model = model.encoder
+    found |= dict(model.named_children())
+    return {name: module for name, module in found.items() if module is not None}

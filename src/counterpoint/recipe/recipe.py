@@ -13,7 +13,7 @@ from typing import Any, final
 import tomli_w
 
 from counterpoint.config import Declared, Setting, name_of
-from counterpoint.encode import DualEncoder
+from counterpoint.encode import DualEncoder, InteractiveEncoder
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.learn import Stage
 from counterpoint.model import Model
@@ -37,18 +37,26 @@ class DataSettings(Setting):
             `development` is None); 0 for none.
         relevant_from: the lowest grade of a collection's judgements that makes a document a positive. Grades
             from 1 up to it are neither positives nor negatives.
+        depth: how many of BM25's documents a cross-encoder reranks for each development query; a model that
+            makes vectors searches all documents.
     """
 
     train: str = "train"
     development: str | None = "dev"
     held_out: int = 100
     relevant_from: int = 1
+    depth: int = 100
 
     def __post_init__(self) -> None:
-        if self.held_out < 0:
-            raise ConfigError(f"data: held_out must be at least 0, found {self.held_out}")
+        faults = [
+            f"data: {name} must be at least {least}, found {getattr(self, name)}"
+            for name, least in {"held_out": 0, "depth": 1}.items()
+            if getattr(self, name) < least
+        ]
         if self.relevant_from < 1:
-            raise ConfigError(f"data: relevant_from is a grade from 1 up, found {self.relevant_from}")
+            faults.append(f"data: relevant_from is a grade from 1 up, found {self.relevant_from}")
+        if faults:
+            raise ConfigError(*faults)
 
 
 @final
@@ -62,7 +70,8 @@ class Recipe(Setting):
         model: what is trained, declared and not set up.
         stages: carried out in order; their names differ.
         about: one line for people.
-        scorer: of every stage that has none of its own. Its learnt weights go from stage to stage.
+        scorer: of every stage that has none of its own. Its learnt weights go from stage to stage. A
+            cross-encoder is its own.
         search: how the trained model is searched: fields of `SearchSettings`; the model's own where None.
         measures: evaluated on the development set; the first one decides which model is best.
         seed: decides every random draw.
@@ -78,7 +87,7 @@ class Recipe(Setting):
 
     name: str
     paper: str
-    model: Model | DualEncoder
+    model: Model | DualEncoder | InteractiveEncoder
     stages: Sequence[Stage]
     about: str = ""
     scorer: Scorer | None = None
@@ -104,8 +113,10 @@ class Recipe(Setting):
         """
         return recipe_from(self.to_dict(), self.name, like=self)
 
-    def declared_model(self) -> Model:
+    def declared_model(self) -> Model | InteractiveEncoder:
         """The model with the recipe's search settings, its parts shared with the recipe."""
+        if isinstance(self.model, InteractiveEncoder):
+            return self.model
         if isinstance(self.model, DualEncoder):
             return Model(self.model, search=self.search)
         if self.search is None:

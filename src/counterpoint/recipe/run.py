@@ -58,6 +58,7 @@ def run_recipe(
         scorer=own.scorer,
         development=material.development,
         measures=own.measures,
+        depth=own.data.depth,
         seed=own.seed,
         start=None if own.start is None else Start.find(own.start),
     )

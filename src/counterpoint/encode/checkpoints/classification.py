@@ -17,6 +17,7 @@ from counterpoint.encode.checkpoints.modules import Checkpoint, Module
 from counterpoint.encode.checkpoints.sentence import longest
 from counterpoint.encode.interactive import InteractiveEncoder
 from counterpoint.encode.layers import Activation, Layer, Linear, Stack
+from counterpoint.encode.saved import saved_model
 from counterpoint.encode.sources import locate
 from counterpoint.encode.weights import read_json, read_weights
 from counterpoint.errors import ArtifactError, ConfigError
@@ -40,7 +41,7 @@ _HEADS: Mapping[str, tuple[tuple[str, Activation], ...]] = MappingProxyType(
 
 
 def load_interactive(source: str | Path, revision: str | None = None) -> InteractiveEncoder:
-    """Read a cross-encoder: a folder that `InteractiveEncoder.save` wrote, or a published one.
+    """Read a cross-encoder: a folder that `InteractiveEncoder.save` wrote, a run's, or a published one.
 
     Its scores are the logits of `AutoModelForSequenceClassification`, before any activation.
 
@@ -53,10 +54,11 @@ def load_interactive(source: str | Path, revision: str | None = None) -> Interac
             whose head is not known here, more than one label, a weight missing or unused.
     """
     folder = locate(str(source), revision)
-    if (folder / "part.toml").is_file():
-        part = Part.load(folder)
+    own = saved_model(folder)
+    if own is not None:
+        part = Part.load(own)
         if not isinstance(part, InteractiveEncoder):
-            raise ArtifactError(f"holds a {type(part).__name__}, not an InteractiveEncoder", path=folder)
+            raise ArtifactError(f"holds a {type(part).__name__}, not an InteractiveEncoder", path=own)
         return part
     try:
         return _read(Checkpoint(folder, str(source), revision)).setup().eval()

@@ -1,0 +1,114 @@
+"""`counterpoint rerank`: a saved run's best documents in the order of a cross-encoder."""
+
+from __future__ import annotations
+
+import json as json_
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from counterpoint.cli.console import Json, emit, note, progress, typed
+
+if TYPE_CHECKING:
+    from counterpoint.data import Collection
+    from counterpoint.search import Run
+
+__all__ = ["rerank"]
+
+
+def rerank(
+    collection: Annotated[
+        str, typer.Argument(help="Collection with the documents and queries of the run.", show_default=False)
+    ],
+    run: Annotated[Path, typer.Option(help="TREC run, plain or .gz.", show_default=False)],
+    model: Annotated[
+        str,
+        typer.Option(help="Cross-encoder: the folder of a run or a model, or a hub id.", show_default=False),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="TREC run to write.", show_default=False)],
+    k: Annotated[
+        int, typer.Option("-k", min=1, help="Documents scored for each query; the others are left out.")
+    ] = 100,
+    split: Annotated[
+        str | None, typer.Option(help="Only the queries that this split judges; all of the run unless given.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Score the best documents of a run again, query and document read together.
+
+    Beside the output, OUTPUT.provenance.json says what it was made of.
+    """
+    from counterpoint.data import open_collection
+    from counterpoint.encode import EncodeOptions, load_interactive
+    from counterpoint.errors import ConfigError
+    from counterpoint.search import Run
+
+    if not output.parent.is_dir():  # told now, not after minutes of scoring
+        raise ConfigError(f"{output}: there is no such folder to write into; make it first")
+    opened = open_collection(collection)
+    first = _of_split(Run.read(run).top(k), opened, split)
+    judge = load_interactive(model)
+    documents = _texts(opened, {document for query in first for document, _ in first[query]})
+    started = time.perf_counter()
+    pairs = sum(len(first[query]) for query in first)
+    done = 0
+    with progress("scoring", "pairs", pairs) as update:
+
+        def scored(count: int) -> None:
+            nonlocal done
+            done += count
+            update(done)
+
+        found = judge.rerank(first, opened.queries(), documents, k, EncodeOptions(progress=scored))
+    seconds = time.perf_counter() - started
+    found.write(output)
+    result: dict[str, Any] = {
+        "output": str(output), "collection": collection, "split": split, "run": str(run), "model": model,
+        "k": k, "queries": len(first), "pairs": pairs,
+    }  # fmt: skip
+    _tell(output, {**result, "fingerprint": judge.fingerprint()}, run)
+    emit(
+        {**result, "seconds": round(seconds, 2)},
+        lambda: f"{output}: {len(first):,} queries, {pairs:,} pairs in {seconds:.1f} s",
+        json,
+    )
+
+
+def _of_split(run: Run, collection: Collection, split: str | None) -> Run:
+    """The run of the queries that a split judges; says how many are left out."""
+    from counterpoint.errors import DataError
+    from counterpoint.search import Run
+
+    if split is None:
+        return run
+    wanted = [query for query in collection.queries(split) if query in run]
+    if not wanted:
+        raise DataError(f"the run ranks nothing for any query of the split {split!r} of {collection.name}")
+    if len(wanted) < len(run):
+        note(f"{len(run) - len(wanted):,} queries of the run are not in the split {split}; left out")
+    return Run({query: run.scores(query) for query in wanted}, provenance=run.provenance)
+
+
+def _texts(collection: Collection, wanted: set[str]) -> dict[str, str]:
+    """The texts of some documents; one that is not there is named when it is scored."""
+    with progress("reading", "documents", collection.size) as update:
+        found = {}
+        for number, document in enumerate(collection.documents(), 1):
+            if document.id in wanted:
+                found[document.id] = document.full_text
+            update(number)
+    return found
+
+
+def _tell(output: Path, settings: dict[str, Any], run: Path) -> None:
+    """Write down what the output was made of."""
+    from counterpoint.files import sha256_file, write_atomically
+    from counterpoint.sweep.provenance import provenance
+
+    packages = ("torch", "transformers", "tokenizers", "numpy")
+    document = {**settings, "run_sha256": sha256_file(run), **provenance(typed(), packages)}
+    text = json_.dumps(document, indent=2, ensure_ascii=False)
+    path = output.with_name(f"{output.name}.provenance.json")
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))

@@ -1,0 +1,107 @@
+"""`Learner`: all that a training loop does with the model itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from counterpoint.encode import bf16_gains
+from counterpoint.learn.batches import Batch
+from counterpoint.learn.checkpoint import Checkpoint
+from counterpoint.learn.development import DevelopmentSet
+from counterpoint.learn.optimiser import named_parameters
+from counterpoint.learn.step import Step
+
+if TYPE_CHECKING:
+    from counterpoint.learn.stages import Train
+    from counterpoint.learn.trainer import Run
+
+__all__ = ["Learner", "Made"]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A batch that the model has seen.
+
+    Attributes:
+        step: for the loss; its vectors or scores are leaves.
+        backward: called once the leaves have their gradients, takes them into the model.
+    """
+
+    step: Step
+    backward: Callable[[], None]
+
+
+class Learner(ABC):
+    """How a stage's batches become steps, and how its model is evaluated. Abstract: one for a kind of model.
+
+    Args:
+        run: what the stage belongs to.
+        stage: its settings.
+    """
+
+    def __init__(self, run: Run, stage: Train):
+        self.run, self.stage = run, stage
+        self.device = run.accelerator.device
+
+    # -- what learns -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def roots(self) -> Mapping[str, nn.Module]:
+        """The modules whose parameters may learn, by what their names begin with.
+
+        Those of `scorer.` and `objective.` are computed alike on every process, all others on shares.
+        """
+
+    @abstractmethod
+    def parts(self) -> Sequence[nn.Module]:
+        """The modules that are frozen or trained as a whole, as far as dropout is concerned."""
+
+    def parameters(self) -> dict[str, nn.Parameter]:
+        """Every parameter under the name that `learn` and `freeze` go by."""
+        return named_parameters({**self.roots(), "objective.": self.stage.objective})
+
+    def train_mode(self) -> None:
+        """Dropout where something learns, none in what is frozen."""
+        for module in self.parts():
+            module.train(any(p.requires_grad for p in module.parameters()))
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def make(self, batch: Batch, seed: int, number: int) -> Made:
+        """Show a batch to the model.
+
+        Args:
+            batch: the same on every process; the work is shared out.
+            seed: decides the dropout.
+            number: of the batch in the stage.
+        """
+
+    @abstractmethod
+    def start(self, checkpoint: Checkpoint | None) -> None:
+        """Get ready for the first step, or for the one behind a checkpoint of this stage."""
+
+    @abstractmethod
+    def after_step(self) -> None:
+        """Called when the optimiser has moved the weights."""
+
+    @abstractmethod
+    def state(self) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]]:
+        """What `start` wants to find in a checkpoint: groups of tensors, and JSON values."""
+
+    @abstractmethod
+    def evaluate(self, development: DevelopmentSet) -> dict[str, float]:
+        """The job's measures on its development set, by the model as it is now; called by one process."""
+
+    def autocast(self) -> AbstractContextManager:
+        """The precision that the stage asks for."""
+        wanted = self.stage.precision == "bf16"
+        reduced = wanted or (self.stage.precision == "auto" and bf16_gains(self.device))
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=reduced)

@@ -1,0 +1,85 @@
+"""`PairLearner`: a cross-encoder reads each query with each of its own documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import torch
+from torch import nn
+
+from counterpoint.encode import InteractiveEncoder
+from counterpoint.errors import ConfigError
+from counterpoint.learn.batches import Batch
+from counterpoint.learn.checkpoint import Checkpoint
+from counterpoint.learn.cross import cross_step, own_pairs
+from counterpoint.learn.development import DevelopmentSet, rerank
+from counterpoint.learn.gradient_cache import PairEncoding
+from counterpoint.learn.learners.learner import Learner, Made
+
+if TYPE_CHECKING:
+    from counterpoint.learn.stages import Train
+    from counterpoint.learn.trainer import Run
+
+__all__ = ["PairLearner"]
+
+
+@final
+class PairLearner(Learner):
+    """Scores of pairs, and no vectors: there is no scorer, and a query has its own documents only.
+
+    Args:
+        model: scores the pairs.
+        run: what the stage belongs to.
+        stage: its settings.
+
+    Raises:
+        ConfigError: there is a scorer or a negative cache.
+    """
+
+    def __init__(self, model: InteractiveEncoder, run: Run, stage: Train):
+        super().__init__(run, stage)
+        given = {"scorer": stage.scorer or run.job.scorer, "cache": stage.cache}
+        faults = [name for name, value in given.items() if value is not None]
+        if faults:
+            raise ConfigError(
+                *(f"{stage.name}: {name} goes by vectors, and a cross-encoder makes none" for name in faults)
+            )
+        self.model = model
+        self.encoding = PairEncoding(model, run.processes, stage.chunk, self.autocast)
+
+    def roots(self) -> Mapping[str, nn.Module]:
+        """`backbone.` and `head.`."""
+        return {"": self.model}
+
+    def parts(self) -> Sequence[nn.Module]:
+        """Both."""
+        return [self.model.backbone, self.model.head]
+
+    def make(self, batch: Batch, seed: int, number: int) -> Made:
+        """Score the pairs; the scores are the leaves."""
+        pairs = list(zip(*own_pairs(batch), strict=True))
+        scored = self.encoding.encode(pairs, "pair", seed)
+        scores = scored.vectors["score"].values[:, 0, 0]
+        return Made(cross_step(scores, batch.targets.to(self.device)), scored.backward)
+
+    def start(self, checkpoint: Checkpoint | None) -> None:
+        """Nothing: there is no memory beside the weights."""
+
+    def after_step(self) -> None:
+        """Nothing."""
+
+    def state(self) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]]:
+        """Nothing."""
+        return {}, {}
+
+    def evaluate(self, development: DevelopmentSet) -> dict[str, float]:
+        """Reranking of BM25's best documents."""
+        return rerank(
+            self.model,
+            development,
+            self.run.first_stage,
+            self.run.job.measures,
+            device=self.device,
+            on_progress=lambda done: self.run.reporter.busy("evaluating", done),
+        )

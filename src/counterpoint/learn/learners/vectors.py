@@ -1,0 +1,131 @@
+"""`VectorLearner`: two sides become vectors, a scorer compares them, and there may be a negative cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import torch
+from torch import nn
+
+from counterpoint.learn.batches import Batch
+from counterpoint.learn.cache import join_drawn
+from counterpoint.learn.checkpoint import Checkpoint
+from counterpoint.learn.development import DevelopmentSet, retrieve
+from counterpoint.learn.gradient_cache import TextEncoding
+from counterpoint.learn.learners.learner import Learner, Made
+from counterpoint.learn.running_cache import Drawn, RunningCache
+from counterpoint.learn.step import Step
+from counterpoint.model import Model
+from counterpoint.vectors import Representation
+
+if TYPE_CHECKING:
+    from counterpoint.learn.stages import Train
+    from counterpoint.learn.trainer import Run
+
+__all__ = ["VectorLearner"]
+
+
+@final
+class VectorLearner(Learner):
+    """Every query of the batch is compared with every document of it, by the stage's scorer.
+
+    Args:
+        model: makes the vectors.
+        run: what the stage belongs to.
+        stage: its settings.
+
+    Raises:
+        ConfigError: there is no scorer.
+    """
+
+    def __init__(self, model: Model, run: Run, stage: Train):
+        super().__init__(run, stage)
+        self.model = model
+        self.scorer = run.scorer_of(stage)
+        self.encoding = TextEncoding(model, run.processes, stage.chunk, self.autocast)
+        self.cache: RunningCache | None = None
+
+    def roots(self) -> Mapping[str, nn.Module]:
+        """`query.`, `document.` and `shared.` are the encoder's; with one for both sides all is `query.`."""
+        return {"": self.model.encoder, "transforms.": self.model.transforms, "scorer.": self.scorer}
+
+    def parts(self) -> Sequence[nn.Module]:
+        """Each side by itself, what they share, the transforms and the scorer."""
+        encoder = self.model.encoder
+        found = (encoder.query, encoder.document, encoder.shared, self.model.transforms, self.scorer)
+        return [module for module in found if module is not None]
+
+    def make(self, batch: Batch, seed: int, number: int) -> Made:
+        """Encode both sides, with what is drawn from the cache among the documents."""
+        q = self.encoding.encode(batch.queries, "query", seed)
+        if self.cache is not None:
+            batch = join_drawn(batch, self._drawn(q.vectors, batch, number), self.run.job.data)
+        d = self.encoding.encode(batch.documents, "document", seed)
+
+        def backward() -> None:
+            q.backward()
+            d.backward()
+            if self.cache is not None:
+                on = str(self.cache.settings.on)
+                self.cache.write_back(batch.document_ids, d.vectors[on].values[:, 0])
+
+        scores = self.scorer(q.vectors, d.vectors)
+        return Made(Step(q.vectors, d.vectors, scores, batch.targets.to(self.device)), backward)
+
+    def evaluate(self, development: DevelopmentSet) -> dict[str, float]:
+        """Retrieval over all documents."""
+        return retrieve(
+            self.model,
+            development,
+            self.run.job.measures,
+            on_progress=lambda done: self.run.reporter.busy("evaluating", done),
+        )
+
+    # -- the negative cache ----------------------------------------------------------------------------
+
+    def start(self, checkpoint: Checkpoint | None) -> None:
+        """Fill the cache, or take it up."""
+        if self.stage.cache is None:
+            return
+        documents = sorted(self.run.job.data.documents)
+        self.cache = self.stage.cache.start(self.model.sets, documents, self.run.job.seed, self.device)
+        if checkpoint is not None:
+            self.cache.restore(checkpoint.tensors["cache"], checkpoint.state["cache"])
+            return
+        self.cache.fill(
+            self._encode_documents,
+            lambda held: self.run.reporter.busy("filling the negative cache", held),
+        )
+
+    def after_step(self) -> None:
+        """Renew a part of the cache."""
+        if self.cache is not None:
+            self.cache.refresh(self._encode_documents)
+
+    def state(self) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]]:
+        """The cache."""
+        if self.cache is None:
+            return {}, {}
+        tensors, state = self.cache.state()
+        return {"cache": tensors}, {"cache": state}
+
+    def _drawn(self, q: Representation, batch: Batch, number: int) -> Drawn:
+        """Hard negatives of the batch's queries with the scores that they were drawn by.
+
+        Both are the first process's: on another, a rounding error may draw another document.
+        """
+        assert self.cache is not None
+        detached = {name: vectors.with_values(vectors.values.detach()) for name, vectors in q.items()}
+        excluded = [
+            {*self.run.job.data.relevant.get(query, ()), *(batch.document_ids[at] for at in own if at >= 0)}
+            for query, own in zip(batch.query_ids, batch.targets.own.tolist(), strict=True)
+        ]
+        drawn = self.cache.draw(lambda documents: self.scorer(detached, documents), excluded, number)
+        documents = self.run.processes.first_says(drawn.documents)
+        return Drawn(documents, self.run.processes.first_tensor(drawn.scores))
+
+    def _encode_documents(self, ids: Sequence[str]) -> torch.Tensor:
+        assert self.cache is not None
+        texts = [self.run.job.data.documents[document] for document in ids]
+        return self.encoding.plainly(texts, "document")[str(self.cache.settings.on)].values[:, 0]

@@ -1,0 +1,101 @@
+"""What is wrong with a recipe of a model that makes vectors: names of sets, scorers, search settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast, get_type_hints
+
+from counterpoint.config import plain
+from counterpoint.encode import DualEncoder, Head
+from counterpoint.learn import CachedContrastive, Fit, Loss, NegativeCache, Train
+from counterpoint.model import Model
+from counterpoint.recipe.inside import losses_of, outside_teachers, training
+from counterpoint.recipe.recipe import Recipe
+from counterpoint.recipe.typed import faults_of
+from counterpoint.score import Dot
+from counterpoint.search import LEXICAL, SearchSettings
+
+__all__ = ["vector_faults"]
+
+
+def vector_faults(recipe: Recipe, model: Model) -> Iterator[str]:
+    """Faults that only the recipe of a model with vectors has."""
+    encoder = model.encoder
+    ours, theirs = list(encoder.query.heads), list(encoder.encoder("document").heads)
+    if sorted(ours) != sorted(theirs):
+        yield f"model: queries become {', '.join(ours)}, documents {', '.join(theirs)}; they must be equal"
+    yield from _unknown_sets("model.transforms", model.transforms, ours)
+    yield from _unknown_sets("model.shared", encoder.shared, ours)
+    yield from _search(plain(model.search or {}), ours)
+    yield from _vector_sets(encoder, recipe.scorer, "scorer")
+    for stage in recipe.stages:
+        where = f"stages.{stage.name}"
+        yield from _vector_sets(encoder, stage, where)
+        if isinstance(stage, Fit) and stage.on in ours and stage.on not in model.transforms:
+            yield f"{where}: fits the transforms of {stage.on!r}, and the model has none on that set"
+    for stage in training(recipe):
+        yield from (f"stages.{stage.name}: {fault}" for fault in _train(recipe, stage))
+
+
+def _search(said: Mapping[str, Any], sets: list[str]) -> Iterator[str]:
+    hints = get_type_hints(SearchSettings)
+    unknown = [name for name in said if name not in hints]
+    if unknown:
+        yield f"search: there is no setting {', '.join(map(repr, unknown))}; there are {', '.join(hints)}"
+    for name in (name for name in said if name in hints):
+        faults = list(faults_of(said[name], hints[name], f"search.{name}"))
+        yield from faults
+        if name in ("weights", "idf") and not faults:
+            yield from _unknown_sets(
+                f"search.{name}", said[name], [LEXICAL, *sets] if name == "weights" else sets
+            )
+
+
+def _vector_sets(encoder: DualEncoder, value: Any, where: str) -> Iterator[str]:
+    """Arguments called `on`, each of which names a vector set."""
+    heads = encoder.query.heads
+    for path, part in outside_teachers(value, where):
+        on = getattr(part, "on", None)
+        if not isinstance(on, str):
+            continue
+        yield from _unknown_sets(path, [on], list(heads))
+        if isinstance(part, Dot) and on in heads and not cast(Head, heads[on]).pooled:
+            yield f"{path}: Dot takes one vector a text, and {on!r} has many; pool it or use MaxSim"
+
+
+def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
+    if stage.scorer is None and recipe.scorer is None:
+        yield "no scorer; give the stage one, or the recipe one for all stages"
+    for loss in losses_of(stage):
+        if "batch" in loss.needs and stage.batch < 2:
+            yield f"{loss.label} needs other queries in the batch; batch is {stage.batch}, take 2 or more"
+        drawn = stage.cache is not None and "teacher" not in loss.needs  # no teacher knows what is drawn
+        if "negatives" in loss.needs and not stage.negatives and not drawn:
+            yield f"{loss.label} compares a query's own documents; give the stage negatives"
+        if "cache" in loss.needs and stage.cache is None:
+            yield f"{loss.label} draws from a negative cache; give the stage cache=NegativeCache(...)"
+    if stage.cache is not None:
+        yield from (f"cache: {fault}" for fault in _cache(stage.cache, losses_of(stage)))
+
+
+def _cache(cache: NegativeCache, losses: list[Loss]) -> Iterator[str]:
+    """Losses of the cache read one drawn negative, those with a teacher none, all others every one."""
+    if all("teacher" in loss.needs for loss in losses):
+        yield "no loss of this stage uses it; leave it out"
+        return
+    of_cache = [loss for loss in losses if isinstance(loss, CachedContrastive)]
+    for loss in of_cache:
+        if loss.scale != cache.scale:
+            yield (
+                f"negatives are drawn with scale {cache.scale:g}, and {loss.label} has scale {loss.scale:g}; "
+                "only if they are equal is its gradient that of the softmax"
+            )
+    if of_cache and cache.draws > 1 and all(loss in of_cache or "teacher" in loss.needs for loss in losses):
+        names = ", ".join(loss.label for loss in of_cache)
+        yield f"draws is {cache.draws}, and {names} reads one drawn negative; take 1"
+
+
+def _unknown_sets(path: str, names: Iterable[str], sets: list[str]) -> Iterator[str]:
+    for name in names:
+        if name not in sets:
+            yield f"{path}: there is no vector set {name!r}; there are {', '.join(sets)}"

@@ -1,0 +1,38 @@
+"""What stands inside a recipe, for those that look for faults in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from counterpoint.config import Declared
+from counterpoint.learn import Loss, Objective, Teacher, Train
+from counterpoint.recipe.recipe import Recipe, declared_in
+
+__all__ = ["losses_of", "outside_teachers", "training"]
+
+
+def training(recipe: Recipe) -> list[Train]:
+    """The stages that train."""
+    return [stage for stage in recipe.stages if isinstance(stage, Train)]
+
+
+def losses_of(stage: Train) -> list[Loss]:
+    """The terms of a stage's objective."""
+    objective = stage.objective
+    if not isinstance(objective, Objective):
+        return [objective]
+    return [loss for loss in objective.losses if isinstance(loss, Loss)]
+
+
+def outside_teachers(value: Any, where: str) -> Iterator[tuple[str, Declared]]:
+    """Everything declared below a value with its path, less what is inside a teacher.
+
+    A teacher's scorer goes by the teacher's vectors, not by those of the model that is trained.
+    """
+    taught: list[str] = []
+    for path, part in declared_in(value, where):
+        if isinstance(part, Teacher):
+            taught.append(f"{path}.")
+        elif not path.startswith(tuple(taught)):
+            yield path, part
