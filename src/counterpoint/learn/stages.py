@@ -40,8 +40,8 @@ class Train(Stage):
         epochs: passes over the data; ignored where `steps` is given.
         steps: optimiser steps.
         batch: queries a step and process.
-        chunk: texts (a cross-encoder's pairs) encoded at a time with gradients; a batch's vectors are kept and
-            its activations are not (gradient cache), so memory does not grow with `batch`. None keeps them.
+        chunk: texts encoded at a time with gradients (of a cross-encoder, pairs); vectors of a batch are
+            kept, activations are not (gradient cache), so memory does not grow with `batch`. None keeps them.
         accumulate: batches a step; unlike a larger `batch` they are no negatives of each other.
         negatives: sources of negatives, beside the other queries' documents.
         sampler: which examples stand together.
