@@ -9,6 +9,7 @@ from counterpoint.encode import (
     Cls,
     DualEncoder,
     Encoder,
+    Gate,
     Linear,
     Mean,
     Stack,
@@ -78,7 +79,13 @@ EXAMPLES = {
             "document": encoder(tiny),
             "shared": {"mean": Stack([Linear(3), Unit()])},
         },
+        lambda tiny: {
+            "query": encoder(tiny),
+            "shared": {"words": Linear(1)},
+            "gates": {"words": Gate()},
+        },
     ],
+    "Gate": [lambda tiny: {"in_dim": 5}, lambda tiny: {"threshold": 0.25, "in_dim": 5}],
     "InteractiveEncoder": [
         lambda tiny: {"backbone": Transformer(str(tiny)), "head": Linear(1)},
         lambda tiny: {
@@ -115,6 +122,7 @@ EXAMPLES = {
         lambda tiny: {},
         lambda tiny: {"name": "mixed", "scorer": Mix([Dot("cls"), MaxSim("words")])},
     ],
+    "GateSparsity": [lambda tiny: {"on": "words"}],
     "KLDivergence": [lambda tiny: {"temperature": 2.0}, lambda tiny: {"scorer": MaxSim("words")}],
     "Objective": [
         lambda tiny: {"losses": [MarginMSE(), Contrastive(name="dense")], "weights": [1.0, 0.1]},

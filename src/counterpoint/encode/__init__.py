@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from counterpoint.encode.checkpoints.classification import load_interactive
     from counterpoint.encode.cut import cut_query
     from counterpoint.encode.encoder import DualEncoder, Encoder
+    from counterpoint.encode.gate import BY_GATE, Gate
     from counterpoint.encode.heads import PUNCTUATION, Cls, Head, Mean, TokenVectors, WholeWords
     from counterpoint.encode.interactive import InteractiveEncoder, Pairs
     from counterpoint.encode.layers import Activation, Layer, Linear, Stack, Unit
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
     from counterpoint.encode.words import Stem, WordSettings, split_words, stem, unique_words, word_id
 
 __all__ = [
+    "BY_GATE",
     "PUNCTUATION",
     "Activation",
     "Cls",
     "DualEncoder",
     "EncodeOptions",
     "Encoder",
+    "Gate",
     "Head",
     "InteractiveEncoder",
     "Kind",
@@ -68,6 +71,7 @@ _HOMES = {
     "checkpoints.classification": ("load_interactive",),
     "cut": ("cut_query",),
     "encoder": ("DualEncoder", "Encoder"),
+    "gate": ("BY_GATE", "Gate"),
     "heads": ("PUNCTUATION", "Cls", "Head", "Mean", "TokenVectors", "WholeWords"),
     "interactive": ("InteractiveEncoder", "Pairs"),
     "layers": ("Activation", "Layer", "Linear", "Stack", "Unit"),

@@ -93,8 +93,8 @@ def encode(model: DualEncoder, texts: Sequence[str], side: Side, options: Encode
             tokens = encoder.pad([rows[index] for index in batch], side).to(device)
             with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=reduced):
                 made: Representation = model(tokens)
-            for name, vectors in made.items():
-                parts[name].append(vectors.ragged())
+            for name in parts:
+                parts[name].append(made[name].ragged())
             if options.progress is not None:
                 options.progress(len(batch))
     finally:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 
 from counterpoint.encode.encoder import DualEncoder, Encoder
+from counterpoint.encode.gate import Gate
 from counterpoint.encode.layers import Layer
 from counterpoint.errors import ConfigError
 
@@ -36,9 +37,10 @@ def cut_query(
     """
     if query_layers < 0:
         raise ConfigError(f"query_layers must be at least 0, found {query_layers}")
+    gates: dict[str, Gate] = {}
     if isinstance(encoder, DualEncoder):
-        shared = {name: layer for name, layer in encoder._shared().items()} if shared is None else shared
+        shared, gates = encoder._shared() if shared is None else shared, encoder._gates()
         encoder = encoder.encoder("document")
     heads = {name: deepcopy(head) for name, head in encoder._heads().items()}
     query = Encoder(encoder.backbone.cut(query_layers), heads, encoder.query, encoder.document)
-    return DualEncoder(query.setup() if encoder.is_set_up else query, encoder, shared)
+    return DualEncoder(query.setup() if encoder.is_set_up else query, encoder, shared, gates)

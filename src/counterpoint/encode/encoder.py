@@ -10,6 +10,7 @@ from torch import nn
 
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.batching import EncodeOptions, encode
+from counterpoint.encode.gate import BY_GATE, Gate
 from counterpoint.encode.heads import Head
 from counterpoint.encode.layers import Layer
 from counterpoint.encode.text import TextInput
@@ -113,6 +114,7 @@ class DualEncoder(Part):
         document: makes the documents'; None for one encoder on both sides.
         shared: by vector set, a layer behind both encoders' heads that is the same on both sides, such as
             DAFT's projection of two different encoders into one space.
+        gates: by vector set, what weighs and drops rows of documents, before a shared layer (ColBERTer).
 
     Example:
         >>> model = DualEncoder(Encoder(Transformer("minilm"), {"mean": Mean(normalise=True)}))
@@ -122,12 +124,17 @@ class DualEncoder(Part):
     """
 
     def __init__(
-        self, query: Encoder, document: Encoder | None = None, shared: Mapping[str, Layer] | None = None
+        self,
+        query: Encoder,
+        document: Encoder | None = None,
+        shared: Mapping[str, Layer] | None = None,
+        gates: Mapping[str, Gate] | None = None,
     ):
         super().__init__()
         self.query = query
         self.document = document
         self.shared = nn.ModuleDict(shared or {})
+        self.gates = nn.ModuleDict(gates or {})
 
     def setup(self) -> DualEncoder:
         """Set up the encoders, check that they fit, and fit the shared layers to them."""
@@ -135,31 +142,49 @@ class DualEncoder(Part):
             if self.document is self.query:
                 raise ConfigError("DualEncoder: to use one encoder for both sides, leave `document` out")
             ours, theirs = self.query.setup().sets, self.encoder("document").setup().sets
-            unknown = [name for name in self.shared if name not in ours]
-            if unknown:
-                raise ConfigError(
-                    f"DualEncoder: a shared layer on {unknown[0]!r}, the encoders make {', '.join(ours)}"
-                )
+            for what, names in (("shared layer", self.shared), ("gate", self.gates)):
+                unknown = [name for name in names if name not in ours]
+                if unknown:
+                    raise ConfigError(
+                        f"DualEncoder: a {what} on {unknown[0]!r}, the encoders make {', '.join(ours)}"
+                    )
+            self._check_gates()
             if ours != theirs:
                 raise ConfigError(
                     f"DualEncoder: queries become {ours}, documents {theirs}; they must be equal"
                 )
-            for name, layer in self._shared().items():
+            for name, layer in [*self._shared().items(), *self._gates().items()]:
                 layer.fill(ours[name])
             super().setup()
         return self
 
     def forward(self, tokens: Tokens) -> Representation:
-        """The vector sets of one side's texts, shared layers applied."""
+        """The vector sets of one side's texts, gates and shared layers applied.
+
+        For documents, a gated set has its gate's weights beside it, under its name and `.gate`: one component
+        for every row that there was. They are for losses; `encode_document` leaves them out.
+        """
         made = dict(self.encoder(tokens.side)(tokens))
-        for name, layer in self._shared().items():
-            values = made[name].values
-            with torch.autocast(values.device.type, enabled=False):
-                made[name] = made[name].with_values(layer(values))
+        device = next(iter(made.values())).values.device.type
+        with torch.autocast(device, enabled=False):
+            if tokens.side == "document":
+                for name, gate in self._gates().items():
+                    made[name], made[name + BY_GATE] = gate(made[name])
+            for name, layer in self._shared().items():
+                made[name] = made[name].with_values(layer(made[name].values))
         return made
 
     def _shared(self) -> dict[str, Layer]:
         return {name: layer for name, layer in self.shared.items() if isinstance(layer, Layer)}
+
+    def _gates(self) -> dict[str, Gate]:
+        return {name: gate for name, gate in self.gates.items() if isinstance(gate, Gate)}
+
+    def _check_gates(self) -> None:
+        heads = self.encoder("document").heads
+        pooled = [name for name in self.gates if getattr(heads[name], "pooled", False)]
+        if pooled:
+            raise ConfigError(f"DualEncoder: {pooled[0]!r} has one row a text; a gate could leave none")
 
     def encoder(self, side: Side) -> Encoder:
         """The encoder of one side."""

@@ -11,6 +11,7 @@ from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.loss import Loss, Objective
 from counterpoint.learn.losses.contrastive import CachedContrastive, Contrastive
 from counterpoint.learn.losses.distillation import KLDivergence, MarginMSE
+from counterpoint.learn.losses.gate import GateSparsity
 from counterpoint.learn.losses.ranking import NegativeLogLikelihood, PairwiseCrossEntropy
 from counterpoint.learn.negatives.filtered import Filtered
 from counterpoint.learn.negatives.given import FromData, RandomNegatives
@@ -40,6 +41,7 @@ __all__ = [
     "Filtered",
     "Fit",
     "FromData",
+    "GateSparsity",
     "Grader",
     "Job",
     "KLDivergence",

@@ -109,7 +109,8 @@ class Watch:
         sides: tuple[tuple[Side, Mapping[str, Vectors]], ...] = (("query", step.q), ("document", step.d))
         for side, sets in sides:
             for name, vectors in sets.items():
-                self._remember(f"{name}.{side}", vectors)
+                if vectors.values.shape[2] > 1:  # numbers have no direction: one-dimensional sets, gates
+                    self._remember(f"{name}.{side}", vectors)
         level = _equal_scores(step.targets)
         if loss is not None and level > 0:
             self._ratios.append(loss / level)

@@ -33,7 +33,11 @@ def steps(draw, size=3.0):
         candidates[row, columns[0]] = True
     return Step(
         q={name: vectors(random, queries, rows) for name, rows in (("cls", 1), ("words", 3))},
-        d={name: vectors(random, documents, rows) for name, rows in (("cls", 1), ("words", 3))},
+        d={
+            "cls": vectors(random, documents, 1),
+            "words": vectors(random, documents, 3),
+            "words.gate": gates(random, documents, 3),
+        },
         scores=torch.randn(queries, documents, generator=_generator(random)) * size,
         targets=Targets(
             own=torch.tensor([row + [-1] * (width - len(row)) for row in own]),
@@ -48,6 +52,12 @@ def vectors(random, texts, rows):
     mask = torch.rand(texts, rows, generator=_generator(random)) < 0.7
     mask[:, 0] = True
     return Vectors(torch.randn(texts, rows, 3, generator=_generator(random)), mask)
+
+
+def gates(random, texts, rows):
+    """One component a row, some of them 0, some texts without a row."""
+    mask = torch.rand(texts, rows, generator=_generator(random)) < 0.7
+    return Vectors(torch.randn(texts, rows, 1, generator=_generator(random)).clamp(min=0), mask)
 
 
 def triple(scores, *, own=None, candidates=None, **targets):
