@@ -23,14 +23,17 @@ def gated(tiny_bert_folder):
     """A model whose gate drops about half of the words."""
     torch.manual_seed(5)
     model = made(tiny_bert_folder)
+    linear = model.gates["words"].linear_
     with torch.no_grad():
-        model.gates["words"].linear_.weight.normal_(0, 2)
-        model.gates["words"].linear_.bias.zero_()
+        linear.weight.normal_(0, 2)
+        rows = torch.from_numpy(DualEncoder(model.query).eval().encode_document(TEXTS, FP32)["words"].values)
+        linear.bias.copy_(-(rows @ linear.weight[0]).median())
     return model
 
 
 def test_golden_colberter_score(golden):
-    inputs, expected = golden["colberter_score"]["inputs"], golden["colberter_score"]["expected"]
+    case = golden("colberter_score")
+    inputs, expected = case["inputs"], case["expected"]
     rows = torch.tensor(inputs["d"])
     gate = Gate(in_dim=2).setup()
     # Weights that give the three rows their printed gate values: a system of three equations in w and b.
@@ -56,7 +59,8 @@ def test_golden_colberter_score(golden):
 
 def test_it_weighs_and_drops_documents_rows_only(gated):
     plain = DualEncoder(gated.query).setup().eval()
-    weight, bias = gated.gates["words"].linear_.weight[0], gated.gates["words"].linear_.bias[0]
+    linear = gated.gates["words"].linear_
+    weight, bias = linear.weight[0].detach(), linear.bias[0].detach()
     raw, found = plain.encode_document(TEXTS, FP32)["words"], gated.encode_document(TEXTS, FP32)["words"]
     dropped = 0
     for i in range(len(TEXTS)):
@@ -103,7 +107,9 @@ def test_every_word_is_open_at_first():
 
 def test_a_threshold_drops_more_and_changes_no_row_that_stays(gated):
     before = gated.encode_document(TEXTS, FP32)["words"]
-    gated.gates["words"].threshold = 1.5
+    tokens = gated.query.tokens(TEXTS, "document")
+    weights = gated(tokens)["words" + BY_GATE].values.detach()
+    gated.gates["words"].threshold = float(weights[weights > 0].median())
     after = gated.encode_document(TEXTS, FP32)["words"]
     assert 0 < len(after.values) < len(before.values)
     for i in range(len(TEXTS)):

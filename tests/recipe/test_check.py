@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.recipe.small import declared
 
-from counterpoint.encode import Cls, DualEncoder, Encoder, Linear, Mean, Transformer
+from counterpoint.encode import Cls, DualEncoder, Encoder, Gate, Linear, Mean, Transformer
 from counterpoint.learn import (
     Build,
     CachedContrastive,
@@ -13,6 +13,7 @@ from counterpoint.learn import (
     Example,
     Fit,
     FromData,
+    GateSparsity,
     MarginMSE,
     NegativeCache,
     NegativeLogLikelihood,
@@ -55,6 +56,11 @@ FAULTS = {
     "a shared layer on nothing": (
         model(shared={"cls": Linear(3)}),
         "model.shared: there is no vector set 'cls'",
+    ),
+    "a gate on nothing": (model(gates={"cls": Gate()}), "model.gates: there is no vector set 'cls'"),
+    "a gate that is to close and is not there": (
+        stages(train(Contrastive() + 0.1 * GateSparsity("mean"))),
+        "gate_sparsity closes the gate of 'mean', and the model has none there; give it DualEncoder(",
     ),
     "a source that is not there": (
         model(query=encoder("./no/such/folder")),

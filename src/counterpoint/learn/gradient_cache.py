@@ -96,7 +96,7 @@ class TextEncoding(Encoding[str, Side]):
     def learns(self, kind: Side) -> bool:
         """Whether the side's encoder learns, or what both sides share."""
         encoder = self.model.encoder
-        modules = (encoder.encoder(kind), encoder.shared, self.model.transforms)
+        modules = (encoder.encoder(kind), encoder.gates, encoder.shared, self.model.transforms)
         return any(p.requires_grad for module in modules for p in module.parameters())
 
     def rows(self, inputs: Sequence[str], kind: Side) -> Sequence[Sized]:

@@ -17,8 +17,8 @@ from counterpoint.score import Scorer
 
 __all__ = ["Loss", "Need", "Objective"]
 
-Need = Literal["batch", "negatives", "teacher", "cache", "gate"]
-"""Other queries in the batch; negatives of a query's own; a teacher's scores; a negative cache; a gate."""
+Need = Literal["batch", "negatives", "teacher", "cache"]
+"""Other queries in the batch; negatives of a query's own; a teacher's scores; a negative cache."""
 
 
 class Loss(Part, ABC):

@@ -7,7 +7,7 @@ from typing import Any, cast, get_type_hints
 
 from counterpoint.config import plain
 from counterpoint.encode import DualEncoder, Head
-from counterpoint.learn import CachedContrastive, Fit, Loss, NegativeCache, Train
+from counterpoint.learn import CachedContrastive, Fit, GateSparsity, Loss, NegativeCache, Train
 from counterpoint.model import Model
 from counterpoint.recipe.inside import losses_of, outside_teachers, training
 from counterpoint.recipe.recipe import Recipe
@@ -26,6 +26,7 @@ def vector_faults(recipe: Recipe, model: Model) -> Iterator[str]:
         yield f"model: queries become {', '.join(ours)}, documents {', '.join(theirs)}; they must be equal"
     yield from _unknown_sets("model.transforms", model.transforms, ours)
     yield from _unknown_sets("model.shared", encoder.shared, ours)
+    yield from _unknown_sets("model.gates", encoder.gates, ours)
     yield from _search(plain(model.search or {}), ours)
     yield from _vector_sets(encoder, recipe.scorer, "scorer")
     for stage in recipe.stages:
@@ -35,6 +36,12 @@ def vector_faults(recipe: Recipe, model: Model) -> Iterator[str]:
             yield f"{where}: fits the transforms of {stage.on!r}, and the model has none on that set"
     for stage in training(recipe):
         yield from (f"stages.{stage.name}: {fault}" for fault in _train(recipe, stage))
+        for loss in losses_of(stage):
+            if isinstance(loss, GateSparsity) and loss.on in ours and loss.on not in encoder.gates:
+                yield (
+                    f"stages.{stage.name}: {loss.label} closes the gate of {loss.on!r}, and the model has "
+                    f"none there; give it DualEncoder(..., gates={{{loss.on!r}: Gate()}})"
+                )
 
 
 def _search(said: Mapping[str, Any], sets: list[str]) -> Iterator[str]:

@@ -4,9 +4,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from tests.learn.losses.steps import steps
+from tests.learn.small import training_set
 
-from counterpoint.learn import GateSparsity
-from counterpoint.learn.step import Step, Targets
+from counterpoint.encode import DualEncoder, Encoder, Gate, Linear, Transformer, WholeWords
+from counterpoint.learn import Contrastive, GateSparsity, Job, Step, Targets, Train, train
+from counterpoint.model import Model
+from counterpoint.score import MaxSim
 from counterpoint.vectors import Vectors
 
 
@@ -44,3 +47,24 @@ def test_without_a_gate_it_says_what_to_do():
     targets = Targets(torch.tensor([[0, 1]]), torch.ones(1, 2, dtype=torch.bool))
     with pytest.raises(ValueError, match=r"no gate on 'words'; give the model DualEncoder\(\.\.\., gates="):
         GateSparsity("words")(Step({}, {}, torch.zeros(1, 2), targets))
+
+
+def test_training_closes_a_gate(tiny_bert_folder, tmp_path):
+    """By the trainer, in chunks, beside a loss on the scores."""
+    encoder = Encoder(
+        Transformer(str(tiny_bert_folder), layers=1), {"words": WholeWords(projection=Linear(4))}
+    )
+    model = Model(DualEncoder(encoder, gates={"words": Gate()})).setup()
+    before = model(encoder.tokens(["the cat sat"], "document"))["words.gate"].values.mean()
+    stage = Train(
+        Contrastive() + 5.0 * GateSparsity("words"),
+        MaxSim("words", floor0=True),
+        steps=12,
+        batch=6,
+        chunk=2,
+        lr=0.02,
+        learn=("gates.*",),
+    )
+    train(Job(model, (stage,), training_set(), tmp_path))
+    after = model(encoder.tokens(["the cat sat"], "document"))["words.gate"].values.mean()
+    assert after < 0.8 * before

@@ -47,14 +47,14 @@ class VectorLearner(Learner):
         self.cache: RunningCache | None = None
 
     def roots(self) -> Mapping[str, nn.Module]:
-        """`query.`, `document.` and `shared.` are the encoder's; with one for both sides all is `query.`."""
+        """The encoder's are `query.`, `document.` (where it is another one), `gates.` and `shared.`."""
         return {"": self.model.encoder, "transforms.": self.model.transforms, "scorer.": self.scorer}
 
     def parts(self) -> Sequence[nn.Module]:
         """Each side by itself, what they share, the transforms and the scorer."""
         encoder = self.model.encoder
-        found = (encoder.query, encoder.document, encoder.shared, self.model.transforms, self.scorer)
-        return [module for module in found if module is not None]
+        ends = (encoder.gates, encoder.shared, self.model.transforms, self.scorer)
+        return [module for module in (encoder.query, encoder.document, *ends) if module is not None]
 
     def make(self, batch: Batch, seed: int, number: int) -> Made:
         """Encode both sides, with what is drawn from the cache among the documents."""

@@ -29,8 +29,6 @@ class GateSparsity(Loss):
         name: what the loss is called in logs.
     """
 
-    needs = frozenset({"gate"})
-
     def __init__(self, on: str, name: str | None = None):
         super().__init__(name)
         self.on = on
