@@ -97,6 +97,10 @@ FAULTS = {
         "scorer: there is no vector set 'cls'",
     ),
     "a fit of nothing": (stages(train(), Fit("words")), "stages.fit: there is no vector set 'words'"),
+    "a fit without a projection": (
+        stages(train(), Fit("mean", what="projection")),
+        "stages.fit: fits the projection of 'mean', which needs one encoder for both sides and a head with",
+    ),
     "a fit without transforms": (stages(train(), Fit("mean")), "the model has none on that set"),
     "a pattern for nothing": (stages(train(learn=("querry.*",))), "learn: 'querry.*' matches no parameter"),
     "a frozen nothing": (stages(train(freeze=("document.*",))), "freeze: 'document.*' matches no parameter"),

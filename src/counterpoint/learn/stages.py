@@ -124,15 +124,18 @@ class Train(Stage):
 @final
 @dataclass(frozen=True)
 class Fit(Stage):
-    """Fit the transforms of a vector set to the training documents, the encoder frozen.
+    """Fit the transforms of a vector set, or its projection, to the training documents; no gradients.
 
     Attributes:
-        on: the vector set; its transforms are fitted in order, each behind the one before.
+        on: the vector set.
+        what: "transforms" are fitted in order, each behind the one before; the "projection" of the set's head
+            becomes the principal directions of what it is fed, a far better start than a random one.
         name: of the stage, in logs.
         documents: how many documents are encoded for it, drawn at random; all where None.
     """
 
     on: str
+    what: Literal["transforms", "projection"] = "transforms"
     name: str = "fit"
     documents: int | None = 10_000
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -17,6 +16,7 @@ from counterpoint.index import build_index
 from counterpoint.learn.carried import carry
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.development import first_stage
+from counterpoint.learn.fit import fit
 from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.processes import Processes
 from counterpoint.learn.seeds import seed_of
@@ -26,16 +26,12 @@ from counterpoint.memory import keep_freed_memory
 from counterpoint.model import Model
 from counterpoint.score import Scorer
 from counterpoint.search import Run as SearchRun
-from counterpoint.transform import Transform
 from counterpoint.types import Document
-from counterpoint.vectors import Vectors
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
 __all__ = ["Run", "train"]
-
-FIT_ROWS = 512  # documents encoded at a time for a fit
 
 
 def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -> Path:
@@ -77,7 +73,7 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
 
                 Loop(run, number, stage).go(here)
             case Fit():
-                _fit(run, number, stage)
+                fit(run, stage, _vector_model(run, stage).eval())
             case Build():
                 _build(run, number, stage)
             case _:
@@ -222,39 +218,6 @@ def _vector_model(run: Run, stage: Fit | Build) -> Model:
             f"{stage.name}: {type(stage).__name__} needs vectors, and a cross-encoder makes none"
         )
     return model
-
-
-def _fit(run: Run, number: int, stage: Fit) -> None:
-    """Fit a set's transforms in order, each to what comes out of the one before."""
-    model, data = _vector_model(run, stage).eval(), run.job.data
-    if stage.on not in model.transforms:
-        known = ", ".join(model.transforms) or "none"
-        raise ConfigError(
-            f"{stage.name}: the model has no transform on {stage.on!r}; it has them on: {known}"
-        )
-    names = list(data.documents)
-    rng = np.random.default_rng(seed_of(run.job.seed, "fit", stage.name))
-    count = len(names) if stage.documents is None else min(stage.documents, len(names))
-    texts = [data.documents[names[at]] for at in rng.permutation(len(names))[:count].tolist()]
-    steps = [cast(Transform, step) for step in cast(nn.ModuleList, model.transforms[stage.on])]
-    run.reporter.stage(stage.name, len(texts) * len(steps), 0)
-    for place, step in enumerate(steps):
-        step.fit(_rows(run, model, texts, steps[:place], stage.on))
-
-
-@torch.no_grad()
-def _rows(
-    run: Run, model: Model, texts: Sequence[str], before: Sequence[Transform], on: str
-) -> Iterator[torch.Tensor]:
-    """The rows of a set for many texts, behind some of its transforms, piece by piece."""
-    for start in range(0, len(texts), FIT_ROWS):
-        packed = model.encoder.encode_document(texts[start : start + FIT_ROWS])[on]
-        rows = torch.from_numpy(packed.values).unsqueeze(0).to(run.accelerator.device)
-        vectors = Vectors(rows, torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device))
-        for step in before:
-            vectors = step(vectors)
-        run.reporter.step(len(before) * len(texts) + min(start + FIT_ROWS, len(texts)), {})
-        yield vectors.values[0].cpu()
 
 
 def _build(run: Run, number: int, stage: Build) -> None:

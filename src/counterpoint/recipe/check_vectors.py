@@ -8,6 +8,7 @@ from typing import Any, cast, get_type_hints
 from counterpoint.config import plain
 from counterpoint.encode import DualEncoder, Head
 from counterpoint.learn import CachedContrastive, Fit, GateSparsity, Loss, NegativeCache, Train
+from counterpoint.learn.fit import linear_of
 from counterpoint.model import Model
 from counterpoint.recipe.inside import losses_of, outside_teachers, training
 from counterpoint.recipe.recipe import Recipe
@@ -32,8 +33,8 @@ def vector_faults(recipe: Recipe, model: Model) -> Iterator[str]:
     for stage in recipe.stages:
         where = f"stages.{stage.name}"
         yield from _vector_sets(encoder, stage, where)
-        if isinstance(stage, Fit) and stage.on in ours and stage.on not in model.transforms:
-            yield f"{where}: fits the transforms of {stage.on!r}, and the model has none on that set"
+        if isinstance(stage, Fit) and stage.on in ours:
+            yield from (f"{where}: {fault}" for fault in _fit(stage, model))
     for stage in training(recipe):
         yield from (f"stages.{stage.name}: {fault}" for fault in _train(recipe, stage))
         for loss in losses_of(stage):
@@ -68,6 +69,16 @@ def _vector_sets(encoder: DualEncoder, value: Any, where: str) -> Iterator[str]:
         yield from _unknown_sets(path, [on], list(heads))
         if isinstance(part, Dot) and on in heads and not cast(Head, heads[on]).pooled:
             yield f"{path}: Dot takes one vector a text, and {on!r} has many; pool it or use MaxSim"
+
+
+def _fit(stage: Fit, model: Model) -> Iterator[str]:
+    if stage.what == "transforms" and stage.on not in model.transforms:
+        yield f"fits the transforms of {stage.on!r}, and the model has none on that set"
+    if stage.what == "projection" and linear_of(model.encoder, stage.on) is None:
+        yield (
+            f"fits the projection of {stage.on!r}, which needs one encoder for both sides and a head with "
+            "projection=Linear(...) alone, without activation or residual"
+        )
 
 
 def _train(recipe: Recipe, stage: Train) -> Iterator[str]:

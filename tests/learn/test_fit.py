@@ -1,0 +1,60 @@
+"""Fitted projections: the principal directions of what a head's layer is fed, by loops."""
+
+import numpy as np
+import pytest
+from tests.learn.small import training_set
+
+from counterpoint.encode import DualEncoder, EncodeOptions, Encoder, Linear, Mean, Transformer, WholeWords
+from counterpoint.errors import ConfigError
+from counterpoint.learn import Fit, Job, train
+from counterpoint.model import Model
+from counterpoint.transform import Whitening
+
+FP32 = EncodeOptions(precision="fp32")
+
+
+def model(folder, *, document=None, **heads):
+    return Model(DualEncoder(Encoder(Transformer(str(folder), layers=1), heads), document))
+
+
+def fitted(folder, made, *stages):
+    train(Job(made, stages, training_set(48), folder))
+    return made
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_the_projection_becomes_the_leading_directions_of_its_input(tiny_bert_folder, tmp_path, normalise):
+    heads = {"words": WholeWords(projection=Linear(3), normalise=normalise), "mean": Mean()}
+    made = fitted(tmp_path, model(tiny_bert_folder, **heads), Fit("words", what="projection", documents=None))
+    plain = model(tiny_bert_folder, words=WholeWords())
+    texts = list(training_set(48).documents.values())
+    second = np.zeros((16, 16))
+    for row in plain.encode_document(texts, FP32)["words"].values.astype(np.float64):
+        second += np.outer(row, row)
+    values, directions = np.linalg.eigh(second)
+    assert values[-4] < 0.95 * values[-3], "the third direction is well told from the fourth"
+    linear = made.encoder.query.heads["words"].projection.linear_
+    weight = linear.weight.detach().numpy()
+    best = directions[:, -3:]
+    np.testing.assert_allclose(
+        weight.T @ weight, best @ best.T, atol=5e-3
+    )  # encoded in bf16 where that is faster
+    assert not linear.bias.any()
+
+
+def test_transforms_are_still_fitted_on_what_stands_before_them(tiny_bert_folder, tmp_path):
+    made = model(tiny_bert_folder, mean=Mean(projection=Linear(4)))
+    made = Model(made.encoder, {"mean": [Whitening(4)]})
+    with pytest.warns(UserWarning, match="fitted on 48 vectors of 16 components"):
+        fitted(tmp_path, made, Fit("mean", what="projection"), Fit("mean", name="whiten"))
+    texts = list(training_set(48).documents.values())
+    values = made.encode_document(texts, FP32)["mean"].values
+    np.testing.assert_allclose(np.cov(values.T), np.eye(4), atol=0.05)
+
+
+@pytest.mark.parametrize(
+    "heads", [{"mean": Mean()}, {"mean": Mean(projection=Linear(4, activation="tanh"))}], ids=["none", "tanh"]
+)
+def test_without_a_plain_projection_there_is_nothing_to_fit(tiny_bert_folder, tmp_path, heads):
+    with pytest.raises(ConfigError, match=r"fit: 'mean' needs one encoder for both sides and a head with"):
+        fitted(tmp_path, model(tiny_bert_folder, **heads), Fit("mean", what="projection"))
