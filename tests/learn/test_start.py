@@ -8,7 +8,7 @@ from tests.encode.tiny import copy
 from tests.learn.small import model, training_set
 from tests.learn.test_trainer import Noted, StopAt, Stopped, log, stage
 
-from counterpoint.encode import DualEncoder, Encoder, Linear, Mean, TokenVectors, Transformer
+from counterpoint.encode import DualEncoder, Encoder, Linear, Mean, TokenVectors, Transformer, WholeWords
 from counterpoint.errors import ArtifactError
 from counterpoint.files import sha256_file
 from counterpoint.learn import Job, train
@@ -51,6 +51,18 @@ def test_what_fits_by_name_and_shape_is_taken(saved, tiny_bert_folder):
     fewer = other_heads(tiny_bert_folder, layers=1).setup()
     left = Start.find(str(folder)).give(fewer).unused
     assert left and all("layer.1." in name for name in left)
+
+
+def test_a_part_may_have_another_name_there(saved, tiny_bert_folder):
+    """Token vectors' projection goes on as that of whole words (ColBERTer)."""
+    folder, theirs = saved
+    heads = {"words": WholeWords(projection=Linear(8))}
+    made = Model(DualEncoder(Encoder(Transformer(str(tiny_bert_folder), layers=2), heads))).setup()
+    found = Start.find(str(folder), {"query.heads.tokens.": "query.heads.words."}).give(made)
+    assert found.new == found.unused == ()
+    for name in ("weight", "bias"):
+        taken = made.state_dict()[f"encoder.query.heads.words.projection.linear_.{name}"]
+        assert torch.equal(taken, theirs[f"heads.tokens.projection.linear_.{name}"])
 
 
 def test_other_shapes_are_left_and_listed(saved, tiny_bert_folder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
@@ -64,13 +64,15 @@ class Start:
     Attributes:
         source: as it was named.
         folder: of the model.
+        names: by what names of weights there begin with, what stands for it in the model.
     """
 
     source: str
     folder: Path
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
-    def find(source: str) -> Start:
+    def find(source: str, names: Mapping[str, str] | None = None) -> Start:
         """Find the folder of a run or a saved model.
 
         Raises:
@@ -81,7 +83,7 @@ class Start:
         folder = saved_model(Path(source))
         if folder is None:
             raise ArtifactError("this folder holds neither a run nor a model of Counterpoint", path=source)
-        return Start(source, folder)
+        return Start(source, folder, names or {})
 
     @cached_property
     def sha256(self) -> str:
@@ -105,7 +107,7 @@ class Start:
         """
         own, theirs = model.state_dict(), read_tensors(self.folder / WEIGHTS)
         prefix = ENCODER if not own.keys() & theirs.keys() else ""  # an encoder saved without its model
-        theirs = {prefix + name: tensor for name, tensor in theirs.items()}
+        theirs = {self._named(prefix + name): tensor for name, tensor in theirs.items()}
         both = [name for name in own if name in theirs]
         fits = tuple(name for name in both if own[name].shape == theirs[name].shape)
         if not fits:
@@ -122,6 +124,14 @@ class Start:
             tuple(name for name in theirs if name not in own),
             tuple(name for name in both if name not in fits),
         )
+
+    def _named(self, name: str) -> str:
+        """What a weight of theirs is called in the model; names may leave `encoder.` out."""
+        for old, new in self.names.items():
+            for before in ("", ENCODER):
+                if name.startswith(before + old):
+                    return before + new + name.removeprefix(before + old)
+        return name
 
     def _check_tokenizers(self, model: Part, prefix: str) -> None:
         for name, part in model.named_modules():

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, final
 
@@ -78,6 +78,8 @@ class Recipe(Setting):
         data: which splits are used.
         start: the folder of a run or a saved model; every weight of its model that has the name and shape of
             one of this model's is taken before the first stage.
+        start_names: what names of weights there begin with, and what to put in place of it, where the parts
+            have other names: `{"query.heads.tokens.": "query.heads.words."}`.
 
     Example:
         >>> from counterpoint.recipe import load_recipe
@@ -96,6 +98,7 @@ class Recipe(Setting):
     seed: int = 1
     data: DataSettings = DataSettings()
     start: str | None = None
+    start_names: Mapping[str, str] = field(default_factory=dict)
 
     def resolved(self) -> dict[str, Any]:
         """Plain data that names every setting, those left at their defaults, too."""

@@ -60,7 +60,7 @@ def run_recipe(
         measures=own.measures,
         depth=own.data.depth,
         seed=own.seed,
-        start=None if own.start is None else Start.find(own.start),
+        start=None if own.start is None else Start.find(own.start, own.start_names),
     )
     try:
         model = train(job, resume=resume, reporter=reporter)

@@ -1,0 +1,37 @@
+"""ColBERTer at a size for a CPU: one vector a text and one a whole word, and a gate that drops stop words."""
+
+from counterpoint.encode import DualEncoder, Encoder, Gate, Linear, Mean, TextInput, Transformer, WholeWords
+from counterpoint.learn import BM25Negatives, Fit, GateSparsity, MarginMSE, ModelTeacher, Train
+from counterpoint.model import Model
+from counterpoint.recipe import Recipe
+from counterpoint.score import Dot, MaxSim, Mix
+
+text = TextInput(180)
+heads = {
+    "mean": Mean(Linear(128), normalise=True),
+    "words": WholeWords(projection=Linear(32), normalise=True),
+}
+encoder = Encoder(Transformer("minilm"), heads, query=text, document=text)
+dense, words = 20 * Dot("mean"), 2 * MaxSim("words", floor0=True)
+
+recipe = Recipe(
+    name="colberter",
+    paper="Hofstätter et al. 2022, Introducing neural bag of whole-words with ColBERTer",
+    about="128 components a text, 32 a distinct word, stop words dropped by a learnt gate",
+    model=Model(DualEncoder(encoder, gates={"words": Gate()})),
+    scorer=Mix([dense, words]),
+    stages=[
+        Fit("mean", what="projection", name="fit-mean"),
+        Fit("words", what="projection", name="fit-words", documents=2000),
+        Train(
+            MarginMSE() + 0.1 * MarginMSE(name="dense", scorer=dense) + 0.75 * GateSparsity("words"),
+            steps=300,
+            batch=16,
+            negatives=(BM25Negatives(count=1),),
+            teacher=ModelTeacher("minilm-tokens", scorer=20 * Dot("mean") + 2 * MaxSim("tokens")),
+            learn=("query.heads.*", "gates.*", "scorer.*"),
+            lr=1e-3,
+            evaluate_every=100,
+        ),
+    ],
+)
