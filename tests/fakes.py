@@ -62,3 +62,64 @@ DOCUMENTS = [
     Document("e#0", "a fox in a box", parent="e", start=0),
     Document("e#1", "the box is brown", parent="e", start=15),
 ]
+
+
+class UniModel:
+    """`cls`, and `words` as Uni-ColBERTer has them: of any length and sign, other ones in every text.
+
+    Args:
+        dim: components of a word's vector.
+        repeats: a row for every occurrence, as sets of word-pieces have.
+        dropped: words that have no row in documents, as a gate leaves them out.
+    """
+
+    def __init__(self, dim: int = 1, repeats: bool = False, dropped: Sequence[str] = ()):
+        self.dim, self.repeats, self.dropped = dim, repeats, frozenset(dropped)
+
+    @property
+    def sets(self):
+        return {"cls": VectorSet(8, True, False), "words": VectorSet(self.dim, False, True)}
+
+    def fingerprint(self):
+        return f"uni-{self.dim}-{self.repeats}-{sorted(self.dropped)}"
+
+    def encode_query(self, texts: Sequence[str]):
+        return self._encode(texts, frozenset())
+
+    def encode_document(self, texts: Sequence[str]):
+        return self._encode(texts, self.dropped)
+
+    def words(self, text: str) -> list[str]:
+        """A word for each row that a query would have."""
+        return text.lower().split() if self.repeats else list(dict.fromkeys(text.lower().split()))
+
+    def spans(self, texts, name, side):
+        if name == "cls":
+            return [[Span(text, 0, len(text))] for text in texts]
+        return [self._places(text) for text in texts]
+
+    def _places(self, text: str) -> list[Span]:
+        found, at = [], 0
+        for word in text.split():
+            at = text.index(word, at)
+            if self.repeats or word.lower() not in [span.text.lower() for span in found]:
+                found.append(Span(word, at, at + len(word)))
+            at += len(word)
+        return found
+
+    def _encode(self, texts: Sequence[str], dropped: frozenset[str]):
+        kept = [[word for word in self.words(text) if word not in dropped] for text in texts]
+        rows = [
+            np.array([self._vector(self.dim, word, text, str(i)) for i, word in enumerate(words)])
+            for words, text in zip(kept, texts, strict=True)
+        ]
+        ids = [np.array([zlib.crc32(word.encode()) for word in words], np.int64) for words in kept]
+        cls = [self._vector(8, "", text, "")[None] for text in texts]
+        return {
+            "cls": Ragged.from_list(cls, dim=8),
+            "words": Ragged.from_list([r.reshape(-1, self.dim) for r in rows], ids, dim=self.dim),
+        }
+
+    def _vector(self, dim: int, *what: str):
+        rng = np.random.default_rng([zlib.crc32(part.encode()) for part in what])
+        return rng.normal(size=dim).astype(np.float32)

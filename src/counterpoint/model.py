@@ -113,7 +113,13 @@ class Model(Part):
         weights = {
             part: w for part, w in self.search["weights"].items() if settings.lexical or part != LEXICAL
         }
-        return replace(settings, search={**self.search, "weights": weights})
+        left_out = self.sets.keys() - set(self.sets if settings.sets is None else settings.sets)
+        matching = {
+            key: [name for name in self.search[key] if name not in left_out]
+            for key in ("exact", "floor")
+            if key in self.search
+        }
+        return replace(settings, search={**self.search, "weights": weights, **matching})
 
     @torch.inference_mode()
     def _transformed(self, sets: Mapping[str, Ragged]) -> dict[str, Ragged]:

@@ -31,7 +31,7 @@ def test_packed_maxsim_is_the_loop(lengths, m, seed):
 def test_best_rows_are_those_that_maxsim_takes():
     rng = np.random.default_rng(0)
     query, document = rng.normal(size=(4, 8)), rng.normal(size=(5, 8))
-    rows, values = best_rows(query, document)
+    rows, values = best_rows(query, Ragged.from_list([document], dim=8))
     assert values.sum() == pytest.approx(maxsim_by_loops(query, document))
     np.testing.assert_allclose(values, (query * document[rows]).sum(1))
 

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 import torch
 from tests.learn.small import development_set, training_set
@@ -41,8 +42,7 @@ def as_batches(encoded):
     """Packed sets as one representation for each text."""
     count = len(next(iter(encoded.values())))
     for at in range(count):
-        rows = {name: torch.from_numpy(packed[at].copy())[None] for name, packed in encoded.items()}
-        yield {name: Vectors(r, torch.ones(r.shape[:2], dtype=torch.bool)) for name, r in rows.items()}
+        yield {name: Vectors.pad(packed.take(np.array([at]))) for name, packed in encoded.items()}
 
 
 def order_by_hand(model, scorer, queries, documents):
@@ -80,6 +80,36 @@ def test_an_index_of_the_saved_model_ranks_as_the_trained_scorer(tiny_bert_folde
         apart = [at for at in range(23) if ranked[at][1] - ranked[at + 1][1] > 1e-4]
         for at in apart:
             assert found[ranked[at][0]] > found[ranked[at + 1][0]]
+
+
+@pytest.mark.parametrize("way", ["exact", "floor"])
+def test_an_index_matches_as_the_scorer_does(tiny_bert_folder, tmp_path, way):
+    data = training_set()
+    scorer = with_gamma(Mix([Dot("mean"), MaxSim("tokens", exact=way == "exact", floor0=True)]), 0.5)
+    model = declared(tiny_bert_folder).setup()
+    assert carry(scorer, model)[0] and model.search[way] == ["tokens"]
+    model.save(tmp_path / "model")
+    model = load_model(tmp_path / "model")
+    documents = (Document(name, text) for name, text in data.documents.items())
+    build_index(documents, model, tmp_path / "i", model.index_settings(codec="float32", lexical=None))
+    with Index(tmp_path / "i") as index:
+        assert index.layouts["tokens"].inverted == (way == "exact")
+        run = Searcher(index, model).run(data.queries, 24)
+    for query, ranked in order_by_hand(model, scorer, data.queries, data.documents).items():
+        assert dict(run[query]) == pytest.approx(dict(ranked), rel=1e-4, abs=1e-6)
+
+
+def test_the_last_scorer_decides_how_a_set_matches(tiny_bert_folder):
+    """A stage with exact matches after one without, and the other way round."""
+    model = declared(tiny_bert_folder)
+    for exact, floor, wanted in (
+        (False, True, {"floor": ["tokens"]}),
+        (True, True, {"floor": [], "exact": ["tokens"]}),
+        (False, False, {"floor": [], "exact": []}),
+    ):
+        scorer = with_gamma(Mix([Dot("mean"), MaxSim("tokens", exact=exact, floor0=floor)]), 0.0)
+        assert carry(scorer, model)[0]
+        assert {key: model.search[key] for key in ("exact", "floor") if key in model.search} == wanted
 
 
 def test_it_is_evaluated_meanwhile_by_what_was_learnt(tiny_bert_folder, tmp_path):
@@ -124,7 +154,17 @@ REASONS = {
     "exact": (
         {},
         lambda: Mix([Dot("mean"), MaxSim("tokens", exact=True)]),
-        "without exact",
+        "MaxSim.tokens. has exact without floor0",
+    ),
+    "two ways": (
+        {},
+        lambda: Mix([MaxSim("tokens", exact=True, floor0=True), MaxSim("tokens")]),
+        "scores tokens in one way, the scorer with and without exact or floor0",
+    ),
+    "a floor under one vector": (
+        {},
+        lambda: Mix([MaxSim("mean", floor0=True), MaxSim("tokens")]),
+        "takes the inner product of mean, which is one vector a text",
     ),
     "negative": ({}, lambda: Mix([Dot("mean"), -1 * MaxSim("tokens")]), "tokens is not above 0"),
 }

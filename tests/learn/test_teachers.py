@@ -73,6 +73,8 @@ def batch(*positions):
         ({"weights": {"mean": 3.0, "words": 1.0}}, True),
         ({"weights": {"mean": 0.5, "words": 2.0}, "scale": "none"}, True),
         ({"weights": {"words": 2.0}}, True),
+        ({"weights": {"mean": 0.5, "words": 2.0}, "scale": "none", "exact": ["words"]}, True),
+        ({"weights": {"mean": 3.0, "words": 1.0}, "floor": ["words"]}, True),
     ],
 )
 def test_a_model_teaches_the_scores_it_searches_by(save_model, tmp_path, monkeypatch, search, words):

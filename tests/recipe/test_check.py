@@ -148,6 +148,11 @@ FAULTS = {
         "stages.train.cache: there is no vector set 'cls'",
     ),
     "a search setting of another type": ({"search": {"weights": 3}}, "search.weights: expected a table"),
+    "an exact set that is none": (
+        {"search": {"weights": {"tokens": 1.0}, "exact": ["words"]}},
+        "search.exact: there is no vector set 'words'",
+    ),
+    "a floor that is no list": ({"search": {"floor": "tokens"}}, "search.floor: expected a list"),
     "an unknown search setting": ({"search": {"weight": {}}}, "search: there is no setting 'weight'"),
     "a weight of nothing": (
         {"search": {"weights": {"cls": 1.0}}},

@@ -61,7 +61,7 @@ def test_the_hybrid_is_the_weighted_sum_of_its_parts(index, searcher, query):
 
 
 @pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("workflow", ["hybrid", "lexical", "dense", "words", "dense-words"])
+@pytest.mark.parametrize("workflow", ["hybrid", "lexical", "dense", "words", "dense-words", "words-dense"])
 def test_the_leaves_of_every_explanation_sum_to_the_score(searcher, query, workflow):
     for hit in searcher.search(query, 10, workflow=workflow, explain=True).hits:
         assert sum(leaf.score for leaf in hit.explanation.leaves()) == pytest.approx(hit.score, abs=1e-5)

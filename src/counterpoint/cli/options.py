@@ -47,7 +47,7 @@ FusionName = Annotated[
     ),
 ]
 WorkflowName = Annotated[
-    str, typer.Option("--workflow", "-w", help="hybrid, lexical, dense, words or dense-words.")
+    str, typer.Option("--workflow", "-w", help="hybrid, lexical, dense, words, dense-words or words-dense.")
 ]
 
 

@@ -28,6 +28,7 @@ __all__ = ["IndexSettings", "TextModel", "VectorSet", "build_index"]
 
 BATCH = 512  # documents encoded and written at a time; bounds the memory of a build
 LOCK = ".lock"
+SMALL = 4  # components below which a scale for each vector would cost as much as it saves
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,12 @@ class IndexSettings:
     """What an index keeps.
 
     Attributes:
-        codec: how vectors are stored. Pooled vectors are few, so with `int4` they get `int8`.
+        codec: how vectors are stored. Pooled vectors are few, so with `int4` they get `int8`. Vectors of
+            fewer than 4 components get `float16` for both: a scale each would take as much room.
         sets: which of the model's vector sets; None for all.
         lexical: BM25 settings; None for no lexical part.
-        search: how it is searched unless told otherwise (`SearchSettings` as plain data).
+        search: how it is searched unless told otherwise (`SearchSettings` as plain data). Sets that it calls
+            `exact` get an inverted index.
         model: name under which the model will be found again; a relative path is relative to the index.
     """
 
@@ -86,7 +89,8 @@ class IndexSettings:
         """The stored sets of a model.
 
         Raises:
-            ConfigError: a set that the model does not have, or nothing to store at all.
+            ConfigError: a set that the model does not have or that cannot match as `search` says, or nothing
+                to store at all.
         """
         known = {} if model is None else dict(model.sets)
         wanted = tuple(known) if self.sets is None else self.sets
@@ -100,13 +104,38 @@ class IndexSettings:
             raise ConfigError(f"a vector set must be named like a Python variable, found {odd[0]!r}")
         if not wanted and self.lexical is None:
             raise ConfigError("neither vectors nor a lexical part: there would be nothing to search")
-        return {
-            name: SetLayout(known[name].dim, known[name].pooled, self._codec(known[name]), known[name].ids)
-            for name in wanted
+        exact = tuple((self.search or {}).get("exact", ()))
+        layouts = {
+            name: SetLayout(x.dim, x.pooled, self._codec(x), x.ids, name in exact)
+            for name, x in ((name, known[name]) for name in wanted)
         }
+        for key, names in (("exact", exact), ("floor", (self.search or {}).get("floor", ()))):
+            check_matching(key, names, layouts)
+        return layouts
 
     def _codec(self, vectors: VectorSet) -> CodecName:
+        if self.codec in ("int8", "int4") and vectors.dim < SMALL:
+            return "float16"
         return "int8" if vectors.pooled and self.codec == "int4" else self.codec
+
+
+def check_matching(key: str, names: Sequence[str], layouts: Mapping[str, SetLayout]) -> None:
+    """Refuse `exact` or `floor` (the key) of sets that are not there, pooled, or without ids.
+
+    Raises:
+        ConfigError: saying which.
+    """
+    for name in names:
+        if name not in layouts:
+            raise ConfigError(
+                f"search.{key}: no vector set {name!r}; there are {', '.join(layouts) or 'none'}"
+            )
+        if layouts[name].pooled:
+            raise ConfigError(
+                f"search.{key}: {name!r} is pooled; only sets of several vectors match by words"
+            )
+        if key == "exact" and not layouts[name].ids:
+            raise ConfigError(f"search.exact: the vectors of {name!r} have no ids to match by")
 
 
 def build_index(

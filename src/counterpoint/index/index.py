@@ -116,19 +116,45 @@ class Index:
         return np.concatenate([dot_scores(queries, block.values) for block in self._blocks(name)], axis=1)
 
     def maxsim_scores(
-        self, name: str, query: Float[np.ndarray, "m d"], positions: Int[np.ndarray, " k"]
+        self,
+        name: str,
+        query: Float[np.ndarray, "m d"],
+        positions: Int[np.ndarray, " k"],
+        ids: Int[np.ndarray, " m"] | None = None,
+        floor: bool = False,
     ) -> Float[np.ndarray, " k"]:
-        """MaxSim of a query with a set of some documents; with a pooled set, its inner product."""
-        return maxsim_scores(query, self.take(name, positions))
+        """MaxSim of a query with a set of some documents; with a pooled set, its inner product.
+
+        `ids` and `floor` are those of `counterpoint.index.kernels.maxsim_scores`.
+        """
+        return maxsim_scores(query, self.take(name, positions), ids, floor)
 
     def all_maxsim_scores(
-        self, name: str, queries: Sequence[Float[np.ndarray, "m d"]]
+        self,
+        name: str,
+        queries: Sequence[Float[np.ndarray, "m d"]],
+        ids: Sequence[Int[np.ndarray, " m"]] | None = None,
+        floor: bool = False,
     ) -> Float[np.ndarray, "q n"]:
         """MaxSim of queries with a multi-vector set, for every document; vectors are decoded once for all."""
+        of_rows = [None] * len(queries) if ids is None else ids
         blocks = [
-            np.stack([maxsim_scores(query, block) for query in queries]) for block in self._blocks(name)
+            np.stack([maxsim_scores(q, block, i, floor) for q, i in zip(queries, of_rows, strict=True)])
+            for block in self._blocks(name)
         ]
         return np.concatenate(blocks, axis=1)
+
+    def inverted_scores(
+        self, name: str, query: Float[np.ndarray, "m d"], ids: Int[np.ndarray, " m"]
+    ) -> Float[np.ndarray, " n"]:
+        """MaxSim with exact matches and a floor of 0, for every document, from the set's inverted index.
+
+        Raises:
+            ArtifactError: the index was built without one.
+        """
+        if not self.layouts[name].inverted:
+            raise ArtifactError(f"there is no inverted index of {name!r}", path=self.folder)
+        return np.concatenate([segment.postings[name].scores(query, ids) for segment in self.segments])
 
     def idf(self, name: str, ids: Int[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
         """ln(1 + (N - df + ½) / (df + ½)) of ids over this index's documents; df = 0 for an unseen one."""

@@ -19,28 +19,75 @@ def dot_scores(
     return queries @ documents.T
 
 
-def maxsim_scores(query: Float[np.ndarray, "m d"], documents: Ragged) -> Float[np.ndarray, " n"]:
+def maxsim_scores(
+    query: Float[np.ndarray, "m d"],
+    documents: Ragged,
+    ids: Int[np.ndarray, " m"] | None = None,
+    floor: bool = False,
+) -> Float[np.ndarray, " n"]:
     """MaxSim of one query against packed documents: the sum over query rows of the best inner product.
 
     An empty query or an empty document scores 0 (ColBERT, eq. 3 over no terms).
+
+    Args:
+        query: its rows.
+        documents: what is scored; with ids, if rows are to match by them.
+        ids: of the query's rows; where given, two rows with different ids have similarity 0 (exact matching,
+            Hofstätter et al. 2022, eq. 15).
+        floor: raise a negative best similarity to 0.
     """
     _check_dims(query, documents.values)
     scores = np.zeros(len(documents), np.float32)
     filled = np.flatnonzero(documents.lengths > 0)
     if len(query) and len(filled):
         # reduceat needs strictly increasing starts, so empty documents are left out of it.
-        best = np.maximum.reduceat(documents.values @ query.T, documents.offsets[filled], axis=0)
-        scores[filled] = best.sum(axis=1)
+        similarity = _similarity(documents, query, ids)
+        best = np.maximum.reduceat(similarity, documents.offsets[filled], axis=0)
+        scores[filled] = (np.maximum(best, 0) if floor else best).sum(axis=1)
     return scores
 
 
 def best_rows(
-    query: Float[np.ndarray, "m d"], document: Float[np.ndarray, "t d"]
+    query: Float[np.ndarray, "m d"],
+    document: Ragged,
+    ids: Int[np.ndarray, " m"] | None = None,
+    floor: bool = False,
 ) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-    """For each query row, the document row that MaxSim takes (the first of equals) and its inner product."""
-    similarity = query @ document.T
+    """For each query row, the document row that `maxsim_scores` takes, and what it adds to the score.
+
+    The first of equals; -1 where no row gave the score: an empty document, no row with the same id, a best
+    similarity below the floor.
+
+    Args:
+        query: its rows.
+        document: one set.
+        ids: as for `maxsim_scores`.
+        floor: as for `maxsim_scores`.
+    """
+    if not len(document.values):
+        return np.full(len(query), -1), np.zeros(len(query), np.float32)
+    similarity = _similarity(document, query, ids).T
     best = similarity.argmax(axis=1)
-    return best, similarity[np.arange(len(query)), best]
+    values = similarity[np.arange(len(query)), best]
+    unmatched = np.zeros(len(query), bool)
+    if ids is not None:
+        unmatched |= document.ids_of(0)[best] != ids
+    if floor:
+        unmatched |= values < 0
+        values = np.maximum(values, 0)
+    return np.where(unmatched, -1, best), values
+
+
+def _similarity(
+    documents: Ragged, query: Float[np.ndarray, "m d"], ids: Int[np.ndarray, " m"] | None
+) -> Float[np.ndarray, "n m"]:
+    """Inner products of all rows with all query rows; 0 where `ids` say that they may not match."""
+    similarity = documents.values @ query.T
+    if ids is not None:
+        if documents.ids is None:
+            raise ShapeError("exact matching needs vectors with ids, and these documents carry none")
+        similarity[documents.ids[:, None] != ids] = 0
+    return similarity
 
 
 def _check_dims(queries: np.ndarray, documents: np.ndarray) -> None:

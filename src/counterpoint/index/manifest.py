@@ -16,7 +16,9 @@ __all__ = ["FileEntry", "Manifest", "SegmentEntry"]
 
 NAME = "manifest.json"
 FORMAT = "counterpoint-index"
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
+"""1 had no postings of words, and offsets in place of lengths."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,9 @@ class Manifest:
         if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
             raise ArtifactError("not the manifest of a Counterpoint index", path=path)
         version = body.pop("version", None)
-        if version != VERSION:
+        if version not in READABLE:
             raise ArtifactError(
-                f"index format {version!r}, this version of counterpoint reads {VERSION}; "
+                f"index format {version!r}, this version of counterpoint reads {_listed(READABLE)}; "
                 "build the index again or install the version that wrote it",
                 path=path,
             )
@@ -128,6 +130,10 @@ class Manifest:
 
 def _checksum(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def _listed(versions: tuple[int, ...]) -> str:
+    return " and ".join(map(str, versions))
 
 
 def _why_absent(folder: Path) -> str:

@@ -2,11 +2,13 @@
 
     segments/<name>/
       documents.sqlite        id, title, text, parent, start, metadata; row number = position
-      <set>.values.npy        vectors, packed (and <set>.scales.npy for int8)
-      <set>.offsets.npy       where each document's vectors begin; absent for one vector a document
+      <set>.values.npy        vectors, packed (and <set>.scales.npy for int8 and int4)
+      <set>.lengths.npy       how many vectors each document has (uint32); absent for one vector a document
       <set>.ids.npy           what each vector stands for (uint32), where the set has ids
       <set>.vocabulary.npy    the distinct ids of the segment, sorted, and
       <set>.frequencies.npy   in how many documents each of them stands
+      <set>.postings.npy      the inverted index of sets that match exactly, and
+      <set>.starts.npy        where the postings of each distinct id begin
 
 Documents live in the segment, not in one database for the whole index, so that every file of a committed
 index is immutable and has a checksum.
@@ -22,10 +24,11 @@ from pathlib import Path
 from typing import Self, final
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError, DataError, ShapeError
 from counterpoint.index.codec import CODECS, CodecName
+from counterpoint.index.inverted import Postings, write_postings
 from counterpoint.index.npy import NpyWriter, open_npy
 from counterpoint.types import Document, Ragged
 
@@ -42,12 +45,21 @@ COLUMNS = "id, title, text, parent, start, metadata"
 
 @dataclass(frozen=True)
 class SetLayout:
-    """How one vector set is stored: `pooled` sets have exactly one vector a document."""
+    """How one vector set is stored.
+
+    Attributes:
+        dim: components of a vector.
+        pooled: exactly one vector a document.
+        codec: how a vector becomes bytes.
+        ids: every vector has an id.
+        inverted: there is an inverted index of the ids.
+    """
 
     dim: int
     pooled: bool
     codec: CodecName
     ids: bool
+    inverted: bool = False
 
 
 @final
@@ -89,6 +101,8 @@ class SegmentWriter:
             np.save(
                 self.folder / f"{name}.frequencies.npy", np.array([counts[int(i)] for i in ids], np.uint32)
             )
+            if self.layouts[name].inverted:
+                write_postings(self.folder, name)
 
     def __enter__(self) -> Self:
         return self
@@ -103,7 +117,7 @@ class SegmentWriter:
         for array, rows in CODECS[layout.codec].encode(batch.values).items():
             writers[array].append(rows)
         if not layout.pooled:
-            writers["offsets"].append((batch.offsets[1:] + self.vectors[name]).astype(np.uint64))
+            writers["lengths"].append(batch.lengths.astype(np.uint32))
         if layout.ids and batch.ids is not None:
             ids = batch.ids.astype(np.uint32)
             writers["ids"].append(ids)
@@ -142,13 +156,10 @@ def _metadata(document: Document) -> str:
 def _set_writers(folder: Path, name: str, layout: SetLayout) -> dict[str, NpyWriter]:
     arrays = dict(CODECS[layout.codec].layout(layout.dim))
     if not layout.pooled:
-        arrays["offsets"] = (np.uint64, ())
+        arrays["lengths"] = (np.uint32, ())
     if layout.ids:
         arrays["ids"] = (np.uint32, ())
-    writers = {key: NpyWriter(folder / f"{name}.{key}.npy", *kind) for key, kind in arrays.items()}
-    if not layout.pooled:
-        writers["offsets"].append(np.zeros(1, np.uint64))
-    return writers
+    return {key: NpyWriter(folder / f"{name}.{key}.npy", *kind) for key, kind in arrays.items()}
 
 
 @final
@@ -161,13 +172,11 @@ class VectorStore:
         self._arrays = {key: open_npy(folder / f"{name}.{key}.npy") for key in self._codec.layout(layout.dim)}
         rows = len(self._arrays["values"])
         self.offsets: Int[np.ndarray, " b1"] = (
-            np.arange(documents + 1, dtype=np.int64)
-            if layout.pooled
-            else np.asarray(open_npy(folder / f"{name}.offsets.npy"), dtype=np.int64)
+            np.arange(documents + 1, dtype=np.int64) if layout.pooled else _offsets(folder, name)
         )
         if len(self.offsets) != documents + 1 or self.offsets[-1] != rows:
             raise ArtifactError(
-                f"vector set {name!r} has {rows} rows for {documents} documents and does not fit its offsets",
+                f"vector set {name!r} has {rows} rows for {documents} documents and does not fit its lengths",
                 path=folder,
             )
         self._ids = open_npy(folder / f"{name}.ids.npy") if layout.ids else None
@@ -175,9 +184,7 @@ class VectorStore:
     def rows(self, start: int, end: int) -> Ragged:
         """The sets of the documents `start` to `end`, decoded to float32."""
         first, last = self.offsets[start], self.offsets[end]
-        values = self._codec.decode(
-            {key: array[first:last] for key, array in self._arrays.items()}, self.layout.dim
-        )
+        values = self.values(slice(first, last))
         ids = None if self._ids is None else np.asarray(self._ids[first:last], dtype=np.int64)
         return Ragged(values, self.offsets[start : end + 1] - first, ids)
 
@@ -186,11 +193,20 @@ class VectorStore:
         starts, ends = self.offsets[documents], self.offsets[documents + 1]
         offsets = np.concatenate([[0], np.cumsum(ends - starts)])
         where = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], ends - starts)
-        values = self._codec.decode(
-            {key: array[where] for key, array in self._arrays.items()}, self.layout.dim
-        )
         ids = None if self._ids is None else np.asarray(self._ids[where], dtype=np.int64)
-        return Ragged(values, offsets, ids)
+        return Ragged(self.values(where), offsets, ids)
+
+    def values(self, rows: slice | Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
+        """Some vectors by their row numbers, decoded to float32."""
+        return self._codec.decode({key: array[rows] for key, array in self._arrays.items()}, self.layout.dim)
+
+
+def _offsets(folder: Path, name: str) -> Int[np.ndarray, " b1"]:
+    """Where each document's vectors begin; indexes of format 1 store that itself."""
+    old = folder / f"{name}.offsets.npy"
+    if old.exists():
+        return np.asarray(open_npy(old), dtype=np.int64)
+    return np.concatenate([[0], np.cumsum(open_npy(folder / f"{name}.lengths.npy"), dtype=np.int64)])
 
 
 @final
@@ -200,6 +216,8 @@ class Segment:
     def __init__(self, folder: Path, layouts: Mapping[str, SetLayout], documents: int):
         self.folder, self.documents = folder, documents
         self.stores = {name: VectorStore(folder, name, x, documents) for name, x in layouts.items()}
+        inverted = [name for name, layout in layouts.items() if layout.inverted]
+        self.postings = {name: Postings(folder, name, self.stores[name]) for name in inverted}
         # immutable=1: no lock file and no journal next to a committed, read-only file.
         uri = f"{(folder / 'documents.sqlite').absolute().as_uri()}?mode=ro&immutable=1"
         try:

@@ -51,6 +51,7 @@ TYPES: Mapping[Workflow, str] = MappingProxyType(
         "dense": "dense",
         "words": "late-interaction",
         "dense-words": "hybrid",
+        "words-dense": "hybrid",
     }
 )
 

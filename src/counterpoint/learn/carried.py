@@ -33,17 +33,24 @@ def carry(scorer: Scorer, model: Model) -> tuple[bool, str] | None:
     for leaf, weight in learnt:
         on = cast(Dot | MaxSim, leaf).on
         weights[on] = weights.get(on, 0.0) + weight
-    model.search = {**(model.search or {}), "weights": weights, "scale": "none"}
+    model.search = {**(model.search or {}), "weights": weights, "scale": "none", **_matching(learnt, model)}
     return True, f"an index of the model is searched with the scorer's weights: {said}"
 
 
 def why_not(learnt: Sequence[tuple[Scorer, float]], model: Model) -> str | None:
     """Why no search settings rank as a weighted sum of scorers does; None where there are some."""
+    scored = [leaf for leaf, _ in learnt if isinstance(leaf, Dot | MaxSim)]
     for leaf, weight in learnt:
         if not isinstance(leaf, Dot | MaxSim):
             return f"an index cannot compute {type(leaf).__name__}"
-        if isinstance(leaf, MaxSim) and (leaf.exact or leaf.floor0):
-            return f"an index computes MaxSim({leaf.on}) without exact and floor0"
+        if isinstance(leaf, MaxSim) and leaf.exact and not leaf.floor0:
+            return (
+                f"an index raises exact matches to 0 at least, and MaxSim({leaf.on}) has exact without floor0"
+            )
+        if _way(leaf) and model.sets[leaf.on].pooled:
+            return f"an index takes the inner product of {leaf.on}, which is one vector a text, as it is"
+        if any(other.on == leaf.on and _way(other) != _way(leaf) for other in scored):
+            return f"an index scores {leaf.on} in one way, the scorer with and without exact or floor0"
         if leaf.normalise and not _has_unit_length(model, leaf.on):
             return f"the scorer takes cosines of {leaf.on}, and its vectors are not of unit length"
         if weight <= 0:
@@ -56,6 +63,27 @@ def why_not(learnt: Sequence[tuple[Scorer, float]], model: Model) -> str | None:
         if said.get(name, plain) != plain:
             return f"these have {name} = {said[name]!r}, which the scorer has not"
     return None
+
+
+def _way(leaf: Scorer) -> str | None:
+    """Which search setting names the sets that match as a scorer's do; None for any row with any row."""
+    if not isinstance(leaf, MaxSim):
+        return None
+    return "exact" if leaf.exact else "floor" if leaf.floor0 else None
+
+
+def _matching(learnt: Sequence[tuple[Scorer, float]], model: Model) -> dict[str, list[str]]:
+    """`exact` and `floor` as the scorer has them, where it or the model says anything about them.
+
+    Sets that the scorer does not know keep what the model says.
+    """
+    ways = {cast(Dot | MaxSim, leaf).on: _way(leaf) for leaf, _ in learnt}
+    said: Mapping[str, Any] = model.search or {}
+    found = {
+        key: [name for name in said.get(key, ()) if name not in ways] + [on for on in ways if ways[on] == key]
+        for key in ("exact", "floor")
+    }
+    return {key: names for key, names in found.items() if names or key in said}
 
 
 def _leaves(scorer: Scorer, weight: float = 1.0) -> Iterator[tuple[Scorer, float]]:

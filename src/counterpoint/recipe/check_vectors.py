@@ -53,7 +53,7 @@ def _search(said: Mapping[str, Any], sets: list[str]) -> Iterator[str]:
     for name in (name for name in said if name in hints):
         faults = list(faults_of(said[name], hints[name], f"search.{name}"))
         yield from faults
-        if name in ("weights", "idf") and not faults:
+        if name in ("weights", "idf", "exact", "floor") and not faults:
             yield from _unknown_sets(
                 f"search.{name}", said[name], [LEXICAL, *sets] if name == "weights" else sets
             )

@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, TextModel
+from counterpoint.index.build import check_matching
 from counterpoint.search.explain import explain_hits
 from counterpoint.search.fusion import Fusion, fuse
 from counterpoint.search.hits import Answer, Hit
@@ -36,11 +37,15 @@ class PreparedQuery:
         text: as it was asked.
         vectors: rows by vector set, idf applied.
         ceilings: by part, the highest score that it could reach; 1 where parts are not scaled.
+        ids: of the rows of sets that match exactly, and of no others.
+        floored: sets whose best similarities are raised to 0.
     """
 
     text: str
     vectors: Mapping[str, Float[np.ndarray, "m d"]]
     ceilings: Mapping[str, float]
+    ids: Mapping[str, Int[np.ndarray, " m"]]
+    floored: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ class Searcher:
 
     Raises:
         ArtifactError: the model is not the one that the index was built with.
+        ConfigError: `exact` or `floor` of the settings names a set that cannot match so.
     """
 
     def __init__(self, index: Index, model: TextModel | None = None, settings: SearchSettings | None = None):
@@ -86,6 +92,8 @@ class Searcher:
             index.check_model(model.fingerprint())
         self.index, self.model = index, model
         self.settings = SearchSettings.for_index(index) if settings is None else settings
+        check_matching("exact", self.settings.exact, index.layouts)
+        check_matching("floor", self.settings.floor, index.layouts)
 
     def search(
         self, query: str, k: int = 10, *, workflow: Workflow = "hybrid", explain: bool = False
@@ -167,10 +175,12 @@ class Searcher:
         if names and self.model is None:
             raise ConfigError(f"workflow {plan.workflow!r} needs the model that the index was built with")
         encoded = self.model.encode_query(texts) if self.model is not None and names else {}
+        floored = frozenset(filter(self.settings.floors, names))
         prepared = []
         for i, text in enumerate(texts):
             vectors = {name: self._weighted(name, encoded[name][i], encoded[name], i) for name in names}
-            prepared.append(PreparedQuery(text, vectors, self._ceilings(text, vectors, plan)))
+            ids = {name: encoded[name].ids_of(i) for name in names if name in self.settings.exact}
+            prepared.append(PreparedQuery(text, vectors, self._ceilings(text, vectors, plan), ids, floored))
         return prepared
 
     def _weighted(self, name: str, rows: np.ndarray, packed, i: int) -> np.ndarray:
@@ -192,7 +202,10 @@ class Searcher:
         everywhere = {part: self._scores(part, queries) for part in plan.first}
         each = max(depth, self.settings.candidates)
         for i in range(len(queries)):
-            proposals = [_top(scores[i], each, part) for part, scores in everywhere.items()]
+            proposals = [
+                _top(scores[i], each, matching=part == LEXICAL or part in self.settings.exact)
+                for part, scores in everywhere.items()
+            ]
             found = np.unique(np.concatenate(proposals))
             yield found, {part: scores[i][found] for part, scores in everywhere.items()}
 
@@ -200,9 +213,15 @@ class Searcher:
         """One part's score of every document, unscaled."""
         if part == LEXICAL:
             return np.stack([self._lexical_scores(query.text) for query in queries])
+        rows = [query.vectors[part] for query in queries]
         if self.index.layouts[part].pooled:
-            return self.index.pooled_scores(part, np.concatenate([query.vectors[part] for query in queries]))
-        return self.index.all_maxsim_scores(part, [query.vectors[part] for query in queries])
+            return self.index.pooled_scores(part, np.concatenate(rows))
+        if part not in self.settings.exact:
+            return self.index.all_maxsim_scores(part, rows, floor=self.settings.floors(part))
+        ids = [query.ids[part] for query in queries]
+        if not self.index.layouts[part].inverted:  # built for other settings
+            return self.index.all_maxsim_scores(part, rows, ids, floor=True)
+        return np.stack([self.index.inverted_scores(part, *pair) for pair in zip(rows, ids, strict=True)])
 
     def _lexical_scores(self, text: str) -> Float[np.ndarray, " n"]:
         if self.index.lexical is None:
@@ -230,7 +249,9 @@ class Searcher:
             elif part == LEXICAL:
                 scores = self._lexical_scores(query.text)[positions]
             else:
-                scores = self.index.maxsim_scores(part, query.vectors[part], positions)
+                scores = self.index.maxsim_scores(
+                    part, query.vectors[part], positions, query.ids.get(part), part in query.floored
+                )
             columns.append(scores / query.ceilings[part])
         fusion = Fusion(weights=plan.weights)
         if len(plan.weights) > 1:
@@ -260,11 +281,11 @@ def _slopes(
     return slopes
 
 
-def _top(scores: Float[np.ndarray, " n"], k: int, part: str) -> Int[np.ndarray, " c"]:
-    """Positions of the best `k`; a document that shares no term with the query is no lexical candidate."""
+def _top(scores: Float[np.ndarray, " n"], k: int, *, matching: bool) -> Int[np.ndarray, " c"]:
+    """Positions of the best `k`; where words must match, a document that has none of them is no candidate."""
     k = min(k, len(scores))
     best = np.argpartition(-scores, k - 1)[:k]
-    return best[scores[best] > 0] if part == LEXICAL else best
+    return best[scores[best] > 0] if matching else best
 
 
 def _check_depth(k: int) -> None:

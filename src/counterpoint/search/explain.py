@@ -85,12 +85,12 @@ def _pooled(index: Index, part: str, query: PreparedQuery, position: int) -> Exp
 
 
 def _late_interaction(index: Index, part: str, query: PreparedQuery, position: int) -> Explanation:
-    document = index.take(part, np.array([position]))[0]
-    if not len(document):
+    document = index.take(part, np.array([position]))
+    if not len(document.values):
         return Explanation(part, 0.0, (Explanation(WHOLE, 0.0),))
-    rows, values = best_rows(query.vectors[part], document)
+    rows, values = best_rows(query.vectors[part], document, query.ids.get(part), part in query.floored)
     leaves = tuple(
-        Explanation(f"row {i}", float(value), rows=(i, int(row)))
+        Explanation(f"row {i}", float(value), rows=(i, None if row < 0 else int(row)))
         for i, (row, value) in enumerate(zip(rows, values, strict=True))
     )
     return Explanation(part, float(values.sum()), leaves)

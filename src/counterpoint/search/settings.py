@@ -25,15 +25,18 @@ __all__ = [
 LEXICAL = "lexical"
 """Name of the BM25 part; every other part is named after its vector set."""
 
-Workflow = Literal["hybrid", "lexical", "dense", "words", "dense-words"]
+Workflow = Literal["hybrid", "lexical", "dense", "words", "dense-words", "words-dense"]
 
 WORKFLOWS: Mapping[Workflow, str] = MappingProxyType(
     {
-        "hybrid": "BM25 and the pooled vectors propose, every part scores (ColBERTer's 1, with BM25)",
+        "hybrid": "BM25, the pooled vectors and the inverted index of exact words propose, every part scores "
+        "(ColBERTer's 1, with BM25)",
         "lexical": "BM25 alone",
         "dense": "the pooled vectors alone (ColBERTer's 4)",
-        "words": "every document by late interaction (ColBERTer's 5)",
+        "words": "late interaction alone: of every document, or of those in an inverted index of exact words "
+        "(ColBERTer's 5)",
         "dense-words": "the pooled vectors propose, they and late interaction score (ColBERTer's 2)",
+        "words-dense": "late interaction proposes, it and the pooled vectors score (ColBERTer's 3)",
     }
 )
 
@@ -56,6 +59,13 @@ class SearchSettings:
         normalise: in addition, over the candidates of a query.
         method: `convex` adds the weighted parts, `rrf` the reciprocals of their ranks.
         candidates: how many documents each first stage proposes, at least.
+        exact: vector sets in which only rows with equal ids match. Their score is Σ max(0, best match) over
+            the query's rows, so that a word without a match and one whose only match is negative add the
+            same, nothing, whether an inverted index or a match matrix is looked at.
+        floor: other vector sets whose best similarity is raised to 0 where it is negative.
+
+    Raises:
+        ConfigError: `exact` or `floor` is not a list of names.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -64,10 +74,24 @@ class SearchSettings:
     normalise: Literal["none", "min-max", "z-score"] = "none"
     method: Literal["convex", "rrf"] = "convex"
     candidates: int = 200
+    exact: tuple[str, ...] = ()
+    floor: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for key in ("exact", "floor"):
+            names = getattr(self, key)
+            if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+                raise ConfigError(f"search.{key}: expected a list of vector sets' names, found {names!r}")
+            object.__setattr__(self, key, tuple(names))
+
+    def floors(self, name: str) -> bool:
+        """Whether a set's best similarities are raised to 0."""
+        return name in self.exact or name in self.floor
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as the manifest keeps it."""
-        return {**asdict(self), "weights": dict(self.weights), "idf": dict(self.idf)}
+        copied = {"weights": dict(self.weights), "idf": dict(self.idf)}
+        return {**asdict(self), **copied, "exact": list(self.exact), "floor": list(self.floor)}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> SearchSettings:
@@ -157,12 +181,14 @@ def plan_of_parts(
     pooled = [name for name, layout in layouts.items() if layout.pooled]
     several = [name for name, layout in layouts.items() if not layout.pooled]
     lexical = [LEXICAL] if has_lexical else []
+    exact = [name for name in several if name in settings.exact]
     needed: dict[str, tuple[list[str], list[str]]] = {
-        "hybrid": ([*lexical, *pooled] or several, [*lexical, *pooled, *several]),
+        "hybrid": ([*lexical, *pooled, *exact] or several, [*lexical, *pooled, *several]),
         "lexical": (lexical, lexical),
         "dense": (pooled, pooled),
         "words": (several, several),
         "dense-words": (pooled, [*pooled, *several] if several else []),
+        "words-dense": (several, [*pooled, *several] if pooled else []),
     }
     if workflow not in needed:
         raise ConfigError(f"unknown workflow {workflow!r}; choose one of {', '.join(needed)}")

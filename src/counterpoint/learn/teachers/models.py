@@ -18,7 +18,7 @@ from counterpoint.learn.teachers.teacher import Grader, Teacher
 from counterpoint.model import Model, load_model
 from counterpoint.score import Dot, MaxSim, Scorer, Sum
 from counterpoint.search import LEXICAL, SearchSettings
-from counterpoint.search.settings import Plan, plan_of_parts
+from counterpoint.search.settings import plan_of_parts
 from counterpoint.types import Ragged, Side
 from counterpoint.vectors import Representation, Vectors
 
@@ -59,9 +59,7 @@ class ModelTeacher(Teacher):
         encoder = _TextEncoder(model, data, EncodeOptions(precision=self.precision), self.memory * 2**20)
         if self.scorer is not None:
             return _ModelGrader(encoder, self.scorer)
-        plan, scaled = _own_plan(model, self.source)
-        parts = [Dot(name) if model.sets[name].pooled else MaxSim(name) for name in plan.weights]
-        return _ModelGrader(encoder, Sum(parts, list(plan.weights.values())), scaled)
+        return _ModelGrader(encoder, *_own_scorer(model, self.source))
 
 
 @final
@@ -173,8 +171,8 @@ class _Kept(Generic[Value]):
         return [found[key] for key in keys]
 
 
-def _own_plan(model: Model, source: str) -> tuple[Plan, bool]:
-    """The parts and weights that a model is searched by, and whether each is divided by its ceiling.
+def _own_scorer(model: Model, source: str) -> tuple[Scorer, bool]:
+    """What a model is searched by, and whether each part of it is divided by its ceiling.
 
     Raises:
         ConfigError: this cannot be done for a pair of texts alone.
@@ -190,7 +188,12 @@ def _own_plan(model: Model, source: str) -> tuple[Plan, bool]:
             f"scorer=... on its vector sets ({', '.join(model.sets)})"
         )
     plan = plan_of_parts("hybrid", IndexSettings(lexical=None).layouts(model), False, settings)
-    return plan, settings.scale == "ceiling" and len(plan.weights) > 1
+    parts = [
+        Dot(name) if model.sets[name].pooled else MaxSim(name, name in settings.exact, settings.floors(name))
+        for name in plan.weights
+    ]
+    scorer = Sum(parts, list(plan.weights.values()))
+    return scorer, settings.scale == "ceiling" and len(plan.weights) > 1
 
 
 def _under_ceiling(query: Vectors) -> Vectors:

@@ -1,0 +1,197 @@
+"""The inverted index of exact words against the match matrix, by loops and by the torch scorer."""
+
+import json
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.fakes import DOCUMENTS, UniModel
+from tests.score import oracle
+
+from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.index import Index, IndexSettings, Manifest, SetLayout, build_index
+from counterpoint.index import inverted as inverted_module
+from counterpoint.index.kernels import maxsim_scores
+from counterpoint.index.manifest import FileEntry
+from counterpoint.index.segment import Segment, SegmentWriter
+from counterpoint.score import MaxSim
+from counterpoint.search import Searcher
+from counterpoint.types import Document, Ragged
+
+LAYOUT = {"w": SetLayout(oracle.DIM, pooled=False, codec="float32", ids=True, inverted=True)}
+EXACT = IndexSettings(
+    codec="float32", lexical=None, search={"weights": {"cls": 1.0, "words": 1.0}, "exact": ["words"]}
+)
+
+
+def packed(texts):
+    rows = [np.array([row for row, _ in text], np.float32).reshape(-1, oracle.DIM) for text in texts]
+    ids = [np.array([number for _, number in text], np.int64) for text in texts]
+    return Ragged.from_list(rows, ids, dim=oracle.DIM)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    queries=oracle.sets(),
+    texts=oracle.sets(max_texts=6, max_rows=6),
+    batch=st.integers(1, 6),
+    chunk=st.integers(1, 9),
+)
+def test_a_score_from_postings_is_the_one_of_the_match_matrix(queries, texts, batch, chunk):
+    documents = [Document(str(i), "") for i in range(len(texts))]
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inverted_module, "CHUNK", chunk)
+        folder = Path(name) / "s"
+        with SegmentWriter(folder, LAYOUT) as writer:
+            for at in range(0, len(texts), batch):
+                writer.append(documents[at : at + batch], {"w": packed(texts[at : at + batch])})
+        segment = Segment(folder, LAYOUT, len(texts))
+        for query in queries:
+            rows, ids = packed([query]).values, packed([query]).ids_of(0)
+            wanted = [oracle.maxsim(query, text, exact=True, floor0=True) for text in texts]
+            assert segment.postings["w"].scores(rows, ids).tolist() == wanted
+            assert maxsim_scores(rows, packed(texts), ids, floor=True).tolist() == wanted
+            scorer = MaxSim("w", exact=True, floor0=True)
+            matrix = scorer({"w": oracle.vectors([query])}, {"w": oracle.vectors(texts)})
+            assert matrix[0].tolist() == wanted
+        for word in range(6):
+            found = segment.postings["w"].rows_of(word).tolist()
+            assert found == np.flatnonzero(packed(texts).ids == word).tolist()
+        segment.close()
+
+
+@settings(deadline=None)
+@given(queries=oracle.sets(), texts=oracle.sets(max_texts=6), exact=st.booleans(), floor=st.booleans())
+def test_packed_scores_are_those_of_the_torch_scorer(queries, texts, exact, floor):
+    scorer = MaxSim("w", exact=exact, floor0=floor)
+    for query in queries:
+        wanted = scorer({"w": oracle.vectors([query])}, {"w": oracle.vectors(texts)})[0]
+        ids = packed([query]).ids_of(0) if exact else None
+        found = maxsim_scores(packed([query]).values, packed(texts), ids, floor)
+        assert torch.equal(torch.from_numpy(found), wanted.float())
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+@pytest.mark.parametrize("codec", ["float32", "int8", "int4"])
+def test_several_segments_are_searched_as_one(tmp_path, repeats, codec):
+    """Whatever the codec, the postings lead to the very vectors that the match matrix is taken of."""
+    model = UniModel(dim=5, repeats=repeats)
+    whole = replace(EXACT, codec=codec)
+    build_index(DOCUMENTS, model, tmp_path / "one", whole)
+    first = build_index(DOCUMENTS[:4], model, tmp_path / "two", whole)
+    second = build_index(DOCUMENTS[4:], model, tmp_path / "other", whole)
+    shutil.copytree(tmp_path / "other" / "segments", tmp_path / "two" / "segments", dirs_exist_ok=True)
+    both = {"segments": first.segments + second.segments, "files": {**first.files, **second.files}}
+    replace(first, **both).write(tmp_path / "two")
+    query = model.encode_query(["the Brown fox and a fox under the box"])["words"]
+    with Index(tmp_path / "one") as one, Index(tmp_path / "two") as two:
+        assert len(two.segments) == 2
+        wanted = maxsim_scores(query[0], one.take("words", np.arange(6)), query.ids_of(0), floor=True)
+        assert (wanted > 0).sum() >= 3
+        for index in (one, two):
+            found = index.inverted_scores("words", query[0], query.ids_of(0))
+            np.testing.assert_allclose(found, wanted, atol=1e-5)
+            every = index.all_maxsim_scores("words", [query[0]], [query.ids_of(0)], floor=True)
+            np.testing.assert_allclose(every[0], wanted, atol=1e-5)
+
+
+def test_only_the_postings_of_the_querys_words_are_read(tmp_path, monkeypatch):
+    build_index(DOCUMENTS, UniModel(), tmp_path / "i", EXACT)
+    read = []
+    with Index(tmp_path / "i") as index:
+        store = index.segments[0].stores["words"]
+        original = type(store).values
+        monkeypatch.setattr(
+            type(store), "values", lambda self, rows: read.extend(rows.tolist()) or original(self, rows)
+        )
+        query = UniModel().encode_query(["fox unheard"])["words"]
+        index.inverted_scores("words", query[0], query.ids_of(0))
+    words = [word for d in DOCUMENTS for word in UniModel().words(d.full_text)]
+    assert [words[row] for row in read] == ["fox", "fox"]
+
+
+def test_postings_are_listed_with_the_files_and_only_for_exact_sets(tmp_path):
+    manifest = build_index(DOCUMENTS, UniModel(), tmp_path / "exact", EXACT)
+    plain = build_index(DOCUMENTS, UniModel(), tmp_path / "plain", replace(EXACT, search=None))
+    ends = {name.rsplit("/")[-1] for name in manifest.files}
+    assert {"words.postings.npy", "words.starts.npy"} < ends
+    assert ends - {name.rsplit("/")[-1] for name in plain.files} == {"words.postings.npy", "words.starts.npy"}
+    with (
+        Index(tmp_path / "plain") as index,
+        pytest.raises(ArtifactError, match="no inverted index of 'words'"),
+    ):
+        index.inverted_scores("words", np.zeros((1, 1), np.float32), np.zeros(1, np.int64))
+
+
+def test_documents_without_any_word(tmp_path):
+    build_index([Document("a", ""), Document("b", "")], UniModel(), tmp_path / "i", EXACT)
+    query = UniModel().encode_query(["fox"])["words"]
+    with Index(tmp_path / "i") as index:
+        assert index.inverted_scores("words", query[0], query.ids_of(0)).tolist() == [0, 0]
+
+
+def test_small_vectors_are_stored_as_halves(tmp_path):
+    for codec, stored in (("int4", "float16"), ("int8", "float16"), ("float16", "float16"), ("float32",) * 2):
+        layouts = replace(EXACT, codec=codec).layouts(UniModel(dim=1))
+        assert layouts["words"].codec == stored
+    assert replace(EXACT, codec="int4").layouts(UniModel(dim=3))["words"].codec == "float16"
+    assert replace(EXACT, codec="int4").layouts(UniModel(dim=4))["words"].codec == "int4"
+
+
+@pytest.mark.parametrize(
+    "search, message",
+    [
+        ({"exact": ["wrods"]}, "search.exact: no vector set 'wrods'; there are cls, words"),
+        ({"floor": ["cls"]}, "search.floor: 'cls' is pooled"),
+        ({"exact": ["cls"]}, "search.exact: 'cls' is pooled"),
+    ],
+)
+def test_sets_that_cannot_match_so_are_refused_before_anything_is_written(tmp_path, search, message):
+    with pytest.raises(ConfigError, match=message):
+        build_index(DOCUMENTS, UniModel(), tmp_path / "i", replace(EXACT, search=search))
+    assert not (tmp_path / "i").exists()
+
+
+def as_format_1(folder):
+    """Rewrite an index as the first format had it: where vectors begin in place of how many there are."""
+    manifest = Manifest.read(folder)
+    for entry in manifest.segments:
+        segment = folder / "segments" / entry.name
+        lengths = np.load(segment / "words.lengths.npy")
+        np.save(segment / "words.offsets.npy", np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64))
+        for name in ("words.lengths.npy", "words.postings.npy", "words.starts.npy"):
+            (segment / name).unlink(missing_ok=True)
+    layouts = {
+        name: {key: value for key, value in layout.items() if key != "inverted"}
+        for name, layout in manifest.settings["layouts"].items()
+    }
+    files = {
+        path.relative_to(folder).as_posix(): FileEntry.of(path)
+        for path in (folder / "segments").rglob("*")
+        if path.is_file()
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("counterpoint.index.manifest.VERSION", 1)
+        settings = {**manifest.settings, "layouts": layouts}
+        replace(manifest, settings=settings, files=files).write(folder)
+
+
+def test_an_index_of_the_first_format_opens_and_answers_alike(tmp_path):
+    build_index(DOCUMENTS, UniModel(), tmp_path / "new", EXACT)
+    build_index(DOCUMENTS, UniModel(), tmp_path / "old", EXACT)
+    as_format_1(tmp_path / "old")
+    assert json.loads((tmp_path / "old" / "manifest.json").read_text())["version"] == 1
+    with Index(tmp_path / "new") as new, Index(tmp_path / "old") as old:
+        assert not old.layouts["words"].inverted and new.layouts["words"].inverted
+        for workflow in ("hybrid", "words", "words-dense", "dense-words"):
+            runs = [
+                Searcher(index, UniModel()).run({"q": "brown fox in a box"}, 6, workflow=workflow)
+                for index in (new, old)
+            ]
+            assert runs[0].queries and dict(runs[0]["q"]) == pytest.approx(dict(runs[1]["q"]), rel=1e-5)
