@@ -146,6 +146,8 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
         MissingExtraError: a preset whose package is not installed.
     """
     from counterpoint.encode import load_encoder
+    from counterpoint.encode.checkpoints import colberter
+    from counterpoint.encode.checkpoints.modules import Checkpoint
     from counterpoint.encode.saved import saved_model
     from counterpoint.encode.sources import locate
     from counterpoint.presets import PRESETS
@@ -163,7 +165,11 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
         what = type(part).__name__
         hint = "; rerank with it: counterpoint rerank" if isinstance(part, InteractiveEncoder) else ""
         raise ArtifactError(f"holds a {what}, not a model that makes vectors{hint}", path=folder)
-    return _cosine_model(load_encoder(source, revision), locate(name, revision)).setup().eval()
+    checkpoint = Checkpoint(locate(name, revision), name, revision)
+    encoder = load_encoder(source, revision)
+    if colberter.recognises(checkpoint):  # it says how its parts are scored together
+        return Model(encoder, search=colberter.search_settings(checkpoint)).setup().eval()
+    return _cosine_model(encoder, checkpoint.folder).setup().eval()
 
 
 def _cosine_model(encoder: DualEncoder, folder: Path) -> Model:

@@ -83,6 +83,26 @@ def save_pylate(folder, **settings):
     return settings
 
 
+def save_colberter(folder, *, exact=False, words=True):
+    """ColBERTer, or Uni-ColBERTer where `exact`: the transformer is named, and its files are elsewhere."""
+    bert = save_tiny_bert(folder.parent / "bert")
+    tensors = {f"bert_model.{name}": t for name, t in load_file(bert / "model.safetensors").items()}
+    sizes = {"compressor": (5, 16), "compressor_retrieval": (6, 16), "stop_word_reducer": (1, 5)}
+    sizes |= {"mini_compressor": (1, 5)} if exact else {}
+    for name, size in sizes.items():
+        tensors |= {f"{name}.weight": torch.randn(*size), f"{name}.bias": torch.randn(size[0])}
+    folder.mkdir()
+    save_file({**tensors, "score_merger": torch.tensor([0.4])}, folder / "model.safetensors")
+    settings = {
+        "architectures": ["ColBERTer"], "model_type": "ColBERT", "bert_model": str(bert),
+        "compression_dim": 5, "retrieval_compression_dim": 6, "use_contextualized_stopwords": True,
+        "aggregate_unique_ids": words, "compress_to_exact_mini_mode": exact,
+        "second_compress_dim": 1 if exact else -1, "dual_loss": True, "return_vecs": False,
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(settings))
+    return tensors, bert
+
+
 def save_stanford(folder, **metadata):
     save_tiny_bert(folder)
     tensors = {f"bert.{name}": tensor for name, tensor in load_file(folder / "model.safetensors").items()}

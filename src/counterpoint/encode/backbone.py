@@ -109,12 +109,15 @@ class Transformer(Part):
             return table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
         return getattr(self._hf_config, "max_position_embeddings", None) or 1_000_000
 
-    def setup_from(self, folder: Path, *, unused: Collection[str] = ()) -> Transformer:
+    def setup_from(
+        self, folder: Path, *, unused: Collection[str] = (), weights: Mapping[str, Tensor] | None = None
+    ) -> Transformer:
         """Set up from a folder already located, as readers of composite checkpoints do.
 
         Args:
             folder: with `config.json`, the tokenizer and `model.safetensors`.
             unused: weights of that file that belong to another part.
+            weights: to take in place of that file's.
         """
         ours = saved_model(folder)
         name = None if ours is None else backbone_in(ours, self.side)
@@ -125,7 +128,10 @@ class Transformer(Part):
         self.tokenizer_ = Tokenizer.from_pretrained(place) if ours is None else Tokenizer.load(place)
         self.model_ = _build(self.config_, place)
         if not self.random:
-            tensors = read_weights(folder) if ours is None else backbone_weights(ours, str(name))
+            if weights is not None:
+                tensors = dict(weights)
+            else:
+                tensors = read_weights(folder) if ours is None else backbone_weights(ours, str(name))
             self._take_weights({key: t for key, t in tensors.items() if key not in unused}, place)
         self.float()
         self._check_vocabulary(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from counterpoint.encode.checkpoints import multivector, plain, pylate, sentence, stanford
+from counterpoint.encode.checkpoints import colberter, multivector, plain, pylate, sentence, stanford
 from counterpoint.encode.checkpoints.modules import Checkpoint
 from counterpoint.encode.encoder import DualEncoder, Encoder
 from counterpoint.encode.sources import locate
@@ -21,9 +21,11 @@ def load_encoder(source: str | Path, revision: str | None = None) -> DualEncoder
     2. `modules.json`: PyLate where a module or a setting is PyLate's; else sentence-transformers,
        multi-vector where a `MultiVectorMask` is among its modules, dense where not.
     3. `artifact.metadata`, or the architecture `HF_ColBERT` in `config.json`: Stanford ColBERT.
-    4. `config.json`: a plain transformer, mean-pooled.
+    4. The architecture `ColBERTer` in `config.json`: ColBERTer's authors'.
+    5. `config.json`: a plain transformer, mean-pooled.
 
-    Its vectors are those that the format's own library computes. Sets are named "mean", "cls" or "tokens".
+    Its vectors are those that the format's own library computes. Sets are named "mean", "cls", "tokens" or
+    "words".
 
     Args:
         source: "minilm", a folder, or a hub id.
@@ -57,6 +59,8 @@ def _read(checkpoint: Checkpoint) -> DualEncoder:
         )
     if stanford.recognises(checkpoint):
         return stanford.read(checkpoint)
+    if colberter.recognises(checkpoint):
+        return colberter.read(checkpoint)
     if (folder / "config.json").is_file():
         return plain.read(checkpoint)
     raise ArtifactError(
