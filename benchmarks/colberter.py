@@ -1,0 +1,200 @@
+"""ColBERTer's tables 2 to 5 and figure 4 in shape, on MiniLM at a budget for a CPU, beside the paper's.
+
+    python benchmarks/colberter.py train DATA -o RUNS [--jobs 2]
+    python benchmarks/colberter.py evaluate DATA -o RUNS
+
+DATA holds the collections. `train` puts a training collection together from four of them and trains every row
+of `colberter_rows.py` by `counterpoint train`, in a folder of its own with its recipe beside it; what was
+stopped goes on where it was. `evaluate` encodes the six evaluation collections once with the heads of all
+rows, searches them in all of ColBERTer's workflows, and prints tables. Nothing is tuned on those six.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from colberter_rows import rows
+from colberter_tables import show
+
+from counterpoint.data import Collection, open_collection
+from counterpoint.encode import DualEncoder, EncodeOptions, Encoder
+from counterpoint.index import Index, LexicalSettings, build_index
+from counterpoint.measure import evaluate
+from counterpoint.model import Model, load_model
+from counterpoint.search import Searcher, SearchSettings
+
+TRAINING = ("squad11-dev", "nq-qed", "acl-title-abstract", "medquad")
+EVALUATION = ("scifact", "cranfield", "cisi", "cacm", "med", "msmarco-v2-dl21-pool")
+QUERIES = 2000  # of each training collection, with their documents
+WORKFLOWS = ("dense", "words", "dense-words", "words-dense", "hybrid")
+MEASURES = ("nDCG@10", "R@100")
+
+
+def folder_of(name, output):
+    plain = name.replace("α_", "").replace(", ", "-").replace(" ", "-")
+    return output / plain
+
+
+def training_collection(data, output):
+    """Some training queries of four collections and all their documents, ids prefixed; drawn once."""
+    folder = output / "collection"
+    if folder.is_dir():
+        return folder
+    documents, queries, qrels = [], {}, {}
+    for name in TRAINING:
+        source = open_collection(data / name, passage_words=None)
+        judged = source.qrels("train")
+        chosen = random.Random(1).sample(sorted(judged), min(QUERIES, len(judged)))
+        texts = source.queries("train")
+        wanted = {document for query in chosen for document in judged[query]}
+        for query in chosen:
+            queries[f"{name}/{query}"] = texts[query]
+            qrels[f"{name}/{query}"] = {f"{name}/{d}": grade for d, grade in judged[query].items()}
+        for document in source.documents():
+            if document.id in wanted:
+                documents.append({"_id": f"{name}/{document.id}", "title": "", "text": document.full_text})
+    made = output / "collection.partial"
+    (made / "qrels").mkdir(parents=True, exist_ok=True)
+    lines = {"corpus": documents, "queries": [{"_id": q, "text": text} for q, text in queries.items()]}
+    for name, records in lines.items():
+        text = "".join(json.dumps(record) + "\n" for record in records)
+        (made / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    judgements = [f"{q}\t{d}\t{grade}\n" for q, found in qrels.items() for d, grade in found.items()]
+    text = "query-id\tcorpus-id\tscore\n" + "".join(judgements)
+    (made / "qrels" / "train.tsv").write_text(text, encoding="utf-8")
+    made.rename(folder)
+    return folder
+
+
+def train_row(name, recipe, arguments, collection):
+    folder = folder_of(name, arguments.output)
+    if (folder / "model").is_dir():
+        return
+    path = folder.with_name(folder.name + ".toml")
+    path.write_text(recipe.to_toml(), encoding="utf-8")
+    command = [sys.executable, "-m", "counterpoint", "train", path, "--data", collection, "-o", folder]
+    threads = {} if arguments.jobs == 1 else {"OMP_NUM_THREADS": "1"}
+    command += ["--resume"] if folder.is_dir() else []
+    done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{name}: {done.stderr}")
+    print(f"{name}: done", file=sys.stderr, flush=True)
+
+
+def train(arguments):
+    """All rows; those that start from another one wait for it."""
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    collection = training_collection(arguments.data, arguments.output)
+    recipes = rows(lambda name: str(folder_of(name, arguments.output)))
+    for first in (True, False):
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            waiting = [
+                pool.submit(train_row, name, recipe, arguments, collection)
+                for name, recipe in recipes.items()
+                if (recipe.start is None) == first
+            ]
+            for future in waiting:
+                future.result()
+
+
+def joined(names, output):
+    """One model with the heads of all rows under names of their own, and each row's search settings."""
+    heads, gates, shared, settings = {}, {}, {}, {}
+    for number, name in enumerate(names):
+        model = load_model(folder_of(name, output))
+        parts = {part: f"r{number}_{part}" for part in model.encoder.query.heads}
+        heads |= {parts[part]: head for part, head in model.encoder.query.heads.items()}
+        gates |= {parts[part]: gate for part, gate in model.encoder.gates.items()}
+        shared |= {parts[part]: layer for part, layer in model.encoder.shared.items()}
+        said = SearchSettings.from_dict(model.search or fixed(model))
+        settings[name] = SearchSettings(
+            weights={parts[part]: weight for part, weight in said.weights.items()},
+            scale="none",
+            exact=tuple(parts[part] for part in said.exact),
+            floor=tuple(parts[part] for part in said.floor),
+        )
+        backbone, text = model.encoder.query.backbone, model.encoder.query.query
+    encoder = DualEncoder(Encoder(backbone, heads, query=text, document=text), shared=shared, gates=gates)
+    return Model(encoder).setup().eval(), settings
+
+
+def fixed(model):
+    """The row that learns no weights: ½ of each part as it was trained."""
+    (several,) = (name for name in model.encoder.query.heads if name != "mean")
+    return {"weights": {"mean": 10.0, several: 1.0}, "scale": "none"}
+
+
+def evaluate_collection(name, model, settings, arguments):
+    """Effectiveness of every row and workflow, what it stores, and BM25's effectiveness."""
+    collection: Collection = open_collection(arguments.data / name, passage_words=None)
+    folder = arguments.output / "indexes" / name
+    exact = [part for said in settings.values() for part in said.exact]
+    if not (folder / "manifest.json").is_file():
+        search = SearchSettings(weights=dict.fromkeys(model.sets, 1.0), exact=tuple(exact)).to_dict()
+        build = model.index_settings(codec="float16", lexical=LexicalSettings(), search=search)
+        build_index(collection.documents(), model, folder, build)
+    qrels = collection.qrels("test")
+    queries = {query: text for query, text in collection.queries("test").items() if query in qrels}
+    found = {"rows": {}, "text": sum(len(d.full_text.encode()) for d in collection.documents())}
+    with Index(folder) as index:
+        sets, found["documents"] = index.info()["sets"], len(index)
+        run = Searcher(index).run(queries, 1000, workflow="lexical")
+        found["BM25"] = dict(evaluate(run, qrels, MEASURES).measures)
+        known = Remembered(model)
+        for row, said in settings.items():
+            searcher = Searcher(index, known, SearchSettings(**{**vars(said), "candidates": 100}))
+            runs = {workflow: searcher.run(queries, 100, workflow=workflow) for workflow in WORKFLOWS}
+            several = next(part for part in said.weights if not part.endswith("mean"))
+            found["rows"][row] = {
+                "vectors": sets[several]["vectors"],
+                "dim": sets[several]["dim"],
+                "exact": several in said.exact,
+                "workflows": {w: dict(evaluate(run, qrels, MEASURES).measures) for w, run in runs.items()},
+            }
+    return found
+
+
+class Remembered:
+    """A model that encodes the same queries once, for many searches."""
+
+    def __init__(self, model):
+        self.model, self.queries = model, {}
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+    def encode_query(self, texts):
+        key = tuple(texts)
+        if key not in self.queries:
+            self.queries[key] = self.model.encode_query(texts, EncodeOptions(precision="fp32"))
+        return self.queries[key]
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["train", "evaluate"])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each where above 1")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    if arguments.what == "train":
+        return train(arguments)
+    names = list(rows(str))
+    names = [name for name in names if (folder_of(name, arguments.output) / "model").is_dir()]
+    model, settings = joined(names, arguments.output)
+    found = {name: evaluate_collection(name, model, settings, arguments) for name in EVALUATION}
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    show(found)
+
+
+if __name__ == "__main__":
+    main()
