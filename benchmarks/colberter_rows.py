@@ -55,6 +55,7 @@ def row(several, *, cls=0.1, sparse=0.0, exact=False, learned=True, start=None, 
         objective = objective + cls * MarginMSE(name="dense", scorer=dense)
     if sparse:
         objective = objective + sparse * GateSparsity(on)
+    what = {"query.heads.*": True, "gates.*": sparse, "shared.*": second, "scorer.*": learned}
     learning = Train(
         objective,
         steps=STEPS,
@@ -63,7 +64,7 @@ def row(several, *, cls=0.1, sparse=0.0, exact=False, learned=True, start=None, 
         teacher=ModelTeacher(
             "minilm-tokens", scorer=20 * Dot("mean") + 2 * MaxSim("tokens"), precision="auto"
         ),
-        learn=("query.heads.*", "gates.*", "shared.*", "scorer.*"),
+        learn=tuple(pattern for pattern, there in what.items() if there),
         lr=1e-3,
         keep="last",
     )
