@@ -18,12 +18,15 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from colberter_rows import rows
+import numpy as np
+from colberter_rows import TEACHER, rows
 from colberter_tables import show
 
 from counterpoint.data import Collection, open_collection
 from counterpoint.encode import DualEncoder, EncodeOptions, Encoder
 from counterpoint.index import Index, LexicalSettings, build_index
+from counterpoint.learn import BM25Negatives, Mining
+from counterpoint.learn.formats import read_collection
 from counterpoint.measure import evaluate
 from counterpoint.model import Model, load_model
 from counterpoint.search import Searcher, SearchSettings
@@ -71,13 +74,32 @@ def training_collection(data, output):
     return folder
 
 
+def scored_lists(collection, output):
+    """A positive and BM25's negatives for each query with the teacher's scores, made once for all rows."""
+    path, mined = output / "lists.jsonl", output / "mined.jsonl"
+    if path.is_file():
+        return path
+    data, rng = read_collection(collection), np.random.default_rng(1)
+    draw = BM25Negatives(count=4, depth=50).prepare(Mining(data, None, output, 1))
+    lists = [(e.query, [e.positives[0], *draw(at, rng)]) for at, e in enumerate(data.examples)]
+    grader, lines = TEACHER.load(data), []
+    for start in range(0, len(lists), 64):
+        grader.prepare(lists[start : start + 64])
+        for query, ids in lists[start : start + 64]:
+            lines.append(json.dumps([query, *map(list, zip(ids, grader(query, ids), strict=True))]) + "\n")
+    mined.write_text("".join(lines), encoding="utf-8")
+    return mined.rename(path)
+
+
 def train_row(name, recipe, arguments, collection):
     folder = folder_of(name, arguments.output)
     if (folder / "model").is_dir():
         return
     path = folder.with_name(folder.name + ".toml")
     path.write_text(recipe.to_toml(), encoding="utf-8")
-    command = [sys.executable, "-m", "counterpoint", "train", path, "--data", collection, "-o", folder]
+    lists = scored_lists(collection, arguments.output)
+    command = [sys.executable, "-m", "counterpoint", "train", path, "--data", lists, "-o", folder]
+    command += ["--documents", collection]
     threads = {} if arguments.jobs == 1 else {"OMP_NUM_THREADS": "1"}
     command += ["--resume"] if folder.is_dir() else []
     done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True)
@@ -90,6 +112,7 @@ def train(arguments):
     """All rows; those that start from another one wait for it."""
     arguments.output.mkdir(parents=True, exist_ok=True)
     collection = training_collection(arguments.data, arguments.output)
+    scored_lists(collection, arguments.output)
     recipes = rows(lambda name: str(folder_of(name, arguments.output)))
     for first in (True, False):
         with ThreadPoolExecutor(arguments.jobs) as pool:

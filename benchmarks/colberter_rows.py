@@ -14,12 +14,15 @@ from counterpoint.encode import (
     Transformer,
     WholeWords,
 )
-from counterpoint.learn import BM25Negatives, Fit, GateSparsity, MarginMSE, ModelTeacher, Train
+from counterpoint.learn import Fit, FromData, GateSparsity, MarginMSE, ModelTeacher, Train
 from counterpoint.model import Model
 from counterpoint.recipe import DataSettings, Recipe
 from counterpoint.score import Dot, MaxSim, Mix
 
 STEPS, BATCH, FITTED = 200, 16, 1000
+TEACHER = ModelTeacher(  # the untrained vectors of all components, which the small ones are to keep up with
+    "minilm-tokens", scorer=20 * Dot("mean") + 2 * MaxSim("tokens"), precision="auto"
+)
 CLS = 0.5  # α_CLS of the two-way reduction; 0.1 once there are whole words (the paper's choices)
 
 
@@ -60,10 +63,7 @@ def row(several, *, cls=0.1, sparse=0.0, exact=False, learned=True, start=None, 
         objective,
         steps=STEPS,
         batch=BATCH,
-        negatives=(BM25Negatives(count=1),),
-        teacher=ModelTeacher(
-            "minilm-tokens", scorer=20 * Dot("mean") + 2 * MaxSim("tokens"), precision="auto"
-        ),
+        negatives=(FromData(count=2),),
         learn=tuple(pattern for pattern, there in what.items() if there),
         lr=1e-3,
         keep="last",

@@ -11,12 +11,22 @@ from tests.encode.test_interactive import save_classifier
 from tests.encode.tiny import FP32
 
 from counterpoint.config import restore
-from counterpoint.encode import DualEncoder, Encoder, Linear, Mean, Transformer, WholeWords, load_interactive
+from counterpoint.encode import (
+    DualEncoder,
+    Encoder,
+    InteractiveEncoder,
+    Linear,
+    Mean,
+    Transformer,
+    WholeWords,
+    load_interactive,
+)
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index import Index, build_index
 from counterpoint.learn import (
     CrossEncoderTeacher,
     Example,
+    Grader,
     ModelTeacher,
     RunTeacher,
     TrainingSet,
@@ -141,6 +151,28 @@ def test_texts_are_encoded_once_within_the_memory(save_model, monkeypatch):
     assert len(encoded) == 2
 
 
+@pytest.mark.parametrize("kind", ["model", "cross-encoder"])
+def test_a_batch_is_read_together(save_model, tmp_path, monkeypatch, kind):
+    if kind == "model":
+        teacher, owner, method = ModelTeacher(save_model(words=False)), Model, "encode_document"
+    else:
+        teacher = CrossEncoderTeacher(str(save_classifier(tmp_path / "judge")))
+        owner, method = InteractiveEncoder, "scores"
+    one_by_one, read = teacher.load(DATA), []
+    expected = [one_by_one("q1", ["a", "b", "c"]), one_by_one("q2", ["b", "d"])]
+    whole = getattr(owner, method)
+
+    def counting(self, *arguments):
+        read.append(arguments)
+        return whole(self, *arguments)
+
+    monkeypatch.setattr(owner, method, counting)
+    found = taught(batch(0, 1), teacher.load(DATA)).targets.teacher
+    assert len(read) == 1
+    assert found[0].tolist() == pytest.approx(expected[0], abs=1e-5)
+    assert found[1, :2].tolist() == pytest.approx(expected[1], abs=1e-5)
+
+
 def test_the_oldest_is_forgotten_first():
     made = []
 
@@ -212,14 +244,18 @@ def test_a_file_that_cannot_teach_is_refused(tmp_path, text, message):
 
 
 def test_a_query_that_the_data_do_not_score_fully_is_graded_as_a_whole():
-    graded = []
+    graded, told = [], []
 
-    def grader(query, documents):
-        graded.append((query, list(documents)))
-        return [float(len(graded) * 10 + at) for at in range(len(documents))]
+    class Counting(Grader):
+        def prepare(self, asked):
+            told.extend(asked)
 
-    made = taught(batch(0, 1), grader)
-    assert graded == [("q1", ["a", "b", "c"]), ("q2", ["b", "d"])]
+        def __call__(self, query, documents):
+            graded.append((query, list(documents)))
+            return [float(len(graded) * 10 + at) for at in range(len(documents))]
+
+    made = taught(batch(0, 1), Counting())
+    assert told == graded == [("q1", ["a", "b", "c"]), ("q2", ["b", "d"])]
     assert torch.equal(made.targets.teacher[:, :2], torch.tensor([[10.0, 11.0], [20.0, 21.0]]))
     assert made.targets.teacher[0, 2] == 12 and made.targets.teacher[1, 2].isnan()
 
@@ -229,10 +265,11 @@ def test_scores_of_the_data_stay():
     data = batch(0, 1)
     data = replace(data, targets=replace(data.targets, teacher=scores))
 
-    def grader(query, documents):
-        raise AssertionError("nothing is missing")
+    class Never(Grader):
+        def __call__(self, query, documents):
+            raise AssertionError("nothing is missing")
 
-    found = taught(data, grader).targets.teacher
+    found = taught(data, Never()).targets.teacher
     torch.testing.assert_close(found, scores, equal_nan=True, rtol=0, atol=0)
 
 

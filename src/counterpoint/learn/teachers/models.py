@@ -96,6 +96,11 @@ class _ModelGrader(Grader):
     def __init__(self, encoder: _TextEncoder, scorer: Scorer, scaled: bool = False):
         self._encoder, self._scorer, self._scaled = encoder, scorer.setup().eval(), scaled
 
+    def prepare(self, asked: Sequence[tuple[str, Sequence[str]]]) -> None:
+        """Encode all texts together."""
+        self._encoder.keep("query", [query for query, _ in asked])
+        self._encoder.keep("document", [name for _, documents in asked for name in documents])
+
     @torch.inference_mode()
     def __call__(self, query: str, documents: Sequence[str]) -> list[float]:
         if not documents:
@@ -113,6 +118,11 @@ class _TextEncoder:
     def __init__(self, model: Model, data: TrainingSet, options: EncodeOptions, room: int):
         self._model, self._data, self._options = model, data, options
         self._kept = _Kept[_Sets](room, lambda sets: sum(packed.values.nbytes for packed in sets.values()))
+
+    def keep(self, side: Side, ids: Sequence[str]) -> None:
+        """Encode those that are not held; where there is no room for all, some are encoded again later."""
+        if ids:
+            self._kept.of([(side, name) for name in ids], self._encode)
 
     def vectors(self, side: Side, ids: Sequence[str]) -> Representation:
         sets = self._kept.of([(side, name) for name in ids], self._encode)
@@ -132,6 +142,12 @@ class _PairGrader(Grader):
     def __init__(self, judge: InteractiveEncoder, data: TrainingSet, options: EncodeOptions, room: int):
         self._judge, self._data, self._options = judge, data, options
         self._kept = _Kept[float](room, lambda score: 1)
+
+    def prepare(self, asked: Sequence[tuple[str, Sequence[str]]]) -> None:
+        """Score all pairs together."""
+        pairs = [(query, name) for query, documents in asked for name in documents]
+        if pairs:
+            self._kept.of(pairs, self._score)
 
     def __call__(self, query: str, documents: Sequence[str]) -> list[float]:
         return self._kept.of([(query, name) for name in documents], self._score)

@@ -23,6 +23,13 @@ class Grader(ABC):
     def __call__(self, query: str, documents: Sequence[str]) -> list[float]:
         """Scores of documents for a query, all named by their ids; higher is better, NaN is unknown."""
 
+    def prepare(self, asked: Sequence[tuple[str, Sequence[str]]]) -> None:  # noqa: B027 - may do nothing
+        """Told what it will be asked next, a grader can read texts together; changes no score.
+
+        Args:
+            asked: queries with their documents, by ids.
+        """
+
 
 class Teacher(Setting, ABC):
     """Which scores teach."""
@@ -39,9 +46,12 @@ def taught(batch: Batch, grader: Grader) -> Batch:
     """
     own, scores = batch.targets.own, batch.targets.teacher
     scores = torch.full(own.shape, math.nan) if scores is None else scores.clone()
+    unknown = []
     for row, (query, columns) in enumerate(zip(batch.query_ids, own.tolist(), strict=True)):
         there = [at for at, column in enumerate(columns) if column >= 0]
         if scores[row, there].isnan().any():
-            graded = grader(query, [batch.document_ids[columns[at]] for at in there])
-            scores[row, there] = scores.new_tensor(graded)
+            unknown.append((row, there, query, [batch.document_ids[columns[at]] for at in there]))
+    grader.prepare([(query, documents) for _, _, query, documents in unknown])
+    for row, there, query, documents in unknown:
+        scores[row, there] = scores.new_tensor(grader(query, documents))
     return replace(batch, targets=replace(batch.targets, teacher=scores))
