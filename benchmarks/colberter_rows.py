@@ -21,7 +21,7 @@ from counterpoint.score import Dot, MaxSim, Mix
 
 STEPS, BATCH, FITTED = 200, 16, 1000
 TEACHER = ModelTeacher(  # the untrained vectors of all components, which the small ones are to keep up with
-    "minilm-tokens", scorer=20 * Dot("mean") + 2 * MaxSim("tokens"), precision="auto"
+    "minilm-tokens", scorer=5 * Dot("mean") + 0.5 * MaxSim("tokens"), precision="auto"
 )
 CLS = 0.5  # α_CLS of the two-way reduction; 0.1 once there are whole words (the paper's choices)
 
@@ -51,8 +51,7 @@ def row(several, *, cls=0.1, sparse=0.0, exact=False, learned=True, start=None, 
     heads = {"mean": Mean(Linear(128), normalise=True), **several}
     text = TextInput(180)
     encoder = Encoder(Transformer("minilm"), heads, query=text, document=text)
-    dense = 20 * Dot("mean")
-    late = (1 if second else 2) * MaxSim(on, exact=exact, floor0=exact or sparse > 0)
+    dense, late = 10 * Dot("mean"), 1.0 * MaxSim(on, exact=exact, floor0=exact or sparse > 0)
     objective = MarginMSE()
     if cls:
         objective = objective + cls * MarginMSE(name="dense", scorer=dense)

@@ -12,7 +12,7 @@ heads = {
     "words": WholeWords(projection=Linear(32), normalise=True),
 }
 encoder = Encoder(Transformer("minilm"), heads, query=text, document=text)
-dense, words = 20 * Dot("mean"), 2 * MaxSim("words", floor0=True)
+dense, words = 10 * Dot("mean"), 1.0 * MaxSim("words", floor0=True)
 
 recipe = Recipe(
     name="colberter",
@@ -28,7 +28,7 @@ recipe = Recipe(
             steps=300,
             batch=16,
             negatives=(BM25Negatives(count=1),),
-            teacher=ModelTeacher("minilm-tokens", scorer=20 * Dot("mean") + 2 * MaxSim("tokens")),
+            teacher=ModelTeacher("minilm-tokens", scorer=5 * Dot("mean") + 0.5 * MaxSim("tokens")),
             learn=("query.heads.*", "gates.*", "scorer.*"),
             lr=1e-3,
             evaluate_every=100,

@@ -11,7 +11,7 @@ heads = {
     "mean": Mean(Linear(128), normalise=True),
     "tokens": TokenVectors(("[CLS]", "[SEP]"), both, projection=Linear(32), normalise=True),
 }
-dense, tokens = 20 * Dot("mean"), 2 * MaxSim("tokens")
+dense, tokens = 10 * Dot("mean"), 1.0 * MaxSim("tokens")
 
 recipe = Recipe(
     name="colberter-tokens",
@@ -27,7 +27,7 @@ recipe = Recipe(
             steps=300,
             batch=16,
             negatives=(BM25Negatives(count=1),),
-            teacher=ModelTeacher("minilm-tokens", scorer=20 * Dot("mean") + 2 * MaxSim("tokens")),
+            teacher=ModelTeacher("minilm-tokens", scorer=5 * Dot("mean") + 0.5 * MaxSim("tokens")),
             learn=("query.heads.*", "scorer.*"),
             lr=1e-3,
             evaluate_every=100,
