@@ -11,7 +11,7 @@ heads = {
     "mean": Mean(Linear(128), normalise=True),
     "tokens": TokenVectors(("[CLS]", "[SEP]"), both, projection=Linear(32), normalise=True),
 }
-dense, tokens = 10 * Dot("mean"), 1.0 * MaxSim("tokens")
+dense, tokens = 10 * Dot("mean"), MaxSim("tokens")
 
 recipe = Recipe(
     name="colberter-tokens",

@@ -12,7 +12,7 @@ heads = {
     "words": WholeWords(projection=Linear(32), normalise=True),
 }
 encoder = Encoder(Transformer("minilm"), heads, query=text, document=text)
-dense, words = 10 * Dot("mean"), 1.0 * MaxSim("words", exact=True, floor0=True)
+dense, words = 10 * Dot("mean"), MaxSim("words", exact=True, floor0=True)
 
 recipe = Recipe(
     name="uni-colberter",

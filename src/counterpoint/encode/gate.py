@@ -22,7 +22,7 @@ BY_GATE = ".gate"
 class Gate(Part):
     """r = ReLU(w · v + b) for every row v of a document, which becomes r · v; where r = 0 it is dropped.
 
-    ColBERTer's contextualised stop words (Hofstätter et al. 2022, equations 10 and 11). The released code
+    ColBERTer's contextualised stop words (Hofstätter et al. 2022, equations 9 and 10). The released code
     keeps a dropped row as zeros in training and leaves it out of an index, which scores differently; here it
     is left out of both.
 

@@ -20,7 +20,7 @@ __all__ = ["GateSparsity"]
 class GateSparsity(Loss):
     """What the gate lets through: mean r of the positives' rows plus mean r of the negatives' rows.
 
-    ColBERTer, equation 17, L1 of the gate's outputs for both passages of a pair. How the paper averages is
+    ColBERTer, equation 20, ‖r⁺‖₁ + ‖r⁻‖₁ for the passages of a pair. How the paper averages is
     not printed; here over a passage's rows, then over passages, so that its weight α_CS does not depend on
     lengths or on the batch. A passage without rows counts as 0.
 
