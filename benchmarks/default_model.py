@@ -83,7 +83,7 @@ def measure(source: str, split: str):
 
 
 def vector_bytes(info) -> int:
-    return sum(size for purpose, size in info["bytes_by_purpose"].items() if purpose.startswith("vectors"))
+    return sum(found["bytes"] for found in info["sets"].values())
 
 
 if __name__ == "__main__":

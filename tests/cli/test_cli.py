@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commands import fails, in_a_process
+from tests.fakes import DOCUMENTS, UniModel
 
 from counterpoint.cli.main import main
-from counterpoint.index import Index
+from counterpoint.index import Index, IndexSettings, build_index
 
 # -- the way through -----------------------------------------------------------------------------------
 
@@ -47,6 +48,18 @@ def test_people_get_text(collection, lexical, call, tmp_path):
     assert code == 0 and "0 damaged" in out
     code, out, _ = call("evaluate", collection, "--index", lexical, "-w", "lexical")
     assert code == 0 and re.search(r"nDCG@10.*\n.*1\.0000", out)
+
+
+def test_info_says_what_word_vectors_cost(call, tmp_path):
+    search = {"weights": {"words": 1.0}, "exact": ["words"]}
+    build_index(DOCUMENTS, UniModel(), tmp_path / "i", IndexSettings(search=search))
+    _, out, _ = call("info", tmp_path / "i", "--json")
+    found = json.loads(out)
+    code, out, _ = call("info", tmp_path / "i")
+    assert code == 0 and f"{found['factor_over_text']:.2f} times their plain text" in out
+    assert f"{found['sets']['words']['distinct_ids']} distinct ids" in out
+    for purpose in ("vectors: cls", "vectors: words", "ids: words", "offsets: words", "postings: words"):
+        assert re.search(rf"{purpose} +{found['bytes_by_purpose'][purpose]:,} ", out)
 
 
 def test_runs_are_saved_measured_and_reranked(collection, lexical, call, tmp_path):

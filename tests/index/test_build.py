@@ -4,7 +4,7 @@ import os
 import numpy as np
 import pytest
 from filelock import FileLock
-from tests.fakes import DOCUMENTS, HashModel
+from tests.fakes import DOCUMENTS, HashModel, UniModel
 
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index import Index, IndexSettings, LexicalSettings, Manifest, build_index
@@ -93,12 +93,45 @@ def test_info_accounts_for_every_byte(tmp_path):
         info = index.info()
     assert info["bytes"] == on_disk == sum(info["bytes_by_purpose"].values())
     assert set(info["bytes_by_purpose"]) == {
-        "documents", "lexical", "manifest", "other", "vectors: mean", "vectors: words",
+        "documents", "lexical", "manifest", "other",
+        "vectors: mean", "vectors: words", "ids: words", "offsets: words", "vocabulary: words",
     }  # fmt: skip
     assert info["bytes_by_purpose"]["other"] == 0  # the lock file, which is empty
     assert info["sets"]["words"]["vectors"] == len(
         HashModel().encode_document([d.full_text for d in DOCUMENTS])["words"].values
     )
+
+
+def test_info_tells_the_parts_of_a_set_apart_and_compares_with_the_text(tmp_path):
+    settings = IndexSettings(codec="int8", search={"weights": {"words": 1.0}, "exact": ["words"]})
+    documents = [*DOCUMENTS, Document("é", "größe 東京", title="Ω")]
+    build_index(documents, UniModel(), tmp_path / "i", settings)
+    with Index(tmp_path / "i") as index:
+        info = index.info()
+    words = [word for d in documents for word in UniModel().words(d.full_text)]
+    header = 128  # of every .npy file
+    stored = info["bytes_by_purpose"]
+    assert stored["vectors: cls"] == 2 * header + len(documents) * (8 + 2)
+    assert stored["vectors: words"] == header + 2 * len(words)  # one float16 each, no scale
+    assert stored["ids: words"] == header + 4 * len(words)
+    assert stored["offsets: words"] == header + 4 * len(documents)
+    assert stored["vocabulary: words"] == 2 * header + 8 * len(set(words))
+    assert stored["postings: words"] == 2 * header + 4 * len(words) + 4 * (len(set(words)) + 1)
+    found = info["sets"]["words"]
+    assert (found["vectors"], found["distinct_ids"]) == (len(words), len(set(words)))
+    assert found["vectors_per_document"] == len(words) / len(documents)
+    assert found["bytes"] == sum(size for name, size in stored.items() if name.endswith(": words"))
+    assert info["sets"]["cls"]["distinct_ids"] is None
+    plain = sum(len(d.title.encode()) + len(d.text.encode()) for d in documents)
+    assert info["text_bytes"] == plain
+    assert info["factor_over_text"] == pytest.approx((info["bytes"] - stored["documents"]) / plain)
+
+
+def test_info_of_documents_without_text(tmp_path):
+    build_index([Document("a", "")], UniModel(), tmp_path / "i")
+    with Index(tmp_path / "i") as index:
+        info = index.info()
+    assert info["text_bytes"] == 0 and info["factor_over_text"] is None
 
 
 def test_an_index_can_be_moved(tmp_path):

@@ -52,10 +52,12 @@ def test_the_numbers_are_those_of_an_index_built_by_hand(grid, tmp_path):
             ):
                 run = Searcher(index, CountingModel()).run(QUERIES, 5, workflow=workflow)
                 assert rows[name]["measures"] == evaluate(run, QRELS, ["nDCG@5", "R@5"]).measures
-            sizes = index.info()["bytes_by_purpose"]
-        assert rows[f"one dense {codec} –"]["bytes_per_document"] == sizes["vectors: mean"] / 5
+            info = index.info()
+            sizes = {"lexical": info["bytes_by_purpose"]["lexical"]}
+            sizes |= {name: found["bytes"] for name, found in info["sets"].items()}
+        assert rows[f"one dense {codec} –"]["bytes_per_document"] == sizes["mean"] / 5
         assert rows["BM25 lexical – –"]["bytes_per_document"] == sizes["lexical"] / 5
-        everything = sizes["lexical"] + sizes["vectors: mean"] + sizes["vectors: words"]
+        everything = sum(sizes.values())
         assert rows[f"one hybrid {codec} rrf"]["bytes_per_document"] == pytest.approx(everything / 5)
     assert sorted(model.documents) == sorted(TEXTS.values())  # once, for two indexes and eight cells
     assert rows["BM25 lexical – –"]["encode_ms"] == 0 and rows["one dense int4 –"]["encode_ms"] > 0

@@ -52,9 +52,16 @@ def _text(found: Mapping[str, Any]) -> str:
     for purpose, size in sorted(found["bytes_by_purpose"].items(), key=lambda item: -item[1]):
         lines.append(f"{purpose:24}{size:>14,}{size / total:>8.1%}{size / found['documents']:>12,.1f}")
     lines.append(f"{'all':24}{total:>14,}{1:>8.1%}{found['bytes_per_document']:>12,.1f}")
+    if found["factor_over_text"] is not None:
+        lines.append(
+            f"\nall but the documents is {found['factor_over_text']:.2f} times their plain text "
+            f"({found['text_bytes']:,} bytes)"
+        )
     for name, layout in found["sets"].items():
+        ids = "" if layout["distinct_ids"] is None else f", {layout['distinct_ids']:,} distinct ids"
         lines.append(
             f"\n{name}: {layout['vectors']:,} vectors of {layout['dim']} × {layout['codec']}, "
-            f"{layout['vectors_per_document']:.1f} a document, {layout['bytes_per_vector']:.1f} bytes each"
+            f"{layout['vectors_per_document']:.1f} a document, {layout['bytes_per_vector']:.1f} bytes each "
+            f"with all that belongs to them{ids}"
         )
     return "\n".join(lines)

@@ -11,9 +11,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError
+from counterpoint.index.accounts import account_of
 from counterpoint.index.kernels import dot_scores, maxsim_scores
 from counterpoint.index.lexical import Lexical, LexicalSettings
-from counterpoint.index.manifest import NAME, Manifest
+from counterpoint.index.manifest import Manifest
 from counterpoint.index.segment import Segment, SetLayout
 from counterpoint.types import Document, Ragged
 
@@ -165,6 +166,10 @@ class Index:
         )
         return np.log1p((len(self) - df + 0.5) / (df + 0.5)).astype(np.float32)
 
+    def distinct_ids(self, name: str) -> int:
+        """How many different ids the vectors of a set have."""
+        return len(self._frequencies(name)[0])
+
     def _frequencies(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         if name not in self._frequency_cache:
             tables = [segment.frequencies(name) for segment in self.segments]
@@ -197,35 +202,8 @@ class Index:
     # -- accounts --------------------------------------------------------------------------------------
 
     def info(self) -> dict[str, Any]:
-        """Sizes by purpose, every byte of the folder counted once."""
-        purposes: dict[str, int] = {}
-        for path in sorted(self.folder.rglob("*")):
-            if path.is_file():
-                purpose = _purpose(path.relative_to(self.folder), self.layouts)
-                purposes[purpose] = purposes.get(purpose, 0) + path.stat().st_size
-        total = sum(purposes.values())
-        vectors = {name: sum(e.vectors[name] for e in self.manifest.segments) for name in self.layouts}
-        return {
-            "documents": len(self),
-            "bytes": total,
-            "bytes_per_document": total / len(self),
-            "bytes_by_purpose": purposes,
-            "sets": {
-                name: {
-                    "dim": layout.dim,
-                    "codec": layout.codec,
-                    "vectors": vectors[name],
-                    "vectors_per_document": vectors[name] / len(self),
-                    "bytes_per_vector": purposes.get(f"vectors: {name}", 0) / max(vectors[name], 1),
-                }
-                for name, layout in self.layouts.items()
-            },
-            "created": self.manifest.created,
-            "software": self.manifest.software,
-            "model": self.manifest.model,
-            "lexical": self.manifest.settings["lexical"],
-            "search": self.manifest.settings["search"],
-        }
+        """Sizes by purpose and by set, and over the plain text; see `counterpoint.index.accounts`."""
+        return account_of(self)
 
     def check_model(self, fingerprint: str) -> None:
         """Refuse a model that is not the one this index was built with.
@@ -240,15 +218,3 @@ class Index:
                 "search with the model that it was built with, or build it again with this one",
                 path=self.folder,
             )
-
-
-def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
-    """What a file of the index is for."""
-    if path.name == NAME:
-        return "manifest"
-    if path.parts[0] == "lexical":
-        return "lexical"
-    if path.name == "documents.sqlite":
-        return "documents"
-    name = path.name.split(".")[0]
-    return f"vectors: {name}" if path.parts[0] == "segments" and name in layouts else "other"

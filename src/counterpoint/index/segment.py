@@ -253,6 +253,11 @@ class Segment:
         """The id of the document at a position."""
         return self._database.execute("SELECT id FROM documents WHERE row = ?", (row,)).fetchone()[0]
 
+    def text_bytes(self) -> int:
+        """Bytes of titles and texts in UTF-8."""
+        lengths = "length(CAST(title AS BLOB)) + length(CAST(text AS BLOB))"
+        return self._database.execute(f"SELECT coalesce(sum({lengths}), 0) FROM documents").fetchone()[0]
+
     def passages(self) -> list[tuple[str, str]]:
         """Id and parent of every passage that was cut from a document."""
         return self._database.execute("SELECT id, parent FROM documents WHERE parent IS NOT NULL").fetchall()

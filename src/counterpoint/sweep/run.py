@@ -12,7 +12,7 @@ from typing import Any, final
 from counterpoint.errors import CounterpointError
 from counterpoint.index import Index, TextModel, build_index
 from counterpoint.measure import evaluate
-from counterpoint.search import Run, Searcher
+from counterpoint.search import LEXICAL, Run, Searcher
 from counterpoint.sweep.cells import Cell, SweepModel
 from counterpoint.sweep.encodings import CachedModel
 from counterpoint.sweep.grid import ModelEntry
@@ -196,12 +196,9 @@ class Work:
 
 def _bytes(cell: Cell, info: Mapping[str, Any]) -> dict[str, Any]:
     """Bytes a document of the parts that the workflow reads, of the stored texts, and of the whole index."""
-    stored = info["bytes_by_purpose"]
-    sizes = {
-        part: sum(size for name, size in stored.items() if name == part or name.endswith(f": {part}"))
-        / info["documents"]
-        for part in cell.parts
-    }
+    stored = {name: found["bytes"] for name, found in info["sets"].items()}
+    stored[LEXICAL] = info["bytes_by_purpose"].get(LEXICAL, 0)
+    sizes = {part: stored[part] / info["documents"] for part in cell.parts}
     return {
         "parts": sizes,
         "read": sum(sizes.values()),

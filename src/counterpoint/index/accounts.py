@@ -1,0 +1,91 @@
+"""What an index takes on disk: every byte of its folder counted once, by what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from counterpoint.index.manifest import NAME
+
+if TYPE_CHECKING:
+    from counterpoint.index.index import Index
+    from counterpoint.index.segment import SetLayout
+
+__all__ = ["account_of"]
+
+PURPOSES: Mapping[str, str] = MappingProxyType(
+    {
+        "values": "vectors",
+        "scales": "vectors",
+        "ids": "ids",
+        "lengths": "offsets",
+        "offsets": "offsets",
+        "vocabulary": "vocabulary",
+        "frequencies": "vocabulary",
+        "postings": "postings",
+        "starts": "postings",
+    }
+)
+"""Of a vector set's file, by the word between its set's name and `.npy`."""
+
+
+def account_of(index: Index) -> dict[str, Any]:
+    """Sizes by purpose and by vector set, and how the index compares with the plain text of its documents.
+
+    `text_bytes` are those of titles and texts in UTF-8. `factor_over_text` is everything that is not text
+    (the whole index but the documents' database) over them; None where there is no text.
+    """
+    purposes: dict[str, int] = {}
+    for path in sorted(index.folder.rglob("*")):
+        if path.is_file():
+            purpose = _purpose(path.relative_to(index.folder), index.layouts)
+            purposes[purpose] = purposes.get(purpose, 0) + path.stat().st_size
+    total, documents = sum(purposes.values()), len(index)
+    text = sum(segment.text_bytes() for segment in index.segments)
+    beside = total - purposes.get("documents", 0)
+    return {
+        "documents": documents,
+        "bytes": total,
+        "bytes_per_document": total / documents,
+        "bytes_by_purpose": purposes,
+        "text_bytes": text,
+        "factor_over_text": beside / text if text else None,
+        "sets": {name: _set(index, name, purposes) for name in index.layouts},
+        "created": index.manifest.created,
+        "software": index.manifest.software,
+        "model": index.manifest.model,
+        "lexical": index.manifest.settings["lexical"],
+        "search": index.manifest.settings["search"],
+    }
+
+
+def _set(index: Index, name: str, purposes: Mapping[str, int]) -> dict[str, Any]:
+    """One vector set; `bytes` are those of all its files."""
+    layout = index.layouts[name]
+    vectors = sum(entry.vectors[name] for entry in index.manifest.segments)
+    size = sum(size for purpose, size in purposes.items() if purpose.endswith(f": {name}"))
+    return {
+        "dim": layout.dim,
+        "codec": layout.codec,
+        "vectors": vectors,
+        "vectors_per_document": vectors / len(index),
+        "bytes": size,
+        "bytes_per_vector": size / max(vectors, 1),
+        "distinct_ids": index.distinct_ids(name) if layout.ids else None,
+    }
+
+
+def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
+    """What a file of the index is for."""
+    if path.name == NAME:
+        return "manifest"
+    if path.parts[0] == "lexical":
+        return "lexical"
+    if path.name == "documents.sqlite":
+        return "documents"
+    name, _, kind = path.name.removesuffix(".npy").partition(".")
+    if path.parts[0] == "segments" and name in layouts and kind in PURPOSES:
+        return f"{PURPOSES[kind]}: {name}"
+    return "other"
