@@ -48,6 +48,10 @@ class HashModel:
             found.append(list(places.values()))
         return found
 
+    def row_ids(self, texts, name, side):
+        encoded = self.encode_document(texts)[name]
+        return [encoded.ids_of(i) for i in range(len(texts))]
+
     def _vector(self, word: str):
         rng = np.random.default_rng([self.seed, zlib.crc32(word.encode())])
         vector = rng.normal(size=self.dim)
@@ -97,6 +101,10 @@ class UniModel:
         if name == "cls":
             return [[Span(text, 0, len(text))] for text in texts]
         return [self._places(text) for text in texts]
+
+    def row_ids(self, texts, name, side):
+        encoded = self.encode_query(texts)[name]
+        return [encoded.ids_of(i) for i in range(len(texts))]
 
     def _places(self, text: str) -> list[Span]:
         found, at = [], 0

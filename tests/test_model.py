@@ -3,14 +3,29 @@ from itertools import islice
 
 import numpy as np
 import pytest
+import torch
 
 from counterpoint.data import open_collection
-from counterpoint.encode import DualEncoder, Encoder, Mean, Transformer, WholeWords, load_encoder
+from counterpoint.encode import (
+    DualEncoder,
+    Encoder,
+    Gate,
+    Linear,
+    Mean,
+    TextInput,
+    Transformer,
+    WholeWords,
+    load_encoder,
+)
 from counterpoint.errors import ArtifactError, ConfigError
-from counterpoint.index import LexicalSettings
+from counterpoint.index import Index, LexicalSettings, build_index
 from counterpoint.model import Model, load_model
 from counterpoint.part import Part
+from counterpoint.score import Dot, MaxSim
+from counterpoint.search import Searcher
 from counterpoint.transform import Normalise, Whitening
+from counterpoint.types import Document
+from counterpoint.vectors import Vectors
 
 TEXTS = ["the cat sat on the mat", "", "red dogs run, blue dogs sit", "what is the house"]
 
@@ -62,6 +77,51 @@ def test_a_model_is_saved_and_loaded_with_how_it_wants_to_be_searched(encoder, t
     no_lexical = again.index_settings(lexical=None, codec="int8")
     assert no_lexical.search == {**search, "weights": {"words": 2.0}} and no_lexical.codec == "int8"
     assert again.index_settings(lexical=LexicalSettings(k1=2.0)).lexical == LexicalSettings(k1=2.0)
+
+
+def test_sets_that_an_index_does_not_keep_do_not_match_in_it(encoder):
+    model = Model(encoder, search={"weights": {"mean": 1.0}, "exact": ["words"], "floor": []}).setup()
+    assert model.index_settings().search["exact"] == ["words"]
+    assert model.index_settings(sets=("mean",)).search == {"weights": {"mean": 1.0}, "exact": [], "floor": []}
+
+
+UNUSUAL = [*TEXTS, "", "  \n", "中文 กา", "x" * 3000, "a a a", "...", "\u200b"]
+
+
+@pytest.mark.parametrize("bits", [32, 4])
+@pytest.mark.parametrize("way", ["exact", "floor"])
+def test_a_gated_model_scores_in_an_index_as_in_training_and_explains_it(
+    tiny_bert_folder, tmp_path, bits, way
+):
+    """Uni-ColBERTer over texts without words, words longer than the window, other scripts, and collisions."""
+    torch.manual_seed(5)
+    heads = {"mean": Mean(), "words": WholeWords(hash_bits=bits)}
+    encoder = Encoder(Transformer(str(tiny_bert_folder)), heads, TextInput(20), TextInput(20))
+    gates, shared = {"words": Gate()}, {"words": Linear(1)}
+    search = {"weights": {"mean": 0.3, "words": 0.7}, "scale": "none", way: ["words"]}
+    model = Model(DualEncoder(encoder, gates=gates, shared=shared), search=search).setup().eval()
+    with torch.no_grad():
+        model.encoder.gates["words"].linear_.weight.normal_(0, 2)
+    documents = [Document(str(i), text) for i, text in enumerate(UNUSUAL)]
+    build_index(documents, model, tmp_path / "i", model.index_settings(codec="float32"))
+    encoded = [{k: Vectors.pad(v) for k, v in model.encode_document([d.text]).items()} for d in documents]
+    scorer = 0.3 * Dot("mean") + 0.7 * MaxSim("words", exact=way == "exact", floor0=True)
+    dropped = matched = 0
+    with Index(tmp_path / "i") as index:
+        for query in UNUSUAL:
+            asked = {name: Vectors.pad(packed) for name, packed in model.encode_query([query]).items()}
+            hits = Searcher(index, model).search(query, 99, explain=True).hits
+            assert len(hits) == len(documents)
+            for hit in hits:
+                wanted = scorer(asked, encoded[int(hit.document.id)]).item()
+                assert hit.score == pytest.approx(wanted, rel=1e-3, abs=1e-3)
+                leaves = list(hit.explanation.leaves())
+                assert sum(leaf.score for leaf in leaves) == pytest.approx(hit.score, rel=1e-4, abs=1e-4)
+                dropped += sum(word.importance is None for word in hit.words["words"])
+                matched += sum(leaf.document is not None for leaf in leaves)
+                kept = sum(word.importance is not None for word in hit.words["words"])
+                assert kept == encoded[int(hit.document.id)]["words"].mask.sum()
+    assert dropped and matched
 
 
 def test_how_a_model_is_searched_is_not_what_it_computes(encoder):

@@ -8,7 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast, final
 
+import numpy as np
 import torch
+from jaxtyping import Int
 from torch import nn
 
 from counterpoint.encode import DualEncoder, EncodeOptions, Head, InteractiveEncoder, Tokens
@@ -96,8 +98,12 @@ class Model(Part):
         return self._transformed(self.encoder.encode_document(texts, options))
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """The piece of text that each row of a set stands for."""
+        """The piece of text that each row of a set stands for, those that a gate drops included."""
         return self.encoder.spans(texts, name, side)
+
+    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
+        """The ids of the rows that `spans` tells of."""
+        return self.encoder.row_ids(texts, name, side)
 
     def index_settings(self, name: str | None = None, **changes: Any) -> IndexSettings:
         """How an index of this model is built unless told otherwise.

@@ -212,6 +212,13 @@ def test_spans_stand_beside_rows(backbone, head):
     lengths = run(made, TEXTS)[2].mask.sum(1).tolist()
     spans = made.spans(TEXTS, "it", "document")
     assert [len(row) for row in spans] == lengths
+    if head.pooled:
+        with pytest.raises(ConfigError, match="its rows have no ids"):
+            made.row_ids(TEXTS, "it", "document")
+    else:
+        packed = run(made, TEXTS)[2].ragged()
+        for i, ids in enumerate(made.row_ids(TEXTS, "it", "document")):
+            assert ids.tolist() == packed.ids_of(i).tolist()
     for text, row in zip(TEXTS, spans, strict=True):
         assert all(text[span.start : span.end] == span.text or span.end == 0 for span in row)
 

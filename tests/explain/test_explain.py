@@ -4,10 +4,10 @@ from html.parser import HTMLParser
 
 import pytest
 from rich.console import Console
-from tests.fakes import DOCUMENTS, HashModel
+from tests.fakes import DOCUMENTS, HashModel, UniModel
 
-from counterpoint.explain import html_page, render_answer, rows_of
-from counterpoint.index import Index, build_index
+from counterpoint.explain import html_page, keywords_of, render_answer, rows_of
+from counterpoint.index import Index, IndexSettings, build_index
 from counterpoint.search import Answer, Hit, Searcher
 from counterpoint.types import Document, Explanation, Span
 
@@ -59,6 +59,63 @@ def test_the_terminal_shows_words_shares_and_parts(answer):
     shares = [int(x) for x in re.findall(r"(-?\d+)%", text.split("100%")[0])]
     assert abs(sum(shares) - 100) <= len(shares)  # each rounded
     assert "share" not in shown(answer, explained=False)
+
+
+@pytest.fixture(scope="module")
+def keywords(tmp_path_factory):
+    """An answer of a gated model: figure 1 of the ColBERTer paper."""
+    folder = tmp_path_factory.mktemp("keywords") / "index"
+    model = UniModel(dropped=("the", "a"))
+    search = {"weights": {"cls": 1.0, "words": 2.0}, "scale": "none", "exact": ["words"]}
+    build_index(DOCUMENTS, model, folder, IndexSettings(codec="float32", search=search))
+    with Index(folder) as index:
+        return Searcher(index, model).search("the quick brown fox in a box", 4, explain=True)
+
+
+def test_words_stand_in_the_order_of_importance_with_the_scores_that_ranked(keywords):
+    matches = 0
+    for hit in keywords.hits:
+        words = keywords_of(hit, 100).get("words", [])
+        assert [keyword.word for keyword in words] == list(hit.words["words"])
+        scores = [keyword.score for keyword in words if keyword.score is not None]
+        assert sum(scores) == pytest.approx(hit.parts["words"], abs=1e-5)
+        matches += len(scores)
+    assert matches >= 3
+
+
+def test_few_words_are_shown_but_all_that_matched(keywords):
+    for hit in keywords.hits:
+        everything, few = (keywords_of(hit, most).get("words", []) for most in (100, 1))
+        assert [k for k in few if k.score is not None] == [k for k in everything if k.score is not None]
+        rest = [k for k in few if k.score is None]
+        assert len([k for k in rest if k.word.importance is not None]) <= 1 >= len(rest) - 1
+        firsts = [k for k in everything if k.score is None and k.word.importance is not None]
+        assert firsts[:1] == [k for k in rest if k.word.importance is not None]
+
+
+def test_the_terminal_shows_important_and_dropped_words(keywords):
+    hit = next(hit for hit in keywords.hits if hit.document.id == "a")
+    text = " ".join(shown(Answer("q", "hybrid", (hit,))).split())
+    assert "words dropped: the" in text
+    listed = text[text.index("words by importance:") : text.index("words dropped:")]
+    stored = [word for word in hit.words["words"] if word.importance is not None]
+    places = [listed.index(f" {word.span.text} {word.importance:.2f}") for word in stored]
+    assert len(places) == 7 and places == sorted(places)
+    for keyword in keywords_of(hit, 0)["words"]:
+        assert f"{keyword.word.span.text} {keyword.word.importance:.2f} (+{keyword.score:.4f})" in listed
+    assert "by importance" not in shown(keywords, explained=False)
+
+
+def test_the_page_shows_important_and_dropped_words(keywords):
+    page = html_page(keywords)
+    parser = Strict()
+    parser.feed(page)
+    assert parser.open == []
+    hit = next(hit for hit in keywords.hits if hit.document.id == "a")
+    one = html_page(Answer("q", "hybrid", (hit,)))
+    assert re.findall(r"<s [^>]*>(.*?)</s>", one) == ["the"]
+    scores = [float(score) for score in re.findall(r"<small>\+(.*?)</small>", one)]
+    assert scores and sum(scores) == pytest.approx(hit.parts["words"], abs=1e-4 * len(scores))
 
 
 def test_nothing_found_says_so():

@@ -1,12 +1,13 @@
 """ColBERTer's workflows over exact and floored words, against loops over the model's own vectors."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.fakes import DOCUMENTS, UniModel
 
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import Index, IndexSettings, build_index
 from counterpoint.search import Searcher, SearchSettings
 from counterpoint.types import Document
@@ -137,6 +138,78 @@ def test_a_word_without_a_match_is_a_leaf_without_a_place(folder):
                 elif leaf.query is not None:
                     assert leaf.score > 0 and leaf.query.text == leaf.document.text
     assert unmatched > len(QUERIES)
+
+
+STOP = ("the", "a", "in")
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def gated(request, tmp_path_factory):
+    """An index without the words that a gate has dropped."""
+    model = UniModel(dim=request.param, dropped=STOP)
+    folder = tmp_path_factory.mktemp("gated") / "i"
+    settings = IndexSettings(codec="float32", search=SETTINGS.to_dict())
+    build_index([*DOCUMENTS, Document("all", "the in a the")], model, folder, settings)
+    with Index(folder) as index:
+        yield Searcher(index, model)
+
+
+@pytest.mark.parametrize("way", [{"exact": ("words",)}, {"exact": (), "floor": ("words",)}])
+def test_stored_rows_are_found_again_in_the_text(gated, way):
+    searcher = Searcher(gated.index, gated.model, replace(gated.settings, **way))
+    hits = searcher.search("the quick Fox in a box", 9, explain=True).hits
+    assert {hit.document.id for hit in hits} >= {"a", "all", "e#0"}
+    matched = 0
+    for hit in hits:
+        stored = gated.model.encode_document([hit.document.full_text])["words"]
+        leaves = [leaf for part in hit.explanation.children for leaf in part.leaves()]
+        assert sum(leaf.score for leaf in leaves) == pytest.approx(hit.score, abs=1e-5)
+        places = {leaf.document for leaf in leaves if leaf.document is not None}
+        matched += len(places)
+        text = hit.document.full_text
+        assert all(text[place.start : place.end] == place.text for place in places)
+        assert not any(place.text.lower() in STOP for place in places)
+        words = [word for word in hit.words["words"] if word.importance is not None]
+        dropped = [word.span.text.lower() for word in hit.words["words"] if word.importance is None]
+        assert [word.span.text.lower() for word in hit.words["words"]][len(words) :] == dropped
+        assert dropped == [word for word in gated.model.words(text) if word in STOP]
+        kept = [word for word in gated.model.words(text) if word not in STOP]
+        for word in words:
+            row = stored[0][kept.index(word.span.text.lower())]
+            wanted = float(row[0]) if len(row) == 1 else math.hypot(*row)
+            assert word.importance == pytest.approx(wanted, rel=1e-5)
+        assert [w.importance for w in words] == sorted((w.importance for w in words), reverse=True)
+        assert len(words) == len(kept) and hit.to_dict()["words"]["words"][: len(words)] == [
+            {"text": w.span.text, "start": w.span.start, "end": w.span.end, "importance": w.importance}
+            for w in words
+        ]
+    assert matched >= 3
+
+
+def test_a_document_whose_words_are_all_dropped_matches_nothing(gated):
+    (hit,) = [h for h in gated.search("the quick fox", 9, explain=True).hits if h.document.id == "all"]
+    words = next(part for part in hit.explanation.children if part.label == "words")
+    assert [(leaf.query.text, leaf.score, leaf.document) for leaf in words.leaves()] == [
+        ("the", 0, None), ("quick", 0, None), ("fox", 0, None),
+    ]  # fmt: skip
+    assert hit.parts["words"] == 0 and all(word.importance is None for word in hit.words["words"])
+
+
+def test_rows_that_are_not_the_texts_are_refused(gated):
+    gated.model.row_ids = lambda texts, name, side: [
+        np.zeros(len(r), int) for r in gated.model.spans(texts, name, side)
+    ]
+    try:
+        with pytest.raises(ArtifactError, match="vectors stored for '.*' are not of its text's words"):
+            gated.search("quick", 9, explain=True)
+    finally:
+        del gated.model.row_ids
+
+
+def test_unit_vectors_claim_no_importance(folder):
+    """Without `exact` and `floor` a length says nothing, and no words are listed."""
+    searcher = searching(folder, exact=())
+    assert all(not hit.words for hit in searcher.search("w1", 3, explain=True).hits)
 
 
 def test_names_are_checked(folder):

@@ -48,6 +48,8 @@ def test_exactly_what_the_model_makes_first_and_again(tmp_path):
         assert len(model.documents) == len(set(texts))
         assert again.sets == plain.sets and again.fingerprint() == plain.fingerprint()
         assert again.spans(["a b"], "words", "document") == plain.spans(["a b"], "words", "document")
+        (ids,), (wanted,) = (m.row_ids(["a b"], "words", "document") for m in (again, plain))
+        assert ids.tolist() == wanted.tolist() and len(ids) == 2
 
 
 def test_queries_and_documents_are_kept_apart(tmp_path):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import final
 
+import numpy as np
 import torch
+from jaxtyping import Int
 from torch import nn
 
 from counterpoint.encode.backbone import Transformer
@@ -92,11 +94,17 @@ class Encoder(Part):
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
         """For every text, the piece of it that each row of the set `name` stands for, row by row."""
+        return self._head(name).spans(self.tokens(texts, side), self.backbone.tokenizer.name_of)
+
+    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
+        """For every text, the ids of the rows that `spans` tells of."""
+        return self._head(name).row_ids(self.tokens(texts, side))
+
+    def _head(self, name: str) -> Head:
         self.setup()
         if name not in self.heads:
             raise ConfigError(f"no vector set {name!r}; this encoder makes {', '.join(self.heads)}")
-        head = self._heads()[name]
-        return head.spans(self.tokens(texts, side), self.backbone.tokenizer.name_of)
+        return self._heads()[name]
 
     def _input(self, side: Side) -> TextInput:
         return (self.query if side == "query" else self.document) or TextInput()
@@ -219,6 +227,14 @@ class DualEncoder(Part):
             yield self.encode_document(chunk, options)
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """For every text, the piece of it that each row of the set `name` stands for, row by row."""
+        """For every text, the piece of it that each row of the set `name` stands for, row by row.
+
+        Rows that a gate drops are among them.
+        """
         self.setup()
         return self.encoder(side).spans(texts, name, side)
+
+    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
+        """For every text, the ids of the rows that `spans` tells of: those that a gate drops, too."""
+        self.setup()
+        return self.encoder(side).row_ids(texts, name, side)

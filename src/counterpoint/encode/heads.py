@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import final
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -49,6 +50,14 @@ class Head(Part, ABC):
             name_of: a vocabulary entry by its id, to name a row that stands for none of the text; its span
                 is empty, at 0.
         """
+
+    def row_ids(self, tokens: Tokens) -> list[Int[np.ndarray, " n"]]:
+        """For every text, the id of each row that `spans` tells of.
+
+        Raises:
+            ConfigError: the head has one row a text, which stands for no word.
+        """
+        raise ConfigError(f"{type(self).__name__}: its rows have no ids")
 
     @property
     def word_settings(self) -> WordSettings | None:
@@ -193,6 +202,11 @@ class TokenVectors(Head):
             for text, *row in zip(tokens.texts, kept, ids, places, strict=True)
         ]
 
+    def row_ids(self, tokens: Tokens) -> list[Int[np.ndarray, " n"]]:
+        """The vocabulary id of each token that is kept."""
+        kept = self._kept(tokens)
+        return [ids[keep].numpy() for ids, keep in zip(tokens.ids, kept, strict=True)]
+
     def _kept(self, tokens: Tokens) -> Bool[Tensor, "b t"]:
         kept = tokens.kinds != Kind.PADDING
         if not self.skip or tokens.side not in self.skip_sides:
@@ -257,6 +271,10 @@ class WholeWords(Head):
             [Span(text[start:end], start, end) for start, end in places if end > start]
             for text, places in zip(tokens.texts, words.spans.tolist(), strict=True)
         ]
+
+    def row_ids(self, tokens: Tokens) -> list[Int[np.ndarray, " n"]]:
+        """The id of each distinct word."""
+        return [ids[ids > 0].numpy() for ids in tokens.words[self.word_settings].ids]
 
 
 def mean_by_row(values: Float[Tensor, "b t d"], rows: Tensor, count: int) -> Float[Tensor, "b w d"]:

@@ -1,7 +1,7 @@
 """Explanations for people: on a terminal and as a page. Numbers come from the scorers, never from here."""
 
 from counterpoint.explain.html import html_page
-from counterpoint.explain.rows import Row, rows_of
+from counterpoint.explain.rows import Keyword, Row, keywords_of, rows_of
 from counterpoint.explain.terminal import render_answer
 
-__all__ = ["Row", "html_page", "render_answer", "rows_of"]
+__all__ = ["Keyword", "Row", "html_page", "keywords_of", "render_answer", "rows_of"]

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from types import MappingProxyType
 
-from counterpoint.explain.rows import Row, rows_of
+from counterpoint.explain.rows import Keyword, Row, keywords_of, rows_of
 from counterpoint.search.hits import Answer, Hit
 
 __all__ = ["html_page"]
 
 # Distinct in hue and readable on white and on near-black (the Okabe-Ito palette).
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+
+KEYWORDS = 200  # words without a match that are shown, and dropped ones
 
 STYLE = MappingProxyType(
     {
@@ -29,6 +31,8 @@ STYLE = MappingProxyType(
         "th": "font-weight: normal; opacity: .7",
         ".n": "text-align: right",
         "summary": "cursor: pointer",
+        ".word": "white-space: nowrap; margin-right: .6em",
+        ".word s": "opacity: .5",
     }
 )
 
@@ -54,6 +58,7 @@ def _hit(hit: Hit, colours: Mapping[str, str]) -> str:
     rows = [] if hit.explanation is None else rows_of(hit.explanation)
     document = hit.document
     table = _table(hit, rows, colours) if rows else ""
+    table += "".join(_keywords(part, words, colours) for part, words in keywords_of(hit, KEYWORDS).items())
     return f"""<article><h2>{hit.rank}. {escape(document.title or document.id)}</h2>
 <div class="quiet">{escape(document.id)} · score {hit.score:.4f}</div>{_bar(hit, colours)}
 <div>{_text(document.full_text, rows, colours)}</div>{table}</article>"""
@@ -91,6 +96,28 @@ def _text(text: str, rows: Sequence[Row], colours: Mapping[str, str]) -> str:
         )
         at = end
     return "".join(pieces) + escape(text[at:])
+
+
+def _keywords(part: str, keywords: Sequence[Keyword], colours: Mapping[str, str]) -> str:
+    """The document's words by importance: matched ones with what they added, dropped ones struck through."""
+    pieces = []
+    for keyword in keywords:
+        text, importance = escape(keyword.word.span.text), keyword.word.importance
+        if importance is None:
+            shown = f'<s title="dropped by the gate">{text}</s>'
+        elif keyword.score is None:
+            shown = f'<span title="importance {importance:.4f}">{text}</span>'
+        else:
+            shown = (
+                f'<b style="color:{colours[part]}" title="importance {importance:.4f}">{text}</b> '
+                f"<small>+{keyword.score:.4f}</small>"
+            )
+        pieces.append(f'<span class="word">{shown}</span>')
+    words = " ".join(pieces)
+    return (
+        f'<details open><summary class="quiet">{escape(part)} by importance</summary>'
+        f"<div>{words}</div></details>"
+    )
 
 
 def _table(hit: Hit, rows: Sequence[Row], colours: Mapping[str, str]) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from counterpoint.search.hits import Hit, WeighedWord
 from counterpoint.types import Explanation, Span
 
-__all__ = ["Row", "rows_of"]
+__all__ = ["Keyword", "Row", "keywords_of", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,45 @@ def rows_of(explanation: Explanation) -> list[Row]:
         groups.setdefault(home, []).append((part, leaf))
     rows = [_row(home, members) for home, members in groups.items()]
     return sorted(rows, key=lambda row: (row.query is None, row.query.start if row.query else 0))
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """A word of a document in the order of importance, and what it added to the score.
+
+    Attributes:
+        word: with its importance, None where a gate dropped it.
+        score: the sum over the query words that it matched; None where it matched none.
+    """
+
+    word: WeighedWord
+    score: float | None
+
+
+def keywords_of(hit: Hit, most: int) -> dict[str, list[Keyword]]:
+    """By vector set, the words of a document as ColBERTer's figure 1 shows them; no set without any.
+
+    Args:
+        hit: explained.
+        most: how many words that matched nothing are kept, the most important first, and how many dropped
+            ones. All words that matched are kept, so that scores still sum to what the part contributed.
+    """
+    parts = {} if hit.explanation is None else {part.label: part for part in hit.explanation.children}
+    found = {}
+    for name, words in ((name, words) for name, words in hit.words.items() if words):
+        scores: dict[Span, float] = {}
+        for leaf in parts[name].leaves() if name in parts else ():
+            if leaf.document is not None:
+                scores[leaf.document] = scores.get(leaf.document, 0.0) + leaf.score
+        found[name] = []
+        room = {"stored": most, "dropped": most}
+        for word in words:
+            kind = "dropped" if word.importance is None else "stored"
+            score = scores.get(word.span) if kind == "stored" else None
+            room[kind] -= score is None
+            if score is not None or room[kind] >= 0:
+                found[name].append(Keyword(word, score))
+    return found
 
 
 def _widest(span: Span, words: list[Span]) -> Span:

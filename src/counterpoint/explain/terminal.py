@@ -6,13 +6,13 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from counterpoint.explain.rows import Row, rows_of
+from counterpoint.explain.rows import Keyword, Row, keywords_of, rows_of
 from counterpoint.search.hits import Answer, Hit
 
 __all__ = ["render_answer"]
 
 SNIPPET = 320  # characters of a document that are shown
-COLOURS = ("cyan", "magenta", "green", "yellow")
+KEYWORDS = 24  # words without a match that are shown, and dropped ones
 
 
 def render_answer(answer: Answer, console: Console, *, explained: bool) -> None:
@@ -35,7 +35,26 @@ def _hit(hit: Hit, explained: bool) -> RenderableType:
     body: list[RenderableType] = [head, Text(_snippet(hit, rows))]
     if rows and explained:
         body.append(_table(hit, rows))
+        body += [_keywords(name, words) for name, words in keywords_of(hit, KEYWORDS).items()]
     return Group(*body)
+
+
+def _keywords(part: str, keywords: list[Keyword]) -> Text:
+    """The document's words, the most important first, matched ones with what they added."""
+    text = Text(f"{part} by importance:", "dim")
+    for keyword in keywords:
+        word = keyword.word
+        if word.importance is None:
+            continue
+        text.append(" ")
+        style = "bold cyan" if keyword.score is not None else "not dim"
+        text.append(f"{word.span.text} {word.importance:.2f}", style)
+        if keyword.score is not None:
+            text.append(f" (+{keyword.score:.4f})", "green not dim")
+    dropped = [keyword.word.span.text for keyword in keywords if keyword.word.importance is None]
+    if dropped:
+        text.append(f"\n{part} dropped: {' '.join(dropped)}")
+    return text
 
 
 def _table(hit: Hit, rows: list[Row]) -> Table:

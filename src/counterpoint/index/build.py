@@ -13,7 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 from filelock import FileLock, Timeout
+from jaxtyping import Int
 
 from counterpoint import __version__
 from counterpoint.errors import ArtifactError, ConfigError, DataError
@@ -61,7 +63,11 @@ class TextModel(Protocol):
         ...
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """The piece of text that each row of a set stands for."""
+        """The piece of text that each row of a set stands for, whether it is kept in an index or not."""
+        ...
+
+    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
+        """The id of each row that `spans` tells of, for sets that have ids."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from counterpoint.search.engine import Searcher
 from counterpoint.search.fusion import Fusion, fuse, fuse_runs
-from counterpoint.search.hits import Answer, Hit
+from counterpoint.search.hits import Answer, Hit, WeighedWord
 from counterpoint.search.pipeline import Pipeline, Retriever
 from counterpoint.search.run import Run
 from counterpoint.search.settings import LEXICAL, WORKFLOWS, SearchSettings, Workflow
@@ -18,6 +18,7 @@ __all__ = [
     "Run",
     "SearchSettings",
     "Searcher",
+    "WeighedWord",
     "Workflow",
     "fuse",
     "fuse_runs",

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Int
 
-from counterpoint.errors import ConfigError
-from counterpoint.index import Index, TextModel
+from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.index import Index, SetLayout, TextModel
 from counterpoint.index.kernels import best_rows
-from counterpoint.search.hits import Hit
+from counterpoint.search.hits import Hit, WeighedWord
 from counterpoint.search.settings import LEXICAL, Plan
-from counterpoint.types import Explanation
+from counterpoint.types import Explanation, Ragged, Span
 
 if TYPE_CHECKING:
     from counterpoint.search.engine import PreparedQuery
@@ -42,30 +43,81 @@ def explain_hits(
     """
     index, model = searched
     texts = [hit.document.full_text for hit in hits]
-    spans = {
-        name: (model.spans([query.text], name, "query")[0], model.spans(texts, name, "document"))
-        for name in plan.weights
-        if model is not None and name != LEXICAL and not index.layouts[name].pooled
-    }
+    sets = [name for name in plan.weights if name != LEXICAL and not index.layouts[name].pooled]
+    asked, stored = {}, {}
+    if model is not None:
+        asked = {name: model.spans([query.text], name, "query")[0] for name in sets}
+        stored = {name: _stored_rows(model, index.layouts[name], name, texts) for name in sets}
     explained = []
     for i, hit in enumerate(hits):
         position = index.position_of(hit.document.id)
         if position is None:
             raise ConfigError(f"document {hit.document.id!r} has left the index")
-        parts = []
+        parts, words = [], {}
         for part in plan.weights:
             if part == LEXICAL:
                 raw = _lexical(index, query.text, position, texts[i])
-            elif part in spans:
-                raw = _late_interaction(index, part, query, position).with_spans(
-                    spans[part][0], spans[part][1][i]
-                )
+            elif part in stored:
+                document = index.take(part, np.array([position]))
+                spans, dropped = stored[part][i].split(document, hit.document.id)
+                raw = _late_interaction(part, query, document).with_spans(asked[part], spans)
+                if part in query.floored:
+                    words[part] = _by_importance(document, spans, dropped)
             else:
                 raw = _pooled(index, part, query, position)
             parts.append(_as_contributed(raw, slopes[part] / query.ceilings[part], hit.parts[part]))
         tree = Explanation(plan.workflow, hit.score, tuple(parts))
-        explained.append(replace(hit, explanation=tree))
+        explained.append(replace(hit, explanation=tree, words=words))
     return tuple(explained)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What the rows of a text stand for: those that an index keeps and those that a gate has dropped."""
+
+    spans: Sequence[Span]
+    ids: Int[np.ndarray, " n"] | None
+
+    def split(self, stored: Ragged, document: str) -> tuple[list[Span], list[Span]]:
+        """The places of the stored rows and those of the others, each in the order of the text.
+
+        Stored rows are some of the text's, in its order, so their ids tell which.
+
+        Raises:
+            ArtifactError: they are not.
+        """
+        if self.ids is None or stored.ids is None:
+            return list(self.spans), []
+        wanted, at = stored.ids.tolist(), 0
+        kept: list[Span] = []
+        dropped: list[Span] = []
+        for span, number in zip(self.spans, self.ids.tolist(), strict=True):
+            here = at < len(wanted) and number == wanted[at]
+            (kept if here else dropped).append(span)
+            at += here
+        if at < len(wanted):
+            raise ArtifactError(
+                f"the vectors stored for {document!r} are not of its text's words; build the index again"
+            )
+        return kept, dropped
+
+
+def _stored_rows(model: TextModel, layout: SetLayout, name: str, texts: Sequence[str]) -> list[_Rows]:
+    """The rows of each text, before a gate."""
+    spans = model.spans(texts, name, "document")
+    ids = model.row_ids(texts, name, "document") if layout.ids else [None] * len(texts)
+    return [_Rows(*row) for row in zip(spans, ids, strict=True)]
+
+
+def _by_importance(
+    document: Ragged, spans: Sequence[Span], dropped: Sequence[Span]
+) -> tuple[WeighedWord, ...]:
+    """All words of a document, as ColBERTer's figure 1 orders them."""
+    values = document.values
+    lengths = values[:, 0] if values.shape[1] == 1 else np.linalg.norm(values, axis=1)
+    kept = [WeighedWord(span, value) for span, value in zip(spans, lengths.tolist(), strict=True)]
+    kept.sort(key=lambda word: -(word.importance or 0.0))
+    return (*kept, *(WeighedWord(span, None) for span in dropped))
 
 
 def _lexical(index: Index, query: str, position: int, text: str) -> Explanation:
@@ -84,10 +136,7 @@ def _pooled(index: Index, part: str, query: PreparedQuery, position: int) -> Exp
     return Explanation(part, score, (Explanation(WHOLE, score),))
 
 
-def _late_interaction(index: Index, part: str, query: PreparedQuery, position: int) -> Explanation:
-    document = index.take(part, np.array([position]))
-    if not len(document.values):
-        return Explanation(part, 0.0, (Explanation(WHOLE, 0.0),))
+def _late_interaction(part: str, query: PreparedQuery, document: Ragged) -> Explanation:
     rows, values = best_rows(query.vectors[part], document, query.ids.get(part), part in query.floored)
     leaves = tuple(
         Explanation(f"row {i}", float(value), rows=(i, None if row < 0 else int(row)))

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from counterpoint.types import Document, Explanation, Span
 
-__all__ = ["Answer", "Hit"]
+__all__ = ["Answer", "Hit", "WeighedWord"]
+
+
+@dataclass(frozen=True)
+class WeighedWord:
+    """A word of a document, and how much the model made of it before any query was known.
+
+    Attributes:
+        span: where it stands in the document's full text.
+        importance: length of its stored vector, or its value where it has one component; None for a word
+            that the index does not have because the model's gate dropped it.
+    """
+
+    span: Span
+    importance: float | None
 
 
 @dataclass(frozen=True)
@@ -21,6 +35,9 @@ class Hit:
         document: as it was indexed.
         parts: what each part of the score contributed; they sum to `score`.
         explanation: the tree whose leaves sum to `score`, where it was asked for.
+        words: with an explanation, by vector set whose vectors' lengths say how important a word is (sets
+            that are exact or have a floor), the document's words, the most important first; dropped ones
+            last, in the order of the text.
     """
 
     rank: int
@@ -28,6 +45,7 @@ class Hit:
     document: Document
     parts: Mapping[str, float]
     explanation: Explanation | None = None
+    words: Mapping[str, tuple[WeighedWord, ...]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -45,6 +63,11 @@ class Hit:
             found |= {"parent": document.parent, "start": document.start}
         if self.explanation is not None:
             found["explanation"] = explanation_to_dict(self.explanation)
+        if self.words:
+            found["words"] = {
+                name: [{**_span(word.span), "importance": word.importance} for word in words]
+                for name, words in self.words.items()
+            }
         return found
 
 

@@ -95,6 +95,10 @@ class CachedModel:
         """Those of the model; nothing is kept."""
         return self.model.spans(texts, name, side)
 
+    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[np.ndarray]:
+        """Those of the model; nothing is kept."""
+        return self.model.row_ids(texts, name, side)
+
     def _encode(self, texts: Sequence[str], side: Side) -> dict[str, Ragged]:
         text_of = {_key(text, side): text for text in texts}
         found = self._read(list(text_of))

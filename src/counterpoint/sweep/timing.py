@@ -87,3 +87,7 @@ class HeldQueries:
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
         """As the model does."""
         return self.model.spans(texts, name, side)
+
+    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[np.ndarray]:
+        """As the model does."""
+        return self.model.row_ids(texts, name, side)
