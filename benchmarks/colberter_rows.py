@@ -21,7 +21,7 @@ from counterpoint.score import Dot, MaxSim, Mix
 
 STEPS, BATCH, FITTED = 200, 16, 1000
 TEACHER = ModelTeacher(  # the untrained vectors of all components, which the small ones are to keep up with
-    "minilm-tokens", scorer=5 * Dot("mean") + 0.5 * MaxSim("tokens"), precision="auto"
+    "minilm-tokens", 5 * Dot("mean") + 0.5 * MaxSim("tokens"), memory=4096, precision="auto"
 )
 CLS = 0.5  # α_CLS of the two-way reduction; 0.1 once there are whole words (the paper's choices)
 

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Int
 from torch import nn
 
-from counterpoint.encode import DualEncoder, EncodeOptions, Head, InteractiveEncoder, Tokens
+from counterpoint.encode import DualEncoder, EncodeOptions, Gate, Head, InteractiveEncoder, Tokens
 from counterpoint.encode.weights import read_json
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import CodecName, IndexSettings, VectorSet
@@ -104,6 +104,21 @@ class Model(Part):
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
         """The ids of the rows that `spans` tells of."""
         return self.encoder.row_ids(texts, name, side)
+
+    def close_gates(self, threshold: float) -> Model:
+        """Drop documents' rows whose gate is at or below a threshold, too: a smaller index without training.
+
+        ColBERTer, section 6.1, proposes it for models trained with a mild loss on the gate. Queries do not
+        change. The model does, in place, and its fingerprint with it.
+
+        Raises:
+            ConfigError: it has no gate, or the threshold is negative.
+        """
+        if not self.encoder.gates:
+            raise ConfigError("this model has no gate, so there is nothing to close")
+        for gate in self.encoder.gates.values():
+            cast(Gate, gate).threshold = Gate(threshold).threshold
+        return self
 
     def index_settings(self, name: str | None = None, **changes: Any) -> IndexSettings:
         """How an index of this model is built unless told otherwise.

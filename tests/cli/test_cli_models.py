@@ -4,9 +4,13 @@ import json
 import shutil
 
 import pytest
+import torch
 from tests.cli.commands import fails
+from tests.cli.conftest import DOCUMENTS
 
 from counterpoint.cli.main import main
+from counterpoint.encode import DualEncoder, Encoder, Gate, Linear, Transformer, WholeWords
+from counterpoint.model import Model
 
 
 @pytest.fixture
@@ -90,3 +94,38 @@ def test_the_demo_answers_three_questions_and_spares_other_indexes(call, tmp_pat
     assert call("index", tmp_path / "one.jsonl", "-o", tmp_path / "mine", "--model", "none")[0] == 0
     assert call("demo", "-o", tmp_path / "mine")[0] == 2
     assert json.loads(call("info", tmp_path / "mine", "--json")[1])["documents"] == 1
+
+
+@pytest.fixture
+def gated_model(tiny_bert_folder, tmp_path):
+    """A model whose gate lets every word through, and what half of them have less than."""
+    torch.manual_seed(4)
+    encoder = Encoder(Transformer(str(tiny_bert_folder)), {"words": WholeWords(projection=Linear(4))})
+    made = Model(DualEncoder(encoder, gates={"words": Gate()}), search={"weights": {"words": 1.0}}).setup()
+    made.eval().save(tmp_path / "gated")
+    texts = [f"{title} {text}".strip() for title, text in DOCUMENTS.values()]
+    with torch.no_grad():
+        weights = made(encoder.tokens(texts, "document"))["words.gate"]
+    return tmp_path / "gated", float(weights.values[..., 0][weights.mask].median())
+
+
+def test_a_gate_that_is_closed_further_makes_a_smaller_index_that_is_still_searched(
+    collection, gated_model, call, tmp_path
+):
+    model, half = gated_model
+    counts = {}
+    for gate in (None, half, 1e9):
+        folder = tmp_path / f"index-{gate}"
+        more = [] if gate is None else ["--gate", gate]
+        code, _, _ = call("index", collection, "-o", folder, "--model", model, "--no-lexical", *more)
+        assert code == 0
+        code, out, _ = call("info", folder, "--json")
+        counts[gate] = json.loads(out)["sets"]["words"]["vectors"]
+        code, out, _ = call("search", folder, "whale", "--json", "--explain")
+        assert code == 0 and json.loads(out)["hits"]
+    assert counts[None] > counts[half] > counts[1e9] == 0
+
+
+def test_a_model_without_a_gate_has_nothing_to_close(collection, tiny_bert_folder, call, tmp_path):
+    found = call("index", collection, "-o", tmp_path / "i", "--model", tiny_bert_folder, "--gate", 0.5)
+    assert fails(found, "this model has no gate") and not (tmp_path / "i").exists()

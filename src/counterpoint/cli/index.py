@@ -36,6 +36,14 @@ def index(
         Literal["int4", "int8", "float16", "float32"] | None,
         typer.Option(help="How vectors are stored; the model's own choice unless given.", show_default=False),
     ] = None,
+    gate: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            show_default=False,
+            help="Leave out words that the model's gate weighs at or below this; those at 0 unless given.",
+        ),
+    ] = None,
     lexical: Annotated[bool, typer.Option(help="Keep BM25 postings.")] = True,
     analyzer: Annotated[
         Literal["english", "simple", "none"], typer.Option(help="How BM25 cuts text into terms.")
@@ -71,12 +79,13 @@ def index(
     if model != "none":
         from counterpoint.model import load_model  # brings torch with it
 
-        encoder = load_model(model)
+        encoder = load_model(model) if gate is None else load_model(model).close_gates(gate)
     kept = LexicalSettings(analyzer=analyzer) if lexical else None
     if encoder is None:
         settings = IndexSettings(lexical=kept)
     else:
         chosen = {} if codec is None else {"codec": codec}
+        chosen |= {} if gate is None else {"gate": gate}
         settings = encoder.index_settings(remembered_name(model, output), lexical=kept, **chosen)
     started = time.perf_counter()
     with progress("indexing", "documents", size) as update:

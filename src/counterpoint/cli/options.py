@@ -59,7 +59,9 @@ def model_of(index: Index, name: str | None, workflow: str) -> Model | None:
         return None
     from counterpoint.model import load_model  # brings torch with it
 
-    return load_model(name or _remembered(index))
+    model = load_model(name or _remembered(index))
+    gate = index.manifest.settings.get("gate")
+    return model if gate is None else model.close_gates(gate)
 
 
 def settings_of(index: Index, weights: str | None, fusion: str | None) -> SearchSettings:

@@ -83,6 +83,7 @@ class IndexSettings:
         search: how it is searched unless told otherwise (`SearchSettings` as plain data). Sets that it calls
             `exact` get an inverted index.
         model: name under which the model will be found again; a relative path is relative to the index.
+        gate: what the model's gates were closed to before (`Model.close_gates`); None where nothing was done.
     """
 
     codec: CodecName = "int8"
@@ -90,6 +91,7 @@ class IndexSettings:
     lexical: LexicalSettings | None = LexicalSettings()
     search: Mapping[str, Any] | None = None
     model: str | None = None
+    gate: float | None = None
 
     def layouts(self, model: TextModel | None) -> dict[str, SetLayout]:
         """The stored sets of a model.
