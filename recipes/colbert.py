@@ -11,7 +11,7 @@ from counterpoint.encode import (
 )
 from counterpoint.learn import BM25Negatives, Contrastive, Train
 from counterpoint.model import Model
-from counterpoint.recipe import Recipe
+from counterpoint.recipe import DataSettings, Recipe
 from counterpoint.score import MaxSim
 
 tokens = TokenVectors(skip=PUNCTUATION, projection=Linear(128, bias=False), normalise=True)
@@ -35,4 +35,5 @@ recipe = Recipe(
             evaluate_every=25,
         )
     ],
+    data=DataSettings(held_out=300),  # of 100, one more found counts .01
 )
