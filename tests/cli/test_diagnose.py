@@ -18,6 +18,9 @@ LINES = [
     {"number": 0, "stage": "align", "step": 20, "stopped": "aligned: KL 5 is below 7.8"},
     {"number": 1, "stage": "tune", "step": 10, "loss": 2.5, "watch.mean.query.cosine": 0.6},
     {"number": 1, "stage": "tune", "step": 20, "loss": 2.75},
+    {"number": 1, "stage": "tune", "step": 0, "nDCG@10": 0.5, "AP": 0.25},
+    {"number": 1, "stage": "tune", "step": 10, "nDCG@10": 0.75, "AP": 0.5},
+    {"number": 1, "stage": "tune", "step": 20, "nDCG@10": 0.625, "AP": 0.375, "alignment.kl": 3.0},
 ]
 
 
@@ -84,7 +87,8 @@ def test_pictures_of_a_model_and_of_a_training(collection, model_folder, trainin
     code, out, err = call("diagnose", training, "--plots", folder, "--json")
     assert code == 0, err
     drawn = json.loads(out)["pictures"]
-    assert [name.rsplit("/", 1)[1] for name in drawn] == ["loss.png", "divergence.png", "cosine.png"]
+    names = ["measures.png", "loss.png", "divergence.png", "cosine.png"]
+    assert [name.rsplit("/", 1)[1] for name in drawn] == names
     assert all((folder / name.rsplit("/", 1)[1]).read_bytes().startswith(b"\x89PNG") for name in drawn)
 
 
@@ -109,7 +113,12 @@ def test_a_training_stage_by_stage(training, call):
             "stopped": None,
         },
     ]
+    assert json.loads(out)["measures"] == {
+        "AP": [[20, 0.25], [30, 0.5], [40, 0.375]],
+        "nDCG@10": [[20, 0.5], [30, 0.75], [40, 0.625]],
+    }
     out = call("diagnose", training)[1]
+    assert "nDCG@10: 0.5000 at step 20, at best 0.7500 at step 30" in out
     assert "aligned: KL 5 is below 7.8" in out and "2.7500" in out and "–" in out
 
 
@@ -174,7 +183,7 @@ def test_mistakes(collection, model_folder, training, call, tmp_path):
     metrics.write_text(whole + '{"number": 1, "st')  # being written
     assert call("diagnose", training)[0] == 0
     metrics.write_text(whole + '{"step": 3}\n')
-    assert fails(call("diagnose", training), "metrics.jsonl:6", "not a line of metrics")
+    assert fails(call("diagnose", training), "metrics.jsonl:9", "not a line of metrics")
     metrics.write_text("")
     assert fails(call("diagnose", training), "only begun")
     (collection / "queries.jsonl").write_text('{"_id": "q1", "text": "fox"}\n{"_id": "q2", "text": "Fox!"}\n')

@@ -81,7 +81,7 @@ def diagnose(
     pictures: dict[str, Picture] = {}
     if metrics.is_file():
         records = _read_metrics(metrics)
-        result["stages"] = _stages(records)
+        result |= {"stages": _stages(records), "measures": _measures(records)}
         pictures |= _curves(records) if plots is not None else {}
     elif collection is None:
         raise ConfigError(
@@ -239,10 +239,19 @@ def _stages(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+def _measures(records: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[int, float]]]:
+    """Steps, counted over all stages, and values of every measure on the development set."""
+    from counterpoint.plots.curves import measures_of
+
+    return {curve.name: list(zip(curve.steps, curve.values, strict=True)) for curve in measures_of(records)}
+
+
 def _curves(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Picture]]:
     """A picture for each kind of number that the run has."""
-    from counterpoint.plots.curves import curves_of, curves_plot, stages_of
+    from counterpoint.plots.curves import curves_of, curves_plot, measures_of, stages_of
 
+    if measures := measures_of(records):
+        yield "measures", curves_plot(measures, value="on the development set", stages=stages_of(records))
     deltas = curves_of(records, "alignment.delta")
     for name, pattern, axis in CURVES:
         if curves := curves_of(records, pattern):
@@ -259,6 +268,7 @@ def _text(result: Mapping[str, Any]) -> str:
             ["–" if stage.get(key) is None else stage[key] for key in keys] for stage in result["stages"]
         ]
         blocks.append(text_table(header, cells))
+        blocks += [_development(name, found) for name, found in result["measures"].items()]
     if "sets" in result:
         rows = [
             [name, side, *(found[side][measure] for measure in ("rows", "dimension", *MEASURES))]
@@ -270,6 +280,13 @@ def _text(result: Mapping[str, Any]) -> str:
     if "pictures" in result:
         blocks.append("\n".join(result["pictures"]))
     return "\n\n".join(blocks)
+
+
+def _development(name: str, found: Sequence[tuple[int, float]]) -> str:
+    """How a measure went."""
+    best = max(found, key=lambda point: point[1])
+    first = found[0]
+    return f"{name}: {first[1]:.4f} at step {first[0]}, at best {best[1]:.4f} at step {best[0]}"
 
 
 def _sentence(name: str, found: Mapping[str, Any]) -> str:

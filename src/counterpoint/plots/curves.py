@@ -13,7 +13,7 @@ import numpy as np
 from counterpoint.errors import ConfigError
 from counterpoint.plots.canvas import PALETTE, Picture, picture
 
-__all__ = ["Curve", "curves_of", "curves_plot", "stages_of"]
+__all__ = ["Curve", "curves_of", "curves_plot", "measures_of", "stages_of"]
 
 POINTS = 40  # a stage of more values is drawn as a running mean, too
 
@@ -51,6 +51,18 @@ def curves_of(records: Sequence[Mapping[str, Any]], pattern: str) -> list[Curve]
             if isinstance(value, int | float) and fnmatchcase(name, pattern):
                 found.setdefault((name, number), []).append((begins[number] + record["step"], float(value)))
     return [Curve(name, *zip(*points, strict=True)) for (name, _), points in sorted(found.items())]
+
+
+def measures_of(records: Sequence[Mapping[str, Any]]) -> list[Curve]:
+    """What the evaluations found, by measure and stage; arguments as `curves_of`."""
+    found = [
+        {key: value for key, value in record.items() if "." not in key or "@" in key}
+        for record in records
+        if "loss" not in record  # a training step's line
+    ]
+    begins = {number: begin for number, _, begin in stages_of(records)}
+    moved = [{**line, "number": 0, "step": begins[line["number"]] + line["step"]} for line in found]
+    return curves_of(moved, "*")
 
 
 def stages_of(records: Sequence[Mapping[str, Any]]) -> list[tuple[int, str, int]]:
