@@ -138,6 +138,12 @@ def layer_rows():
             stages_of("alignment", 100, 200),
         )
         for layers in (2, 4, 6)
+    } | {
+        (name := "2 layers, four times the steps"): recipe_of(
+            name,
+            model_of("mean", (Transformer("minilm", layers=2), Mean()), 64, True),
+            stages_of("alignment", 400, 800),
+        )
     }
 
 
