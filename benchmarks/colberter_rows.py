@@ -19,7 +19,7 @@ from counterpoint.model import Model
 from counterpoint.recipe import DataSettings, Recipe
 from counterpoint.score import Dot, MaxSim, Mix
 
-STEPS, BATCH, FITTED = 200, 16, 1000
+STEPS, BATCH, FITTED = 120, 16, 1000
 TEACHER = ModelTeacher(  # the untrained vectors of all components, which the small ones are to keep up with
     "minilm-tokens", 5 * Dot("mean") + 0.5 * MaxSim("tokens"), memory=4096, precision="auto"
 )
@@ -90,7 +90,6 @@ def rows(folder_of):
     return {
         "tokens 32, fixed, α_CLS 0": row(tokens(32), cls=0, learned=False),
         "tokens 32": row(tokens(32), cls=CLS),
-        "tokens 16": row(tokens(16), cls=CLS),
         "tokens 8": row(tokens(8), cls=CLS),
         "words 32": row(words(32)),
         "words 32, α_CS 0.5": row(words(32), sparse=0.5),
