@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import pytest
 import torch
@@ -32,6 +33,25 @@ def test_a_models_folder_is_found_again_after_both_moved(indexed, call, tmp_path
     code, out, _ = call("search", moved / "index", "whale", "--json", "--explain")
     assert code == 0 and json.loads(out)["hits"] == before
     assert str(tmp_path) not in (moved / "index" / "manifest.json").read_text()
+
+
+def test_an_index_with_a_graph(collection, tiny_bert_folder, call, tmp_path, monkeypatch):
+    pytest.importorskip("faiss")
+    folder, model = tmp_path / "index", tiny_bert_folder
+    code, _, _ = call("index", collection, "-o", folder, "--model", model, "--ann", "hnsw", "--json")
+    info = json.loads(call("info", folder, "--json")[1])
+    assert code == 0 and info["bytes_by_purpose"]["graph: mean"] > 0
+    found = [
+        json.loads(call("search", folder, "whale", "-w", "dense", "--json", *more)[1])["hits"]
+        for more in ((), ("--exhaustive",))
+    ]
+    assert found[0] and [hit["id"] for hit in found[0]] == [hit["id"] for hit in found[1]]
+    evaluate = ("evaluate", collection, "--index", folder, "-w", "dense", "--json")
+    measured = json.loads(call(*evaluate)[1])["measures"]
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    assert fails(call(*evaluate), "faiss-cpu")
+    assert fails(call("search", folder, "whale", "-w", "dense"), r"counterpoint-ir[faiss]")
+    assert json.loads(call(*evaluate, "--exhaustive")[1])["measures"] == measured
 
 
 def test_a_model_that_went_elsewhere_can_be_named(indexed, call, tmp_path):

@@ -13,7 +13,15 @@ import typer
 
 from counterpoint.cli.console import Json, emit, progress
 from counterpoint.cli.judgements import Judged, judgements_of, measure_runs, read_runs
-from counterpoint.cli.options import FusionName, ModelName, Weights, WorkflowName, model_of, settings_of
+from counterpoint.cli.options import (
+    Exhaustive,
+    FusionName,
+    ModelName,
+    Weights,
+    WorkflowName,
+    model_of,
+    settings_of,
+)
 from counterpoint.cli.slicing import KINDS, Material, slice_rows, slice_text, slice_values, slicings_of
 from counterpoint.cli.tables import csv_table, text_table
 
@@ -54,6 +62,7 @@ def evaluate(
     workflow: WorkflowName = "hybrid",
     weights: Weights = None,
     fusion: FusionName = None,
+    exhaustive: Exhaustive = False,
     k: Annotated[
         int | None,
         typer.Option(
@@ -101,7 +110,8 @@ def evaluate(
     slicings = slicings_of(slices or [], Material(judged, relevant_from or 1))
     extra: dict[str, Any] = {}
     if index is not None:
-        found, extra = _search(Asked(index, workflow, depth, weights, fusion, rerank, model), judged)
+        asked = Asked(index, workflow, depth, weights, fusion, exhaustive, rerank, model)
+        found, extra = _search(asked, judged)
         runs = {str(index): found}
         if save_run is not None:
             found.write(save_run)
@@ -131,6 +141,7 @@ class Asked:
     depth: int
     weights: str | None
     fusion: str | None
+    exhaustive: bool
     rerank: Path | None
     model: str | None
 
@@ -143,7 +154,7 @@ def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
     queries = judged.whole("--index").queries(judged.split)
     candidates = None if asked.rerank is None else Run.read(asked.rerank)
     with Index(asked.index) as opened:
-        settings = settings_of(opened, asked.weights, asked.fusion)
+        settings = settings_of(opened, asked.weights, asked.fusion, asked.exhaustive)
         searcher = Searcher(opened, model_of(opened, asked.model, asked.workflow), settings)
         started = time.perf_counter()
         with progress("searching", "queries", len(queries)) as update:

@@ -44,6 +44,14 @@ def index(
             help="Leave out words that the model's gate weighs at or below this; those at 0 unless given.",
         ),
     ] = None,
+    ann: Annotated[
+        Literal["hnsw"] | None,
+        typer.Option(
+            help="Find documents by one vector a text approximately, along a graph (needs faiss), "
+            "instead of looking at all of them.",
+            show_default=False,
+        ),
+    ] = None,
     lexical: Annotated[bool, typer.Option(help="Keep BM25 postings.")] = True,
     analyzer: Annotated[
         Literal["english", "simple", "none"], typer.Option(help="How BM25 cuts text into terms.")
@@ -82,11 +90,11 @@ def index(
         encoder = load_model(model) if gate is None else load_model(model).close_gates(gate)
     kept = LexicalSettings(analyzer=analyzer) if lexical else None
     if encoder is None:
-        settings = IndexSettings(lexical=kept)
+        settings = IndexSettings(lexical=kept, ann=ann)
     else:
         chosen = {} if codec is None else {"codec": codec}
         chosen |= {} if gate is None else {"gate": gate}
-        settings = encoder.index_settings(remembered_name(model, output), lexical=kept, **chosen)
+        settings = encoder.index_settings(remembered_name(model, output), lexical=kept, ann=ann, **chosen)
     started = time.perf_counter()
     with progress("indexing", "documents", size) as update:
         build_index(documents, encoder, output, settings, overwrite=overwrite, on_progress=update)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from counterpoint.search import SearchSettings
 
 __all__ = [
+    "Exhaustive",
     "FusionName",
     "IndexFolder",
     "ModelName",
@@ -46,6 +47,10 @@ FusionName = Annotated[
         show_default=False,
     ),
 ]
+Exhaustive = Annotated[
+    bool,
+    typer.Option("--exhaustive", help="Look at every vector, even where the index has a graph (--ann)."),
+]
 WorkflowName = Annotated[
     str, typer.Option("--workflow", "-w", help="hybrid, lexical, dense, words, dense-words or words-dense.")
 ]
@@ -64,12 +69,15 @@ def model_of(index: Index, name: str | None, workflow: str) -> Model | None:
     return model if gate is None else model.close_gates(gate)
 
 
-def settings_of(index: Index, weights: str | None, fusion: str | None) -> SearchSettings:
+def settings_of(
+    index: Index, weights: str | None, fusion: str | None, exhaustive: bool = False
+) -> SearchSettings:
     """The index's own search settings, changed as asked."""
     from counterpoint.search import LEXICAL, SearchSettings
     from counterpoint.search.settings import parse_weights
 
     settings = SearchSettings.for_index(index)
+    settings = replace(settings, exhaustive=exhaustive or settings.exhaustive)
     if weights is not None:
         settings = replace(settings, weights=parse_weights(weights, [LEXICAL, *index.layouts]))
     return settings if fusion is None else settings.with_fusion(fusion)

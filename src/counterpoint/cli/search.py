@@ -10,6 +10,7 @@ import typer
 
 from counterpoint.cli.console import Json, note
 from counterpoint.cli.options import (
+    Exhaustive,
     FusionName,
     IndexFolder,
     ModelName,
@@ -33,6 +34,7 @@ def search(
     workflow: WorkflowName = "hybrid",
     weights: Weights = None,
     fusion: FusionName = None,
+    exhaustive: Exhaustive = False,
     model: ModelName = None,
     json: Json = False,
 ) -> None:
@@ -47,7 +49,8 @@ def search(
     from counterpoint.search import Searcher, Workflow
 
     with Index(index) as opened:
-        searcher = Searcher(opened, model_of(opened, model, workflow), settings_of(opened, weights, fusion))
+        settings = settings_of(opened, weights, fusion, exhaustive)
+        searcher = Searcher(opened, model_of(opened, model, workflow), settings)
         started = time.perf_counter()
         answer = searcher.search(
             query, k, workflow=cast(Workflow, workflow), explain=explain or html is not None

@@ -6,10 +6,11 @@ from counterpoint.index.codec import CodecName
 from counterpoint.index.index import Index
 from counterpoint.index.lexical import Lexical, LexicalSettings, TermMatch
 from counterpoint.index.manifest import Manifest
-from counterpoint.index.segment import SetLayout
+from counterpoint.index.segment import AnnName, SetLayout
 
 __all__ = [
     "Analyzer",
+    "AnnName",
     "CodecName",
     "Index",
     "IndexSettings",

@@ -26,9 +26,10 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
         "frequencies": "vocabulary",
         "postings": "postings",
         "starts": "postings",
+        "hnsw": "graph",
     }
 )
-"""Of a vector set's file, by the word between its set's name and `.npy`."""
+"""Of a vector set's file, by the word behind its set's name."""
 
 
 def account_of(index: Index) -> dict[str, Any]:

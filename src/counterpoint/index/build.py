@@ -21,9 +21,10 @@ from counterpoint import __version__
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.files import sync_file, sync_folder, writing
 from counterpoint.index.codec import CodecName
+from counterpoint.index.graph import check_faiss
 from counterpoint.index.lexical import LexicalBuilder, LexicalSettings
 from counterpoint.index.manifest import NAME, FileEntry, Manifest, SegmentEntry
-from counterpoint.index.segment import SegmentWriter, SetLayout
+from counterpoint.index.segment import AnnName, SegmentWriter, SetLayout
 from counterpoint.types import Document, Ragged, Side, Span
 
 __all__ = ["IndexSettings", "TextModel", "VectorSet", "build_index"]
@@ -82,6 +83,7 @@ class IndexSettings:
         lexical: BM25 settings; None for no lexical part.
         search: how it is searched unless told otherwise (`SearchSettings` as plain data). Sets that it calls
             `exact` get an inverted index.
+        ann: an approximate first stage of pooled sets; None for an exact one, which looks at every vector.
         model: name under which the model will be found again; a relative path is relative to the index.
         gate: what the model's gates were closed to before (`Model.close_gates`); None where nothing was done.
     """
@@ -91,6 +93,7 @@ class IndexSettings:
     lexical: LexicalSettings | None = LexicalSettings()
     search: Mapping[str, Any] | None = None
     model: str | None = None
+    ann: AnnName | None = None
     gate: float | None = None
 
     def layouts(self, model: TextModel | None) -> dict[str, SetLayout]:
@@ -114,11 +117,15 @@ class IndexSettings:
             raise ConfigError("neither vectors nor a lexical part: there would be nothing to search")
         exact = tuple((self.search or {}).get("exact", ()))
         layouts = {
-            name: SetLayout(x.dim, x.pooled, self._codec(x), x.ids, name in exact)
+            name: SetLayout(
+                x.dim, x.pooled, self._codec(x), x.ids, name in exact, self.ann if x.pooled else None
+            )
             for name, x in ((name, known[name]) for name in wanted)
         }
         for key, names in (("exact", exact), ("floor", (self.search or {}).get("floor", ()))):
             check_matching(key, names, layouts)
+        if self.ann is not None and not any(layout.ann for layout in layouts.values()):
+            raise ConfigError(f"ann={self.ann!r}: there is no pooled set to search approximately")
         return layouts
 
     def _codec(self, vectors: VectorSet) -> CodecName:
@@ -168,9 +175,12 @@ def build_index(
     Raises:
         ArtifactError: the folder holds something else, is being written, or cannot be written.
         DataError: no documents, or an id that stands twice.
+        MissingExtraError: `ann` is asked for and faiss is not installed.
     """
     folder, settings = Path(folder), settings or IndexSettings()
     settings.layouts(model)  # faults in the settings come before anything is touched
+    if settings.ann is not None:
+        check_faiss()
     with writing(folder), _exclusively(folder, overwrite):
         segment, lexical = (
             f"segments/{_unique()}",

@@ -116,6 +116,23 @@ class Index:
         """Inner product of queries with a pooled set, for every document."""
         return np.concatenate([dot_scores(queries, block.values) for block in self._blocks(name)], axis=1)
 
+    def nearest(self, name: str, queries: Float[np.ndarray, "q d"], k: int) -> list[Int[np.ndarray, " c"]]:
+        """For each query about the `k` documents of highest inner product with a pooled set, from its graph.
+
+        In no order, and up to `k` from each segment.
+
+        Raises:
+            ArtifactError: the index was built without a graph.
+            MissingExtraError: faiss is not installed.
+        """
+        if self.layouts[name].ann is None:
+            raise ArtifactError(f"there is no graph of {name!r}", path=self.folder)
+        found = [
+            [rows + start for rows in segment.graphs[name].nearest(queries, k)]
+            for segment, start in zip(self.segments, self._starts, strict=False)
+        ]
+        return [np.concatenate(of_query) for of_query in zip(*found, strict=True)]
+
     def maxsim_scores(
         self,
         name: str,

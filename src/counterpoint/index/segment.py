@@ -9,6 +9,7 @@
       <set>.frequencies.npy   in how many documents each of them stands
       <set>.postings.npy      the inverted index of sets that match exactly, and
       <set>.starts.npy        where the postings of each distinct id begin
+      <set>.hnsw              the graph of pooled sets that are searched approximately
 
 Documents live in the segment, not in one database for the whole index, so that every file of a committed
 index is immutable and has a checksum.
@@ -21,18 +22,21 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, final
+from typing import Literal, Self, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError, DataError, ShapeError
 from counterpoint.index.codec import CODECS, CodecName
+from counterpoint.index.graph import Graph, write_graph
 from counterpoint.index.inverted import Postings, write_postings
 from counterpoint.index.npy import NpyWriter, open_npy
 from counterpoint.types import Document, Ragged
 
-__all__ = ["Segment", "SegmentWriter", "SetLayout", "VectorStore"]
+__all__ = ["AnnName", "Segment", "SegmentWriter", "SetLayout", "VectorStore"]
+
+AnnName = Literal["hnsw"]
 
 SCHEMA = """
 CREATE TABLE documents (
@@ -53,6 +57,7 @@ class SetLayout:
         codec: how a vector becomes bytes.
         ids: every vector has an id.
         inverted: there is an inverted index of the ids.
+        ann: how a first stage finds its way, or None for a look at every vector.
     """
 
     dim: int
@@ -60,6 +65,7 @@ class SetLayout:
     codec: CodecName
     ids: bool
     inverted: bool = False
+    ann: AnnName | None = None
 
 
 @final
@@ -103,6 +109,10 @@ class SegmentWriter:
             )
             if self.layouts[name].inverted:
                 write_postings(self.folder, name)
+        for name, layout in self.layouts.items():
+            if layout.ann is not None and self.documents:
+                store = VectorStore(self.folder, name, layout, self.documents)
+                write_graph(self.folder, name, store, self.documents)
 
     def __enter__(self) -> Self:
         return self
@@ -218,6 +228,7 @@ class Segment:
         self.stores = {name: VectorStore(folder, name, x, documents) for name, x in layouts.items()}
         inverted = [name for name, layout in layouts.items() if layout.inverted]
         self.postings = {name: Postings(folder, name, self.stores[name]) for name in inverted}
+        self.graphs = {name: Graph(folder, name, documents) for name, x in layouts.items() if x.ann}
         # immutable=1: no lock file and no journal next to a committed, read-only file.
         uri = f"{(folder / 'documents.sqlite').absolute().as_uri()}?mode=ro&immutable=1"
         try:

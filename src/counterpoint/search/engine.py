@@ -1,7 +1,7 @@
 """`Searcher`: an index and its model, answering queries.
 
-First stages score every document and propose candidates; every part of the score is then computed exactly for
-the union of what they proposed, so a hybrid never has to guess a missing score.
+First stages score every document, or follow a graph, and propose candidates; every part of the score is then
+computed exactly for the union of what they proposed, so a hybrid never has to guess a missing score.
 """
 
 from __future__ import annotations
@@ -198,16 +198,24 @@ class Searcher:
         return {part: ceiling or 1.0 for part, ceiling in ceilings.items()}
 
     def _first_stage(self, queries: Sequence[PreparedQuery], plan: Plan, depth: int) -> Iterator[Proposal]:
-        """For each query: the candidates, and their scores by the parts that proposed them."""
-        everywhere = {part: self._scores(part, queries) for part in plan.first}
+        """For each query: the candidates, and their scores by the parts that looked at every document."""
         each = max(depth, self.settings.candidates)
+        near = {
+            part: self.index.nearest(part, np.concatenate([query.vectors[part] for query in queries]), each)
+            for part in plan.first
+            if self._has_graph(part)
+        }
+        everywhere = {part: self._scores(part, queries) for part in plan.first if part not in near}
         for i in range(len(queries)):
             proposals = [
                 _top(scores[i], each, matching=part == LEXICAL or part in self.settings.exact)
                 for part, scores in everywhere.items()
             ]
-            found = np.unique(np.concatenate(proposals))
+            found = np.unique(np.concatenate([*proposals, *(found[i] for found in near.values())]))
             yield found, {part: scores[i][found] for part, scores in everywhere.items()}
+
+    def _has_graph(self, part: str) -> bool:
+        return part != LEXICAL and self.index.layouts[part].ann is not None and not self.settings.exhaustive
 
     def _scores(self, part: str, queries: Sequence[PreparedQuery]) -> Float[np.ndarray, "q n"]:
         """One part's score of every document, unscaled."""

@@ -63,6 +63,7 @@ class SearchSettings:
             the query's rows, so that a word without a match and one whose only match is negative add the
             same, nothing, whether an inverted index or a match matrix is looked at.
         floor: other vector sets whose best similarity is raised to 0 where it is negative.
+        exhaustive: look at every pooled vector even where the index has a graph of them.
 
     Raises:
         ConfigError: `exact` or `floor` is not a list of names.
@@ -76,6 +77,7 @@ class SearchSettings:
     candidates: int = 200
     exact: tuple[str, ...] = ()
     floor: tuple[str, ...] = ()
+    exhaustive: bool = False
 
     def __post_init__(self) -> None:
         for key in ("exact", "floor"):

@@ -1,0 +1,88 @@
+"""An approximate first stage for pooled vectors: a graph of neighbours (HNSW), by faiss.
+
+    <set>.hnsw   in faiss' own format; read whole when it is first searched
+
+Malkov and Yashunin 2018. The graph only proposes; scores are taken from the stored vectors, so what it finds
+is scored exactly and what it misses is missed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from counterpoint.errors import ArtifactError, MissingExtraError
+
+if TYPE_CHECKING:
+    from counterpoint.index.segment import VectorStore
+
+__all__ = ["Graph", "check_faiss", "write_graph"]
+
+NEIGHBOURS = 32  # of a vector, on each level (M); twice as many on the lowest
+BUILD_EFFORT = 200  # candidates held while a vector is linked (efConstruction)
+SEARCH_EFFORT = 2  # candidates held while a query is answered (efSearch), for each document wanted
+ROWS = 2**16  # vectors decoded at a time while a graph is built
+
+
+def check_faiss() -> Any:
+    """The library.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        return importlib.import_module("faiss")
+    except ImportError as error:
+        raise MissingExtraError("an approximate first stage", package="faiss-cpu", extra="faiss") from error
+
+
+def write_graph(folder: Path, name: str, store: VectorStore, documents: int) -> None:
+    """Link the vectors of a pooled set, as they are stored, by inner product.
+
+    The graph holds a float16 copy of them to find its way. Several threads link at once, so two builds may
+    differ a little; with `OMP_NUM_THREADS=1` they do not.
+    """
+    faiss = check_faiss()
+    quantizer = faiss.ScalarQuantizer.QT_fp16
+    graph = faiss.IndexHNSWSQ(store.layout.dim, quantizer, NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+    graph.hnsw.efConstruction = BUILD_EFFORT
+    graph.is_trained = True  # there is nothing to learn of halves
+    for start in range(0, documents, ROWS):
+        graph.add(store.values(slice(start, min(start + ROWS, documents))))
+    faiss.write_index(graph, str(folder / f"{name}.hnsw"))
+
+
+@final
+class Graph:
+    """The graph of one pooled set of a segment."""
+
+    def __init__(self, folder: Path, name: str, documents: int):
+        self._path, self._documents = folder / f"{name}.hnsw", documents
+
+    @cached_property
+    def _graph(self) -> Any:
+        try:
+            graph = check_faiss().read_index(str(self._path))
+        except RuntimeError as error:
+            raise ArtifactError("cannot be read as a graph; the file is damaged", path=self._path) from error
+        if graph.ntotal != self._documents:
+            raise ArtifactError(
+                f"has {graph.ntotal} vectors for {self._documents} documents", path=self._path
+            )
+        return graph
+
+    def nearest(self, queries: Float[np.ndarray, "q d"], k: int) -> list[Int[np.ndarray, " c"]]:
+        """For each query the positions of about the `k` vectors of highest inner product, in no order.
+
+        Raises:
+            MissingExtraError: faiss is not installed.
+        """
+        k = min(k, self._documents)
+        effort = check_faiss().SearchParametersHNSW(efSearch=max(SEARCH_EFFORT * k, BUILD_EFFORT))
+        _, found = self._graph.search(np.ascontiguousarray(queries, np.float32), k, params=effort)
+        return [row[row >= 0] for row in found]
