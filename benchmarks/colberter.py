@@ -2,11 +2,13 @@
 
     python benchmarks/colberter.py train DATA -o RUNS [--jobs 2]
     python benchmarks/colberter.py evaluate DATA -o RUNS
+    python benchmarks/colberter.py ship DATA -o RUNS
 
 DATA holds the collections. `train` puts a training collection together from four of them and trains every row
 of `colberter_rows.py` by `counterpoint train`, in a folder of its own with its recipe beside it; what was
 stopped goes on where it was. `evaluate` encodes the six evaluation collections once with the heads of all
-rows, searches them in all of ColBERTer's workflows, and prints tables. Nothing is tuned on those six.
+rows, searches them in all of ColBERTer's workflows, and prints tables. Nothing is tuned on those six. `ship`
+writes the weights of the model `colberter` into the sources.
 """
 
 import argparse
@@ -21,9 +23,10 @@ from pathlib import Path
 import numpy as np
 from colberter_rows import TEACHER, rows
 from colberter_tables import show
+from safetensors.torch import save_file
 
 from counterpoint.data import Collection, open_collection
-from counterpoint.encode import DualEncoder, EncodeOptions, Encoder
+from counterpoint.encode import DualEncoder, EncodeOptions, Encoder, TextInput
 from counterpoint.index import Index, LexicalSettings, build_index
 from counterpoint.learn import BM25Negatives, Mining
 from counterpoint.learn.formats import read_collection
@@ -141,7 +144,8 @@ def joined(names, output):
             exact=tuple(parts[part] for part in said.exact),
             floor=tuple(parts[part] for part in said.floor),
         )
-        backbone, text = model.encoder.query.backbone, model.encoder.query.query
+        backbone = model.encoder.query.backbone
+    text = TextInput(512)  # collections of abstracts are longer than what was trained on
     encoder = DualEncoder(Encoder(backbone, heads, query=text, document=text), shared=shared, gates=gates)
     return Model(encoder).setup().eval(), settings
 
@@ -198,18 +202,36 @@ class Remembered:
         return self.queries[key]
 
 
+SHIPPED = "words 32, α_CS 0.75"
+
+
+def ship(arguments):
+    """Write the shipped model's own weights: all but the backbone's, which the embedded model has."""
+    model = load_model(folder_of(SHIPPED, arguments.output))
+    tensors = {
+        name: tensor.contiguous()
+        for name, tensor in model.encoder.state_dict().items()
+        if ".backbone." not in name
+    }
+    path = Path("src/counterpoint/resources/colberter.safetensors")
+    save_file(tensors, path)
+    print(f"{path}: {path.stat().st_size:,} bytes; search weights {model.search['weights']}")
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["train", "evaluate"])
-    parser.add_argument("data", type=Path)
+    parser.add_argument("what", choices=["train", "evaluate", "ship"])
+    parser.add_argument("data", type=Path, help="folder of the collections")
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each where above 1")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     if arguments.what == "train":
         return train(arguments)
+    if arguments.what == "ship":
+        return ship(arguments)
     names = list(rows(str))
     names = [name for name in names if (folder_of(name, arguments.output) / "model").is_dir()]
     model, settings = joined(names, arguments.output)

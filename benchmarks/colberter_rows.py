@@ -65,6 +65,7 @@ def row(several, *, cls=0.1, sparse=0.0, exact=False, learned=True, start=None, 
         negatives=(FromData(count=2),),
         learn=tuple(pattern for pattern, there in what.items() if there),
         lr=1e-3,
+        lr_factors={"gates.*": 30.0} if sparse else {},  # one number a word, and few steps to close it in
         keep="last",
     )
     fits = [Fit(name, "projection", f"fit-{name}", FITTED) for name in heads if start is None]

@@ -9,7 +9,7 @@ from counterpoint.score import Dot, MaxSim, Mix
 text = TextInput(180)
 heads = {
     "mean": Mean(Linear(128), normalise=True),
-    "words": WholeWords(projection=Linear(32), normalise=True),
+    "words": WholeWords(stem="nltk", projection=Linear(32), normalise=True),
 }
 encoder = Encoder(Transformer("minilm"), heads, query=text, document=text)
 dense, words = 10 * Dot("mean"), MaxSim("words", floor0=True)
@@ -31,6 +31,7 @@ recipe = Recipe(
             teacher=ModelTeacher("minilm-tokens", scorer=5 * Dot("mean") + 0.5 * MaxSim("tokens")),
             learn=("query.heads.*", "gates.*", "scorer.*"),
             lr=1e-3,
+            lr_factors={"gates.*": 10.0},
             evaluate_every=100,
         ),
     ],

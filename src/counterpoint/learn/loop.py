@@ -87,7 +87,7 @@ class Loop:
     def _step(self, step: int, batches: Sequence[Batch]) -> None:
         """One optimiser step over its batches."""
         for group in self.optimiser.param_groups:
-            group["lr"] = rate_at(step, self.feed.total, self.stage)
+            group["lr"] = group["factor"] * rate_at(step, self.feed.total, self.stage)
         self.optimiser.zero_grad(set_to_none=True)
         terms: dict[str, float] = {}
         seen = []
@@ -223,7 +223,7 @@ class Loop:
         self._summed += 1
         if watched or (step + 1) % LOG == 0 or step + 1 == self.feed.total:
             means = {name: value / self._summed for name, value in self._sums.items()}
-            self._write(step + 1, {**means, "lr": self.optimiser.param_groups[0]["lr"], **watched})
+            self._write(step + 1, {**means, "lr": rate_at(step, self.feed.total, self.stage), **watched})
             self._sums, self._summed = {}, 0
         self.run.reporter.step(step + 1, numbers)
 

@@ -61,14 +61,28 @@ def choose_parameters(
 
 
 def make_optimiser(chosen: Mapping[str, nn.Parameter], stage: Train) -> AdamW:
-    """AdamW, in one pass over each tensor; vectors (biases, norms) do not decay."""
-    plain = [parameter for parameter in chosen.values() if parameter.dim() < 2]
-    decayed = [parameter for parameter in chosen.values() if parameter.dim() >= 2]
-    groups = [
-        {"params": decayed, "weight_decay": stage.weight_decay},
-        {"params": plain, "weight_decay": 0.0},
-    ]
-    return AdamW([group for group in groups if group["params"]], lr=stage.lr, fused=True)
+    """AdamW, in one pass over each tensor; vectors (biases, norms) do not decay.
+
+    Each group of parameters says by which `factor` its rate differs from the stage's.
+
+    Raises:
+        ConfigError: a pattern of `lr_factors` that matches nothing that learns.
+    """
+    unused = [p for p in stage.lr_factors if not any(fnmatchcase(name, p) for name in chosen)]
+    if unused:
+        raise ConfigError(*(f"lr_factors: {pattern!r} matches nothing that learns" for pattern in unused))
+    groups: dict[tuple[bool, float], list[nn.Parameter]] = {}
+    for name, parameter in chosen.items():
+        factors = (factor for pattern, factor in stage.lr_factors.items() if fnmatchcase(name, pattern))
+        groups.setdefault((parameter.dim() >= 2, next(factors, 1.0)), []).append(parameter)
+    return AdamW(
+        [
+            {"params": found, "weight_decay": stage.weight_decay * decays, "factor": factor}
+            for (decays, factor), found in sorted(groups.items(), key=lambda group: group[0], reverse=True)
+        ],
+        lr=stage.lr,
+        fused=True,
+    )
 
 
 def rate_at(step: int, total: int, stage: Train) -> float:

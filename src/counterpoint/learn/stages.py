@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, final
 
 from counterpoint.config import Setting
@@ -48,6 +49,7 @@ class Train(Stage):
         teacher: scores each query's own documents where the data have no scores.
         cache: the negative cache (DAFT).
         lr: highest learning rate of AdamW.
+        lr_factors: by patterns of parameters, what the rate is multiplied by; the first that fits counts.
         weight_decay: not applied to biases and layer norms.
         warmup: steps over which the rate rises from 0; a share of all steps where below 1.
         schedule: how it falls afterwards.
@@ -75,6 +77,7 @@ class Train(Stage):
     teacher: Teacher | None = None
     cache: NegativeCache | None = None
     lr: float = 2e-5
+    lr_factors: Mapping[str, float] = field(default_factory=dict)
     weight_decay: float = 0.01
     warmup: float = 0.1
     schedule: Schedule = "linear"
@@ -99,23 +102,28 @@ class Train(Stage):
             "checkpoint_every": 1,
         }
         faults = [
-            f"{self.name}: {field} must be at least {low}, found {value}"
-            for field, low in least.items()
-            if (value := getattr(self, field)) is not None and value < low
+            f"{self.name}: {name} must be at least {low}, found {value}"
+            for name, low in least.items()
+            if (value := getattr(self, name)) is not None and value < low
         ]
         faults += [
-            f"{self.name}: {field} must not be negative, found {value}"
-            for field in ("lr", "weight_decay", "warmup", "clip")
-            if (value := getattr(self, field)) is not None and value < 0
+            f"{self.name}: {name} must not be negative, found {value}"
+            for name in ("lr", "weight_decay", "warmup", "clip")
+            if (value := getattr(self, name)) is not None and value < 0
         ]
-        for field, known in (
+        faults += [
+            f"{self.name}: lr_factors[{pattern!r}] must not be negative, found {factor}"
+            for pattern, factor in self.lr_factors.items()
+            if factor < 0
+        ]
+        for name, known in (
             ("schedule", ("linear", "constant", "cosine")),
             ("precision", ("auto", "fp32", "bf16")),
             ("keep", ("best", "last")),
         ):
-            if getattr(self, field) not in known:
+            if getattr(self, name) not in known:
                 faults.append(
-                    f"{self.name}: {field} must be one of {', '.join(known)}, found {getattr(self, field)!r}"
+                    f"{self.name}: {name} must be one of {', '.join(known)}, found {getattr(self, name)!r}"
                 )
         if faults:
             raise ConfigError(*faults)

@@ -120,7 +120,7 @@ def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
     if stage.teacher is not None and not any("teacher" in loss.needs for loss in losses_of(stage)):
         yield "teacher: no loss of this stage uses it; leave it out"
     modules = _roots(recipe, stage)
-    for field in ("learn", "freeze"):
+    for field in ("learn", "freeze", "lr_factors"):
         for pattern in getattr(stage, field):
             if not could_match(pattern, modules):
                 yield f"{field}: {pattern!r} matches no parameter; names begin with {', '.join(modules)}"
