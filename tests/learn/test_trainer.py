@@ -319,3 +319,27 @@ def test_kill_9_and_resume(tiny_bert_folder, tmp_path):
     subprocess.run([sys.executable, "-c", SCRIPT.format(**where, pause=0), "--resume"], cwd=root, check=True)
     assert losses(folder) == losses(tmp_path / "whole")
     assert same(weights(folder), weights(tmp_path / "whole"))
+
+
+def test_some_parameters_may_learn_faster_than_others(tiny_bert_folder, tmp_path):
+    """The first step of AdamW moves a weight by the rate, so a factor shows at once."""
+    moved = {}
+    for name, factors in {"plain": {}, "faster": {"*.layer.0.*": 5.0, "query.*": 1.0}}.items():
+        made = model(tiny_bert_folder, dropout=False)
+        before = {key: parameter.detach().clone() for key, parameter in made.encoder.named_parameters()}
+        once = stage(steps=1, lr=1e-3, warmup=0, weight_decay=0.0, lr_factors=factors, keep="last")
+        train(job(tiny_bert_folder, tmp_path / name, once, model=made))
+        after = dict(made.encoder.named_parameters())
+        moved[name] = {key: float((after[key].detach() - was).abs().median()) for key, was in before.items()}
+    for key, distance in moved["plain"].items():
+        if distance > 1e-4:  # rows of the embeddings that no text has do not move
+            factor = 5.0 if ".layer.0." in key else 1.0
+            assert moved["faster"][key] == pytest.approx(factor * distance, rel=0.02)
+    assert any(".layer.0." in key and distance > 1e-4 for key, distance in moved["plain"].items())
+
+
+def test_a_factor_of_nothing_is_refused(tiny_bert_folder, tmp_path):
+    with pytest.raises(ConfigError, match="lr_factors: 'gates.*' matches nothing that learns"):
+        train(job(tiny_bert_folder, tmp_path / "run", stage(lr_factors={"gates.*": 2.0})))
+    with pytest.raises(ConfigError, match=r"lr_factors\['query\.\*'\] must not be negative, found -1"):
+        stage(lr_factors={"query.*": -1.0})
