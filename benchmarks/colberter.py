@@ -166,8 +166,9 @@ def evaluate_collection(name, model, settings, arguments):
         search = SearchSettings(weights=dict.fromkeys(model.sets, 1.0), exact=tuple(exact)).to_dict()
         build = model.index_settings(codec="float16", lexical=LexicalSettings(), search=search)
         build_index(collection.documents(), model, folder, build)
-    qrels = collection.qrels("test")
-    queries = {query: text for query, text in collection.queries("test").items() if query in qrels}
+    split = "dl21-pool" if "dl21" in name else "test"
+    qrels = collection.qrels(split)
+    queries = {query: text for query, text in collection.queries(split).items() if query in qrels}
     found = {"rows": {}, "text": sum(len(d.full_text.encode()) for d in collection.documents())}
     with Index(folder) as index:
         sets, found["documents"] = index.info()["sets"], len(index)
