@@ -205,7 +205,7 @@ class Remembered:
         return self.queries[key]
 
 
-SHIPPED = "words 32, α_CS 0.75"
+SHIPPED = "words 8, α_CS 0.75, exact"
 
 
 def ship(arguments):

@@ -23,7 +23,7 @@ def colberter():
 
 
 def test_colberter_has_small_vectors_and_drops_words(colberter):
-    assert {name: found.dim for name, found in colberter.sets.items()} == {"mean": 128, "words": 32}
+    assert {name: found.dim for name, found in colberter.sets.items()} == {"mean": 128, "words": 8}
     made = colberter.encode_document(TEXTS)
     assert made["words"].lengths[1] == 0 and len(made["mean"].values) == 3
     kept = {
