@@ -139,7 +139,7 @@ def layer_rows():
         )
         for layers in (2, 4, 6)
     } | {
-        (name := "2 layers, four times the steps"): recipe_of(
+        (name := "2 layers, more steps"): recipe_of(
             name,
             model_of("mean", (Transformer("minilm", layers=2), Mean()), 64, True),
             stages_of("alignment", 400, 800),

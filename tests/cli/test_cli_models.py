@@ -149,3 +149,5 @@ def test_a_gate_that_is_closed_further_makes_a_smaller_index_that_is_still_searc
 def test_a_model_without_a_gate_has_nothing_to_close(collection, tiny_bert_folder, call, tmp_path):
     found = call("index", collection, "-o", tmp_path / "i", "--model", tiny_bert_folder, "--gate", 0.5)
     assert fails(found, "this model has no gate") and not (tmp_path / "i").exists()
+    found = call("index", collection, "-o", tmp_path / "i", "--model", "none", "--gate", 0.5)
+    assert fails(found, "BM25 alone has no gate") and not (tmp_path / "i").exists()

@@ -78,12 +78,15 @@ def index(
 ) -> None:
     """Build an index of SOURCE."""
     from counterpoint.data import ReadPolicy, ReadReport
+    from counterpoint.errors import ConfigError
     from counterpoint.index import Index, IndexSettings, LexicalSettings, build_index
 
     policy = ReadPolicy.lenient() if lenient else ReadPolicy()
     report = ReadReport()
     documents, size = _documents(source, policy, passage_words, report)
     encoder = None
+    if model == "none" and gate is not None:
+        raise ConfigError("--gate: BM25 alone has no gate; name a --model that has one")
     if model != "none":
         from counterpoint.model import load_model  # brings torch with it
 
