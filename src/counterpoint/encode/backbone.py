@@ -7,13 +7,15 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from counterpoint.encode.saved import backbone_in, backbone_weights, saved_model
 from counterpoint.encode.sources import check_weights, locate
+from counterpoint.encode.state_memory import StateMemory
 from counterpoint.encode.tokenizer import Tokenizer
-from counterpoint.encode.tokens import Tokens
+from counterpoint.encode.tokens import Kind, Tokens
 from counterpoint.encode.weights import read_json, read_weights, rename_weights
 from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
 from counterpoint.part import WEIGHTS, Part
@@ -50,6 +52,8 @@ class Transformer(Part):
     provenance = frozenset({"source", "revision", "layers", "sha256", "random", "side"})
     config_: dict[str, Any] | None = None
     tokenizer_: Tokenizer | None = None
+    memory: StateMemory | None = None
+    """While it is set, texts that it knows are not computed again. Only for weights that do not change."""
 
     def __init__(
         self,
@@ -70,7 +74,13 @@ class Transformer(Part):
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "b t h"]:
         """Hidden states of the last layer."""
-        return self.model_(input_ids=tokens.ids, attention_mask=tokens.attention.long()).last_hidden_state
+        if self.memory is None or torch.is_inference_mode_enabled():  # whose tensors have no gradients, ever
+            return self._states(tokens.ids, tokens.attention)
+        lengths = (tokens.kinds != Kind.PADDING).sum(1)
+        return self.memory.states(self._states, tokens.ids, tokens.attention, lengths)
+
+    def _states(self, ids: Int[Tensor, "b t"], attention: Bool[Tensor, "b t"]) -> Float[Tensor, "b t h"]:
+        return self.model_(input_ids=ids, attention_mask=attention.long()).last_hidden_state
 
     def cut(self, layers: int) -> Transformer:
         """A backbone of the first so many layers, with copies of their weights if this one is set up.

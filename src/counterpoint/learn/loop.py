@@ -62,6 +62,10 @@ class Loop:
 
     def go(self, checkpoint: Checkpoint | None) -> None:
         """Train from the beginning, or from a checkpoint of this stage."""
+        with self.learner.remembering():
+            self._go(checkpoint)
+
+    def _go(self, checkpoint: Checkpoint | None) -> None:
         if checkpoint is not None and not checkpoint.state:
             checkpoint = None  # written between two stages: this one has not begun
         done = 0 if checkpoint is None else checkpoint.step

@@ -60,6 +60,8 @@ class Train(Stage):
         stop: ends the stage earlier.
         evaluate_every: steps between evaluations on the development set; once an epoch where None.
         checkpoint_every: steps between checkpoints; with every evaluation where None.
+        remember: GiB of hidden states to keep of backbones that do not learn. A text then passes them once,
+            and heads are trained many times faster.
         watch: how often the vectors are looked at, and what is warned of.
         keep: whether the stage ends with the model that evaluated best, or with the last.
     """
@@ -88,6 +90,7 @@ class Train(Stage):
     stop: Stop | None = None
     evaluate_every: int | None = None
     checkpoint_every: int | None = None
+    remember: float = 0.0
     watch: WatchSettings = WatchSettings()
     keep: Literal["best", "last"] = "best"
 
@@ -108,7 +111,7 @@ class Train(Stage):
         ]
         faults += [
             f"{self.name}: {name} must not be negative, found {value}"
-            for name in ("lr", "weight_decay", "warmup", "clip")
+            for name in ("lr", "weight_decay", "warmup", "clip", "remember")
             if (value := getattr(self, name)) is not None and value < 0
         ]
         faults += [

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
-from counterpoint.encode import bf16_gains
+from counterpoint.encode import Transformer, bf16_gains
+from counterpoint.encode.state_memory import StateMemory
+from counterpoint.errors import ConfigError
 from counterpoint.learn.batches import Batch
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.development import DevelopmentSet
@@ -71,6 +73,31 @@ class Learner(ABC):
         """Dropout where something learns, none in what is frozen."""
         for module in self.parts():
             module.train(any(p.requires_grad for p in module.parameters()))
+
+    @contextmanager
+    def remembering(self) -> Iterator[None]:
+        """While it lasts, texts pass a frozen backbone once, as far as the stage's `remember` goes.
+
+        Raises:
+            ConfigError: the stage asks for it, and every backbone learns.
+        """
+        size = self.stage.remember
+        backbones = [
+            module for part in self.parts() for module in part.modules() if isinstance(module, Transformer)
+        ]
+        frozen = [b for b in backbones if not any(p.requires_grad for p in b.parameters())]
+        if size and not frozen:
+            raise ConfigError(
+                f"{self.stage.name}: remember={size:g} keeps what a frozen backbone makes, and every "
+                'backbone learns; freeze them (freeze=("*backbone*",)) or leave it out'
+            )
+        for backbone in frozen if size else ():
+            backbone.memory = StateMemory(size / len(frozen))
+        try:
+            yield
+        finally:
+            for backbone in frozen:
+                backbone.memory = None
 
     # -- steps -----------------------------------------------------------------------------------------
 

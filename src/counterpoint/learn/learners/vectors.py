@@ -51,10 +51,11 @@ class VectorLearner(Learner):
         return {"": self.model.encoder, "transforms.": self.model.transforms, "scorer.": self.scorer}
 
     def parts(self) -> Sequence[nn.Module]:
-        """Each side by itself, what they share, the transforms and the scorer."""
+        """Each side's backbone and heads by themselves, what they share, the transforms and the scorer."""
         encoder = self.model.encoder
-        ends = (encoder.gates, encoder.shared, self.model.transforms, self.scorer)
-        return [module for module in (encoder.query, encoder.document, *ends) if module is not None]
+        sides = [side for side in (encoder.query, encoder.document) if side is not None]
+        halves = [half for side in sides for half in (side.backbone, side.heads)]
+        return [*halves, encoder.gates, encoder.shared, self.model.transforms, self.scorer]
 
     def make(self, batch: Batch, seed: int, number: int) -> Made:
         """Encode both sides, with what is drawn from the cache among the documents."""
