@@ -1,14 +1,16 @@
 """ColBERTer's tables 2 to 5 and figure 4 in shape, on MiniLM at a budget for a CPU, beside the paper's.
 
     python benchmarks/colberter.py train DATA -o RUNS [--jobs 2]
-    python benchmarks/colberter.py evaluate DATA -o RUNS
-    python benchmarks/colberter.py ship DATA -o RUNS
+    python benchmarks/colberter.py evaluate DATA -o RUNS [--json FILE] [--plot FILE]
+    python benchmarks/colberter.py show --json FILE [--plot FILE]
+    python benchmarks/colberter.py ship -o RUNS
 
 DATA holds the collections. `train` puts a training collection together from four of them and trains every row
 of `colberter_rows.py` by `counterpoint train`, in a folder of its own with its recipe beside it; what was
 stopped goes on where it was. `evaluate` encodes the six evaluation collections once with the heads of all
-rows, searches them in all of ColBERTer's workflows, and prints tables. Nothing is tuned on those six. `ship`
-writes the weights of the model `colberter` into the sources.
+rows, searches them in all of ColBERTer's workflows, prints tables and draws figure 4. Nothing is tuned on
+those six. `show` prints and draws once more what an evaluation has saved. `ship` writes the weights of the
+model `colberter` into the sources.
 """
 
 import argparse
@@ -22,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from colberter_rows import TEACHER, rows
-from colberter_tables import show
+from colberter_tables import figure4, show
 from safetensors.torch import save_file
 
 from counterpoint.data import Collection, open_collection
@@ -32,6 +34,7 @@ from counterpoint.learn import BM25Negatives, Mining
 from counterpoint.learn.formats import read_collection
 from counterpoint.measure import evaluate
 from counterpoint.model import Model, load_model
+from counterpoint.plots import check_format
 from counterpoint.search import Searcher, SearchSettings
 
 TRAINING = ("squad11-dev", "nq-qed", "acl-title-abstract", "medquad")
@@ -221,27 +224,43 @@ def ship(arguments):
     print(f"{path}: {path.stat().st_size:,} bytes; search weights {model.search['weights']}")
 
 
-def main():
+def parsed():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["train", "evaluate", "ship"])
-    parser.add_argument("data", type=Path, help="folder of the collections")
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each where above 1")
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
+    commands = parser.add_subparsers(dest="what", required=True)
+    train, evaluate, show, ship = map(commands.add_parser, ("train", "evaluate", "show", "ship"))
+    for command in (train, evaluate):
+        command.add_argument("data", type=Path, help="folder of the collections")
+    for command in (train, evaluate, ship):
+        command.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
+    train.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each where above 1")
+    evaluate.add_argument("--json", type=Path, help="save what was measured")
+    show.add_argument("--json", type=Path, required=True, help="what an evaluation has saved")
+    for command in (evaluate, show):
+        command.add_argument("--plot", type=Path, help="draw figure 4 into this .svg, .png or .pdf")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parsed()
     if arguments.what == "train":
         return train(arguments)
     if arguments.what == "ship":
         return ship(arguments)
-    names = list(rows(str))
-    names = [name for name in names if (folder_of(name, arguments.output) / "model").is_dir()]
-    model, settings = joined(names, arguments.output)
-    found = {name: evaluate_collection(name, model, settings, arguments) for name in EVALUATION}
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    if arguments.plot is not None:
+        check_format(arguments.plot)  # told now, not after an hour
+    if arguments.what == "show":
+        found = json.loads(arguments.json.read_text(encoding="utf-8"))
+    else:
+        names = [name for name in rows(str) if (folder_of(name, arguments.output) / "model").is_dir()]
+        model, settings = joined(names, arguments.output)
+        found = {name: evaluate_collection(name, model, settings, arguments) for name in EVALUATION}
+        if arguments.json is not None:
+            arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
     show(found)
+    if arguments.plot is not None:
+        figure4(found).save(arguments.plot)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Tables of what `colberter.py` measured, with the paper's figures beside them."""
+"""Tables and the picture of what `colberter.py` measured, with the paper's figures beside them."""
+
+from counterpoint.plots.tradeoff import Point, tradeoff
 
 NUMBERS = {"dense": "4", "words": "5", "dense-words": "2", "words-dense": "3", "hybrid": "1"}
 PAPER = {  # Hofstätter et al. 2022, on TREC-DL 19 and 20: nDCG@10 and R@1K
@@ -23,6 +25,7 @@ PAPER = {  # Hofstätter et al. 2022, on TREC-DL 19 and 20: nDCG@10 and R@1K
         "hybrid": (0.728, 0.865),
     },
 }
+VECTOR = 2 * 128  # bytes of the single vector
 STOPPED = {"words 32, α_CS 0.5": 15, "words 32, α_CS 0.75": 29, "words 32, α_CS 1": 36}  # table 3, per cent
 
 
@@ -58,26 +61,68 @@ def _effectiveness(found, names):
     print(f"\nBM25: {mean(m['nDCG@10'] for m in bm25):.3f} / {mean(m['R@100'] for m in bm25):.3f}\n")
 
 
+def stored(found, name):
+    """Bytes a document as the paper counts them: fp16 components, four an id where words match exactly."""
+    cells = [c["rows"][name] for c in found.values()]
+    of_word = 2 * cells[0]["dim"] + 4 * cells[0]["exact"]
+    documents = sum(c["documents"] for c in found.values())
+    return VECTOR + sum(cell["vectors"] for cell in cells) * of_word / documents
+
+
+def quality(found, name, workflow="dense-words"):
+    """nDCG@10, mean over the collections."""
+    return mean(c["rows"][name]["workflows"][workflow]["nDCG@10"] for c in found.values())
+
+
+def text_size(found):
+    """Bytes of plain text a document."""
+    return sum(c["text"] for c in found.values()) / sum(c["documents"] for c in found.values())
+
+
 def _storage(found, names):
-    """Bytes as the paper counts them: fp16 components, four bytes an id where words match exactly."""
     print("## Storage: vectors a document, share dropped by the gate, bytes, factor over plain text\n")
     print("| model | vectors | dropped | paper | bytes a document | over the text | nDCG@10, workflow 2 |")
     print("|---|---|---|---|---|---|---|")
-    documents, text = sum(c["documents"] for c in found.values()), sum(c["text"] for c in found.values())
-    whole = sum(c["rows"]["words 32"]["vectors"] for c in found.values()) if "words 32" in names else None
+    documents, text = sum(c["documents"] for c in found.values()), text_size(found)
+    counts = {name: sum(c["rows"][name]["vectors"] for c in found.values()) for name in names}
+    whole = counts.get("words 32")
     for name in names:
-        cells = [c["rows"][name] for c in found.values()]
-        vectors, first = sum(cell["vectors"] for cell in cells), cells[0]
-        stored = documents * 2 * 128 + vectors * (2 * first["dim"] + 4 * first["exact"])
         gated = "α_CS" in name and whole
-        dropped = f"{100 * (1 - vectors / whole):.0f} %" if gated else ""
+        dropped = f"{100 * (1 - counts[name] / whole):.0f} %" if gated else ""
         paper = f"{STOPPED[name]} %" if name in STOPPED else ""
-        quality = mean(cell["workflows"]["dense-words"]["nDCG@10"] for cell in cells)
+        size = stored(found, name)
         print(
-            f"| {name} | {vectors / documents:.1f} | {dropped} | {paper} | {stored / documents:,.0f} "
-            f"| {stored / text:.2f} | {quality:.3f} |"
+            f"| {name} | {counts[name] / documents:.1f} | {dropped} | {paper} | {size:,.0f} "
+            f"| {size / text:.2f} | {quality(found, name):.3f} |"
         )
     print()
+
+
+def figure4(found):
+    """Workflow 2 against the bytes of the table, beside the single vector, BM25 and the size of the text."""
+    rows = next(iter(found.values()))["rows"]
+    points = [_point(found, name, row) for name, row in rows.items()]
+    alone = mean(quality(found, name, "dense") for name in rows)  # their single vectors hardly differ
+    points.append(
+        Point(VECTOR, alone, "mean of all rows", "single vector alone (workflow 4)", "128 components")
+    )
+    made = tradeoff(points, cost="bytes a document", value="nDCG@10, mean over the collections")
+    bm25, text = mean(c["BM25"]["nDCG@10"] for c in found.values()), text_size(found)
+    grey = {"color": "#555555", "linestyle": "--", "linewidth": 1}
+    made.axes.axhline(bm25, **grey)
+    made.axes.axvline(text, **grey)
+    place = made.axes.get_yaxis_transform(), made.axes.get_xaxis_transform()
+    made.axes.text(0.99, bm25 + 0.0005, "BM25", transform=place[0], ha="right", va="bottom", fontsize=8)
+    made.axes.text(text * 1.03, 0.99, "plain text", transform=place[1], ha="left", va="top", fontsize=8)
+    return made
+
+
+def _point(found, name, row):
+    vectors, _, rest = name.partition(" ")
+    kind = [vectors, *["gate"] * ("α_CS" in name), *["exact"] * row["exact"]]
+    label = rest.partition(" ")[2].removesuffix(", exact") or rest
+    size = f"{row['dim']} component" + "s" * (row["dim"] > 1)
+    return Point(stored(found, name), quality(found, name), label, ", ".join(kind), size)
 
 
 def _collections(found, names):
