@@ -10,7 +10,7 @@ from typing import Any, cast, final
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import nn
 
 from counterpoint.encode import DualEncoder, EncodeOptions, Gate, Head, InteractiveEncoder, Tokens
@@ -75,7 +75,12 @@ class Model(Part):
         heads = cast(Mapping[str, Head], self.encoder.query.heads)
         empty = {name: Ragged.from_list([], dim=dim) for name, dim in self.encoder.sets.items()}
         return {
-            name: VectorSet(packed.dim, heads[name].pooled, not heads[name].pooled)
+            name: VectorSet(
+                packed.dim,
+                heads[name].pooled,
+                not heads[name].pooled,
+                heads[name].static and name not in self.encoder.gates,
+            )
             for name, packed in self._transformed(empty).items()
         }
 
@@ -104,6 +109,16 @@ class Model(Part):
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
         """The ids of the rows that `spans` tells of."""
         return self.encoder.row_ids(texts, name, side)
+
+    @torch.inference_mode()
+    def table(self, name: str, side: Side = "document") -> Float[np.ndarray, "v d"]:
+        """The vector of every vocabulary id in a static set: the row that each token of that id has.
+
+        Raises:
+            ConfigError: the set is not static, as `sets[name]` says.
+        """
+        rows = self.encoder.table(name, side).float().cpu()
+        return self._mapped(name, Ragged(rows.numpy(), np.array([0, len(rows)]))).values
 
     def close_gates(self, threshold: float) -> Model:
         """Drop documents' rows whose gate is at or below a threshold, too: a smaller index without training.
@@ -142,19 +157,20 @@ class Model(Part):
         }
         return replace(settings, search={**self.search, "weights": weights, **matching})
 
-    @torch.inference_mode()
     def _transformed(self, sets: Mapping[str, Ragged]) -> dict[str, Ragged]:
-        """Apply the maps to the packed rows: one text of n rows, so that no padding takes part."""
         self.setup()
-        made = dict(sets)
-        for name, steps in self.transforms.items():
-            packed = made[name]
-            rows = torch.from_numpy(packed.values).unsqueeze(0)
-            vectors = Vectors(rows, torch.ones(rows.shape[:2], dtype=torch.bool))
-            for step in cast(nn.ModuleList, steps):
-                vectors = cast(Transform, step)(vectors)
-            made[name] = Ragged(vectors.values[0].numpy(), packed.offsets, packed.ids)
-        return made
+        return {name: self._mapped(name, packed) for name, packed in sets.items()}
+
+    @torch.inference_mode()
+    def _mapped(self, name: str, packed: Ragged) -> Ragged:
+        """Apply a set's maps to its packed rows: one text of n rows, so that no padding takes part."""
+        if name not in self.transforms:
+            return packed
+        rows = torch.from_numpy(packed.values).unsqueeze(0)
+        vectors = Vectors(rows, torch.ones(rows.shape[:2], dtype=torch.bool))
+        for step in cast(nn.ModuleList, self.transforms[name]):
+            vectors = cast(Transform, step)(vectors)
+        return Ragged(vectors.values[0].numpy(), packed.offsets, packed.ids)
 
 
 def load_model(source: str | Path, revision: str | None = None) -> Model:

@@ -13,6 +13,7 @@ from counterpoint.encode import (
     Linear,
     Mean,
     Stack,
+    Static,
     TextInput,
     TokenVectors,
     Transformer,
@@ -55,6 +56,15 @@ EXAMPLES = {
         lambda tiny: {"in_dim": 5},
         lambda tiny: {"skip": PUNCTUATION, "skip_sides": ("query", "document"), "in_dim": 5},
     ],
+    "Static": [
+        lambda tiny: {"in_dim": 5},
+        lambda tiny: {
+            "skip": PUNCTUATION,
+            "projection": Linear(3, bias=False),
+            "normalise": True,
+            "in_dim": 5,
+        },
+    ],
     "WholeWords": [
         lambda tiny: {"in_dim": 5},
         lambda tiny: {
@@ -68,7 +78,7 @@ EXAMPLES = {
     "Encoder": [
         lambda tiny: {
             "backbone": Transformer(str(tiny)),
-            "heads": {"tokens": TokenVectors(projection=Linear(4))},
+            "heads": {"tokens": TokenVectors(projection=Linear(4)), "l": Static(projection=Linear(3))},
         }
     ],
     "DualEncoder": [

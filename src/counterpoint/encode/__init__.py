@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from counterpoint.encode.cut import cut_query
     from counterpoint.encode.encoder import DualEncoder, Encoder
     from counterpoint.encode.gate import BY_GATE, Gate
-    from counterpoint.encode.heads import PUNCTUATION, Cls, Head, Mean, TokenVectors, WholeWords
+    from counterpoint.encode.heads import Cls, Head, Mean, WholeWords
     from counterpoint.encode.interactive import InteractiveEncoder, Pairs
     from counterpoint.encode.layers import Activation, Layer, Linear, Stack, Unit
     from counterpoint.encode.text import TextInput
+    from counterpoint.encode.token_heads import PUNCTUATION, Static, TokenVectors
     from counterpoint.encode.tokenizer import Tokenizer
     from counterpoint.encode.tokens import Kind, Tokens, WordMap
     from counterpoint.encode.words import Stem, WordSettings, split_words, stem, unique_words, word_id
@@ -43,6 +44,7 @@ __all__ = [
     "Pairs",
     "Precision",
     "Stack",
+    "Static",
     "Stem",
     "TextInput",
     "TokenVectors",
@@ -72,10 +74,11 @@ _HOMES = {
     "cut": ("cut_query",),
     "encoder": ("DualEncoder", "Encoder"),
     "gate": ("BY_GATE", "Gate"),
-    "heads": ("PUNCTUATION", "Cls", "Head", "Mean", "TokenVectors", "WholeWords"),
+    "heads": ("Cls", "Head", "Mean", "WholeWords"),
     "interactive": ("InteractiveEncoder", "Pairs"),
     "layers": ("Activation", "Layer", "Linear", "Stack", "Unit"),
     "text": ("TextInput",),
+    "token_heads": ("PUNCTUATION", "Static", "TokenVectors"),
     "tokenizer": ("Tokenizer",),
     "tokens": ("Kind", "Tokens", "WordMap"),
     "words": ("Stem", "WordSettings", "split_words", "stem", "unique_words", "word_id"),

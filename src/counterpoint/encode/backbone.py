@@ -82,6 +82,17 @@ class Transformer(Part):
     def _states(self, ids: Int[Tensor, "b t"], attention: Bool[Tensor, "b t"]) -> Float[Tensor, "b t h"]:
         return self.model_(input_ids=ids, attention_mask=attention.long()).last_hidden_state
 
+    def embed(self, tokens: Tokens) -> Float[Tensor, "b t e"]:
+        """Word embeddings alone: without position, segment, layer norm or context."""
+        return self.embeddings(tokens.ids)
+
+    @property
+    def embeddings(self) -> nn.Embedding:
+        """The word-embedding table, (vocabulary, components)."""
+        if not hasattr(self, "model_"):
+            raise NotFittedError("this backbone is only declared; call setup() first")
+        return self.model_.get_input_embeddings()
+
     def cut(self, layers: int) -> Transformer:
         """A backbone of the first so many layers, with copies of their weights if this one is set up.
 
@@ -160,7 +171,7 @@ class Transformer(Part):
             self.model_ = _build(self.config_, Path("the saved model"))
 
     def _check_vocabulary(self, folder: Path) -> None:
-        rows = self.model_.get_input_embeddings().num_embeddings
+        rows = self.embeddings.num_embeddings
         if len(self.tokenizer) > rows:
             raise ArtifactError(
                 f"the tokenizer has {len(self.tokenizer)} entries, the model embeds {rows}; they do not "

@@ -7,8 +7,8 @@ from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Int
-from torch import nn
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.batching import EncodeOptions, encode
@@ -59,7 +59,8 @@ class Encoder(Part):
                 raise ConfigError("Encoder: needs at least one head")
             self.backbone.setup()
             for head in self._heads().values():
-                head.bind(self.backbone.dim, self.backbone.tokenizer)
+                fed = self.backbone.embeddings.embedding_dim if head.static else self.backbone.dim
+                head.bind(fed, self.backbone.tokenizer)
             for side in ("query", "document"):
                 self._input(side).check(self.backbone.tokenizer, self.backbone.max_positions)
             super().setup()
@@ -87,10 +88,25 @@ class Encoder(Part):
 
     def forward(self, tokens: Tokens) -> Representation:
         """Every head's vector set; autocast ends with the backbone, heads use the weights' dtype."""
-        hidden = self.backbone(tokens)
-        with torch.autocast(hidden.device.type, enabled=False):
-            hidden = hidden.to(next(self.backbone.parameters()).dtype)
-            return {name: head(hidden, tokens) for name, head in self._heads().items()}
+        heads = self._heads()
+        fed = {
+            static: self.backbone.embed(tokens) if static else self.backbone(tokens)
+            for static in {head.static for head in heads.values()}
+        }
+        with torch.autocast(tokens.ids.device.type, enabled=False):
+            dtype = next(self.backbone.parameters()).dtype
+            return {name: head(fed[head.static].to(dtype), tokens) for name, head in heads.items()}
+
+    def table(self, name: str) -> Float[Tensor, "v d"]:
+        """The vector of every vocabulary id in a static set.
+
+        Raises:
+            ConfigError: the set's rows are not decided by their ids alone.
+        """
+        head = self._head(name)
+        if not head.static:
+            raise ConfigError(f"{name!r} has no table: its vectors depend on the text around a token")
+        return head.finish(self.backbone.embeddings.weight)
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
         """For every text, the piece of it that each row of the set `name` stands for, row by row."""
@@ -225,6 +241,18 @@ class DualEncoder(Part):
         """Vector sets of a corpus that memory cannot hold, chunk (a few thousand documents) by chunk."""
         for chunk in chunks:
             yield self.encode_document(chunk, options)
+
+    def table(self, name: str, side: Side = "document") -> Float[Tensor, "v d"]:
+        """The vector of every vocabulary id in a static set, behind its shared layer.
+
+        Raises:
+            ConfigError: the set is not static, or a gate weighs and drops its documents' rows.
+        """
+        self.setup()
+        if name in self.gates:
+            raise ConfigError(f"{name!r} has no table: a gate weighs and drops its rows")
+        values = self.encoder(side).table(name)
+        return self._shared()[name](values) if name in self.shared else values
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
         """For every text, the piece of it that each row of the set `name` stands for, row by row.

@@ -1,31 +1,27 @@
-"""Heads: each makes one named vector set of a backbone's hidden states."""
+"""Heads: each makes one named vector set of what a backbone computes."""
 
 from __future__ import annotations
 
-import string
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from counterpoint.encode.layers import Layer
 from counterpoint.encode.tokenizer import Tokenizer
-from counterpoint.encode.tokens import Kind, Tokens
+from counterpoint.encode.tokens import Tokens
 from counterpoint.encode.words import Stem, WordSettings
 from counterpoint.errors import ConfigError, NotFittedError
 from counterpoint.part import Part
-from counterpoint.types import Side, Span
+from counterpoint.types import Span
 from counterpoint.vectors import Vectors
 
-__all__ = ["PUNCTUATION", "Cls", "Head", "Mean", "TokenVectors", "WholeWords"]
-
-PUNCTUATION = tuple(string.punctuation)
-"""The signs that ColBERT skips in documents."""
+__all__ = ["Cls", "Head", "Mean", "WholeWords"]
 
 
 class Head(Part, ABC):
@@ -33,13 +29,16 @@ class Head(Part, ABC):
 
     pooled: bool = False
     """True for exactly one row a text; otherwise as many as the text calls for, each with an id."""
+    static: bool = False
+    """True where a row is decided by its vocabulary id alone: the head is then fed the backbone's word
+    embeddings in place of its hidden states."""
     projection: Layer | None
     normalise: bool
     in_dim: int | None
 
     @abstractmethod
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
-        """Make the vectors."""
+        """Make the vectors of the backbone's last hidden states, or of word embeddings where `static`."""
 
     @abstractmethod
     def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
@@ -80,7 +79,8 @@ class Head(Part, ABC):
             self.in_dim = in_dim
         if self.in_dim != in_dim:
             raise ConfigError(
-                f"{type(self).__name__}: in_dim is {self.in_dim}, but the backbone's states have {in_dim}"
+                f"{type(self).__name__}: in_dim is {self.in_dim}, but the backbone's "
+                f"{'word embeddings' if self.static else 'states'} have {in_dim}"
             )
 
     def setup(self) -> Head:
@@ -90,7 +90,8 @@ class Head(Part, ABC):
         super().setup()
         return self
 
-    def _finish(self, values: Float[Tensor, "b t h"]) -> Float[Tensor, "b t d"]:
+    def finish(self, values: Float[Tensor, "*b h"]) -> Float[Tensor, "*b d"]:
+        """What comes behind the choice of rows: the projection, then unit length, where there are any."""
         if self.projection is not None:
             values = self.projection(values)
         return normalize(values, dim=-1) if self.normalise else values
@@ -116,7 +117,7 @@ class Cls(Head):
 
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
         """One row a text."""
-        return _pooled(self._finish(hidden[:, :1]))
+        return _pooled(self.finish(hidden[:, :1]))
 
     def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
         """The whole text."""
@@ -142,80 +143,11 @@ class Mean(Head):
         """One row a text."""
         weights = tokens.attention.to(hidden.dtype)
         weights = weights / weights.sum(1, keepdim=True).clamp(min=1)
-        return _pooled(self._finish(weights.unsqueeze(1) @ hidden))
+        return _pooled(self.finish(weights.unsqueeze(1) @ hidden))
 
     def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
         """The whole text."""
         return _whole(tokens)
-
-
-@final
-class TokenVectors(Head):
-    """One row a position, special, marker and mask positions included (ColBERT). Ids are vocabulary ids.
-
-    Args:
-        skip: vocabulary entries that get no row; `PUNCTUATION` for ColBERT's documents. An entry that the
-            vocabulary lacks never occurs and is ignored.
-        skip_sides: on which sides they are skipped.
-        projection: a layer behind it.
-        normalise: scale to unit length.
-        in_dim: components of a hidden state; filled in by the encoder.
-    """
-
-    skip_ids_: tuple[int, ...] | None = None
-
-    def __init__(
-        self,
-        skip: Sequence[str] = (),
-        skip_sides: Sequence[Side] = ("document",),
-        projection: Layer | None = None,
-        normalise: bool = False,
-        in_dim: int | None = None,
-    ):
-        super().__init__()
-        self.skip = skip
-        self.skip_sides = skip_sides
-        self.projection = projection
-        self.normalise = normalise
-        self.in_dim = in_dim
-
-    def bind(self, in_dim: int, tokenizer: Tokenizer) -> None:
-        """Look up the ids of the entries to skip."""
-        super().bind(in_dim, tokenizer)
-        found = [tokenizer.find(token) for token in self.skip]
-        self.skip_ids_ = tuple(number for number in found if number is not None)
-
-    def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
-        """One row a position that is kept."""
-        return Vectors(self._finish(hidden), self._kept(tokens), tokens.ids)
-
-    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """The characters of each token; the name of a token that has none."""
-        kept = self._kept(tokens).tolist()
-        places, ids = tokens.spans.tolist(), tokens.ids.tolist()
-        return [
-            [
-                Span(text[start:end] if end > start else name_of(number), start, end)
-                for keep, number, (start, end) in zip(*row, strict=True)
-                if keep
-            ]
-            for text, *row in zip(tokens.texts, kept, ids, places, strict=True)
-        ]
-
-    def row_ids(self, tokens: Tokens) -> list[Int[np.ndarray, " n"]]:
-        """The vocabulary id of each token that is kept."""
-        kept = self._kept(tokens)
-        return [ids[keep].numpy() for ids, keep in zip(tokens.ids, kept, strict=True)]
-
-    def _kept(self, tokens: Tokens) -> Bool[Tensor, "b t"]:
-        kept = tokens.kinds != Kind.PADDING
-        if not self.skip or tokens.side not in self.skip_sides:
-            return kept
-        if self.skip_ids_ is None:
-            raise NotFittedError(
-                "TokenVectors: which ids to skip is not known before it is part of an encoder"
-            )
-        return kept & ~torch.isin(tokens.ids, torch.tensor(self.skip_ids_, device=tokens.ids.device))
 
 
 @final
@@ -261,7 +193,7 @@ class WholeWords(Head):
         """One row a distinct word."""
         words = tokens.words[self.word_settings]
         return Vectors(
-            self._finish(mean_by_row(hidden, words.rows, words.ids.shape[1])), words.ids > 0, words.ids
+            self.finish(mean_by_row(hidden, words.rows, words.ids.shape[1])), words.ids > 0, words.ids
         )
 
     def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:

@@ -36,11 +36,19 @@ SMALL = 4  # components below which a scale for each vector would cost as much a
 
 @dataclass(frozen=True)
 class VectorSet:
-    """What a model says of one of its vector sets."""
+    """What a model says of one of its vector sets.
+
+    Attributes:
+        dim: components of a vector.
+        pooled: one row a text.
+        ids: every row has an id.
+        static: a row is decided by its id alone.
+    """
 
     dim: int
     pooled: bool
     ids: bool
+    static: bool = False
 
 
 class TextModel(Protocol):

@@ -21,10 +21,11 @@ from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.checkpoints.modules import Checkpoint
 from counterpoint.encode.encoder import DualEncoder, Encoder
 from counterpoint.encode.gate import Gate
-from counterpoint.encode.heads import Cls, Head, TokenVectors, WholeWords
+from counterpoint.encode.heads import Cls, Head, WholeWords
 from counterpoint.encode.layers import Linear
 from counterpoint.encode.sources import locate
 from counterpoint.encode.text import TextInput
+from counterpoint.encode.token_heads import TokenVectors
 from counterpoint.encode.weights import read_json, read_weights
 from counterpoint.errors import ArtifactError
 

@@ -14,8 +14,8 @@ from counterpoint.encode.checkpoints.dense import projection
 from counterpoint.encode.checkpoints.modules import Checkpoint, Module
 from counterpoint.encode.checkpoints.sentence import both_sides, longest, prompt, transformer_settings
 from counterpoint.encode.encoder import DualEncoder, Encoder
-from counterpoint.encode.heads import TokenVectors
 from counterpoint.encode.text import TextInput
+from counterpoint.encode.token_heads import TokenVectors
 from counterpoint.errors import ArtifactError
 from counterpoint.types import Side
 

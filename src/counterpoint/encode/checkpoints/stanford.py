@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from counterpoint.encode.checkpoints.modules import Checkpoint
 from counterpoint.encode.encoder import DualEncoder, Encoder
-from counterpoint.encode.heads import PUNCTUATION, TokenVectors
 from counterpoint.encode.layers import Linear
 from counterpoint.encode.text import TextInput
+from counterpoint.encode.token_heads import PUNCTUATION, TokenVectors
 from counterpoint.encode.weights import read_json, read_weights
 from counterpoint.errors import ArtifactError
 

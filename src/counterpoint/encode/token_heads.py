@@ -1,0 +1,120 @@
+"""Heads with one row a token: of its hidden state (ColBERT), or of its word embedding alone (HIL's L)."""
+
+from __future__ import annotations
+
+import string
+from abc import ABC
+from collections.abc import Callable, Sequence
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from counterpoint.encode.heads import Head
+from counterpoint.encode.layers import Layer
+from counterpoint.encode.tokenizer import Tokenizer
+from counterpoint.encode.tokens import Kind, Tokens
+from counterpoint.errors import NotFittedError
+from counterpoint.types import Side, Span
+from counterpoint.vectors import Vectors
+
+__all__ = ["PUNCTUATION", "PerToken", "Static", "TokenVectors"]
+
+PUNCTUATION = tuple(string.punctuation)
+"""The signs that ColBERT skips in documents."""
+
+
+class PerToken(Head, ABC):
+    """One row a position, special, marker and mask positions included. Ids are vocabulary ids. Abstract.
+
+    Args:
+        skip: vocabulary entries that get no row; `PUNCTUATION` for ColBERT's documents. An entry that the
+            vocabulary lacks never occurs and is ignored.
+        skip_sides: on which sides they are skipped.
+        projection: a layer behind it.
+        normalise: scale to unit length.
+        in_dim: components of what it is fed; filled in by the encoder.
+    """
+
+    skip_ids_: tuple[int, ...] | None = None
+
+    def __init__(
+        self,
+        skip: Sequence[str] = (),
+        skip_sides: Sequence[Side] = ("document",),
+        projection: Layer | None = None,
+        normalise: bool = False,
+        in_dim: int | None = None,
+    ):
+        super().__init__()
+        self.skip = skip
+        self.skip_sides = skip_sides
+        self.projection = projection
+        self.normalise = normalise
+        self.in_dim = in_dim
+
+    def bind(self, in_dim: int, tokenizer: Tokenizer) -> None:
+        """Look up the ids of the entries to skip."""
+        super().bind(in_dim, tokenizer)
+        found = [tokenizer.find(token) for token in self.skip]
+        self.skip_ids_ = tuple(number for number in found if number is not None)
+
+    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
+        """The characters of each token; the name of a token that has none."""
+        kept = self._kept(tokens).tolist()
+        places, ids = tokens.spans.tolist(), tokens.ids.tolist()
+        return [
+            [
+                Span(text[start:end] if end > start else name_of(number), start, end)
+                for keep, number, (start, end) in zip(*row, strict=True)
+                if keep
+            ]
+            for text, *row in zip(tokens.texts, kept, ids, places, strict=True)
+        ]
+
+    def row_ids(self, tokens: Tokens) -> list[Int[np.ndarray, " n"]]:
+        """The vocabulary id of each token that is kept."""
+        kept = self._kept(tokens)
+        return [ids[keep].numpy() for ids, keep in zip(tokens.ids, kept, strict=True)]
+
+    def _kept(self, tokens: Tokens) -> Bool[Tensor, "b t"]:
+        kept = tokens.kinds != Kind.PADDING
+        if not self.skip or tokens.side not in self.skip_sides:
+            return kept
+        if self.skip_ids_ is None:
+            raise NotFittedError(
+                f"{type(self).__name__}: which ids to skip is not known before it is part of an encoder"
+            )
+        return kept & ~torch.isin(tokens.ids, torch.tensor(self.skip_ids_, device=tokens.ids.device))
+
+
+@final
+class TokenVectors(PerToken):
+    """The hidden state of each position (ColBERT).
+
+    Args: as `PerToken`.
+    """
+
+    def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
+        """One row a position that is kept."""
+        return Vectors(self.finish(hidden), self._kept(tokens), tokens.ids)
+
+
+@final
+class Static(PerToken):
+    """The word embedding of each position's token, without position, segment, layer norm or context.
+
+    L of Hybrid Isotropy Learning (Kim et al. 2024, section 3.3): every occurrence of a word-piece is the same
+    vector, so that an index needs one table (`Model.table`) and the ids. The embeddings are the backbone's
+    own, trained and saved with it. An encoder whose heads are all static never runs the backbone's layers.
+
+    Args: as `PerToken`.
+    """
+
+    static = True
+
+    def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
+        """One row a position that is kept; `hidden` are word embeddings."""
+        return Vectors(self.finish(hidden), self._kept(tokens), tokens.ids)
