@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from counterpoint.errors import ConfigError, DataError, ShapeError
+from counterpoint.measure.rows import Rows, checked_rows, several_rows, unit_rows
 
 __all__ = [
     "DAFT_DELTA",
@@ -31,7 +32,6 @@ __all__ = [
     "spread",
 ]
 
-Rows = Float[np.ndarray, "n d"]
 Variances = Float[np.ndarray, " r"]
 
 DAFT_DELTA = 250 / 512
@@ -63,7 +63,7 @@ def kl_divergence(x: Rows, y: Rows, k: int = 1) -> float:
     """
     if k < 1:
         raise ConfigError(f"k must be at least 1, found {k}")
-    left, right = _checked(x), _checked(y)
+    left, right = checked_rows(x), checked_rows(y)
     if left.shape[1] != right.shape[1]:
         raise ShapeError(f"x has vectors of {left.shape[1]} components, y of {right.shape[1]}")
     (n, dim), m = left.shape, len(right)
@@ -89,7 +89,7 @@ def mean_cosine(x: Rows) -> float:
         ShapeError: fewer than two rows.
         DataError: a value is not finite.
     """
-    units = _units(_several(x))
+    units = unit_rows(several_rows(x))
     n = len(units)
     return float((np.square(units.sum(0)).sum() - np.square(units).sum()) / (n * (n - 1)))
 
@@ -101,10 +101,10 @@ def cross_cosine(x: Rows, y: Rows) -> float:
         ShapeError: different numbers of components, or no row.
         DataError: a value is not finite.
     """
-    left, right = _checked(x), _checked(y)
+    left, right = checked_rows(x), checked_rows(y)
     if left.shape[1:] != right.shape[1:] or not len(left) or not len(right):
         raise ShapeError(f"expected rows of equal length, found arrays of {left.shape} and {right.shape}")
-    return float(_units(left).mean(0) @ _units(right).mean(0))
+    return float(unit_rows(left).mean(0) @ unit_rows(right).mean(0))
 
 
 def spread(x: Rows) -> float:
@@ -116,7 +116,7 @@ def spread(x: Rows) -> float:
         ShapeError: fewer than two rows.
         DataError: a value is not finite.
     """
-    rows = _several(x)
+    rows = several_rows(x)
     norms = np.linalg.norm(rows, axis=1).sum()
     away = np.linalg.norm(rows - rows.mean(0), axis=1).sum()
     return float(away / norms) if norms else 0.0
@@ -131,7 +131,7 @@ def spectrum(x: Rows) -> Variances:
         ShapeError: fewer than two rows.
         DataError: a value is not finite.
     """
-    rows = _several(x)
+    rows = several_rows(x)
     rows = rows - rows.mean(0)
     n, dim = rows.shape
     gram = rows @ rows.T if n < dim else rows.T @ rows
@@ -245,25 +245,3 @@ def _all_distances(x: Rows, y: Rows, k: int) -> Float[np.ndarray, " n"]:
         apart = np.stack([np.linalg.norm(rows - y[column], axis=1) for column in nearest.T], axis=1)
         found[start : start + block] = apart.max(1)
     return found
-
-
-def _checked(x: Rows) -> Rows:
-    rows = np.asarray(x, np.float64)
-    if rows.ndim != 2:
-        raise ShapeError(f"expected rows of vectors, found an array of shape {rows.shape}")
-    if not np.isfinite(rows).all():
-        count = int((~np.isfinite(rows)).any(1).sum())
-        raise DataError(f"{count} of {len(rows)} vectors are not finite; has the training diverged?")
-    return rows
-
-
-def _several(x: Rows) -> Rows:
-    rows = _checked(x)
-    if len(rows) < 2:
-        raise ShapeError(f"needs at least two vectors, found {len(rows)}")
-    return rows
-
-
-def _units(rows: Rows) -> Rows:
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(norms > 0, norms, 1)
