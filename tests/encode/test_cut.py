@@ -68,3 +68,23 @@ def test_what_cannot_be_cut_is_refused(tiny_bert_folder):
         cut_query(deep(tiny_bert_folder).setup(), 4)
     with pytest.raises(ConfigError, match="layers is 4, this model has 3"):
         cut_query(deep(tiny_bert_folder), 4).setup()
+    with pytest.raises(ConfigError, match=r"layers is \[0, 3\], expected rising numbers from 0 to 2"):
+        cut_query(deep(tiny_bert_folder), [0, 3]).setup()
+    with pytest.raises(ConfigError, match=r"layers is \[2, 0\], expected rising numbers"):
+        cut_query(deep(tiny_bert_folder).setup(), [2, 0])
+
+
+def test_some_layers_by_their_numbers(tiny_bert_folder, tmp_path):
+    """The states are those of the chosen layers, one behind the other, cut from memory or from files."""
+    encoder = deep(tiny_bert_folder).setup().eval()
+    light = cut_query(encoder, [0, 2]).setup().eval()
+    tokens = encoder.tokens(TEXTS, "query")
+    with torch.inference_mode():
+        bert = encoder.backbone.model_
+        bert.encoder.layer = torch.nn.ModuleList([bert.encoder.layer[at] for at in (0, 2)])
+        expected = bert(tokens.ids, tokens.attention.long()).last_hidden_state
+        torch.testing.assert_close(light.query.backbone(tokens), expected)
+    again = cut_query(deep(tiny_bert_folder), [0, 2]).setup()
+    assert again.query.backbone.fingerprint() == light.query.backbone.fingerprint()
+    again.save(tmp_path / "light")
+    assert Part.load(tmp_path / "light").fingerprint() == again.fingerprint()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -16,7 +16,7 @@ from counterpoint.encode.sources import check_weights, locate
 from counterpoint.encode.state_memory import StateMemory
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.encode.tokens import Kind, Tokens
-from counterpoint.encode.weights import read_json, read_weights, rename_weights
+from counterpoint.encode.weights import Layers, read_json, read_weights, rename_weights
 from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
 from counterpoint.part import WEIGHTS, Part
 from counterpoint.types import Side
@@ -38,7 +38,8 @@ class Transformer(Part):
         source: "minilm" (the embedded all-MiniLM-L6-v2), a folder, or a hub id. Of the folder of a
             Counterpoint model or run, the backbone as it was trained.
         revision: for a hub id, the commit, tag or branch.
-        layers: keep only the first so many layers; 0 leaves the embeddings alone (no self-attention).
+        layers: keep only the first so many layers, or these, counted from 0 (`[0, 5]`); 0 leaves the
+            embeddings alone (no self-attention).
         sha256: refuse weights whose file is not exactly this one.
         random: keep the configuration and the tokenizer and draw new weights (an ablation: no pre-training).
         side: of a Counterpoint model with an encoder for each side, whose backbone.
@@ -59,7 +60,7 @@ class Transformer(Part):
         self,
         source: str = "minilm",
         revision: str | None = None,
-        layers: int | None = None,
+        layers: int | Sequence[int] | None = None,
         sha256: str | None = None,
         random: bool = False,
         side: Side = "query",
@@ -93,11 +94,11 @@ class Transformer(Part):
             raise NotFittedError("this backbone is only declared; call setup() first")
         return self.model_.get_input_embeddings()
 
-    def cut(self, layers: int) -> Transformer:
-        """A backbone of the first so many layers, with copies of their weights if this one is set up.
+    def cut(self, layers: int | Sequence[int]) -> Transformer:
+        """A backbone of the first so many layers, or of these; if this is set up, with copies of its weights.
 
         Raises:
-            ConfigError: there are fewer.
+            ConfigError: there are fewer, or they are not named in rising order.
         """
         made = Transformer(self.source, self.revision, layers, self.sha256, self.random, self.side)
         if self.is_set_up and self.config_ is not None:
@@ -198,21 +199,29 @@ class Transformer(Part):
         return json.dumps(config, sort_keys=True) + self.tokenizer.to_text()
 
 
-def _read_config(folder: Path, layers: int | None) -> dict[str, Any]:
+def _read_config(folder: Path, layers: Layers) -> dict[str, Any]:
     """`config.json` as it stands, cut to so many layers."""
     config = read_json(folder / "config.json")
     return config if layers is None else _cut(config, layers)
 
 
-def _cut(config: dict[str, Any], layers: int) -> dict[str, Any]:
-    """A configuration of so many layers."""
+def _cut(config: dict[str, Any], layers: int | Sequence[int]) -> dict[str, Any]:
+    """A configuration of so many layers, or of these."""
     name = next((key for key in ("num_hidden_layers", "n_layers") if key in config), None)
     if name is None:
         raise ConfigError(f"Transformer: layers={layers}, but this configuration does not name its layers")
-    if not 0 <= layers <= config[name]:
-        raise ConfigError(f"Transformer: layers is {layers}, this model has {config[name]}")
-    kinds = {"layer_types": config["layer_types"][:layers]} if "layer_types" in config else {}  # ModernBERT
-    return {**config, name: layers, **kinds}
+    if isinstance(layers, int):
+        if not 0 <= layers <= config[name]:
+            raise ConfigError(f"Transformer: layers is {layers}, this model has {config[name]}")
+        layers = range(layers)
+    elif not all(0 <= layer < config[name] for layer in layers) or sorted(set(layers)) != list(layers):
+        raise ConfigError(
+            f"Transformer: layers is {list(layers)}, expected rising numbers from 0 to {config[name] - 1}"
+        )
+    kinds = {}
+    if "layer_types" in config:  # ModernBERT
+        kinds = {"layer_types": [config["layer_types"][layer] for layer in layers]}
+    return {**config, name: len(layers), **kinds}
 
 
 def _build(config: dict[str, Any], folder: Path) -> Any:

@@ -1,8 +1,8 @@
-"""`cut_query`: a light query encoder from a deep encoder's first layers."""
+"""`cut_query`: a light query encoder from some of a deep encoder's layers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 
 from counterpoint.encode.encoder import DualEncoder, Encoder
@@ -14,16 +14,20 @@ __all__ = ["cut_query"]
 
 
 def cut_query(
-    encoder: Encoder | DualEncoder, query_layers: int, shared: Mapping[str, Layer] | None = None
+    encoder: Encoder | DualEncoder,
+    query_layers: int | Sequence[int],
+    shared: Mapping[str, Layer] | None = None,
 ) -> DualEncoder:
-    """The encoder for documents, and for queries a copy that ends after its first so many layers (DAFT).
+    """The encoder for documents, and for queries a copy of some of its layers (DAFT).
 
     A trained encoder keeps its weights, a declared one stays declared. The two sides share nothing but
     `shared`, so align them before both are trained.
 
     Args:
         encoder: deep; of a dual encoder its document side, together with its shared layers.
-        query_layers: of the copy; 0 leaves the embeddings alone (no self-attention).
+        query_layers: of the copy: the first so many, or these, counted from 0. What a head reads is made by
+            the last layer, so [0, 5] of six begin far nearer to the encoder than the first two; 0 leaves the
+            embeddings alone (no self-attention).
         shared: layers behind both sides' heads, as in `DualEncoder`; a dual encoder's own where None.
 
     Raises:
@@ -35,7 +39,7 @@ def cut_query(
         >>> light.query.backbone.layers, light.document.backbone.layers
         (2, None)
     """
-    if query_layers < 0:
+    if isinstance(query_layers, int) and query_layers < 0:
         raise ConfigError(f"query_layers must be at least 0, found {query_layers}")
     gates: dict[str, Gate] = {}
     if isinstance(encoder, DualEncoder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from torch import Tensor
@@ -12,7 +12,10 @@ from torch import Tensor
 from counterpoint.errors import ArtifactError
 from counterpoint.part import read_tensors
 
-__all__ = ["inside", "read_json", "read_weights", "rename_weights"]
+__all__ = ["Layers", "inside", "read_json", "read_weights", "rename_weights"]
+
+Layers = int | Sequence[int] | None
+"""Which layers of a backbone are kept: the first so many, or these, counted from 0; None for all."""
 
 # What other heads over the same backbone leave behind, in the names of BERT, RoBERTa, DistilBERT, ELECTRA,
 # DeBERTa and ModernBERT. None of it takes part in the last layer's hidden states.
@@ -82,7 +85,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def rename_weights(
-    tensors: Mapping[str, Tensor], wanted: Iterable[str], *, prefix: str, layers: int | None = None
+    tensors: Mapping[str, Tensor], wanted: Iterable[str], *, prefix: str, layers: Layers = None
 ) -> dict[str, Tensor]:
     """Give weights the names that a bare model has, and drop what other heads left behind.
 
@@ -90,16 +93,20 @@ def rename_weights(
         tensors: as read from a file.
         wanted: the model's own names.
         prefix: under which a model with a head keeps its backbone ("bert").
-        layers: drop weights of layers from this one on.
+        layers: of those in the file, the first so many or these; the others are dropped.
     """
     wanted = set(wanted)
+    kept = range(layers) if isinstance(layers, int) else layers
     renamed = {}
     for name, tensor in tensors.items():
         # The names of layer norms before 2019 (TensorFlow's) are still found in old checkpoints.
         name = name.removeprefix(f"{prefix}.").replace("LayerNorm.gamma", "LayerNorm.weight")
         name = name.replace("LayerNorm.beta", "LayerNorm.bias")
         layer = _LAYER.search(name)
-        beyond = layers is not None and layer is not None and int(layer.group(1)) >= layers
-        if name in wanted or not (beyond or _HARMLESS.match(name)):
+        if kept is not None and layer is not None:
+            if int(layer.group(1)) not in kept:
+                continue
+            name = f"{name[: layer.start(1)]}{kept.index(int(layer.group(1)))}{name[layer.end(1) :]}"
+        if name in wanted or not _HARMLESS.match(name):
             renamed[name] = tensor
     return renamed
