@@ -131,20 +131,20 @@ def collapse_rows():
 
 
 def layer_rows():
-    return {
-        (name := f"{layers} layers"): recipe_of(
-            name,
-            model_of("mean", (Transformer("minilm", layers=layers), Mean()), 64, True),
-            stages_of("alignment", 100, 200),
-        )
-        for layers in (2, 4, 6)
-    } | {
-        (name := "2 layers, more steps"): recipe_of(
-            name,
-            model_of("mean", (Transformer("minilm", layers=2), Mean()), 64, True),
-            stages_of("alignment", 400, 800),
-        )
+    """Query encoders by which of MiniLM's six layers they keep, and the steps of both and of alignment."""
+    kept = {
+        "6 layers": (None, 100, 200),
+        "4 layers, the first": (4, 100, 200),
+        "4 layers, first and last": ([0, 1, 4, 5], 100, 200),
+        "2 layers, the first": (2, 100, 200),
+        "2 layers, first and last": ([0, 5], 100, 200),
+        "2 layers, 3 times the steps": ([0, 5], 300, 600),
     }
+    rows = {}
+    for name, (layers, both, align) in kept.items():
+        query = Transformer("minilm", layers=layers), Mean()
+        rows[name] = recipe_of(name, model_of("mean", query, 64, True), stages_of("alignment", both, align))
+    return rows
 
 
 def folder_of(name, arguments):
