@@ -30,8 +30,8 @@ from safetensors.torch import save_file
 from counterpoint.data import Collection, open_collection
 from counterpoint.encode import DualEncoder, EncodeOptions, Encoder, TextInput
 from counterpoint.index import Index, LexicalSettings, build_index
-from counterpoint.learn import BM25Negatives, Mining
-from counterpoint.learn.formats import read_collection
+from counterpoint.learn import BM25Negatives, Mining, drawn_lists, graded_lists
+from counterpoint.learn.formats import read_collection, write_n_way
 from counterpoint.measure import evaluate
 from counterpoint.model import Model, load_model
 from counterpoint.plots import check_format
@@ -83,19 +83,13 @@ def training_collection(data, output):
 
 def scored_lists(collection, output):
     """A positive and BM25's negatives for each query with the teacher's scores, made once for all rows."""
-    path, mined = output / "lists.jsonl", output / "mined.jsonl"
-    if path.is_file():
-        return path
-    data, rng = read_collection(collection), np.random.default_rng(1)
-    draw = BM25Negatives(count=4, depth=50).prepare(Mining(data, None, output, 1))
-    lists = [(e.query, [e.positives[0], *draw(at, rng)]) for at, e in enumerate(data.examples)]
-    grader, lines = TEACHER.load(data), []
-    for start in range(0, len(lists), 64):
-        grader.prepare(lists[start : start + 64])
-        for query, ids in lists[start : start + 64]:
-            lines.append(json.dumps([query, *map(list, zip(ids, grader(query, ids), strict=True))]) + "\n")
-    mined.write_text("".join(lines), encoding="utf-8")
-    return mined.rename(path)
+    path = output / "lists.jsonl"
+    if not path.is_file():
+        data = read_collection(collection)
+        draw = BM25Negatives(count=4, depth=50).prepare(Mining(data, None, output, 1))
+        lists = list(drawn_lists(data, draw, np.random.default_rng(1)))
+        write_n_way(path, graded_lists(lists, TEACHER.load(data)))
+    return path
 
 
 def train_row(name, recipe, arguments, collection):

@@ -1,15 +1,18 @@
-"""`counterpoint mine`: hard negatives for a collection's queries."""
+"""`counterpoint mine`: hard negatives for a collection's queries, scored by a teacher if asked for."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from counterpoint.cli.console import Json, emit, progress
+
+if TYPE_CHECKING:
+    from counterpoint.learn import Teacher
 
 __all__ = ["mine"]
 
@@ -25,15 +28,34 @@ def mine(
     count: Annotated[int, typer.Option(min=1, help="Negatives for each positive.")] = 7,
     depth: Annotated[int, typer.Option(min=1, help="Documents of the ranking to draw them from.")] = 100,
     skip: Annotated[int, typer.Option(min=0, help="Documents at its top that are left out.")] = 0,
+    teacher: Annotated[
+        str | None,
+        typer.Option(
+            show_default=False,
+            help="Write every document with a score: that of a retrieval model (model:NAME), a cross-encoder "
+            "(cross-encoder:NAME) or a file (run:FILE).",
+        ),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            show_default=False,
+            help="Weights of the vector sets of the teacher's model, such as 'mean=5 tokens=0.5'; as it "
+            "searches unless given.",
+        ),
+    ] = None,
     split: Annotated[str, typer.Option(help="Which judgements.")] = "train",
     seed: Annotated[int, typer.Option(help="Another seed draws others.")] = 0,
     json: Json = False,
 ) -> None:
-    """Write n-way lists (query, positive, negatives) of COLLECTION, by ids, one JSON list a line."""
+    """Write n-way lists (query, positive, negatives) of COLLECTION, by ids, one JSON list a line.
+
+    With a teacher the documents come as pairs of id and score.
+    """
     import numpy as np
 
-    from counterpoint.errors import ConfigError
-    from counterpoint.learn import BM25Negatives, Mining, ModelNegatives
+    from counterpoint.errors import ConfigError, DataError
+    from counterpoint.learn import BM25Negatives, Mining, ModelNegatives, drawn_lists, graded_lists
     from counterpoint.learn.formats import read_collection, write_n_way
     from counterpoint.learn.seeds import seed_of
     from counterpoint.model import load_model
@@ -42,31 +64,70 @@ def mine(
         raise ConfigError(f"{output}: there is no such folder to write into; make it first")
     kind = BM25Negatives if source == "bm25" else ModelNegatives
     negatives = kind(count=count, depth=depth, skip=skip)  # faults in the call come before anything is read
+    teaching = _teacher(teacher, weights)
     model = None if source == "bm25" else load_model(source)
     data = read_collection(collection, split)
+    grader = None if teaching is None else teaching.load(data)
     started = time.perf_counter()
     with TemporaryDirectory() as folder, progress("mining", "texts") as update:
         mining = Mining(data, model, Path(folder), seed, on_progress=lambda what, done: update(done))
         draw = negatives.prepare(mining)
-    rng = np.random.default_rng(seed_of(seed, "mine"))
-    lists = [
-        (example.query, [positive, *draw(at, rng)])
-        for at, example in enumerate(data.examples)
-        for positive in example.positives
-    ]
-    write_n_way(output, lists)
+    lists = list(drawn_lists(data, draw, np.random.default_rng(seed_of(seed, "mine"))))
+    if grader is None:
+        written = lists
+    else:
+        with progress("scoring", "lists", len(lists)) as update:
+            written = list(graded_lists(lists, grader, update))
+        if not written:
+            raise DataError(f"--teacher {teacher}: it has no score for any positive of split {split!r}")
+    write_n_way(output, written)
     seconds = time.perf_counter() - started
-    short = sum(len(ids) <= count for _, ids in lists)
+    short = sum(len(ids) <= count for _, ids in written)
+    unscored = sum(len(ids) for _, ids in lists) - sum(len(ids) for _, ids in written)
     result = {
         "output": str(output), "source": source, "split": split, "queries": len(data.queries),
-        "lines": len(lists), "short": short, "left_out": data.provenance["left_out"],
-        "seconds": round(seconds, 2),
+        "lines": len(written), "short": short, "left_out": data.provenance["left_out"], "teacher": teacher,
+        "unscored": unscored, "seconds": round(seconds, 2),
     }  # fmt: skip
     emit(
         result,
         lambda: (
-            f"{output}: {len(lists):,} lines for {len(data.queries):,} queries in {seconds:.1f} s"
+            f"{output}: {len(written):,} lines for {len(data.queries):,} queries in {seconds:.1f} s"
             + (f"; {short:,} have fewer than {count} negatives" if short else "")
+            + (
+                f"; {unscored:,} documents are left out, as the teacher does not score them"
+                if unscored
+                else ""
+            )
         ),
         json,
     )
+
+
+def _teacher(named: str | None, weights: str | None) -> Teacher | None:
+    """The teacher that is asked for.
+
+    Raises:
+        ConfigError: there is no such kind, or weights for what has none.
+    """
+    from counterpoint.errors import ConfigError
+    from counterpoint.learn import CrossEncoderTeacher, ModelTeacher, RunTeacher
+    from counterpoint.score import MaxSim, Sum
+    from counterpoint.search.settings import parse_weights
+
+    kind, _, source = (named or "").partition(":")
+    if weights is not None and kind != "model":
+        raise ConfigError("--weights are of a model's vector sets; give --teacher model:NAME with them")
+    if named is None:
+        return None
+    if kind == "model" and source:
+        if weights is None:
+            return ModelTeacher(source)
+        given = parse_weights(weights)
+        # Of sets of one row MaxSim is the inner product, so nothing needs to know which are.
+        return ModelTeacher(source, Sum([MaxSim(name) for name in given], list(given.values())))
+    if kind == "cross-encoder" and source:
+        return CrossEncoderTeacher(source)
+    if kind == "run" and source:
+        return RunTeacher(source)
+    raise ConfigError(f"--teacher: expected model:NAME, cross-encoder:NAME or run:FILE, found {named!r}")

@@ -15,6 +15,7 @@ from counterpoint.learn.losses.gate import GateSparsity
 from counterpoint.learn.losses.ranking import NegativeLogLikelihood, PairwiseCrossEntropy
 from counterpoint.learn.negatives.filtered import Filtered
 from counterpoint.learn.negatives.given import FromData, RandomNegatives
+from counterpoint.learn.negatives.graded import drawn_lists, graded_lists
 from counterpoint.learn.negatives.mined import BM25Negatives, ModelNegatives
 from counterpoint.learn.negatives.source import Mining, Negatives
 from counterpoint.learn.running_cache import Drawn, RunningCache
@@ -77,7 +78,9 @@ __all__ = [
     "Watch",
     "WatchSettings",
     "cross_step",
+    "drawn_lists",
     "first_stage",
+    "graded_lists",
     "join_drawn",
     "make_batch",
     "open_training_data",

@@ -192,8 +192,10 @@ def triples(path: Path, policy: ReadPolicy | None) -> Iterator[Row]:
             yield row
 
 
-def write_n_way(path: str | Path, lists: Iterable[tuple[str, Sequence[str]]]) -> None:
-    """Write `[query, positive, negative, …]` lines; `read_n_way` reads them.
+def write_n_way(
+    path: str | Path, lists: Iterable[tuple[str, Sequence[str] | Sequence[tuple[str, float]]]]
+) -> None:
+    """Write `[query, positive, negative, …]` lines, of ids or of ids with scores; `read_n_way` reads them.
 
     Raises:
         ArtifactError: the file could not be written; what was there before is as it was.

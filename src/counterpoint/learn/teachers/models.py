@@ -201,7 +201,7 @@ def _own_scorer(model: Model, source: str) -> tuple[Scorer, bool]:
     if needed:
         raise ConfigError(
             f"ModelTeacher: {source} is searched with {', '.join(needed)}, which needs an index; give it a "
-            f"scorer=... on its vector sets ({', '.join(model.sets)})"
+            f"scorer=... (or --weights) of its vector sets ({', '.join(model.sets)})"
         )
     plan = plan_of_parts("hybrid", IndexSettings(lexical=None).layouts(model), False, settings)
     parts = [
