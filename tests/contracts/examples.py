@@ -22,7 +22,7 @@ from counterpoint.encode import (
 )
 from counterpoint.learn import Contrastive, MarginMSE
 from counterpoint.score import Dot, MaxSim, Mix
-from counterpoint.transform import Normalise, Whitening
+from counterpoint.transform import FlowTraining, Normalise, Whitening
 
 
 def encoder(tiny):
@@ -109,6 +109,27 @@ EXAMPLES = {
     "Whitening": [
         lambda tiny: {"dim": 4},
         lambda tiny: {"dim": 4, "rank": 2, "power": -0.25, "centre": False, "normalise": True},
+    ],
+    "Nice": [
+        lambda tiny: {"dim": 4, "width": 8, "layers": 1, "fitting": FlowTraining(steps=3, batch=50)},
+        lambda tiny: {
+            "dim": 4,
+            "couplings": 1,
+            "width": 8,
+            "start": "released",
+            "fitting": FlowTraining(steps=3),
+        },
+    ],
+    "Glow": [
+        lambda tiny: {"dim": 4, "fitting": FlowTraining(steps=3, sample=100, batch=50, seed=1)},
+        lambda tiny: {
+            "dim": 4,
+            "levels": [1, 2],
+            "width": 8,
+            "coupling": "affine",
+            "mixing": "linear",
+            "fitting": FlowTraining(steps=3, epochs=2, lr=1e-3),
+        },
     ],
     # score: on the pooled set "cls" and the set "words"
     "Dot": [lambda tiny: {"on": "cls"}, lambda tiny: {"on": "cls", "normalise": True}],

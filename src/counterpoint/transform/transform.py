@@ -16,7 +16,7 @@ from counterpoint.vectors import Vectors
 __all__ = ["Rows", "Transform"]
 
 Rows = Iterable[Float[np.ndarray, "n d"] | Float[Tensor, "n d"]]
-"""Vectors in pieces, one below the other, without padding; read once and never held together."""
+"""Vectors in pieces, one below the other, without padding; read once, and never all held together."""
 
 
 class Transform(Part, ABC):

@@ -1,0 +1,217 @@
+"""`Flow`: an invertible map onto a standard Gaussian, fitted by maximum likelihood (a normalising flow)."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Self, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from counterpoint.config import Setting
+from counterpoint.errors import ConfigError, DataError, NotFittedError, ShapeError
+from counterpoint.transform.sample import sample_rows
+from counterpoint.transform.transform import Rows, Transform
+from counterpoint.vectors import Vectors
+
+__all__ = ["Flow", "FlowTraining"]
+
+BLOCK = 8192
+"""Rows mapped at a time."""
+
+
+@final
+@dataclass(frozen=True)
+class FlowTraining(Setting):
+    """How a flow is fitted: Adam on the mean negative log-likelihood of batches of rows.
+
+    Attributes:
+        sample: rows kept in memory, drawn evenly from all that are read; a flow sees them many times.
+        batch: rows a step.
+        steps: steps at most.
+        epochs: passes over the sample at most.
+        lr: Adam's rate.
+        seed: decides the sample, the start and the order of the rows.
+    """
+
+    sample: int = 200_000
+    batch: int = 512
+    steps: int = 1000
+    epochs: int = 50
+    lr: float = 1e-4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        least = {"sample": 2, "batch": 2, "steps": 1, "epochs": 1}
+        faults = [
+            f"FlowTraining: {name} must be at least {low}, found {getattr(self, name)}"
+            for name, low in least.items()
+            if getattr(self, name) < low
+        ]
+        if not self.lr > 0:
+            faults.append(f"FlowTraining: lr must be positive, found {self.lr}")
+        if faults:
+            raise ConfigError(*faults)
+
+
+class Flow(Transform):
+    """z = f(x) with log p(x) = log N(z; 0, I) + log|det ∂f/∂x|; the rows of the new set are z. Abstract.
+
+    Jung et al. (Isotropic Representation Can Improve Dense Retrieval), equation 5. Rows are mapped as in
+    evaluation, so that no row depends on another, even while the model around it is being trained; what was
+    learnt is no parameter of that model. A row that is exactly zero stands for nothing and stays zero.
+    """
+
+    dim: int
+    fitting: FlowTraining | None
+    count_: Tensor
+
+    @abstractmethod
+    def _build(self) -> None:
+        """Allocate the layers anew; the random generator is seeded."""
+
+    @abstractmethod
+    def _start(self, sample: Float[Tensor, "n d"]) -> None:
+        """Set what depends on the data before the first step."""
+
+    @abstractmethod
+    def latent(self, x: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
+        """The latent row of each row, and the logarithm of its Jacobian's determinant."""
+
+    @abstractmethod
+    def inverse(self, z: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """The rows that `latent` maps to z."""
+
+    def log_likelihood(self, x: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+        """Natural logarithm of each row's density."""
+        z, log_det = self.latent(x)
+        return log_det - 0.5 * (z.square().sum(1) + self.dim * math.log(2 * math.pi))
+
+    def bits_per_dimension(self, x: Float[Tensor, "n d"]) -> float:
+        """Mean negative log-likelihood over rows and components, to base 2; may be negative."""
+        with torch.no_grad():
+            total = sum(self.log_likelihood(piece).double().sum().item() for piece in x.split(BLOCK))
+        return -total / (len(x) * self.dim * math.log(2))
+
+    def fit(self, rows: Rows, on_step: Callable[[int, int, float], object] | None = None) -> Self:
+        """Learn from a sample of the rows, which are read once.
+
+        Args:
+            rows: vectors in pieces.
+            on_step: called after every step with its number, how many there will be, and the batch's bits
+                per dimension.
+
+        Raises:
+            ShapeError: rows of another length.
+            DataError: components that are not finite or the same in every row, or fewer than two rows.
+        """
+        said = self._fitting
+        sample, count = sample_rows(rows, self.dim, said.sample, said.seed)
+        self._check_sample(sample)
+        device = self.setup().count_.device
+        self._rebuild()
+        self.to(device)
+        sample = sample.to(device)
+        with torch.no_grad():
+            self._start(sample)
+        with torch.enable_grad():
+            self._learn(sample, on_step)
+        _freeze(self)
+        self.count_.fill_(count)
+        return self
+
+    def forward(self, vectors: Vectors) -> Vectors:
+        """The latent rows, in the type they came in."""
+        self._check_fitted()
+        if vectors.values.shape[2] != self.dim:
+            raise ShapeError(f"fitted on vectors of {self.dim} components, found {vectors.values.shape[2]}")
+        real = vectors.mask & (vectors.values != 0).any(-1)
+        found = vectors.values[real]
+        x = found.to(next(self._layers()).dtype)
+        mapped = [self.latent(piece)[0] for piece in x.split(BLOCK)] or [x]
+        values = torch.zeros_like(vectors.values)
+        values[real] = torch.cat(mapped).to(values.dtype)
+        return vectors.with_values(values)
+
+    def train(self, mode: bool = True) -> Self:
+        """Batch statistics are taken in `fit` only, whatever the model around is doing."""
+        return super().train(False)
+
+    # -- fitting -----------------------------------------------------------------------------------------
+
+    @property
+    def _fitting(self) -> FlowTraining:
+        return self.fitting or FlowTraining()
+
+    def _allocate(self) -> None:
+        self.register_buffer("count_", torch.zeros((), dtype=torch.int64))
+        self._rebuild()
+        _freeze(self)
+
+    def _rebuild(self) -> None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._fitting.seed)
+            self._build()
+        self.eval()
+
+    def _learn(
+        self, sample: Float[Tensor, "n d"], on_step: Callable[[int, int, float], object] | None
+    ) -> None:
+        said = self._fitting
+        learnt = list(self.parameters())
+        adam = torch.optim.Adam(learnt, lr=said.lr, fused=True)
+        total = min(said.steps, said.epochs * max(1, len(sample) // said.batch))
+        super().train(True)
+        for step, batch in zip(range(1, total + 1), self._batches(sample), strict=False):
+            loss = -self.log_likelihood(batch).mean() / self.dim
+            if not torch.isfinite(loss):
+                raise DataError(
+                    f"{type(self).__name__}: the likelihood is not finite at step {step}; try a lower lr"
+                )
+            adam.zero_grad(set_to_none=True)
+            loss.backward()
+            adam.step()
+            if on_step is not None:
+                on_step(step, total, loss.item() / math.log(2))
+        self.eval()
+
+    def _batches(self, sample: Float[Tensor, "n d"]) -> Iterator[Float[Tensor, "b d"]]:
+        """Batches without end, in another order every time; what is left over waits for the next pass."""
+        draw = torch.Generator().manual_seed(self._fitting.seed)
+        size = min(self._fitting.batch, len(sample))
+        while True:
+            order = torch.randperm(len(sample), generator=draw).to(sample.device)
+            for start in range(0, len(sample) - size + 1, size):
+                yield sample[order[start : start + size]]
+
+    def _check_sample(self, sample: Float[Tensor, "n d"]) -> None:
+        name = type(self).__name__
+        if len(sample) < 2:
+            raise DataError(f"{name} needs at least two different vectors, found {len(sample)}")
+        flat = torch.nonzero(sample.amin(0) == sample.amax(0))[:, 0].tolist()
+        if flat:
+            raise DataError(
+                f"{name}: component {flat[0]} is the same in all {len(sample)} vectors ({len(flat)} such "
+                "components), where a density is infinite; put Whitening with a lower rank before it"
+            )
+
+    def _check_fitted(self) -> None:
+        if not self.is_set_up or not self.count_:
+            raise NotFittedError(
+                f"{type(self).__name__} has seen no vectors yet; call fit(rows) or load a fitted one"
+            )
+
+    def _layers(self) -> Iterator[Tensor]:
+        return (tensor for tensor in self.buffers() if tensor.is_floating_point())
+
+
+def _freeze(module: nn.Module) -> None:
+    """Make what was learnt buffers, so that no training of the model around it moves it."""
+    for child in module.modules():
+        for name, parameter in list(child.named_parameters(recurse=False)):
+            delattr(child, name)
+            child.register_buffer(name, parameter.detach())
