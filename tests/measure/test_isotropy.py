@@ -10,16 +10,11 @@ from counterpoint.measure.alignment import mean_cosine
 from counterpoint.measure.isotropy import (
     IsotropyStream,
     cosine_parts,
-    delta_inter_iso,
-    inter_iso,
     iso_score,
     isotropy,
-    mean_rows,
     outlier_dimensions,
-    pair_inter_iso,
     partition_isotropy,
 )
-from counterpoint.types import Ragged
 
 
 def cloud(n=40, d=6, seed=0):
@@ -146,37 +141,6 @@ def test_k_equal_directions_of_n():
     assert iso_score(np.ones((3, 4))) == 0
 
 
-def test_inter_iso_is_the_mean_over_all_pairs(golden):
-    rng = np.random.default_rng(0)
-    mask = rng.random((2, 12)) < 0.6
-    query, document = rng.normal(size=(2, 12, 5))
-    kept = query[mask[0]], document[mask[1]]  # what is padding is not there
-    loops = np.mean([dot(unit(a), unit(b)) for a in kept[0] for b in kept[1]])
-    assert inter_iso(*kept) == pytest.approx(loops, abs=1e-6)
-    raw = np.mean([dot(a, b) for a in kept[0] for b in kept[1]])
-    assert inter_iso(*kept, unit=False) == pytest.approx(raw, abs=1e-6)
-    case = golden("interiso")
-    found = inter_iso(np.array(case["inputs"]["Eq"]), np.array(case["inputs"]["Ed"]))
-    assert found == pytest.approx(case["expected"]["interiso"], abs=case["tol"])
-
-
-def test_inter_iso_of_many_pairs():
-    rng = np.random.default_rng(1)
-    sides = [[rng.normal(size=(n, 4)) for n in lengths] for lengths in ([3, 0, 1, 5], [2, 4, 0, 1])]
-    queries, documents = (Ragged.from_list(rows, dim=4) for rows in sides)
-    found = pair_inter_iso(queries, documents)
-    assert np.isnan(found[[1, 2]]).all()
-    for at in (0, 3):
-        loops = np.mean([dot(unit(a), unit(b)) for a in sides[0][at] for b in sides[1][at]])
-        assert found[at] == pytest.approx(loops)
-    raw = np.mean([dot(a, b) for a in sides[0][0] for b in sides[1][0]])
-    assert pair_inter_iso(queries, documents, unit=False)[0] == pytest.approx(raw)
-    assert mean_rows(queries).shape == (4, 4) and not mean_rows(queries)[1].any()
-    assert delta_inter_iso(found, np.array([0.5, 0.1, 0.1, 0.0])) == pytest.approx(
-        (found[0] - 0.5 + found[3]) / 2
-    )
-
-
 def test_what_each_component_adds_to_the_cosine():
     x = cloud(7, 4)
     for component in range(4):
@@ -275,17 +239,6 @@ def test_bad_input():
         isotropy(np.array([[1.0, np.nan], [0, 1]]))
     with pytest.raises(ShapeError, match="found vectors of one"):
         iso_score(np.ones((3, 1)))
-    with pytest.raises(ShapeError, match=r"\(2, 3\) and \(2, 4\)"):
-        inter_iso(np.ones((2, 3)), np.ones((2, 4)))
-    with pytest.raises(ShapeError, match=r"\(0, 3\)"):
-        inter_iso(np.ones((0, 3)), np.ones((2, 3)))
-    one, two = Ragged.from_list([np.ones((1, 3))], dim=3), Ragged.from_list([], dim=3)
-    with pytest.raises(ShapeError, match="found 1 of 3 and 0 of 3"):
-        pair_inter_iso(one, two)
-    with pytest.raises(ShapeError, match="same pairs"):
-        delta_inter_iso(np.ones(2), np.ones(3))
-    with pytest.raises(DataError, match="no pair of texts"):
-        delta_inter_iso(np.array([np.nan]), np.ones(1))
     stream = IsotropyStream(3)
     with pytest.raises(ShapeError, match="rows of 3 components, found shape"):
         stream.update(np.ones((2, 4)))

@@ -83,6 +83,13 @@ class Transformer(Part):
     def _states(self, ids: Int[Tensor, "b t"], attention: Bool[Tensor, "b t"]) -> Float[Tensor, "b t h"]:
         return self.model_(input_ids=ids, attention_mask=attention.long()).last_hidden_state
 
+    def hidden_states(self, tokens: Tokens) -> list[Float[Tensor, "b t h"]]:
+        """What goes into the first layer (embeddings with positions), then what comes out of every layer."""
+        made = self.model_(
+            input_ids=tokens.ids, attention_mask=tokens.attention.long(), output_hidden_states=True
+        )
+        return list(made.hidden_states)
+
     def embed(self, tokens: Tokens) -> Float[Tensor, "b t e"]:
         """Word embeddings alone: without position, segment, layer norm or context."""
         return self.embeddings(tokens.ids)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 import torch
 
+from counterpoint.encode.tokens import Kind, Tokens
 from counterpoint.errors import ConfigError
 from counterpoint.types import Ragged, Side
-from counterpoint.vectors import Representation
+from counterpoint.vectors import Vectors
 
 if TYPE_CHECKING:
     from counterpoint.encode.encoder import DualEncoder
 
-__all__ = ["EncodeOptions", "Precision", "bf16_gains", "encode", "token_batches"]
+__all__ = ["EncodeOptions", "Precision", "bf16_gains", "encode", "encode_layers", "token_batches"]
 
 Precision = Literal["auto", "fp32", "bf16"]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -79,29 +81,55 @@ def bf16_gains(device: torch.device) -> bool:
 
 def encode(model: DualEncoder, texts: Sequence[str], side: Side, options: EncodeOptions) -> dict[str, Ragged]:
     """Vector sets of texts by name, in their order; order and batching do not change a vector."""
+    sets = model.sets
+    parts: dict[str, list[Ragged]] = {name: [] for name in sets}
+    done: list[int] = []
+    for batch, _, made in _batches(model, texts, side, options, model):
+        done += batch
+        for name in parts:
+            parts[name].append(made[name].ragged())
+    order = np.argsort(np.array(done, dtype=np.int64))
+    return {
+        name: Ragged.concatenate(found).take(order) if found else Ragged.from_list([], dim=sets[name])
+        for name, found in parts.items()
+    }
+
+
+def encode_layers(
+    model: DualEncoder, texts: Sequence[str], side: Side, options: EncodeOptions
+) -> Iterator[tuple[list[int], list[Ragged]]]:
+    """Hidden states batch by batch: positions of the texts, and for each layer their states.
+
+    Of every position that is not padding, special ones included, with its vocabulary id.
+    """
+    encoder = model.setup().encoder(side)
+    for batch, tokens, states in _batches(model, texts, side, options, encoder.backbone.hidden_states):
+        real = tokens.kinds != Kind.PADDING
+        yield batch, [Vectors(layer, real, tokens.ids).ragged() for layer in states]
+
+
+def _batches(
+    model: DualEncoder,
+    texts: Sequence[str],
+    side: Side,
+    options: EncodeOptions,
+    make: Callable[[Tokens], Made],
+) -> Iterator[tuple[list[int], Tokens, Made]]:
+    """Positions of the texts of each batch, its tokens, and what is made of them without gradients."""
     device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     reduced = options.precision == "bf16" or (options.precision == "auto" and bf16_gains(device))
     encoder = model.encoder(side)
     rows = encoder.rows(texts, side)
     budget = options.budget or (4096 if device.type == "cpu" else 65536)
-    batches = token_batches([len(row) for row in rows], budget)
     training = model.training
     model.to(device).eval()
-    parts: dict[str, list[Ragged]] = {name: [] for name in model.sets}
     try:
-        for batch in batches:
+        for batch in token_batches([len(row) for row in rows], budget):
             tokens = encoder.pad([rows[index] for index in batch], side).to(device)
             with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=reduced):
-                made: Representation = model(tokens)
-            for name in parts:
-                parts[name].append(made[name].ragged())
+                made = make(tokens)
+            yield batch, tokens, made
             if options.progress is not None:
                 options.progress(len(batch))
     finally:
         model.train(training)
-    order = np.argsort(np.array([index for batch in batches for index in batch], dtype=np.int64))
-    sets = model.sets
-    return {
-        name: Ragged.concatenate(found).take(order) if found else Ragged.from_list([], dim=sets[name])
-        for name, found in parts.items()
-    }

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from counterpoint.encode.backbone import Transformer
-from counterpoint.encode.batching import EncodeOptions, encode
+from counterpoint.encode.batching import EncodeOptions, encode, encode_layers
 from counterpoint.encode.gate import BY_GATE, Gate
 from counterpoint.encode.heads import Head
 from counterpoint.encode.layers import Layer
@@ -241,6 +241,16 @@ class DualEncoder(Part):
         """Vector sets of a corpus that memory cannot hold, chunk (a few thousand documents) by chunk."""
         for chunk in chunks:
             yield self.encode_document(chunk, options)
+
+    def encode_layers(
+        self, texts: Sequence[str], side: Side, options: EncodeOptions | None = None
+    ) -> Iterator[tuple[list[int], list[Ragged]]]:
+        """Hidden states by batch: positions of the texts, and their states for each layer of the backbone.
+
+        Layer 0 is what goes into the first one. There is a row for every position that is not padding, [CLS],
+        [SEP] and ColBERT's [MASK] included, with its vocabulary id.
+        """
+        yield from encode_layers(self, texts, side, options or EncodeOptions())
 
     def table(self, name: str, side: Side = "document") -> Float[Tensor, "v d"]:
         """The vector of every vocabulary id in a static set, behind its shared layer.

@@ -1,8 +1,8 @@
-"""Isotropy: whether vectors prefer directions, and how queries and documents lie to each other.
+"""Isotropy: whether vectors prefer directions.
 
-Sources: Jung et al. (Isotropic Representation Can Improve Dense Retrieval), section 3.2; HIL, section 3.1 and
-appendix A.1; Rudman et al. 2022 (IsoScore); Mu and Viswanath 2018 (partition isotropy); Kovaleva et al. 2021
-and Timkey and van Schijndel 2021 (outlier dimensions). All take packed rows, so padding enters nothing.
+Sources: Jung et al. (Isotropic Representation Can Improve Dense Retrieval), section 3.2; HIL, appendix A.1;
+Rudman et al. 2022 (IsoScore); Mu and Viswanath 2018 (partition isotropy); Kovaleva et al. 2021 and Timkey and
+van Schijndel 2021 (outlier dimensions). All take packed rows, so padding enters nothing.
 
 The average cosine is `counterpoint.measure.alignment.mean_cosine`.
 """
@@ -16,10 +16,9 @@ from typing import Any, Literal, final
 import numpy as np
 from jaxtyping import Float
 
-from counterpoint.errors import DataError, ShapeError
+from counterpoint.errors import ShapeError
 from counterpoint.measure.alignment import participation_ratio, spectrum
 from counterpoint.measure.rows import Rows, checked_rows, several_rows, unit_rows
-from counterpoint.types import Ragged
 
 __all__ = [
     "Isotropy",
@@ -27,13 +26,9 @@ __all__ = [
     "Outlier",
     "Signs",
     "cosine_parts",
-    "delta_inter_iso",
-    "inter_iso",
     "iso_score",
     "isotropy",
-    "mean_rows",
     "outlier_dimensions",
-    "pair_inter_iso",
     "partition_isotropy",
 ]
 
@@ -84,73 +79,6 @@ def iso_score(x: Rows) -> float:
     """
     variances = spectrum(x)
     return _iso_score(participation_ratio(variances), np.shape(x)[1])
-
-
-def inter_iso(queries: Rows, documents: Rows, *, unit: bool = True) -> float:
-    """InterIso of one query and one document: the mean of all inner products of their rows.
-
-    HIL, equation 2. That is the product of the two mean vectors. The paper's rows have length 1;
-    `unit=False` takes them as they are.
-
-    Raises:
-        ShapeError: different numbers of components, or no row.
-        DataError: a value is not finite.
-    """
-    left, right = checked_rows(queries), checked_rows(documents)
-    if left.shape[1] != right.shape[1] or not len(left) or not len(right):
-        raise ShapeError(f"expected rows of equal length, found arrays of {left.shape} and {right.shape}")
-    if unit:
-        left, right = unit_rows(left), unit_rows(right)
-    return float(left.mean(0) @ right.mean(0))
-
-
-def mean_rows(packed: Ragged, *, unit: bool = True) -> Float[np.ndarray, "b d"]:
-    """The mean row of every text, of rows brought to length 1 first; zeros for a text without rows.
-
-    The product of two such means is the InterIso of their texts.
-    """
-    rows = checked_rows(packed.values)
-    rows = unit_rows(rows) if unit else rows
-    sums = np.zeros((len(packed), packed.dim))
-    np.add.at(sums, np.repeat(np.arange(len(packed)), packed.lengths), rows)
-    return sums / np.maximum(packed.lengths, 1)[:, None]
-
-
-def pair_inter_iso(queries: Ragged, documents: Ragged, *, unit: bool = True) -> Float[np.ndarray, " b"]:
-    """InterIso of the first query and the first document, of the second and the second, and so on.
-
-    HIL reports the mean. Of a pair in which a text has no row it is NaN.
-
-    Raises:
-        ShapeError: different numbers of texts or components.
-        DataError: a value is not finite.
-    """
-    if len(queries) != len(documents) or queries.dim != documents.dim:
-        raise ShapeError(
-            f"pairs need as many queries as documents, of equal components; found {len(queries)} of "
-            f"{queries.dim} and {len(documents)} of {documents.dim}"
-        )
-    found = (mean_rows(queries, unit=unit) * mean_rows(documents, unit=unit)).sum(1)
-    return np.where((queries.lengths > 0) & (documents.lengths > 0), found, np.nan)
-
-
-def delta_inter_iso(high: Float[np.ndarray, " b"], low: Float[np.ndarray, " b"]) -> float:
-    """ΔInterIso: InterIso_H − InterIso_L, averaged over the pairs of texts that have both (HIL, section 3.2).
-
-    Args:
-        high: InterIso of the pairs in the anisotropic module's space, as `pair_inter_iso` gives them.
-        low: of the same pairs in the isotropic one's.
-
-    Raises:
-        ShapeError: different numbers of pairs.
-        DataError: no pair has both.
-    """
-    if np.shape(high) != np.shape(low):
-        raise ShapeError(f"the same pairs in both spaces, found {np.shape(high)} and {np.shape(low)}")
-    apart = np.asarray(high, np.float64) - np.asarray(low, np.float64)
-    if np.isnan(apart).all():
-        raise DataError("no pair of texts has rows in both spaces")
-    return float(np.nanmean(apart))
 
 
 def cosine_parts(x: Rows) -> Float[np.ndarray, " d"]:
