@@ -154,6 +154,7 @@ EXAMPLES = {
         lambda tiny: {"name": "mixed", "scorer": Mix([Dot("cls"), MaxSim("words")])},
     ],
     "GateSparsity": [lambda tiny: {"on": "words"}],
+    "PositiveDistance": [lambda tiny: {"on": "cls"}],
     "KLDivergence": [lambda tiny: {"temperature": 2.0}, lambda tiny: {"scorer": MaxSim("words")}],
     "Objective": [
         lambda tiny: {"losses": [MarginMSE(), Contrastive(name="dense")], "weights": [1.0, 0.1]},

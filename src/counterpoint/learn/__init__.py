@@ -10,6 +10,7 @@ from counterpoint.learn.formats import open_training_data
 from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.loss import Loss, Objective
 from counterpoint.learn.losses.contrastive import CachedContrastive, Contrastive
+from counterpoint.learn.losses.distance import PositiveDistance
 from counterpoint.learn.losses.distillation import KLDivergence, MarginMSE
 from counterpoint.learn.losses.gate import GateSparsity
 from counterpoint.learn.losses.ranking import NegativeLogLikelihood, PairwiseCrossEntropy
@@ -59,6 +60,7 @@ __all__ = [
     "NoImprovement",
     "Objective",
     "PairwiseCrossEntropy",
+    "PositiveDistance",
     "RandomBatches",
     "RandomNegatives",
     "Reporter",

@@ -15,7 +15,7 @@ from counterpoint.learn.examples import TrainingSet
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.step import Targets
 
-__all__ = ["Batch", "Draw", "RandomBatches", "Sampler", "make_batch", "seed_of"]
+__all__ = ["Batch", "Draw", "RandomBatches", "Sampler", "make_batch", "mirrored", "seed_of"]
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,25 @@ def make_batch(
             candidates=torch.tensor(candidates),
             teacher=_table(teacher, float("nan")) if scored else None,
         ),
+    )
+
+
+def mirrored(batch: Batch) -> Batch:
+    """The same queries, each its own document: both sides read one text.
+
+    Queries of one text share a document, so none is a negative of another.
+    """
+    columns: dict[str, int] = {}
+    own = [columns.setdefault(text, len(columns)) for text in batch.queries]
+    first = {
+        text: query for query, text in zip(reversed(batch.query_ids), reversed(batch.queries), strict=True)
+    }
+    return Batch(
+        query_ids=batch.query_ids,
+        queries=batch.queries,
+        document_ids=tuple(first[text] for text in columns),
+        documents=tuple(columns),
+        targets=Targets(torch.tensor(own)[:, None], torch.ones(len(own), len(columns), dtype=torch.bool)),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from counterpoint.errors import ConfigError
-from counterpoint.learn.batches import Batch, Draw, make_batch
+from counterpoint.learn.batches import Batch, Draw, make_batch, mirrored
 from counterpoint.learn.negatives.source import Mining
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Train
@@ -81,6 +81,8 @@ class Feed:
         job = self._run.job
         rng = np.random.default_rng(seed_of(job.seed, self._stage.name, "draw", number))
         batch = make_batch(job.data, positions, self._draws, rng)
+        if self._stage.mirror:
+            return mirrored(batch)
         return batch if self._grader is None else taught(batch, self._grader)
 
     def _prepare(self, step: int, *, begin: bool) -> None:

@@ -45,6 +45,8 @@ class Train(Stage):
             kept, activations are not (gradient cache), so memory does not grow with `batch`. None keeps them.
         accumulate: batches a step; unlike a larger `batch` they are no negatives of each other.
         negatives: sources of negatives, beside the other queries' documents.
+        mirror: every query is its own document, so that an encoder learns from the other one's vectors of the
+            same text; the examples' documents are not read, and negatives, teacher and cache not used.
         sampler: which examples stand together.
         teacher: scores each query's own documents where the data have no scores.
         cache: the negative cache (DAFT).
@@ -75,6 +77,7 @@ class Train(Stage):
     chunk: int | None = None
     accumulate: int = 1
     negatives: tuple[Negatives, ...] = ()
+    mirror: bool = False
     sampler: Sampler = RandomBatches()
     teacher: Teacher | None = None
     cache: NegativeCache | None = None
@@ -119,6 +122,12 @@ class Train(Stage):
             for pattern, factor in self.lr_factors.items()
             if factor < 0
         ]
+        given = [name for name in ("negatives", "teacher", "cache") if getattr(self, name)]
+        if self.mirror and given:
+            faults.append(
+                f"{self.name}: mirror: every query is its own document, so {', '.join(given)} are not used; "
+                "leave them out"
+            )
         for name, known in (
             ("schedule", ("linear", "constant", "cosine")),
             ("precision", ("auto", "fp32", "bf16")),

@@ -1,0 +1,47 @@
+"""The distance of queries' vectors to those of their positives: one encoder learns what another one says."""
+
+from __future__ import annotations
+
+from typing import final
+
+from jaxtyping import Float
+from torch import Tensor
+
+from counterpoint.errors import ConfigError
+from counterpoint.learn.loss import Loss
+from counterpoint.learn.losses.entries import wide
+from counterpoint.learn.step import Step
+
+__all__ = ["PositiveDistance"]
+
+
+@final
+class PositiveDistance(Loss):
+    """‖q − d₊‖², averaged over queries; of unit vectors 2 − 2·cos(q, d₊).
+
+    There are no negatives in it, so it means something only where the documents' side does not learn: one
+    that does moves everything to one point. With `Train(mirror=True)` both sides read the same text, and the
+    query encoder becomes a copy of the document encoder that fits its size. (That a cut query encoder is best
+    aligned with the vectors that the whole one gives the same queries is from Campos et al. 2023, "Quick
+    Dense Retrievers Consume KALE"; they take a KL divergence.)
+
+    Args:
+        on: a pooled vector set.
+        name: what the loss is called in logs.
+    """
+
+    def __init__(self, on: str, name: str | None = None):
+        super().__init__(name)
+        self.on = on
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean over queries.
+
+        Raises:
+            ConfigError: the set has several vectors a text.
+        """
+        queries, documents = step.q[self.on], step.d[self.on]
+        if queries.values.shape[1] != 1 or documents.values.shape[1] != 1:
+            raise ConfigError(f"{self.label}: takes one vector a text, and {self.on!r} has several")
+        positives = documents.values[step.targets.positive, 0]
+        return (wide(queries.values[:, 0]) - wide(positives)).square().sum(1).mean()
