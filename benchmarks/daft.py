@@ -143,13 +143,15 @@ def layer_rows():
         "2 layers, the first": 2,
         "2 layers, first and last": [0, 5],
         "2 layers, first and last, by distance": [0, 5],
+        "2 layers, first and last, by distance, 600 steps": [0, 5],
     }
     rows = {}
     for name, layers in kept.items():
         query = Transformer("minilm", layers=layers), Mean()
-        # The paper's δ calls them aligned at the start; so no δ, but the end of the estimate's fall.
-        align, fine_tune = stages_of("alignment", 100, 200, delta=-1e6)
-        if name.endswith("by distance"):
+        # The paper's δ calls cut encoders aligned at the start; so no δ, but the end of the estimate's fall.
+        delta = None if layers is None else -1e6
+        align, fine_tune = stages_of("alignment", 100, 600 if "600" in name else 200, delta)
+        if "by distance" in name:
             changes = {"objective": PositiveDistance("v"), "mirror": True, "batch": 64, "cache": None}
             align = replace(align, **changes, stop=None)
         rows[name] = recipe_of(name, model_of("mean", query, 64, True), [align, fine_tune])
