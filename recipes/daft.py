@@ -1,39 +1,38 @@
-"""DAFT at a size for a CPU: two layers of MiniLM for queries, all of it for documents, aligned first."""
+"""DAFT at a size for a CPU: two of MiniLM's layers for queries, all of it for documents, aligned first."""
 
 from counterpoint.encode import DualEncoder, Encoder, Linear, Mean, Stack, TextInput, Transformer, Unit
-from counterpoint.learn import AlignmentStop, CachedContrastive, NegativeCache, Train
+from counterpoint.learn import CachedContrastive, NegativeCache, PositiveDistance, Train
 from counterpoint.model import Model
 from counterpoint.recipe import Recipe
 from counterpoint.score import Dot
 
 
-def tower(layers: int | None) -> Encoder:
-    """MiniLM, or its first layers, and the mean of the hidden states."""
+def tower(layers: list[int] | None) -> Encoder:
+    """MiniLM, or some of its layers, and the mean of the hidden states."""
     minilm = Transformer("minilm", layers=layers)
     return Encoder(minilm, {"mean": Mean()}, query=TextInput(32), document=TextInput(180))
 
 
 projection = {"mean": Stack([Linear(256), Unit()])}  # into one space, the same for both sides
 search = {"weights": {"mean": 1.0}, "scale": "none"}
-shared = {"batch": 16, "warmup": 20, "schedule": "constant"}
+shared = {"warmup": 20, "schedule": "constant"}
 cache = NegativeCache(size=2048, candidates=64, scale=20.0)
 
 recipe = Recipe(
     name="daft",
     paper="Leonhardt et al. 2022, Distribution-aligned fine-tuning for efficient neural retrieval",
-    about="a query encoder of two layers beside MiniLM whole, for a CPU: aligned, then fine-tuned",
-    model=Model(DualEncoder(tower(2), tower(None), projection), search=search),
+    about="a query encoder of two layers beside MiniLM whole, for a CPU: aligned by distance, then trained",
+    model=Model(DualEncoder(tower([0, 5]), tower(None), projection), search=search),
     scorer=Dot("mean"),
     stages=[
         Train(
-            CachedContrastive(scale=20.0),
+            PositiveDistance("mean"),  # to what the document encoder says of the same query
             name="align",
             steps=300,
-            cache=cache,
+            batch=64,
+            mirror=True,
             lr=2e-4,
             learn=("query.*",),
-            stop=AlignmentStop(every=50),
-            evaluate_every=300,
             keep="last",
             **shared,
         ),
@@ -41,6 +40,7 @@ recipe = Recipe(
             CachedContrastive(scale=20.0),
             name="fine-tune",
             steps=200,
+            batch=16,
             cache=cache,
             lr=2e-5,
             evaluate_every=100,
