@@ -22,7 +22,7 @@ from counterpoint.index import Index, LexicalSettings, build_index
 from counterpoint.model import Model, load_model
 from counterpoint.part import Part
 from counterpoint.score import Dot, MaxSim
-from counterpoint.search import Searcher
+from counterpoint.search import Searcher, SearchSettings
 from counterpoint.transform import Normalise, Whitening
 from counterpoint.types import Document
 from counterpoint.vectors import Vectors
@@ -83,6 +83,16 @@ def test_sets_that_an_index_does_not_keep_do_not_match_in_it(encoder):
     model = Model(encoder, search={"weights": {"mean": 1.0}, "exact": ["words"], "floor": []}).setup()
     assert model.index_settings().search["exact"] == ["words"]
     assert model.index_settings(sets=("mean",)).search == {"weights": {"mean": 1.0}, "exact": [], "floor": []}
+
+
+def test_search_settings_without_weights_weigh_all_parts_alike(encoder, tmp_path):
+    model = Model(encoder, search={"exact": ["words"]}).setup()
+    settings = model.index_settings(codec="float32")
+    assert settings.search == {"exact": ["words"]}
+    build_index([Document("a", TEXTS[0])], model, tmp_path / "i", settings)
+    with Index(tmp_path / "i") as index:
+        assert SearchSettings.for_index(index).weights == {"mean": 1.0, "words": 1.0, "lexical": 1.0}
+        assert Searcher(index, model).search(TEXTS[0], 1).hits[0].document.id == "a"
 
 
 UNUSUAL = [*TEXTS, "", "  \n", "中文 กา", "x" * 3000, "a a a", "...", "\u200b"]

@@ -110,6 +110,14 @@ class Model(Part):
         """The ids of the rows that `spans` tells of."""
         return self.encoder.row_ids(texts, name, side)
 
+    def gate_weights(self, texts: Sequence[str], name: str, options: EncodeOptions | None = None) -> Ragged:
+        """How much a set's gate lets through of each document row that `spans` tells of, and the rows' ids.
+
+        Raises:
+            ConfigError: the set has no gate.
+        """
+        return self.encoder.gate_weights(texts, name, options)
+
     @torch.inference_mode()
     def table(self, name: str, side: Side = "document") -> Float[np.ndarray, "v d"]:
         """The vector of every vocabulary id in a static set: the row that each token of that id has.
@@ -146,16 +154,18 @@ class Model(Part):
         settings = replace(settings, **changes)
         if self.search is None or settings.search is not None:
             return settings
-        weights = {
-            part: w for part, w in self.search["weights"].items() if settings.lexical or part != LEXICAL
-        }
+        said = dict(self.search)
+        if "weights" in said:
+            said["weights"] = {
+                part: w for part, w in said["weights"].items() if settings.lexical or part != LEXICAL
+            }
         left_out = self.sets.keys() - set(self.sets if settings.sets is None else settings.sets)
         matching = {
-            key: [name for name in self.search[key] if name not in left_out]
+            key: [name for name in said[key] if name not in left_out]
             for key in ("exact", "floor")
-            if key in self.search
+            if key in said
         }
-        return replace(settings, search={**self.search, "weights": weights, **matching})
+        return replace(settings, search={**said, **matching})
 
     def _transformed(self, sets: Mapping[str, Ragged]) -> dict[str, Ragged]:
         self.setup()

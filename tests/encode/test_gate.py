@@ -79,6 +79,18 @@ def test_it_weighs_and_drops_documents_rows_only(gated):
     np.testing.assert_array_equal(*queries)
 
 
+def test_its_weights_are_told_of_every_row_that_there_was(gated):
+    plain = DualEncoder(gated.query).setup().eval()
+    linear = gated.gates["words"].linear_
+    raw, found = plain.encode_document(TEXTS, FP32)["words"], gated.gate_weights(TEXTS, "words", FP32)
+    assert found.offsets.tolist() == raw.offsets.tolist() and found.ids.tolist() == raw.ids.tolist()
+    for row, weight in zip(raw.values, found.values, strict=True):
+        product = sum(float(a) * float(b) for a, b in zip(row, linear.weight[0].tolist(), strict=True))
+        assert weight.tolist() == pytest.approx([max(0.0, product + linear.bias.item())], abs=1e-5)
+    with pytest.raises(ConfigError, match="no gate on 'cls'; there is one on words"):
+        gated.gate_weights(TEXTS, "cls")
+
+
 def test_training_sees_the_same_rows_as_an_index_and_the_gates_beside_them(gated):
     tokens = gated.query.tokens(TEXTS, "document")
     seen = gated(tokens)

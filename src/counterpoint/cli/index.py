@@ -87,6 +87,8 @@ def index(
     encoder = None
     if model == "none" and gate is not None:
         raise ConfigError("--gate: BM25 alone has no gate; name a --model that has one")
+    if model == "none" and codec is not None:
+        raise ConfigError("--codec: BM25 alone has no vectors to store; name a --model that makes some")
     if model != "none":
         from counterpoint.model import load_model  # brings torch with it
 

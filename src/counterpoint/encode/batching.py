@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -79,9 +79,18 @@ def bf16_gains(device: torch.device) -> bool:
     return any(getattr(torch.cpu, name, lambda: False)() for name in names)
 
 
-def encode(model: DualEncoder, texts: Sequence[str], side: Side, options: EncodeOptions) -> dict[str, Ragged]:
-    """Vector sets of texts by name, in their order; order and batching do not change a vector."""
-    sets = model.sets
+def encode(
+    model: DualEncoder,
+    texts: Sequence[str],
+    side: Side,
+    options: EncodeOptions,
+    sets: Mapping[str, int] | None = None,
+) -> dict[str, Ragged]:
+    """Vector sets of texts by name, in their order; order and batching do not change a vector.
+
+    `sets` are those wanted of what the model makes, with their numbers of components; all of its own if None.
+    """
+    sets = model.sets if sets is None else sets
     parts: dict[str, list[Ragged]] = {name: [] for name in sets}
     done: list[int] = []
     for batch, _, made in _batches(model, texts, side, options, model):

@@ -252,6 +252,20 @@ class DualEncoder(Part):
         """
         yield from encode_layers(self, texts, side, options or EncodeOptions())
 
+    def gate_weights(self, texts: Sequence[str], name: str, options: EncodeOptions | None = None) -> Ragged:
+        """What a gate makes of each row of documents that `spans` tells of: r, and the row's id.
+
+        Rows with r above the gate's threshold are those that `encode_document` keeps.
+
+        Raises:
+            ConfigError: the set has no gate.
+        """
+        self.setup()
+        if name not in self.gates:
+            raise ConfigError(f"no gate on {name!r}; there is one on {', '.join(self.gates) or 'none'}")
+        gate = name + BY_GATE
+        return encode(self, texts, "document", options or EncodeOptions(), {gate: 1})[gate]
+
     def table(self, name: str, side: Side = "document") -> Float[Tensor, "v d"]:
         """The vector of every vocabulary id in a static set, behind its shared layer.
 

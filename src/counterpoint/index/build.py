@@ -79,6 +79,10 @@ class TextModel(Protocol):
         """The id of each row that `spans` tells of, for sets that have ids."""
         ...
 
+    def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
+        """For sets of which a gate drops rows: its value for each row of documents that `spans` tells of."""
+        ...
+
 
 @dataclass(frozen=True)
 class IndexSettings:

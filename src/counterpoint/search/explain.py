@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Float, Int
 
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import Index, SetLayout, TextModel
@@ -73,40 +74,75 @@ def explain_hits(
 
 @dataclass(frozen=True)
 class _Rows:
-    """What the rows of a text stand for: those that an index keeps and those that a gate has dropped."""
+    """What the rows of a text stand for: those that an index keeps and those that a gate has dropped.
+
+    Attributes:
+        spans: of all rows, in the order of the text.
+        ids: of all rows, where the set has them.
+        weigh: asks the gate for its value of every row.
+    """
 
     spans: Sequence[Span]
     ids: Int[np.ndarray, " n"] | None
+    weigh: Callable[[], Float[np.ndarray, " n"]]
 
     def split(self, stored: Ragged, document: str) -> tuple[list[Span], list[Span]]:
         """The places of the stored rows and those of the others, each in the order of the text.
 
-        Stored rows are some of the text's, in its order, so their ids tell which.
+        Stored rows are some of the text's, in its order, so their ids tell which; where an id is stored for
+        some of its rows only, the gate is asked.
 
         Raises:
             ArtifactError: they are not.
         """
         if self.ids is None or stored.ids is None:
             return list(self.spans), []
-        wanted, at = stored.ids.tolist(), 0
-        kept: list[Span] = []
-        dropped: list[Span] = []
-        for span, number in zip(self.spans, self.ids.tolist(), strict=True):
-            here = at < len(wanted) and number == wanted[at]
-            (kept if here else dropped).append(span)
-            at += here
-        if at < len(wanted):
+        there, total = np.unique(self.ids, return_counts=True)
+        left = np.array([np.count_nonzero(stored.ids == number) for number in there])
+        unclear = bool(((0 < left) & (left < total)).any())
+        kept = heaviest_rows(self.ids, self.weigh() if unclear else np.zeros(len(self.ids)), stored.ids)
+        if kept is None:
             raise ArtifactError(
                 f"the vectors stored for {document!r} are not of its text's words; build the index again"
             )
-        return kept, dropped
+        return [s for s, k in zip(self.spans, kept, strict=True) if k], [
+            s for s, k in zip(self.spans, kept, strict=True) if not k
+        ]
+
+
+def heaviest_rows(
+    ids: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"], stored: Int[np.ndarray, " m"]
+) -> Bool[np.ndarray, " n"] | None:
+    """Of the ways to find `stored` in `ids` in order, that of the greatest sum of weights; None if none is.
+
+    A gate keeps the rows that it weighs most, so this is what it kept, also where a weight near the threshold
+    falls a little differently than it did when the index was built.
+    """
+    best = np.full(len(stored) + 1, -np.inf)  # best[j]: of the first j stored rows, among the rows so far
+    best[0] = 0
+    taken = np.zeros((len(ids), len(stored)), bool)
+    for i, (number, weight) in enumerate(zip(ids, weights, strict=True)):
+        taken[i] = (stored == number) & (best[:-1] + weight > best[1:])
+        best[1:] = np.where(taken[i], best[:-1] + weight, best[1:])
+    if best[-1] == -np.inf:
+        return None
+    kept, j = np.zeros(len(ids), bool), len(stored)
+    for i in reversed(range(len(ids))):
+        if j and taken[i, j - 1]:
+            kept[i] = True
+            j -= 1
+    return kept
 
 
 def _stored_rows(model: TextModel, layout: SetLayout, name: str, texts: Sequence[str]) -> list[_Rows]:
     """The rows of each text, before a gate."""
     spans = model.spans(texts, name, "document")
     ids = model.row_ids(texts, name, "document") if layout.ids else [None] * len(texts)
-    return [_Rows(*row) for row in zip(spans, ids, strict=True)]
+
+    def weigh(text: str) -> Float[np.ndarray, " n"]:
+        return model.gate_weights([text], name).values[:, 0]
+
+    return [_Rows(s, i, partial(weigh, text)) for s, i, text in zip(spans, ids, texts, strict=True)]
 
 
 def _by_importance(

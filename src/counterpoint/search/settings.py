@@ -108,10 +108,8 @@ class SearchSettings:
 
     @staticmethod
     def for_parts(parts: Sequence[str], said: Mapping[str, Any] | None) -> SearchSettings:
-        """What was said (as plain data), or equal weights of all parts where nothing was."""
-        if said is not None:
-            return SearchSettings.from_dict(said)
-        return SearchSettings(weights=dict.fromkeys(parts, 1.0))
+        """What was said (as plain data), with equal weights of all parts where it says nothing of weights."""
+        return SearchSettings.from_dict({"weights": dict.fromkeys(parts, 1.0), **(said or {})})
 
     def with_fusion(self, name: str) -> SearchSettings:
         """The same settings with the parts made comparable in another way, by one of `FUSIONS`.

@@ -99,6 +99,10 @@ class CachedModel:
         """Those of the model; nothing is kept."""
         return self.model.row_ids(texts, name, side)
 
+    def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
+        """Those of the model; nothing is kept."""
+        return self.model.gate_weights(texts, name)
+
     def _encode(self, texts: Sequence[str], side: Side) -> dict[str, Ragged]:
         text_of = {_key(text, side): text for text in texts}
         found = self._read(list(text_of))

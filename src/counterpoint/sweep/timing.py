@@ -91,3 +91,7 @@ class HeldQueries:
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[np.ndarray]:
         """As the model does."""
         return self.model.row_ids(texts, name, side)
+
+    def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
+        """As the model does."""
+        return self.model.gate_weights(texts, name)
