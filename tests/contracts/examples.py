@@ -109,6 +109,8 @@ EXAMPLES = {
     "Whitening": [
         lambda tiny: {"dim": 4},
         lambda tiny: {"dim": 4, "rank": 2, "power": -0.25, "centre": False, "normalise": True},
+        lambda tiny: {"dim": 4, "shrinkage": 0.1},
+        lambda tiny: {"dim": 4, "shrinkage": "oas"},
     ],
     "Nice": [
         lambda tiny: {"dim": 4, "width": 8, "layers": 1, "fitting": FlowTraining(steps=3, batch=50)},

@@ -12,6 +12,7 @@ from torch.testing import assert_close
 from counterpoint.errors import ConfigError, DataError, NotFittedError, ShapeError
 from counterpoint.part import Part
 from counterpoint.transform import Moments, Whitening
+from counterpoint.transform.whitening import oracle_shrinkage
 from counterpoint.vectors import Vectors
 
 GOLDEN = Path(__file__).parents[2].parent / "shared" / "golden" / "golden.json"
@@ -120,10 +121,57 @@ def test_few_rows_are_reported():
         Whitening(4).fit([sample(39)])
 
 
+def test_shrinkage_draws_the_spectrum_to_its_mean():
+    rows = sample(500)
+    spread = np.cov(rows.T)
+    for share in (0.0, 0.3, 1.0):
+        z = apply(Whitening(4, shrinkage=share).fit([rows]), rows).numpy()
+        values, directions = np.linalg.eigh(spread)
+        wanted = np.zeros_like(spread)
+        for value, direction in zip(values, directions.T, strict=True):
+            wanted += np.outer(direction, direction) / ((1 - share) * value + share * values.mean())
+        centred = rows - rows.mean(0)
+        np.testing.assert_allclose(z @ z.T, centred @ wanted @ centred.T, atol=1e-3)
+
+
+def test_the_oracle_shrinkage_by_loops_and_what_it_is_for():
+    rng = np.random.default_rng(1)
+    true = np.diag(np.linspace(0.5, 2, 20))
+    rows = rng.multivariate_normal(np.zeros(20), true, size=30)
+    spread = np.cov(rows.T)
+    squares = sum(spread[i, j] ** 2 for i in range(20) for j in range(20))
+    square = sum(spread[i, i] for i in range(20)) ** 2
+    wanted = ((1 - 2 / 20) * squares + square) / ((30 + 1 - 2 / 20) * (squares - square / 20))
+    share = oracle_shrinkage(torch.from_numpy(spread), 30)
+    assert share == pytest.approx(wanted) and 0.2 < share < 1
+    shrunk = (1 - share) * spread + share * np.trace(spread) / 20 * np.eye(20)
+    assert np.linalg.norm(shrunk - true) < 0.6 * np.linalg.norm(spread - true)
+    assert oracle_shrinkage(torch.from_numpy(spread), 100_000) < 1e-3
+    assert oracle_shrinkage(torch.eye(5).double(), 10) == 1.0
+    named, told = Whitening(20, shrinkage=share).fit([rows]), Whitening(20, shrinkage="oas").fit([rows])
+    assert_close(named.matrix_, told.matrix_)
+
+
+def test_with_shrinkage_few_rows_are_enough_for_every_direction():
+    rows = sample(6, dim=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Whitening(10, shrinkage="oas").fit([rows]).kept == 10
+
+
+def test_moments_of_a_stream_that_drifts():
+    rows = sample(3000) + np.linspace(-1e4, 1e4, 3000)[:, None]
+    moments = Moments(4)
+    for piece in np.array_split(rows, 30):
+        moments.update(piece)
+    np.testing.assert_allclose(moments.mean, rows.mean(0), rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(moments.covariance(), np.cov(rows.T), rtol=1e-9)
+
+
 def test_zero_rows():
     rows = np.vstack([sample(100), np.zeros((1, 4))])
-    assert not apply(Whitening(4).fit([rows]), rows)[-1].any()
-    assert apply(Whitening(4, keep_zeros=False).fit([rows]), rows)[-1].all()
+    found = apply(Whitening(4).fit([rows]), rows)
+    assert not found[-1].any() and found[:-1].any(1).all()
 
 
 def test_normalised_rows_have_length_one():
@@ -155,6 +203,9 @@ def test_what_is_wrong_is_named(tmp_path):
     for rank in (0, 5):
         with pytest.raises(ConfigError, match=f"rank {rank} and dim 4"):
             Whitening(4, rank=rank)
+    for share in (-0.1, 1.5, "lw"):
+        with pytest.raises(ConfigError, match=f"shrinkage must be 'oas' or from 0 to 1, found {share!r}"):
+            Whitening(4, shrinkage=share)
     with pytest.raises(ShapeError, match=r"rows of 4 components, found shape \(2, 3\)"):
         Whitening(4).fit([np.ones((2, 3))])
     with pytest.raises(DataError, match="NaN or infinite"):

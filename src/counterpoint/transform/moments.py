@@ -11,16 +11,17 @@ from counterpoint.errors import DataError, ShapeError
 
 __all__ = ["Moments"]
 
-PIECE = 8192
-"""Rows converted to float64 at a time."""
+PIECE = 2**18
+"""Components converted to float64 at a time: few enough to stay in the cache for all that is done to them."""
 
 
 class Moments:
     """Count, mean and scatter matrix, in float64.
 
-    Pieces are merged as by Chan, Golub and LeVeque (1979): with δ the difference of two pieces' means,
-    S = S_a + S_b + δδᵀ·n_a·n_b/(n_a + n_b). No sum of squares is kept, so vectors far from the origin lose
-    nothing.
+    With μ the mean of the n rows so far and y = x − μ those of a new piece of m, the scatter about the new
+    mean is S + Σyyᵀ − ssᵀ/(n + m), s = Σy (Chan, Golub and LeVeque 1979, with the piece taken about the old
+    mean: one matrix product and one pass over the rows). No sum of squares about the origin is kept, so
+    vectors far from it lose nothing.
     """
 
     def __init__(self, dim: int):
@@ -40,24 +41,26 @@ class Moments:
             raise ShapeError(
                 f"expected rows of {len(self.mean)} components, found shape {tuple(found.shape)}"
             )
-        for piece in found.split(PIECE):
-            self._merge(piece.double())
+        room = torch.empty(min(len(found), max(1, PIECE // len(self.mean))), len(self.mean)).double()
+        for piece in found.split(max(1, len(room))):
+            self._merge(piece, room[: len(piece)])
 
     def covariance(self) -> Float[Tensor, "d d"]:
         """The unbiased covariance, Σ(x − μ)(x − μ)ᵀ/(n − 1)."""
         return self.scatter / (self.count - 1)
 
-    def _merge(self, rows: Float[Tensor, "n d"]) -> None:
-        if not torch.isfinite(rows).all():
+    def _merge(self, rows: Float[Tensor, "n d"], centred: Float[Tensor, "n d"]) -> None:
+        """Add rows of any type; `centred` is room for them in float64."""
+        if not len(rows):
+            return
+        about = self.mean if self.count else rows.double().mean(0)
+        torch.sub(rows, about, out=centred)
+        total, shift = self.count + len(rows), centred.sum(0)
+        if not torch.isfinite(shift).all():  # as one component that is not makes it
             raise DataError(
                 "a vector has a component that is NaN or infinite; find the text that it came from"
             )
-        if not len(rows):
-            return
-        mean = rows.mean(0)
-        centred = rows - mean
-        total = self.count + len(rows)
-        delta = mean - self.mean
-        self.scatter += centred.T @ centred + torch.outer(delta, delta) * (self.count * len(rows) / total)
-        self.mean += delta * (len(rows) / total)
+        self.scatter.addmm_(centred.T, centred)
+        self.scatter.addr_(shift, shift, alpha=-1 / total)
+        self.mean = about + shift / total
         self.count = total

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Self, final
+from typing import Literal, Self, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
@@ -15,12 +15,14 @@ from counterpoint.transform.moments import Moments
 from counterpoint.transform.transform import Rows, Transform
 from counterpoint.vectors import Vectors
 
-__all__ = ["Whitening"]
+__all__ = ["Whitening", "oracle_shrinkage"]
 
 FLAT = 1e-8
 """Share of the largest variance below which a direction holds rounding errors only."""
 ROUNDING = 1e-24
 """Variance below this share of the squared mean is the rounding of float64 sums."""
+BLOCK = 2**18
+"""Components mapped at a time."""
 ENOUGH = 10
 """Rows wanted for each component."""
 
@@ -38,10 +40,13 @@ class Whitening(Transform):
         power: the exponent p of the eigenvalues.
         centre: subtract the mean. If not, Σ is the second moment about the origin.
         normalise: divide the result by its length.
-        keep_zeros: leave a row that is exactly zero at zero, instead of moving it to −μ·U·Λᵖ.
+        shrinkage: the share ρ of Σ that is replaced by a multiple of the identity with the same trace,
+            (1 − ρ)Σ + ρ·(tr Σ/d)·I, which keeps directions that few rows tell of from being blown up; 1
+            leaves only the centring. "oas" takes ρ from Σ and the number of rows (`oracle_shrinkage`).
 
-    A direction whose eigenvalue is below 1e-8 of the largest is dropped: it comes out as a component that
-    is always 0. `fit` warns of it, and of fewer than 10 rows for each component.
+    A row that is exactly zero stands for nothing and stays zero. A direction whose eigenvalue is below 1e-8
+    of the largest is dropped: it comes out as a component that is always 0. `fit` warns of it, and, without
+    shrinkage, of fewer than 10 rows for each component.
     """
 
     count_: Tensor
@@ -55,13 +60,16 @@ class Whitening(Transform):
         power: float = -0.5,
         centre: bool = True,
         normalise: bool = False,
-        keep_zeros: bool = True,
+        shrinkage: float | Literal["oas"] = 0.0,
     ):
         super().__init__()
         if dim < 1 or (rank is not None and not 1 <= rank <= dim):
             raise ConfigError(f"Whitening: rank must be from 1 to dim, found rank {rank} and dim {dim}")
+        if shrinkage != "oas" and not (isinstance(shrinkage, int | float) and 0 <= shrinkage <= 1):
+            raise ConfigError(f"Whitening: shrinkage must be 'oas' or from 0 to 1, found {shrinkage!r}")
         self.dim, self.rank, self.power = dim, rank, power
-        self.centre, self.normalise, self.keep_zeros = centre, normalise, keep_zeros
+        self.centre, self.normalise = centre, normalise
+        self.shrinkage: float | Literal["oas"] = shrinkage
 
     def _allocate(self) -> None:
         self.register_buffer("count_", torch.zeros((), dtype=torch.int64))
@@ -96,15 +104,24 @@ class Whitening(Transform):
         self._check_fitted()
         if vectors.values.shape[2] != self.dim:
             raise ShapeError(f"fitted on vectors of {self.dim} components, found {vectors.values.shape[2]}")
-        values = vectors.values.masked_fill(~vectors.mask[:, :, None], 0)
-        dtype = torch.promote_types(values.dtype, torch.float32)
-        mapped = (values.to(dtype) - self.mean_.to(dtype)) @ self.matrix_.to(dtype)
-        real = vectors.mask[:, :, None]
-        if self.keep_zeros:
-            real = real & values.any(-1, keepdim=True)
-        mapped = mapped.masked_fill(~real, 0)
-        mapped = functional.normalize(mapped, dim=-1) if self.normalise else mapped
-        return vectors.with_values(mapped.to(values.dtype))
+        dtype = torch.promote_types(vectors.values.dtype, torch.float32)
+        mean, matrix = self.mean_.to(dtype), self.matrix_.to(dtype)
+        rows, real = vectors.values.flatten(0, 1), vectors.mask.flatten()
+        mapped = rows.new_empty(len(rows), matrix.shape[1])
+        # Blocks stay in the cache for all that is done to them.
+        for start in range(0, len(rows), max(1, BLOCK // self.dim)):
+            piece = slice(start, start + max(1, BLOCK // self.dim))
+            mapped[piece] = self._map(rows[piece], real[piece], mean, matrix).to(mapped.dtype)
+        return vectors.with_values(mapped.view(*vectors.mask.shape, -1))
+
+    def _map(
+        self, rows: Float[Tensor, "n d"], real: Bool[Tensor, " n"], mean: Tensor, matrix: Tensor
+    ) -> Float[Tensor, "n k"]:
+        rows = rows if real.all() else rows.masked_fill(~real[:, None], 0)
+        mapped = (rows.to(matrix.dtype) - mean) @ matrix
+        if not rows.detach().norm(dim=1).all():  # cheaper than looking for rows of zeros, which are rare
+            mapped = mapped.masked_fill(~rows.any(1, keepdim=True), 0)
+        return functional.normalize(mapped, dim=-1) if self.normalise else mapped
 
     def _check_fitted(self) -> None:
         if not self.is_set_up or not self.count_:
@@ -117,7 +134,7 @@ class Whitening(Transform):
         spread = moments.covariance()
         if not self.centre:
             spread = moments.scatter / moments.count + torch.outer(moments.mean, moments.mean)
-        variances, directions = torch.linalg.eigh(spread)
+        variances, directions = torch.linalg.eigh(self._shrunk(spread, moments.count))
         variances, directions = variances.flip(0), directions.flip(1)
         if variances[0] <= ROUNDING * (moments.mean @ moments.mean):
             raise DataError(f"whitening needs at least two different vectors, all {moments.count} are equal")
@@ -129,6 +146,11 @@ class Whitening(Transform):
         scale = torch.where(kept, variances.clamp(min=variances[0] * FLAT) ** self.power, 0)
         return (directions * scale)[:, : self.rank or self.dim]
 
+    def _shrunk(self, spread: Float[Tensor, "d d"], count: int) -> Float[Tensor, "d d"]:
+        share = oracle_shrinkage(spread, count) if self.shrinkage == "oas" else self.shrinkage
+        mean = spread.trace() / self.dim
+        return (1 - share) * spread + share * mean * torch.eye(self.dim, dtype=spread.dtype)
+
     def _report(self, count: int, kept: int) -> None:
         wanted = self.rank or self.dim
         if kept < wanted:
@@ -137,9 +159,23 @@ class Whitening(Transform):
                 "components will be 0. Fit on more vectors or ask for a lower rank",
                 stacklevel=4,
             )
-        if count < ENOUGH * self.dim:
+        if count < ENOUGH * self.dim and not self.shrinkage:
             warnings.warn(
-                f"Whitening: fitted on {count} vectors of {self.dim} components; "
-                f"for a stable estimate fit on at least {ENOUGH * self.dim}",
+                f"Whitening: fitted on {count} vectors of {self.dim} components; for a stable estimate "
+                f"fit on at least {ENOUGH * self.dim}, or shrink it (shrinkage='oas')",
                 stacklevel=4,
             )
+
+
+def oracle_shrinkage(covariance: Float[Tensor, "d d"], count: int) -> float:
+    """The share ρ that brings a covariance of `count` rows nearest to the true one, if those are Gaussian.
+
+    Chen, Wiesel, Eldar and Hero 2010 (OAS), equation 23. It needs the covariance only, so one pass over the
+    rows; Ledoit and Wolf's estimate needs fourth moments. Rows that depend on each other, such as the tokens
+    of one text, count for less than their number, so that ρ is too small for them.
+    """
+    dim = len(covariance)
+    squares, square = float((covariance**2).sum()), float(covariance.trace()) ** 2
+    above = (1 - 2 / dim) * squares + square
+    below = (count + 1 - 2 / dim) * (squares - square / dim)
+    return 1.0 if above >= below else above / below
