@@ -112,7 +112,7 @@ class Whitening(Transform):
         for start in range(0, len(rows), max(1, BLOCK // self.dim)):
             piece = slice(start, start + max(1, BLOCK // self.dim))
             mapped[piece] = self._map(rows[piece], real[piece], mean, matrix).to(mapped.dtype)
-        return vectors.with_values(mapped.view(*vectors.mask.shape, -1))
+        return vectors.with_values(mapped.view(*vectors.mask.shape, matrix.shape[1]))
 
     def _map(
         self, rows: Float[Tensor, "n d"], real: Bool[Tensor, " n"], mean: Tensor, matrix: Tensor
