@@ -80,6 +80,7 @@ class Model(Part):
                 heads[name].pooled,
                 not heads[name].pooled,
                 heads[name].static and name not in self.encoder.gates,
+                self.encoder.special_ids(name),
             )
             for name, packed in self._transformed(empty).items()
         }

@@ -40,6 +40,8 @@ class Part(Declared, nn.Module):
     """
 
     is_set_up: bool = False
+    sized_by_data: frozenset[str] = frozenset()
+    """Buffers of its own whose number of rows is decided by what they were learnt from; loaded at any."""
 
     def setup(self) -> Self:
         """Allocate this part and its children; a second call does nothing."""
@@ -126,17 +128,29 @@ class Part(Declared, nn.Module):
     def _load_strictly(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
         """Copy tensors into this part, refusing anything missing, unused or of another shape."""
         own = self.state_dict()
+        of_data = {
+            f"{prefix}.{name}".removeprefix(".")
+            for prefix, part in self._all_parts().items()
+            for name in part.sized_by_data
+        }
         faults = [f"weight {name!r} is missing" for name in own if name not in tensors]
         faults += [f"weight {name!r} is not used by this model" for name in tensors if name not in own]
         faults += [
             f"weight {name!r} has shape {tuple(tensors[name].shape)}, the settings want {tuple(tensor.shape)}"
             for name, tensor in own.items()
-            if name in tensors and tensors[name].shape != tensor.shape
+            if name in tensors and not _fits(tensors[name], tensor, name in of_data)
         ]
         if faults:
             shown = "; ".join(faults[:6]) + (f"; and {len(faults) - 6} more" if len(faults) > 6 else "")
             raise ArtifactError(f"{shown}. The file and its settings do not belong together", path=path)
         self.load_state_dict(dict(tensors), assign=True)  # assigned, not copied, to keep the dtype
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any, **named: Any) -> None:
+        for name in self.sized_by_data:
+            own, found = getattr(self, name, None), state_dict.get(prefix + name)
+            if own is not None and found is not None and _fits(found, own, True):
+                setattr(self, name, own.new_zeros(found.shape))
+        super()._load_from_state_dict(state_dict, prefix, *rest, **named)
 
     # -- the tree --------------------------------------------------------------------------------------
 
@@ -172,6 +186,11 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
         raise ArtifactError("this file is missing; the model folder is incomplete", path=path) from error
     except (SafetensorError, OSError) as error:
         raise ArtifactError(f"cannot be read as safetensors ({error}); copy it again", path=path) from error
+
+
+def _fits(found: torch.Tensor, own: torch.Tensor, of_data: bool) -> bool:
+    """Whether a tensor has the shape that is wanted, or that with another number of rows."""
+    return found.shape[of_data:] == own.shape[of_data:] and found.dim() == own.dim()
 
 
 def _read_header(folder: Path) -> dict[str, Any]:

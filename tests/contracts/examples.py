@@ -21,7 +21,7 @@ from counterpoint.encode import (
     WholeWords,
 )
 from counterpoint.learn import Contrastive, MarginMSE
-from counterpoint.score import Dot, MaxSim, Mix
+from counterpoint.score import Dot, MaxSim, Mix, ZScore
 from counterpoint.transform import FlowTraining, Normalise, Whitening
 
 
@@ -139,9 +139,17 @@ EXAMPLES = {
         lambda tiny: {"on": "words"},
         lambda tiny: {"on": "words", "exact": True},
         lambda tiny: {"on": "words", "floor0": True, "normalise": True},
+        lambda tiny: {"on": "words", "idf": 0.5},
+    ],
+    "ZScore": [
+        lambda tiny: {"of": MaxSim("words", floor0=True)},
+        lambda tiny: {"of": MaxSim("words", idf=1.0), "momentum": 0.5, "detach": True},
     ],
     "Sum": [lambda tiny: {"parts": [Dot("cls"), MaxSim("words")], "weights": [0.3, 1.0]}],
-    "Mix": [lambda tiny: {"parts": [Dot("cls"), MaxSim("words", exact=True), MaxSim("words")]}],
+    "Mix": [
+        lambda tiny: {"parts": [Dot("cls"), MaxSim("words", exact=True), MaxSim("words")]},
+        lambda tiny: {"parts": [Dot("cls"), ZScore(MaxSim("words"))]},
+    ],
     # learn: losses, on steps with the pooled set "cls" and the set "words"
     "Contrastive": [
         lambda tiny: {"scale": 20.0, "temperature": 0.5},
@@ -157,6 +165,13 @@ EXAMPLES = {
     ],
     "GateSparsity": [lambda tiny: {"on": "words"}],
     "PositiveDistance": [lambda tiny: {"on": "cls"}],
+    "InterIso": [
+        lambda tiny: {"on": "words"},
+        lambda tiny: {"on": "words", "weight": -0.3, "name": "iso_h"},
+        lambda tiny: {"on": "words", "weight": -0.3, "absolute": True},
+    ],
+    "CosReg": [lambda tiny: {"on": "words", "weight": 0.2}],
+    "IStar": [lambda tiny: {"on": "words"}, lambda tiny: {"on": "words", "weight": -0.6, "zeta": 0.5}],
     "KLDivergence": [lambda tiny: {"temperature": 2.0}, lambda tiny: {"scorer": MaxSim("words")}],
     "Objective": [
         lambda tiny: {"losses": [MarginMSE(), Contrastive(name="dense")], "weights": [1.0, 0.1]},

@@ -26,6 +26,15 @@ examples = pytest.mark.parametrize(
 anything = settings(deadline=None, max_examples=12)
 
 
+def ready(declare):
+    """Set up; scorers that weigh by idf are given that of the ids 1 to 3."""
+    scorer = declare().setup()
+    for part in scorer.modules():
+        if getattr(part, "idf", 0):
+            part.set_idf(torch.tensor([3, 1, 2]), torch.tensor([0.5, 1.5, 0.0]), 2.0)
+    return scorer
+
+
 def batch(texts, **padding):
     """A representation with both kinds of set; a text's pooled vector is its first row."""
     first = oracle.vectors([text[:1] for text in texts])
@@ -43,7 +52,7 @@ def test_has_an_example(name):
 @anything
 @given(oracle.sets(), oracle.sets(), st.integers(0, 3), st.booleans())
 def test_padding_never_changes_a_score(declare, q, d, extra, holes):
-    scorer = declare().setup()
+    scorer = ready(declare)
     plain = scorer(batch(q, filler=0.0), batch(d, filler=0.0))
     padded = scorer(batch(q, extra=extra, holes=holes), batch(d, extra=extra, holes=holes))
     assert_close(plain, padded, atol=1e-6, rtol=0)  # a wider matrix product may round its last bit otherwise
@@ -53,7 +62,7 @@ def test_padding_never_changes_a_score(declare, q, d, extra, holes):
 @anything
 @given(oracle.sets(), oracle.sets(), st.randoms(use_true_random=False))
 def test_the_order_of_document_rows_does_not_matter(declare, q, d, random):
-    scorer = declare().setup()
+    scorer = ready(declare)
     shuffled = [
         text[:1] + random.sample(text[1:], len(text[1:])) for text in d
     ]  # the first is the pooled one
@@ -64,7 +73,7 @@ def test_the_order_of_document_rows_does_not_matter(declare, q, d, random):
 @anything
 @given(oracle.sets(), oracle.sets())
 def test_a_batch_is_its_pairs(declare, q, d):
-    scorer = declare().setup()
+    scorer = ready(declare)
     together = scorer(batch(q), batch(d))
     assert together.shape == (len(q), len(d)) and torch.isfinite(together).all()
     for i, query in enumerate(q):
@@ -76,7 +85,7 @@ def test_a_batch_is_its_pairs(declare, q, d):
 @anything
 @given(oracle.sets(max_texts=1), oracle.sets(max_texts=1))
 def test_leaves_sum_to_the_score(declare, q, d):
-    scorer = declare().setup()
+    scorer = ready(declare)
     queries, documents = batch(q, holes=True), batch(d, holes=True)
     explanation = scorer.explain(queries, documents)
     assert explanation.score == scorer(queries, documents).item()
@@ -88,7 +97,7 @@ def test_leaves_sum_to_the_score(declare, q, d):
 
 @examples
 def test_empty_texts_score_zero(declare):
-    scorer = declare().setup()
+    scorer = ready(declare)
     some, empty = batch([[([1, 2, 0], 1)]]), batch([[]])
     for q, d in ((some, empty), (empty, some), (empty, empty)):
         assert scorer(q, d).item() == 0
@@ -97,7 +106,7 @@ def test_empty_texts_score_zero(declare):
 
 @examples
 def test_gradients_reach_queries_and_documents(declare):
-    scorer = declare().setup()
+    scorer = ready(declare)
     leaves = []
 
     def learning(texts):

@@ -8,13 +8,22 @@ import torch
 from tests.learn.small import development_set, training_set
 from tests.learn.test_trainer import Noted, StopAt, Stopped, log
 
-from counterpoint.encode import DualEncoder, Encoder, Linear, Mean, TextInput, TokenVectors, Transformer
+from counterpoint.encode import (
+    DualEncoder,
+    Encoder,
+    Linear,
+    Mean,
+    Static,
+    TextInput,
+    TokenVectors,
+    Transformer,
+)
 from counterpoint.index import Index, build_index
-from counterpoint.learn import Contrastive, Job, Train, train
+from counterpoint.learn import Contrastive, Fit, Job, Train, train
 from counterpoint.learn.carried import carry
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.model import Model, load_model
-from counterpoint.score import Dot, MaxSim, Mix
+from counterpoint.score import Dot, MaxSim, Mix, ZScore
 from counterpoint.search import Searcher
 from counterpoint.transform import Normalise, Whitening
 from counterpoint.types import Document
@@ -137,6 +146,74 @@ def test_it_is_evaluated_meanwhile_by_what_was_learnt(tiny_bert_folder, tmp_path
     assert log(tmp_path / "cut") == log(tmp_path / "whole")
 
 
+def hil(folder, *, search=None):
+    """L and H, with ColBERT's marker and masks."""
+    heads = {
+        "l": Static(projection=Linear(8), normalise=True),
+        "h": TokenVectors(projection=Linear(8), normalise=True),
+    }
+    query = TextInput(16, marker="[unused0]", expand_to=16)
+    encoder = Encoder(Transformer(str(folder), layers=1), heads, query, TextInput(24, marker="[unused1]"))
+    return Model(DualEncoder(encoder), search=search)
+
+
+def z_scores():
+    return ZScore(MaxSim("l", idf=1.0)) + ZScore(MaxSim("h"))
+
+
+def test_an_index_of_hil_ranks_as_the_trained_scorer(tiny_bert_folder, tmp_path):
+    """Σ idf·M_L/σ_L + Σ M_H/σ_H; the training collection is the searched one, so idf is the same."""
+    data, scorer, heard = training_set(), z_scores(), Noted()
+    stages = (
+        Fit("l", what="idf", documents=None),
+        Train(Contrastive(), scorer, steps=6, batch=6, lr=1e-3, keep="last", precision="fp32"),
+    )
+    saved = load_model(train(Job(hil(tiny_bert_folder), stages, data, tmp_path), reporter=heard))
+    stds = [part.std_.item() for part in scorer.parts]
+    assert stds[0] != stds[1] and 1.0 not in stds and scorer.parts[0].batches_ == 6
+    assert saved.search["weights"] == {"l": pytest.approx(1 / stds[0]), "h": pytest.approx(1 / stds[1])}
+    assert saved.search["idf"] == {"l": 1.0} and saved.search["scale"] == "none"
+    documents = (Document(name, text) for name, text in data.documents.items())
+    build_index(documents, saved, tmp_path / "i", saved.index_settings(codec="float32", lexical=None))
+    with Index(tmp_path / "i") as index:
+        run = Searcher(index, saved).run(data.queries, 24)
+    for query, ranked in order_by_hand(saved, scorer, data.queries, data.documents).items():
+        assert dict(run[query]) == pytest.approx(dict(ranked), rel=1e-4, abs=1e-5)
+
+
+def test_statistics_go_back_to_the_best_model(tiny_bert_folder, tmp_path):
+    """At a rate of 0 no evaluation is better than the first, before which no batch was seen."""
+    for keep, batches in (("best", 0), ("last", 6)):
+        scorer = ZScore(MaxSim("h"))
+        stage = Train(Contrastive(), scorer, steps=6, batch=6, lr=0.0, evaluate_every=3, keep=keep)
+        (tmp_path / keep).mkdir()
+        job = Job(
+            hil(tiny_bert_folder), (stage,), training_set(), tmp_path / keep,
+            development=development_set(), measures=("RR@10",),
+        )  # fmt: skip
+        saved = load_model(train(job))
+        assert scorer.batches_ == batches and (scorer.std_ == 1) == (keep == "best")
+        assert saved.search["weights"] == {"h": pytest.approx(1 / scorer.std_.item())}
+
+
+def test_hil_goes_on_after_a_crash(tiny_bert_folder, tmp_path):
+    """With a table of idf and running statistics in the checkpoint."""
+
+    def job(name):
+        (tmp_path / name).mkdir(exist_ok=True)
+        stages = (
+            Fit("l", what="idf", documents=None),
+            Train(Contrastive(), z_scores(), steps=6, batch=6, lr=1e-3, precision="fp32", checkpoint_every=3),
+        )
+        return Job(hil(tiny_bert_folder), stages, training_set(), tmp_path / name)
+
+    whole = load_model(train(job("whole")))
+    with pytest.raises(Stopped):
+        train(job("cut"), reporter=StopAt(5))
+    cut = load_model(train(job("cut"), resume=True))
+    assert cut.search == whole.search and log(tmp_path / "cut") == log(tmp_path / "whole")
+
+
 REASONS = {
     "BM25": ({"search": {"weights": {"lexical": 1.0, "mean": 1.0}}}, mix, "these use lexical, too"),
     "idf": ({"search": {"weights": {}, "idf": {"tokens": 0.5}}}, mix, "these have idf = "),
@@ -165,6 +242,16 @@ REASONS = {
         {},
         lambda: Mix([MaxSim("mean", floor0=True), MaxSim("tokens")]),
         "takes the inner product of mean, which is one vector a text",
+    ),
+    "another idf": (
+        {"search": {"weights": {}, "idf": {"tokens": 0.5}}},
+        lambda: Mix([Dot("mean"), MaxSim("tokens", idf=1.0)]),
+        "these have idf = {'tokens': 0.5}, which the scorer has not",
+    ),
+    "idf once with and once without": (
+        {},
+        lambda: Mix([MaxSim("tokens"), MaxSim("tokens", idf=1.0)]),
+        "weighs tokens by idf in one way, the scorer in several",
     ),
     "negative": ({}, lambda: Mix([Dot("mean"), -1 * MaxSim("tokens")]), "tokens is not above 0"),
 }

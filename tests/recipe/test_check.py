@@ -23,7 +23,7 @@ from counterpoint.learn import (
 )
 from counterpoint.model import Model
 from counterpoint.recipe import DataSettings, check, check_data
-from counterpoint.score import Dot, MaxSim
+from counterpoint.score import Dot, MaxSim, ZScore
 from counterpoint.transform import Normalise, Whitening
 
 
@@ -102,6 +102,14 @@ FAULTS = {
         "stages.fit: fits the projection of 'mean', which needs one encoder for both sides and a head with",
     ),
     "a fit without transforms": (stages(train(), Fit("mean")), "the model has none on that set"),
+    "idf that is not counted": (
+        stages(train(scorer=MaxSim("tokens", idf=1.0)), Fit("tokens", what="idf")),
+        """stages.train: MaxSim(tokens) weighs by idf, which no stage before has counted; put Fit('tokens'""",
+    ),
+    "idf for nobody": (
+        stages(Fit("tokens", what="idf"), train()),
+        "stages.fit: counts idf of 'tokens', and no scorer weighs by it",
+    ),
     "a pattern for nothing": (stages(train(learn=("querry.*",))), "learn: 'querry.*' matches no parameter"),
     "a frozen nothing": (stages(train(freeze=("document.*",))), "freeze: 'document.*' matches no parameter"),
     "a pattern into nothing": (stages(train(learn=("query.heads.cls.*",))), "'query.heads.cls.*' matches no"),
@@ -190,6 +198,7 @@ def test_each_fault_alone(name):
             **stages(train(), Fit("mean"), Build()),
         },
         {**model(document=encoder("other/model")), **stages(train(freeze=("document.*",)))},
+        stages(Fit("tokens", what="idf"), train(Contrastive(scorer=ZScore(MaxSim("tokens", idf=1.0))))),
         {**model(shared={"mean": Linear(3)}), **stages(train(learn=("shared.*", "query.*")))},
         {"search": {"weights": {"lexical": 1.0, "tokens": 1.0}, "idf": {"tokens": 0.5}}},
     ],

@@ -16,6 +16,7 @@ from counterpoint.encode.gate import BY_GATE, Gate
 from counterpoint.encode.heads import Head
 from counterpoint.encode.layers import Layer
 from counterpoint.encode.text import TextInput
+from counterpoint.encode.token_heads import PerToken
 from counterpoint.encode.tokens import Row, Tokens
 from counterpoint.errors import ConfigError
 from counterpoint.part import Part
@@ -107,6 +108,16 @@ class Encoder(Part):
         if not head.static:
             raise ConfigError(f"{name!r} has no table: its vectors depend on the text around a token")
         return head.finish(self.backbone.embeddings.weight)
+
+    def special_ids(self, name: str) -> tuple[int, ...]:
+        """Ids of a set's rows that stand for nothing in a text: [CLS], [SEP], ColBERT's markers and masks."""
+        if not isinstance(self._head(name), PerToken):
+            return ()
+        tokenizer = self.backbone.tokenizer
+        found = {tokenizer.pad_id, *tokenizer.prefix, *tokenizer.suffix}
+        for side in ("query", "document"):
+            found |= self._input(side).added_ids(tokenizer)
+        return tuple(sorted(found))
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
         """For every text, the piece of it that each row of the set `name` stands for, row by row."""
@@ -265,6 +276,11 @@ class DualEncoder(Part):
             raise ConfigError(f"no gate on {name!r}; there is one on {', '.join(self.gates) or 'none'}")
         gate = name + BY_GATE
         return encode(self, texts, "document", options or EncodeOptions(), {gate: 1})[gate]
+
+    def special_ids(self, name: str) -> tuple[int, ...]:
+        """Ids of a set's rows that stand for nothing in a text, on either side."""
+        self.setup()
+        return tuple(sorted({*self.query.special_ids(name), *self.encoder("document").special_ids(name)}))
 
     def table(self, name: str, side: Side = "document") -> Float[Tensor, "v d"]:
         """The vector of every vocabulary id in a static set, behind its shared layer.

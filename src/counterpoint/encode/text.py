@@ -77,6 +77,11 @@ class TextInput(Part):
         if faults:
             raise ConfigError(*[f"TextInput: {fault}" for fault in faults])
 
+    def added_ids(self, tokenizer: Tokenizer) -> set[int]:
+        """Vocabulary ids of the marker and of what shorter texts are filled with."""
+        added = set() if self.marker is None else {tokenizer.id_of(self.marker)}
+        return added if self.expand_to is None else {*added, self._filler(tokenizer)}
+
     def rows(self, texts: Sequence[str], tokenizer: Tokenizer, limit: int) -> list[Row]:
         """Tokenise texts into rows of at most `max_length` (or `limit`) positions."""
         marker = [] if self.marker is None else [tokenizer.id_of(self.marker)]
@@ -100,15 +105,18 @@ class TextInput(Part):
         missing = (self.expand_to or 0) - len(row)
         if missing <= 0:
             return row
-        number = tokenizer.mask_id if self.expand_with is None else tokenizer.id_of(self.expand_with)
         return Row(
             text=row.text,
-            ids=np.pad(row.ids, (0, missing), constant_values=number or 0),
+            ids=np.pad(row.ids, (0, missing), constant_values=self._filler(tokenizer)),
             kinds=np.pad(row.kinds, (0, missing), constant_values=Kind.EXPANSION),
             attended=np.pad(row.attended, (0, missing), constant_values=self.attend),
             spans=np.pad(row.spans, ((0, missing), (0, 0))),
             cut=row.cut,
         )
+
+    def _filler(self, tokenizer: Tokenizer) -> int:
+        """What shorter texts are filled with; `check` has seen to it that there is something."""
+        return (tokenizer.mask_id or 0) if self.expand_with is None else tokenizer.id_of(self.expand_with)
 
 
 def _places(text: str, offsets: Sequence[tuple[int, int]], prompt: int) -> tuple[np.ndarray, np.ndarray]:

@@ -43,12 +43,14 @@ class VectorSet:
         pooled: one row a text.
         ids: every row has an id.
         static: a row is decided by its id alone.
+        special: ids that stand for nothing in a text ([CLS], [MASK] and their like), which idf weighs by 0.
     """
 
     dim: int
     pooled: bool
     ids: bool
     static: bool = False
+    special: tuple[int, ...] = ()
 
 
 class TextModel(Protocol):

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.accounts import account_of
-from counterpoint.index.kernels import dot_scores, maxsim_scores
+from counterpoint.index.kernels import dot_scores, idf_of, maxsim_scores
 from counterpoint.index.lexical import Lexical, LexicalSettings
 from counterpoint.index.manifest import Manifest
 from counterpoint.index.segment import Segment, SetLayout
@@ -181,7 +181,7 @@ class Index:
         df = (
             np.where(known[at] == ids, counts[at], 0).astype(np.float64) if len(known) else np.zeros(len(ids))
         )
-        return np.log1p((len(self) - df + 0.5) / (df + 0.5)).astype(np.float32)
+        return idf_of(df, len(self))
 
     def distinct_ids(self, name: str) -> int:
         """How many different ids the vectors of a set have."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from counterpoint.errors import ShapeError
 from counterpoint.types import Ragged
 
-__all__ = ["best_rows", "dot_scores", "maxsim_scores"]
+__all__ = ["best_rows", "dot_scores", "idf_of", "maxsim_scores"]
 
 
 def dot_scores(
@@ -76,6 +76,12 @@ def best_rows(
         unmatched |= values < 0
         values = np.maximum(values, 0)
     return np.where(unmatched, -1, best), values
+
+
+def idf_of(df: Shaped[np.ndarray, " n"], documents: int) -> Float[np.ndarray, " n"]:
+    """ln(1 + (N − df + ½) / (df + ½)) of words that stand in `df` of N documents; never negative (Lucene)."""
+    df = np.asarray(df, dtype=np.float64)
+    return np.log1p((documents - df + 0.5) / (df + 0.5)).astype(np.float32)
 
 
 def _similarity(

@@ -13,6 +13,7 @@ from counterpoint.learn.losses.contrastive import CachedContrastive, Contrastive
 from counterpoint.learn.losses.distance import PositiveDistance
 from counterpoint.learn.losses.distillation import KLDivergence, MarginMSE
 from counterpoint.learn.losses.gate import GateSparsity
+from counterpoint.learn.losses.isotropy import CosReg, InterIso, IStar
 from counterpoint.learn.losses.ranking import NegativeLogLikelihood, PairwiseCrossEntropy
 from counterpoint.learn.negatives.filtered import Filtered
 from counterpoint.learn.negatives.given import FromData, RandomNegatives
@@ -35,6 +36,7 @@ __all__ = [
     "Build",
     "CachedContrastive",
     "Contrastive",
+    "CosReg",
     "CrossEncoderTeacher",
     "DevelopmentSet",
     "Draw",
@@ -45,6 +47,8 @@ __all__ = [
     "FromData",
     "GateSparsity",
     "Grader",
+    "IStar",
+    "InterIso",
     "Job",
     "KLDivergence",
     "Looked",

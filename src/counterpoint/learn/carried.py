@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from counterpoint.model import Model
-from counterpoint.score import Dot, MaxSim, Mix, Scorer, Sum
+from counterpoint.score import Dot, MaxSim, Mix, Scorer, Sum, ZScore
 from counterpoint.transform import Normalise
 
 __all__ = ["carry", "why_not"]
@@ -17,12 +17,14 @@ def carry(scorer: Scorer, model: Model) -> tuple[bool, str] | None:
 
     A scorer of fixed weights changes nothing: the recipe says how its model is searched. One with learnt
     weights becomes `weights` by vector set with `scale` "none", if it is a weighted sum of one score for
-    each set. Then the score of an index is the scorer's, up to the rounding of its codec.
+    each set; what a `ZScore` divides by is part of a weight. Then the score of an index is the scorer's, up
+    to the rounding of its codec, and to idf, which is that of the index.
 
     Returns:
         Whether it was, and a sentence about it; None for a scorer that learns nothing.
     """
-    if not any(True for _ in scorer.parameters()):
+    learns = any(True for _ in scorer.parameters())
+    if not learns and not any(isinstance(part, ZScore) for part in scorer.modules()):
         return None
     learnt = list(_leaves(scorer))
     reason = why_not(learnt, model)
@@ -34,6 +36,8 @@ def carry(scorer: Scorer, model: Model) -> tuple[bool, str] | None:
         on = cast(Dot | MaxSim, leaf).on
         weights[on] = weights.get(on, 0.0) + weight
     model.search = {**(model.search or {}), "weights": weights, "scale": "none", **_matching(learnt, model)}
+    if idf := _idf(learnt):
+        model.search |= {"idf": idf}
     return True, f"an index of the model is searched with the scorer's weights: {said}"
 
 
@@ -51,6 +55,8 @@ def why_not(learnt: Sequence[tuple[Scorer, float]], model: Model) -> str | None:
             return f"an index takes the inner product of {leaf.on}, which is one vector a text, as it is"
         if any(other.on == leaf.on and _way(other) != _way(leaf) for other in scored):
             return f"an index scores {leaf.on} in one way, the scorer with and without exact or floor0"
+        if any(_idf([(other, 1.0)]) != _idf([(leaf, 1.0)]) for other in scored if other.on == leaf.on):
+            return f"an index weighs {leaf.on} by idf in one way, the scorer in several"
         if leaf.normalise and not _has_unit_length(model, leaf.on):
             return f"the scorer takes cosines of {leaf.on}, and its vectors are not of unit length"
         if weight <= 0:
@@ -59,8 +65,8 @@ def why_not(learnt: Sequence[tuple[Scorer, float]], model: Model) -> str | None:
     others = set(said.get("weights", {})) - {getattr(leaf, "on", "") for leaf, _ in learnt}
     if others:
         return f"these use {', '.join(sorted(others))}, too, which the scorer does not know"
-    for name, plain in (("idf", {}), ("method", "convex"), ("normalise", "none")):
-        if said.get(name, plain) != plain:
+    for name, ours in (("idf", _idf(learnt)), ("method", "convex"), ("normalise", "none")):
+        if (said.get(name) or ours) != ours:
             return f"these have {name} = {said[name]!r}, which the scorer has not"
     return None
 
@@ -70,6 +76,11 @@ def _way(leaf: Scorer) -> str | None:
     if not isinstance(leaf, MaxSim):
         return None
     return "exact" if leaf.exact else "floor" if leaf.floor0 else None
+
+
+def _idf(learnt: Sequence[tuple[Scorer, float]]) -> dict[str, float]:
+    """The power of idf by vector set, where a scorer weighs by it."""
+    return {leaf.on: leaf.idf for leaf, _ in learnt if isinstance(leaf, MaxSim) and leaf.idf}
 
 
 def _matching(learnt: Sequence[tuple[Scorer, float]], model: Model) -> dict[str, list[str]]:
@@ -87,12 +98,17 @@ def _matching(learnt: Sequence[tuple[Scorer, float]], model: Model) -> dict[str,
 
 
 def _leaves(scorer: Scorer, weight: float = 1.0) -> Iterator[tuple[Scorer, float]]:
-    """A sum of sums as one: its last parts, each with the product of the weights above it."""
+    """A sum of sums as one: its last parts, each with the product of the weights above it.
+
+    What divides a part is in its weight.
+    """
     if isinstance(scorer, Mix | Sum):
         parts = cast(Sequence[Scorer], scorer.parts)
         own = scorer.weights if isinstance(scorer, Sum) else scorer.weights.tolist()
         for part, inner in zip(parts, own or [1.0] * len(parts), strict=True):
             yield from _leaves(part, weight * inner)
+    elif isinstance(scorer, ZScore):
+        yield scorer.of, weight / scorer.std_.item()
     else:
         yield scorer, weight
 

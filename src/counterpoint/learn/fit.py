@@ -1,7 +1,8 @@
-"""A `Fit` stage: what is learnt from documents' vectors in closed form, with the encoder frozen."""
+"""A `Fit` stage: what is learnt from documents in closed form, with the encoder frozen."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -11,10 +12,12 @@ from torch import nn
 
 from counterpoint.encode import DualEncoder, Encoder, Head, Linear
 from counterpoint.errors import ConfigError
+from counterpoint.index.kernels import idf_of
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Fit
 from counterpoint.model import Model
 from counterpoint.part import Part
+from counterpoint.score import MaxSim
 from counterpoint.transform import Transform, Whitening
 from counterpoint.vectors import Vectors
 
@@ -30,7 +33,8 @@ def fit(run: Run, stage: Fit, model: Model) -> None:
     """Carry out the stage.
 
     Raises:
-        ConfigError: the set has no transform, or no projection that principal directions could be put into.
+        ConfigError: the set has no transform, or no projection that principal directions could be put into,
+            or no scorer weighs it by idf.
     """
     names, data = list(run.job.data.documents), run.job.data
     rng = np.random.default_rng(seed_of(run.job.seed, "fit", stage.name))
@@ -38,6 +42,8 @@ def fit(run: Run, stage: Fit, model: Model) -> None:
     texts = [data.documents[names[at]] for at in rng.permutation(len(names))[:count].tolist()]
     if stage.what == "projection":
         return _fit_projection(run, stage, model, texts)
+    if stage.what == "idf":
+        return _fit_idf(run, stage, model, texts)
     if stage.on not in model.transforms:
         known = ", ".join(model.transforms) or "none"
         raise ConfigError(
@@ -73,6 +79,27 @@ def _fit_projection(run: Run, stage: Fit, model: Model, texts: Sequence[str]) ->
     linear.linear_.weight.copy_(found.matrix_.T)
     if linear.bias:
         linear.linear_.bias.zero_()
+
+
+def _fit_idf(run: Run, stage: Fit, model: Model, texts: Sequence[str]) -> None:
+    """Give every scorer that weighs the set by idf that of the documents; special tokens have none."""
+    inside = (part for module in run.modules().values() for part in module.modules())
+    scorers = [part for part in inside if isinstance(part, MaxSim) and part.idf and part.on == stage.on]
+    if not scorers:
+        raise ConfigError(f"{stage.name}: no scorer weighs {stage.on!r} by idf; leave the stage out")
+    run.reporter.stage(stage.name, len(texts), 0)
+    counts: Counter[int] = Counter()
+    for start in range(0, len(texts), PIECE):
+        for ids in model.row_ids(texts[start : start + PIECE], stage.on, "document"):
+            counts.update(np.unique(ids).tolist())
+        run.reporter.step(min(start + PIECE, len(texts)), {})
+    special = model.sets[stage.on].special
+    words = sorted(counts.keys() | set(special))
+    idf = idf_of(np.array([counts[word] for word in words]), len(texts))
+    idf[np.isin(words, special)] = 0
+    for scorer in scorers:
+        unseen = float(idf_of(np.zeros(1), len(texts))[0])
+        scorer.set_idf(torch.tensor(words), torch.from_numpy(idf), unseen)
 
 
 def linear_of(encoder: DualEncoder, on: str) -> Linear | None:

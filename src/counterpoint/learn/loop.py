@@ -174,7 +174,7 @@ class Loop:
         self.measures = self.processes.first_says(self.measures)
         value = self.measures[self.job.measures[0]]
         if self.best is None or value > self.best[0]:
-            weights = {name: p.detach().cpu().clone() for name, p in self.chosen.items()}
+            weights = {name: p.detach().cpu().clone() for name, p in self._learnt().items()}
             self.best = (value, weights)
         return self.measures
 
@@ -185,7 +185,7 @@ class Loop:
         if self.stage.keep == "best" and self.best is not None:
             with torch.no_grad():
                 for name, weights in self.best[1].items():
-                    self.chosen[name].copy_(weights)
+                    self._learnt()[name].copy_(weights)
         carried, said = self.run.carry(self.number + 1) or (True, "")
         if said and carried:
             self.run.reporter.note(f"{self.stage.name}: {said}")
@@ -194,6 +194,10 @@ class Loop:
         for parameter in self.parameters.values():
             parameter.requires_grad_(True)
         self.job.model.eval()
+
+    def _learnt(self) -> dict[str, torch.Tensor]:
+        """What a step changes: the chosen parameters, and what scorer and losses keep of the batches."""
+        return {**self.chosen, **self.learner.statistics()}
 
     def _say_why(self, step: int, reason: str) -> None:
         """Why the stage ended early; a failure is a warning, since the stages after it are carried out."""

@@ -59,7 +59,9 @@ class Loss(Part, ABC):
 
     def scores(self, step: Step) -> Float[Tensor, "q d"]:
         """The scores this loss goes by."""
-        return step.scores if self.scorer is None else self.scorer(step.q, step.d)
+        if self.scorer is None:
+            return step.scores
+        return self.scorer.batch_scores(step.q, step.d, step.targets.own)
 
     def __add__(self, other: Loss) -> Objective:
         if not isinstance(other, Loss):

@@ -144,18 +144,19 @@ class Train(Stage):
 @final
 @dataclass(frozen=True)
 class Fit(Stage):
-    """Fit the transforms of a vector set, or its projection, to the training documents; no gradients.
+    """Learn from the training documents what needs no gradients.
 
     Attributes:
         on: the vector set.
         what: "transforms" are fitted in order, each behind the one before; the "projection" of the set's head
-            becomes the principal directions of what it is fed, a far better start than a random one.
+            becomes the principal directions of what it is fed, a far better start than a random one. "idf"
+            counts in how many documents each id stands, for every `MaxSim` of the recipe that weighs by it.
         name: of the stage, in logs.
         documents: how many documents are encoded for it, drawn at random; all where None.
     """
 
     on: str
-    what: Literal["transforms", "projection"] = "transforms"
+    what: Literal["transforms", "projection", "idf"] = "transforms"
     name: str = "fit"
     documents: int | None = 10_000
 

@@ -13,7 +13,7 @@ from counterpoint.model import Model
 from counterpoint.recipe.inside import losses_of, outside_teachers, training
 from counterpoint.recipe.recipe import Recipe
 from counterpoint.recipe.typed import faults_of
-from counterpoint.score import Dot
+from counterpoint.score import Dot, MaxSim
 from counterpoint.search import LEXICAL, SearchSettings
 
 __all__ = ["vector_faults"]
@@ -35,6 +35,7 @@ def vector_faults(recipe: Recipe, model: Model) -> Iterator[str]:
         yield from _vector_sets(encoder, stage, where)
         if isinstance(stage, Fit) and stage.on in ours:
             yield from (f"{where}: {fault}" for fault in _fit(stage, model))
+    yield from _idf(recipe)
     for stage in training(recipe):
         yield from (f"stages.{stage.name}: {fault}" for fault in _train(recipe, stage))
         for loss in losses_of(stage):
@@ -79,6 +80,28 @@ def _fit(stage: Fit, model: Model) -> Iterator[str]:
             f"fits the projection of {stage.on!r}, which needs one encoder for both sides and a head with "
             "projection=Linear(...) alone, without activation or residual"
         )
+
+
+def _idf(recipe: Recipe) -> Iterator[str]:
+    """Scorers that weigh by idf before a stage has counted it, and stages that count it for nobody."""
+    counted: dict[str, str] = {}
+    weighed: set[str] = set()
+    for stage in recipe.stages:
+        if isinstance(stage, Fit) and stage.what == "idf":
+            counted[stage.on] = stage.name
+        if not isinstance(stage, Train):
+            continue
+        scorer = recipe.scorer if stage.scorer is None else None
+        parts = [part for _, part in (*outside_teachers(stage, ""), *outside_teachers(scorer, ""))]
+        sets = sorted({part.on for part in parts if isinstance(part, MaxSim) and part.idf})
+        weighed |= set(sets)
+        for on in (on for on in sets if on not in counted):
+            yield (
+                f"stages.{stage.name}: MaxSim({on}) weighs by idf, which no stage before has counted; put "
+                f'Fit({on!r}, what="idf") before it'
+            )
+    for on in (on for on in counted if on not in weighed):
+        yield f"stages.{counted[on]}: counts idf of {on!r}, and no scorer weighs by it"
 
 
 def _train(recipe: Recipe, stage: Train) -> Iterator[str]:

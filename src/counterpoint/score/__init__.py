@@ -7,5 +7,6 @@ from counterpoint.score.dot import Dot
 from counterpoint.score.maxsim import MaxSim
 from counterpoint.score.mix import Mix
 from counterpoint.score.scorer import Scorer, Sum
+from counterpoint.score.zscore import ZScore
 
-__all__ = ["Dot", "MaxSim", "Mix", "Scorer", "Sum"]
+__all__ = ["Dot", "MaxSim", "Mix", "Scorer", "Sum", "ZScore"]

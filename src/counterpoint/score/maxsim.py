@@ -1,7 +1,8 @@
 """`MaxSim`: late interaction, and the one function that computes it.
 
 Khattab and Zaharia 2020 (ColBERT): s(q, d) = Σ_i max_j q_i·d_j. Exact matching is that of COIL and
-Uni-ColBERTer (Hofstätter et al. 2022): a similarity counts only where two rows stand for the same word.
+Uni-ColBERTer (Hofstätter et al. 2022): a similarity counts only where two rows stand for the same word. Idf
+is HIL's (Kim et al. 2024): s(q, d) = Σ_i idf(q_i)·max_j q_i·d_j.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from counterpoint.errors import ShapeError
+from counterpoint.errors import NotFittedError, ShapeError
 from counterpoint.score.scorer import Scorer, one_pair, vector_sets
 from counterpoint.types import Explanation
 from counterpoint.vectors import Representation, Vectors
@@ -23,6 +24,7 @@ __all__ = ["MaxSim"]
 
 BLOCK = 2**25
 """Similarities held at a time: 128 MiB of float32."""
+MATCHING = "exact matching"
 
 
 @final
@@ -38,22 +40,52 @@ class MaxSim(Scorer):
         floor0: raise a negative best similarity to 0. For gated models, whose removed rows are zero
             vectors in training and absent from an index, this makes the two agree.
         normalise: divide every row by its length first (cosines); a zero row stays zero.
+        idf: the power of idf that a query row's match is multiplied by, as the search setting of that name
+            does at search; 0 for none. `set_idf` says what it is of, or a stage `Fit(on, what="idf")`.
     """
 
-    def __init__(self, on: str, exact: bool = False, floor0: bool = False, normalise: bool = False):
+    sized_by_data = frozenset({"words_", "idf_"})
+    words_: Int[Tensor, " w"]
+    idf_: Float[Tensor, " w"]
+    unseen_: Float[Tensor, ""]
+
+    def __init__(
+        self,
+        on: str,
+        exact: bool = False,
+        floor0: bool = False,
+        normalise: bool = False,
+        idf: float = 0.0,
+    ):
         super().__init__()
-        self.on, self.exact, self.floor0, self.normalise = on, exact, floor0, normalise
+        self.on, self.exact, self.floor0, self.normalise, self.idf = on, exact, floor0, normalise, idf
+
+    def _allocate(self) -> None:
+        if self.idf:
+            self.register_buffer("words_", torch.tensor([-1]))
+            self.register_buffer("idf_", torch.zeros(1))
+            self.register_buffer("unseen_", torch.tensor(-1.0))  # no idf is negative: not set yet
+
+    def set_idf(self, words: Int[Tensor, " w"], idf: Float[Tensor, " w"], unseen: float) -> None:
+        """Say what idf is of: of some ids, and of all others, before the power is taken."""
+        order = words.argsort()
+        self.words_ = words[order].to(self.words_.device)
+        self.idf_ = idf[order].to(self.idf_)
+        self.unseen_.fill_(unseen)
 
     def forward(self, q: Representation, d: Representation) -> Float[Tensor, "q d"]:
         """Every query against every document, in blocks of bounded memory."""
-        queries, documents = vector_sets(q, d, self.on)
-        return self._in_blocks(queries, documents, BLOCK)
+        return self._in_blocks(*vector_sets(q, d, self.on), BLOCK)
+
+    def matches(self, q: Representation, d: Representation) -> Float[Tensor, "q tq d"]:
+        """What each query row adds to the score of each document; 0 where it is padding."""
+        return self._in_blocks(*vector_sets(q, d, self.on), BLOCK, rows=True)
 
     def explain(self, q: Representation, d: Representation) -> Explanation:
         """One leaf for each query row: its best similarity, and the document row that gave it."""
         queries, documents = one_pair(q, d, self.on)
         score = self(q, d).item()
-        best, rows = self._best(queries, documents)
+        best, rows = self._weighted(queries, documents)
         matches = zip(best[0, :, 0].tolist(), rows[0, :, 0].tolist(), strict=True)
         leaves = [
             Explanation(f"row {row}", value, rows=(row, None if match < 0 else match))
@@ -61,8 +93,10 @@ class MaxSim(Scorer):
         ]
         return Explanation(f"MaxSim({self.on})", score, tuple(leaves))
 
-    def _in_blocks(self, q: Vectors, d: Vectors, block: int) -> Float[Tensor, "q d"]:
-        """All scores, holding at most `block` similarities at a time (or those of one pair, if more).
+    def _in_blocks(self, q: Vectors, d: Vectors, block: int, *, rows: bool = False) -> Tensor:
+        """All scores, or `rows` what they are sums of, (q, d) or (q, tq, d).
+
+        At most `block` similarities are held at a time (or those of one pair, if more).
 
         Under autograd, a block that is not the only one is computed again on the way back.
         """
@@ -71,17 +105,38 @@ class MaxSim(Scorer):
         d_step = max(1, block // (pair * q_step))
         learning = torch.is_grad_enabled() and (q.values.requires_grad or d.values.requires_grad)
         again = learning and (q_step < len(q) or d_step < len(d))
+        make = self._matches if rows else self._scores
 
         def score(some: Vectors, others: Vectors) -> Tensor:
             if again:
-                return checkpoint(self._scores, some, others, use_reentrant=False, preserve_rng_state=False)
-            return self._scores(some, others)
+                return checkpoint(make, some, others, use_reentrant=False, preserve_rng_state=False)
+            return make(some, others)
 
         lines = [[score(some, others) for others in _split(d, d_step)] for some in _split(q, q_step)]
-        return torch.cat([torch.cat(line, 1) for line in lines])
+        return torch.cat([torch.cat(line, -1) for line in lines])
 
     def _scores(self, q: Vectors, d: Vectors) -> Float[Tensor, "q d"]:
-        return self._best(q, d)[0].sum(1)
+        return self._matches(q, d).sum(1)
+
+    def _matches(self, q: Vectors, d: Vectors) -> Float[Tensor, "q tq d"]:
+        return self._weighted(q, d)[0]
+
+    def _weighted(self, q: Vectors, d: Vectors) -> tuple[Float[Tensor, "q tq d"], Int[Tensor, "q tq d"]]:
+        """As `_best`, idf applied."""
+        best, rows = self._best(q, d)
+        return (best * self._idf_of(q)[:, :, None] if self.idf else best), rows
+
+    def _idf_of(self, q: Vectors) -> Float[Tensor, "q tq"]:
+        """What each query row's match is multiplied by."""
+        if not self.is_set_up or self.unseen_ < 0:
+            raise NotFittedError(
+                f"MaxSim({self.on}): it is not known in how many documents the words stand; count them by a "
+                f'stage Fit("{self.on}", what="idf") before it is used, or give set_idf the values'
+            )
+        ids = _ids(q, "idf")
+        at = torch.searchsorted(self.words_, ids).clamp(max=len(self.words_) - 1)
+        found = self.idf_[at].where(self.words_[at] == ids, self.unseen_)
+        return found**self.idf
 
     def _best(self, q: Vectors, d: Vectors) -> tuple[Float[Tensor, "q tq d"], Int[Tensor, "q tq d"]]:
         """Best similarity of every query row in every document, and the row that gave it (−1: none did)."""
@@ -91,14 +146,14 @@ class MaxSim(Scorer):
         with torch.autocast(q.values.device.type, enabled=False):
             similarity = torch.einsum("atn,bsn->atbs", *_same_dtype(self._rows(q), self._rows(d)))
         if self.exact:
-            similarity.masked_fill_(_ids(q)[:, :, None, None] != _ids(d), 0)
+            similarity.masked_fill_(_ids(q, MATCHING)[:, :, None, None] != _ids(d, MATCHING), 0)
         # Padding leaves before the maximum, and what has no real row at all is 0 after it.
         best, rows = similarity.masked_fill_(~d.mask, -torch.inf).max(-1)
         unmatched = ~(q.mask[:, :, None] & d.mask.any(1))
         best = best.masked_fill(unmatched, 0)
         if self.exact:
-            found = _ids(d)[torch.arange(len(d), device=rows.device), rows]
-            unmatched = unmatched | (found != _ids(q)[:, :, None])
+            found = _ids(d, MATCHING)[torch.arange(len(d), device=rows.device), rows]
+            unmatched = unmatched | (found != _ids(q, MATCHING)[:, :, None])
         if self.floor0:
             unmatched = unmatched | (best < 0)
             best = best.clamp(min=0)
@@ -111,10 +166,10 @@ class MaxSim(Scorer):
         return functional.normalize(rows, dim=-1) if self.normalise else rows
 
 
-def _ids(vectors: Vectors) -> Int[Tensor, "b t"]:
-    """The ids that exact matching compares."""
+def _ids(vectors: Vectors, purpose: str) -> Int[Tensor, "b t"]:
+    """The ids that exact matching compares and idf is looked up by."""
     if vectors.ids is None:
-        raise ShapeError("exact matching needs vectors with ids, and one side carries none; use exact=False")
+        raise ShapeError(f"{purpose} needs vectors with ids, and one side carries none; leave it out")
     return vectors.ids
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from counterpoint.errors import ConfigError, NotFittedError
@@ -51,8 +51,13 @@ class Mix(Scorer):
 
     def forward(self, q: Representation, d: Representation) -> Float[Tensor, "q d"]:
         """The weighted sum of the parts' scores; gradients reach the weights."""
-        scores = torch.stack([part(q, d) for part in self.parts], -1)
-        return (scores * self.weights).sum(-1)
+        return self._mixed([part(q, d) for part in self.parts])
+
+    def batch_scores(
+        self, q: Representation, d: Representation, own: Int[Tensor, "q n"]
+    ) -> Float[Tensor, "q d"]:
+        """The weighted sum of the parts' scores of the batch."""
+        return self._mixed([part.batch_scores(q, d, own) for part in cast(Sequence[Scorer], self.parts)])
 
     def explain(self, q: Representation, d: Representation) -> Explanation:
         """One child for each part, its present weight applied."""
@@ -60,3 +65,6 @@ class Mix(Scorer):
         parts = zip(cast(Sequence[Scorer], self.parts), weights, strict=True)
         children = [weighted_explanation(part.explain(q, d), weight) for part, weight in parts]
         return Explanation("mix", self(q, d).item(), tuple(children))
+
+    def _mixed(self, scores: Sequence[Float[Tensor, "q d"]]) -> Float[Tensor, "q d"]:
+        return (torch.stack(list(scores), -1) * self.weights).sum(-1)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import cast, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from counterpoint.errors import ConfigError, ShapeError
@@ -28,6 +28,18 @@ class Scorer(Part, ABC):
     @abstractmethod
     def forward(self, q: Representation, d: Representation) -> Float[Tensor, "q d"]:
         """Score every query of `q` against every document of `d`; padding never changes a score."""
+
+    def batch_scores(
+        self, q: Representation, d: Representation, own: Int[Tensor, "q n"]
+    ) -> Float[Tensor, "q d"]:
+        """Scores of a training batch: those of `forward`, unless they go by what the batch looks like.
+
+        Args:
+            q: the batch's queries.
+            d: its documents.
+            own: the columns of each query's own documents, -1 where it has fewer.
+        """
+        return self(q, d)
 
     @abstractmethod
     def explain(self, q: Representation, d: Representation) -> Explanation:
@@ -75,8 +87,13 @@ class Sum(Scorer):
 
     def forward(self, q: Representation, d: Representation) -> Float[Tensor, "q d"]:
         """The weighted sum of the parts' scores."""
-        weighted = [weight * part(q, d) for part, weight in _terms(self)]
-        return torch.stack(weighted).sum(0)
+        return torch.stack([weight * part(q, d) for part, weight in _terms(self)]).sum(0)
+
+    def batch_scores(
+        self, q: Representation, d: Representation, own: Int[Tensor, "q n"]
+    ) -> Float[Tensor, "q d"]:
+        """The weighted sum of the parts' scores of the batch."""
+        return torch.stack([weight * part.batch_scores(q, d, own) for part, weight in _terms(self)]).sum(0)
 
     def explain(self, q: Representation, d: Representation) -> Explanation:
         """One child for each part, its weight applied."""

@@ -187,7 +187,11 @@ class Searcher:
         power = self.settings.idf.get(name, 0.0)
         if not power or not len(rows):
             return rows
-        return rows * (self.index.idf(name, packed.ids_of(i)) ** power)[:, None]
+        ids = packed.ids_of(i)
+        weights = self.index.idf(name, ids) ** power
+        if self.model is not None:  # a [MASK] stands in no document, and would have the highest idf of all
+            weights = np.where(np.isin(ids, self.model.sets[name].special), 0, weights)
+        return rows * weights[:, None]
 
     def _ceilings(self, text: str, vectors: Mapping[str, np.ndarray], plan: Plan) -> dict[str, float]:
         if self.settings.scale == "none" or len(plan.weights) == 1:

@@ -51,7 +51,8 @@ class SearchSettings:
     Attributes:
         weights: weight of each part that the hybrid uses; parts left out are not used.
         idf: by vector set, the power of idf (over the indexed documents, of the word that a row stands for)
-            that the query's rows are multiplied by; sets left out are not weighted.
+            that the query's rows are multiplied by; sets left out are not weighted. Rows that stand for
+            nothing in a text ([CLS], [MASK]) count 0.
         scale: `ceiling` divides a part by the highest value that it could reach for this query (the sum of
             idf for BM25, the sum of the query vectors' lengths otherwise), so that parts are comparable and
             a document's score does not depend on which others were found, and turns weights into shares, so

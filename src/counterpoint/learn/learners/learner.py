@@ -69,6 +69,12 @@ class Learner(ABC):
         """Every parameter under the name that `learn` and `freeze` go by."""
         return named_parameters({**self.roots(), "objective.": self.stage.objective})
 
+    def statistics(self) -> dict[str, torch.Tensor]:
+        """What the scorer and the objective keep of the batches that they have seen, by name."""
+        roots = {**self.roots(), "objective.": self.stage.objective}
+        kept = {prefix: roots[prefix] for prefix in ("scorer.", "objective.") if prefix in roots}
+        return {prefix + name: found for prefix, of in kept.items() for name, found in of.named_buffers()}
+
     def train_mode(self) -> None:
         """Dropout where something learns, none in what is frozen."""
         for module in self.parts():

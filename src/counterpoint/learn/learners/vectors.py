@@ -71,8 +71,9 @@ class VectorLearner(Learner):
                 on = str(self.cache.settings.on)
                 self.cache.write_back(batch.document_ids, d.vectors[on].values[:, 0])
 
-        scores = self.scorer(q.vectors, d.vectors)
-        return Made(Step(q.vectors, d.vectors, scores, batch.targets.to(self.device)), backward)
+        targets = batch.targets.to(self.device)
+        scores = self.scorer.batch_scores(q.vectors, d.vectors, targets.own)
+        return Made(Step(q.vectors, d.vectors, scores, targets), backward)
 
     def evaluate(self, development: DevelopmentSet) -> dict[str, float]:
         """Retrieval over all documents."""
