@@ -31,7 +31,7 @@ def ready(declare):
     scorer = declare().setup()
     for part in scorer.modules():
         if getattr(part, "idf", 0):
-            part.set_idf(torch.tensor([3, 1, 2]), torch.tensor([0.5, 1.5, 0.0]), 2.0)
+            part.set_idf(torch.tensor([3, 1, 2]), torch.tensor([0.25, 2.25, 0.0]), 4.0)  # exact square roots
     return scorer
 
 
