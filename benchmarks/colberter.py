@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from colberter_rows import TEACHER, rows
+from colberter_rows import TEACHER, THRESHOLDS, rows
 from colberter_tables import figure4, show
 from safetensors.torch import save_file
 
@@ -130,7 +130,10 @@ def joined(names, output):
     """One model with the heads of all rows under names of their own, and each row's search settings."""
     heads, gates, shared, settings = {}, {}, {}, {}
     for number, name in enumerate(names):
-        model = load_model(folder_of(name, output))
+        trained, threshold = THRESHOLDS.get(name, (name, None))
+        model = load_model(folder_of(trained, output))
+        if threshold is not None:
+            model.close_gates(threshold)
         parts = {part: f"r{number}_{part}" for part in model.encoder.query.heads}
         heads |= {parts[part]: head for part, head in model.encoder.query.heads.items()}
         gates |= {parts[part]: gate for part, gate in model.encoder.gates.items()}
@@ -247,7 +250,9 @@ def main():
     if arguments.what == "show":
         found = json.loads(arguments.json.read_text(encoding="utf-8"))
     else:
-        names = [name for name in rows(str) if (folder_of(name, arguments.output) / "model").is_dir()]
+        trained = {name: name for name in rows(str)} | {name: row for name, (row, _) in THRESHOLDS.items()}
+        there = {row for row in trained.values() if (folder_of(row, arguments.output) / "model").is_dir()}
+        names = [name for name, row in trained.items() if row in there]
         model, settings = joined(names, arguments.output)
         found = {name: evaluate_collection(name, model, settings, arguments) for name in EVALUATION}
         if arguments.json is not None:

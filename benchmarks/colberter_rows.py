@@ -19,7 +19,7 @@ from counterpoint.model import Model
 from counterpoint.recipe import DataSettings, Recipe
 from counterpoint.score import Dot, MaxSim, Mix
 
-STEPS, BATCH, FITTED = 120, 16, 1000
+STEPS, LONG, BATCH, FITTED = 120, 400, 16, 1000
 TEACHER = ModelTeacher(  # the untrained vectors of all components, which the small ones are to keep up with
     "minilm-tokens", 5 * Dot("mean") + 0.5 * MaxSim("tokens"), memory=4096, precision="auto"
 )
@@ -35,7 +35,7 @@ def tokens(dim):
     return {"tokens": TokenVectors(("[CLS]", "[SEP]"), both, projection=Linear(dim), normalise=True)}
 
 
-def row(several, *, cls=0.1, sparse=0.0, exact=False, learned=True, start=None, second=None):
+def row(several, *, cls=0.1, sparse=0.0, exact=False, learned=True, start=None, second=None, long=False):
     """A recipe of one row.
 
     Args:
@@ -46,6 +46,7 @@ def row(several, *, cls=0.1, sparse=0.0, exact=False, learned=True, start=None, 
         learned: aggregate by a learnt σ(γ); else by ½.
         start: the row whose weights it starts from.
         second: components of Uni-ColBERTer's second projection.
+        long: more steps, in which σ(γ) keeps up with what the gate takes from the words' share.
     """
     (on,) = several
     heads = {"mean": Mean(Linear(128), normalise=True), **several}
@@ -58,14 +59,18 @@ def row(several, *, cls=0.1, sparse=0.0, exact=False, learned=True, start=None, 
     if sparse:
         objective = objective + sparse * GateSparsity(on)
     what = {"query.heads.*": True, "gates.*": sparse, "shared.*": second, "scorer.*": learned}
+    factors = {"gates.*": 30.0} if sparse else {}  # one number a word, and few steps to close it in
+    if long:
+        factors = {"scorer.*": 30.0} | ({"gates.*": 10.0} if sparse else {})
     learning = Train(
         objective,
-        steps=STEPS,
+        steps=LONG if long else STEPS,
         batch=BATCH,
         negatives=(FromData(count=2),),
         learn=tuple(pattern for pattern, there in what.items() if there),
         lr=1e-3,
-        lr_factors={"gates.*": 30.0} if sparse else {},  # one number a word, and few steps to close it in
+        lr_factors=factors,
+        remember=2.0,
         keep="last",
     )
     fits = [Fit(name, "projection", f"fit-{name}", FITTED) for name in heads if start is None]
@@ -100,4 +105,12 @@ def rows(folder_of):
         "words 1, α_CS 0.75, exact": row(
             words(32), sparse=0.75, exact=True, second=1, start=folder_of("words 32, α_CS 0.75")
         ),
+        "tokens 32, long": row(tokens(32), cls=CLS, long=True),
+        "words 32, long": row(words(32), long=True),
+        "words 32, long, α_CS 0.1": row(words(32), sparse=0.1, long=True),
     }
+
+
+THRESHOLDS = {  # after training; 30 per cent are dropped from abstracts of arXiv, where this was chosen
+    "words 32, long, α_CS 0.1, gate 1.075": ("words 32, long, α_CS 0.1", 1.075),
+}

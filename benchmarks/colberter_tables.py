@@ -133,6 +133,8 @@ def _collections(found, names):
         ("words 32, α_CS 0.75", "dense-words"),
         ("words 1, α_CS 0.75, exact", "dense-words"),
         ("words 1, α_CS 0.75, exact", "hybrid"),
+        ("tokens 32, long", "dense-words"),
+        ("words 32, long, α_CS 0.1, gate 1.075", "dense-words"),
     ]
     chosen = [(name, workflow) for name, workflow in chosen if name in names]
     print("| collection | BM25 | " + " | ".join(f"{n}; {NUMBERS[w]}" for n, w in chosen) + " |")
