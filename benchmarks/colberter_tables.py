@@ -85,7 +85,7 @@ def _storage(found, names):
     print("|---|---|---|---|---|---|---|")
     documents, text = sum(c["documents"] for c in found.values()), text_size(found)
     counts = {name: sum(c["rows"][name]["vectors"] for c in found.values()) for name in names}
-    whole = counts.get("words 32")
+    whole = counts.get("words 32", counts.get("words 32, long"))
     for name in names:
         gated = "α_CS" in name and whole
         dropped = f"{100 * (1 - counts[name] / whole):.0f} %" if gated else ""
