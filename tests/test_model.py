@@ -17,7 +17,7 @@ from counterpoint.encode import (
     WholeWords,
     load_encoder,
 )
-from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
 from counterpoint.index import Index, LexicalSettings, build_index
 from counterpoint.model import Model, load_model
 from counterpoint.part import Part
@@ -132,6 +132,28 @@ def test_a_gated_model_scores_in_an_index_as_in_training_and_explains_it(
                 kept = sum(word.importance is not None for word in hit.words["words"])
                 assert kept == encoded[int(hit.document.id)]["words"].mask.sum()
     assert dropped and matched
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+def test_maps_are_appended_and_left_out_until_they_are_fitted(encoder):
+    model, plain = Model(encoder).setup(), encoder.encode_document(TEXTS)["words"].values
+    before = model.fingerprint()
+    assert model.has_unit_length("mean") and not model.has_unit_length("words")
+    model.append("words", Whitening(16, rank=4)).append("words", Normalise()).setup()
+    assert model.fingerprint() != before and model.has_unit_length("words")
+    with pytest.raises(NotFittedError):
+        model.encode_document(TEXTS)
+    model.leave_out({"words"})
+    assert model.sets["words"].dim == 16 and not model.has_unit_length("words")
+    np.testing.assert_array_equal(model.encode_document(TEXTS)["words"].values, plain)
+    tokens = encoder.query.tokens(TEXTS, "query")
+    assert torch.equal(model(tokens)["words"].values, encoder(tokens)["words"].values)
+    model.leave_out()
+    model.steps("words")[0].fit([plain])
+    assert model.sets["words"].dim == 4
+    np.testing.assert_allclose(
+        np.linalg.norm(model.encode_query(TEXTS)["words"].values, axis=1), 1, rtol=1e-5
+    )
 
 
 def test_how_a_model_is_searched_is_not_what_it_computes(encoder):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import nn
 
-from counterpoint.encode import DualEncoder, EncodeOptions, Gate, Head, InteractiveEncoder, Tokens
+from counterpoint.encode import DualEncoder, EncodeOptions, Gate, Head, InteractiveEncoder, Mean, Tokens
 from counterpoint.encode.weights import read_json
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import CodecName, IndexSettings, VectorSet
@@ -43,6 +43,7 @@ class Model(Part):
     """
 
     provenance = frozenset({"search", "codec"})
+    _left_out: Collection[str] = ()
 
     def __init__(
         self,
@@ -88,10 +89,41 @@ class Model(Part):
     def forward(self, tokens: Tokens) -> Representation:
         """Vector sets of a batch of one side's texts, for training; gradients pass the transforms."""
         made = dict(self.encoder(tokens))
-        for name, steps in self.transforms.items():
-            for step in cast(nn.ModuleList, steps):
-                made[name] = cast(Transform, step)(made[name])
-        return made
+        return {name: self._map(name, vectors) for name, vectors in made.items()}
+
+    def has_unit_length(self, name: str) -> bool:
+        """Whether what a set passes last scales its vectors to length 1."""
+        shared, heads = self.encoder.shared, self.encoder.query.heads
+        last: Any = [heads[name], *([shared[name]] if name in shared else []), *self.steps(name)][-1]
+        return isinstance(last, Normalise) or bool(getattr(last, "normalise", False))
+
+    def steps(self, name: str) -> list[Transform]:
+        """The maps on a set, in order, without those that are left out."""
+        if name not in self.transforms or name in self._left_out:
+            return []
+        return [cast(Transform, step) for step in cast(nn.ModuleList, self.transforms[name])]
+
+    def append(self, name: str, step: Transform) -> Model:
+        """Put a map behind those that a set has. The model changes, in place, and its fingerprint with it."""
+        if name not in self.transforms:
+            self.transforms[name] = nn.ModuleList()
+        cast(nn.ModuleList, self.transforms[name]).append(step)
+        self.__dict__.pop("_sets", None)
+        return self
+
+    def leave_out(self, transforms: Collection[str] = (), tokenwise: Collection[str] = ()) -> None:
+        """Pass over maps that are still to be fitted: a recipe may train first and fit afterwards.
+
+        Args:
+            transforms: the sets whose `transforms` are left out; those of all others take part again.
+            tokenwise: the sets whose head's `tokenwise` is.
+        """
+        self._left_out = frozenset(transforms)
+        for encoder in (self.encoder.query, self.encoder.document):
+            for name, head in encoder.heads.items() if encoder is not None else ():
+                if isinstance(head, Mean):
+                    head.waiting = name in tokenwise
+        self.__dict__.pop("_sets", None)
 
     def encode_query(self, texts: Sequence[str], options: EncodeOptions | None = None) -> dict[str, Ragged]:
         """Vector sets of queries, by name, in the order of the texts."""
@@ -175,13 +207,16 @@ class Model(Part):
     @torch.inference_mode()
     def _mapped(self, name: str, packed: Ragged) -> Ragged:
         """Apply a set's maps to its packed rows: one text of n rows, so that no padding takes part."""
-        if name not in self.transforms:
+        if not self.steps(name):
             return packed
         rows = torch.from_numpy(packed.values).unsqueeze(0)
-        vectors = Vectors(rows, torch.ones(rows.shape[:2], dtype=torch.bool))
-        for step in cast(nn.ModuleList, self.transforms[name]):
-            vectors = cast(Transform, step)(vectors)
+        vectors = self._map(name, Vectors(rows, torch.ones(rows.shape[:2], dtype=torch.bool)))
         return Ragged(vectors.values[0].numpy(), packed.offsets, packed.ids)
+
+    def _map(self, name: str, vectors: Vectors) -> Vectors:
+        for step in self.steps(name):
+            vectors = step(vectors)
+        return vectors
 
 
 def load_model(source: str | Path, revision: str | None = None) -> Model:

@@ -51,7 +51,11 @@ EXAMPLES = {
         lambda tiny: {"in_dim": 5},
         lambda tiny: {"projection": Linear(3), "normalise": True, "in_dim": 5},
     ],
-    "Mean": [lambda tiny: {"in_dim": 5}, lambda tiny: {"projection": Linear(3, bias=False), "in_dim": 5}],
+    "Mean": [
+        lambda tiny: {"in_dim": 5},
+        lambda tiny: {"projection": Linear(3, bias=False), "in_dim": 5},
+        lambda tiny: {"in_dim": 5, "tokenwise": [Normalise(), Whitening(5, rank=2)]},
+    ],
     "TokenVectors": [
         lambda tiny: {"in_dim": 5},
         lambda tiny: {"skip": PUNCTUATION, "skip_sides": ("query", "document"), "in_dim": 5},

@@ -24,6 +24,7 @@ from counterpoint.encode import (
     word_id,
 )
 from counterpoint.errors import ConfigError, NotFittedError
+from counterpoint.transform import FlowTraining, Nice, Whitening
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +110,35 @@ def test_cls(backbone):
     for index in range(len(TEXTS)):
         assert_close(made.values[index, 0], hidden[index, 0] / hidden[index, 0].norm())
     assert made.mask.all() and made.ids is None
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+@pytest.mark.parametrize("projection", [None, Linear(6)], ids=["states", "projected"])
+def test_maps_of_every_token_come_before_the_mean(backbone, projection):
+    """A flow and a sum do not commute: by loops over the tokens that are attended to."""
+    flow = Nice(16 if projection is None else 6, width=8, fitting=FlowTraining(steps=5, batch=20, lr=0.1))
+    made = encoder(backbone, Mean(projection, True), document=TextInput(expand_to=12))
+    _, hidden, _ = run(made, TEXTS)
+    project = projection or torch.nn.Identity()
+    with torch.no_grad():
+        rows = project(hidden.clone().flatten(0, 1))
+    whitening = Whitening(flow.dim, rank=3).fit([flow.fit([rows]).latent(rows)[0]])
+    mapped = encoder(
+        backbone, Mean(projection, True, tokenwise=[flow, whitening]), document=TextInput(expand_to=12)
+    )
+    tokens, hidden, found = run(mapped, TEXTS)
+    assert mapped.sets == {"it": 3} and found.values.shape == (len(TEXTS), 1, 3)
+    for text in range(len(TEXTS)):
+        total = torch.zeros(3)
+        for place in range(hidden.shape[1]):
+            if tokens.attention[text, place]:
+                with torch.no_grad():
+                    row = flow.latent(project(hidden[text, place].clone())[None])[0][0]
+                total += (row - whitening.mean_) @ whitening.matrix_
+        assert_close(found.values[text, 0], total / total.norm(), atol=1e-4, rtol=1e-4)
+    (head,) = mapped.heads.values()
+    head.waiting = True
+    assert_close(run(mapped, TEXTS)[2].values, run(made, TEXTS)[2].values)
 
 
 def test_mean(backbone):

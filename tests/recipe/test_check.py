@@ -101,6 +101,10 @@ FAULTS = {
         stages(train(), Fit("mean", what="projection")),
         "stages.fit: fits the projection of 'mean', which needs one encoder for both sides and a head with",
     ),
+    "a fit of no tokens": (
+        stages(train(), Fit("mean", what="tokenwise")),
+        "stages.fit: fits the tokenwise maps of 'mean', which needs one encoder for both sides and a head",
+    ),
     "a fit without transforms": (stages(train(), Fit("mean")), "the model has none on that set"),
     "idf that is not counted": (
         stages(train(scorer=MaxSim("tokens", idf=1.0)), Fit("tokens", what="idf")),

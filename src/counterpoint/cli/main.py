@@ -13,6 +13,7 @@ from counterpoint.cli import (
     demo,
     diagnose,
     evaluate,
+    fit,
     folds,
     fuse,
     index,
@@ -44,6 +45,7 @@ app.command(name="index")(index.index)
 app.command(name="search")(search.search)
 app.command(name="evaluate")(evaluate.evaluate)
 app.command(name="compare")(compare.compare)
+app.command(name="fit")(fit.fit)
 app.command(name="folds")(folds.folds)
 app.command(name="fuse")(fuse.fuse)
 app.command(name="sweep")(sweep.sweep)

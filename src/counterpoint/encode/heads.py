@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import final
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from counterpoint.encode.layers import Layer
@@ -18,6 +18,7 @@ from counterpoint.encode.tokens import Tokens
 from counterpoint.encode.words import Stem, WordSettings
 from counterpoint.errors import ConfigError, NotFittedError
 from counterpoint.part import Part
+from counterpoint.transform import Transform
 from counterpoint.types import Span
 from counterpoint.vectors import Vectors
 
@@ -128,22 +129,54 @@ class Cls(Head):
 class Mean(Head):
     """The mean over all attended positions, special ones included, as sentence-transformers does.
 
-    Args: as `Cls`.
+    Args:
+        projection: a layer behind it.
+        normalise: scale to unit length.
+        in_dim: components of a hidden state; filled in by the encoder.
+        tokenwise: maps of every token's projected state, before the mean (Isotropic DR, section 4.1). Maps
+            behind the mean are the model's `transforms`.
     """
 
     pooled = True
+    waiting: bool = False
+    """Whether `tokenwise` is still to be fitted, and passed over until then."""
 
-    def __init__(self, projection: Layer | None = None, normalise: bool = False, in_dim: int | None = None):
+    def __init__(
+        self,
+        projection: Layer | None = None,
+        normalise: bool = False,
+        in_dim: int | None = None,
+        tokenwise: Sequence[Transform] = (),
+    ):
         super().__init__()
         self.projection = projection
         self.normalise = normalise
         self.in_dim = in_dim
+        self.tokenwise = nn.ModuleList(tokenwise)
+
+    @property
+    def dim(self) -> int:
+        """Number of components of a vector, behind all maps."""
+        found = super().dim
+        for step in self._steps():
+            found = step.out_dim(found)
+        return found
 
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
         """One row a text."""
         weights = tokens.attention.to(hidden.dtype)
         weights = weights / weights.sum(1, keepdim=True).clamp(min=1)
-        return _pooled(self.finish(weights.unsqueeze(1) @ hidden))
+        if not self._steps():
+            return _pooled(self.finish(weights.unsqueeze(1) @ hidden))
+        values = hidden if self.projection is None else self.projection(hidden)
+        mapped = Vectors(values, tokens.attention.bool())
+        for step in self._steps():
+            mapped = step(mapped)
+        mean = weights.unsqueeze(1).to(values.dtype) @ mapped.values
+        return _pooled(normalize(mean, dim=-1) if self.normalise else mean)
+
+    def _steps(self) -> list[Transform]:
+        return [] if self.waiting else [step for step in self.tokenwise if isinstance(step, Transform)]
 
     def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
         """The whole text."""

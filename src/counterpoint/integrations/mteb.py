@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Mapping, Sized
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import islice
@@ -33,7 +33,6 @@ from counterpoint.integrations.mteb_support import (
 )
 from counterpoint.model import Model
 from counterpoint.search import LEXICAL, WORKFLOWS, Run, Searcher, Workflow
-from counterpoint.transform import Normalise
 from counterpoint.types import Document
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ class MtebEncoder:
     def __init__(self, model: Model | str | Path, on: str | None = None, *, name: str | None = None):
         self.model, name = loaded(model, name)
         self.on = _pooled_set(self.model, on)
-        self.normalise = _has_unit_length(self.model, self.on)
+        self.normalise = self.model.has_unit_length(self.on)
         self.mteb_model_meta = meta(
             self.model,
             name=name,
@@ -271,10 +270,3 @@ def _pooled_set(model: Model, on: str | None) -> str:
         f"MtebEncoder: {wanted}, but the pooled sets of this model are {', '.join(pooled) or 'none'} "
         f"(of {', '.join(model.sets)}); name one, or use MtebSearch, which takes every set"
     )
-
-
-def _has_unit_length(model: Model, on: str) -> bool:
-    """Whether the last step before a set is out scales its vectors to length 1."""
-    steps = model.transforms[on] if on in model.transforms else ()
-    last = [model.encoder.query.heads[on], *cast(Iterable[Any], steps)][-1]
-    return isinstance(last, Normalise) or bool(getattr(last, "normalise", False))

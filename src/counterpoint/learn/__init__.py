@@ -6,6 +6,7 @@ from counterpoint.learn.cache import NegativeCache, join_drawn
 from counterpoint.learn.cross import cross_step, own_pairs
 from counterpoint.learn.development import DevelopmentSet, first_stage, rerank, retrieve
 from counterpoint.learn.examples import Example, TrainingSet
+from counterpoint.learn.fit import FitTexts, Level, fit_behind
 from counterpoint.learn.formats import open_training_data
 from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.loss import Loss, Objective
@@ -44,6 +45,7 @@ __all__ = [
     "Example",
     "Filtered",
     "Fit",
+    "FitTexts",
     "FromData",
     "GateSparsity",
     "Grader",
@@ -51,6 +53,7 @@ __all__ = [
     "InterIso",
     "Job",
     "KLDivergence",
+    "Level",
     "Looked",
     "Loss",
     "MarginMSE",
@@ -86,6 +89,7 @@ __all__ = [
     "cross_step",
     "drawn_lists",
     "first_stage",
+    "fit_behind",
     "graded_lists",
     "join_drawn",
     "make_batch",

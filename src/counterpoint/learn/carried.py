@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from counterpoint.model import Model
 from counterpoint.score import Dot, MaxSim, Mix, Scorer, Sum, ZScore
-from counterpoint.transform import Normalise
 
 __all__ = ["carry", "why_not"]
 
@@ -57,7 +56,7 @@ def why_not(learnt: Sequence[tuple[Scorer, float]], model: Model) -> str | None:
             return f"an index scores {leaf.on} in one way, the scorer with and without exact or floor0"
         if any(_idf([(other, 1.0)]) != _idf([(leaf, 1.0)]) for other in scored if other.on == leaf.on):
             return f"an index weighs {leaf.on} by idf in one way, the scorer in several"
-        if leaf.normalise and not _has_unit_length(model, leaf.on):
+        if leaf.normalise and not model.has_unit_length(leaf.on):
             return f"the scorer takes cosines of {leaf.on}, and its vectors are not of unit length"
         if weight <= 0:
             return f"the weight of {leaf.on} is not above 0"
@@ -111,13 +110,3 @@ def _leaves(scorer: Scorer, weight: float = 1.0) -> Iterator[tuple[Scorer, float
         yield scorer.of, weight / scorer.std_.item()
     else:
         yield scorer, weight
-
-
-def _has_unit_length(model: Model, on: str) -> bool:
-    """Whether a set's vectors are normalised by what comes last: a transform, a shared layer, the head."""
-    steps = list(cast(Sequence[Any], model.transforms[on])) if on in model.transforms else []
-    if steps:
-        return isinstance(steps[-1], Normalise)
-    shared, heads = model.encoder.shared, model.encoder.query.heads
-    last: Any = shared[on] if on in shared else heads[on]
-    return bool(getattr(last, "normalise", False))

@@ -1,16 +1,17 @@
-"""A `Fit` stage: what is learnt from documents in closed form, with the encoder frozen."""
+"""What is learnt from vectors alone, with the encoder frozen: a `Fit` stage, and a map put behind a model."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 import torch
 from torch import nn
 
-from counterpoint.encode import DualEncoder, Encoder, Head, Linear
+from counterpoint.encode import DualEncoder, Encoder, Head, Linear, Mean, TokenVectors
 from counterpoint.errors import ConfigError
 from counterpoint.index.kernels import idf_of
 from counterpoint.learn.seeds import seed_of
@@ -18,67 +19,64 @@ from counterpoint.learn.stages import Fit
 from counterpoint.model import Model
 from counterpoint.part import Part
 from counterpoint.score import MaxSim
-from counterpoint.transform import Transform, Whitening
+from counterpoint.transform import Flow, Normalise, Transform, Whitening
 from counterpoint.vectors import Vectors
 
 if TYPE_CHECKING:
     from counterpoint.learn.trainer import Run
 
-__all__ = ["fit", "linear_of"]
+__all__ = ["FitTexts", "Level", "fit", "fit_behind", "linear_of", "tokenwise_of"]
 
-PIECE = 512  # documents encoded at a time
+PIECE = 512  # texts encoded at a time
+
+Level = Literal["token", "sequence"]
+"""Whether a map is of every token's vector or of the one vector that a text is pooled to."""
+
+
+@dataclass(frozen=True)
+class FitTexts:
+    """What a map is fitted to the vectors of; every row counts the same, whichever side it is from.
+
+    Attributes:
+        documents: their texts.
+        queries: theirs.
+        on_progress: called with the number of texts that have been encoded.
+    """
+
+    documents: Sequence[str]
+    queries: Sequence[str] = ()
+    on_progress: Callable[[int], object] = lambda done: None
+
+    def __len__(self) -> int:
+        """Number of texts."""
+        return len(self.documents) + len(self.queries)
 
 
 def fit(run: Run, stage: Fit, model: Model) -> None:
     """Carry out the stage.
 
     Raises:
-        ConfigError: the set has no transform, or no projection that principal directions could be put into,
+        ConfigError: the set has no such maps, or no projection that principal directions could be put into,
             or no scorer weighs it by idf.
     """
     names, data = list(run.job.data.documents), run.job.data
     rng = np.random.default_rng(seed_of(run.job.seed, "fit", stage.name))
     count = len(names) if stage.documents is None else min(stage.documents, len(names))
-    texts = [data.documents[names[at]] for at in rng.permutation(len(names))[:count].tolist()]
-    if stage.what == "projection":
-        return _fit_projection(run, stage, model, texts)
+    documents = [data.documents[names[at]] for at in rng.permutation(len(names))[:count].tolist()]
     if stage.what == "idf":
-        return _fit_idf(run, stage, model, texts)
-    if stage.on not in model.transforms:
-        known = ", ".join(model.transforms) or "none"
-        raise ConfigError(
-            f"{stage.name}: the model has no transform on {stage.on!r}; it has them on: {known}"
-        )
-    steps = [cast(Transform, step) for step in cast(nn.ModuleList, model.transforms[stage.on])]
-    run.reporter.stage(stage.name, len(texts) * len(steps), 0)
+        return _fit_idf(run, stage, model, documents)
+    queries = list(data.queries.values()) if stage.queries else []
+    steps, encoder = _steps(stage, model)
+    total = count + len(queries)
+    run.reporter.stage(stage.name, total * len(steps), 0)
     for place, step in enumerate(steps):
-        step.fit(_rows(run, model.encoder, texts, steps[:place], stage.on))
-
-
-@torch.no_grad()
-def _fit_projection(run: Run, stage: Fit, model: Model, texts: Sequence[str]) -> None:
-    """Put the principal directions of what the projection is fed into it.
-
-    Of all linear maps to so few components, the leading eigenvectors of the second moment (not centred,
-    since scores are inner products) keep the rows' inner products best.
-    """
-    linear = linear_of(model.encoder, stage.on)
-    if linear is None:
-        raise ConfigError(
-            f"{stage.name}: {stage.on!r} needs one encoder for both sides and a head with "
-            "projection=Linear(...) alone, without activation or residual"
+        texts = FitTexts(
+            documents, queries, lambda done, first=total * place: run.reporter.step(first + done, {})
         )
-    encoder = model.encoder.query
-    said = _heads(encoder)[stage.on].to_dict()
-    head = Part.from_dict({name: said[name] for name in said.keys() - {"projection", "normalise"}})
-    heads = {stage.on: cast(Head, head)}
-    bare = DualEncoder(Encoder(encoder.backbone, heads, encoder.query, encoder.document))
-    dim, rank = bare.sets[stage.on], linear.dim
-    run.reporter.stage(stage.name, len(texts), 0)
-    found = Whitening(dim, rank=rank, power=0.0, centre=False).fit(_rows(run, bare, texts, (), stage.on))
-    linear.linear_.weight.copy_(found.matrix_.T)
-    if linear.bias:
-        linear.linear_.bias.zero_()
+        device = run.accelerator.device
+        step.fit(_rows(encoder, stage.on, texts, steps[:place], device))
+    if stage.what == "projection":
+        _into_projection(cast(Whitening, steps[0]), cast(Linear, linear_of(model.encoder, stage.on)))
 
 
 def _fit_idf(run: Run, stage: Fit, model: Model, texts: Sequence[str]) -> None:
@@ -102,11 +100,142 @@ def _fit_idf(run: Run, stage: Fit, model: Model, texts: Sequence[str]) -> None:
         scorer.set_idf(torch.tensor(words), torch.from_numpy(idf), unseen)
 
 
+def fit_behind(
+    model: Model,
+    on: str,
+    declare: Callable[[int], Transform],
+    texts: FitTexts,
+    level: Level | None = None,
+    on_step: Callable[[int, int, float], object] | None = None,
+) -> Model:
+    """Fit a map to a set's vectors as they are, and put it behind what the set has; then unit length.
+
+    The model changes, in place. Queries and documents pass the same map.
+
+    Args:
+        model: whose encoder and maps stay as they are.
+        on: the vector set.
+        declare: what is fitted, given the number of components of what it maps.
+        texts: to whose vectors.
+        level: "token" maps every token's vector: of a set of one row a text those that its `Mean` head
+            takes the mean of (Isotropic DR, section 4.1). "sequence" maps that one row. Unless given, the
+            set's rows.
+        on_step: called after every step that a flow is trained (see `Flow.fit`).
+
+    Raises:
+        ConfigError: there is no such set, or not at this level.
+    """
+    if on not in model.sets:
+        raise ConfigError(f"no vector set {on!r}; this model makes {', '.join(model.sets)}")
+    pooled = model.sets[on].pooled
+    if level == "sequence" and not pooled:
+        raise ConfigError(f"{on!r} has many rows a text, so there is no sequence to map; leave the level out")
+    tokens = _mean_head(model, on) if level == "token" and pooled else None
+    before, encoder = model.steps(on), model.encoder
+    if tokens is not None:
+        before, encoder = [cast(Transform, found) for found in tokens.tokenwise], _tokens(model.encoder, on)
+    step = declare(model.sets[on].dim if tokens is None else tokens.dim)
+    rows = _rows(encoder, on, texts, before, torch.device("cpu"))
+    if isinstance(step, Flow):
+        step.fit(rows, on_step)
+    else:
+        step.fit(rows)
+    if tokens is None:
+        model.append(on, step)
+    else:
+        tokens.tokenwise.append(step)
+        model.leave_out()
+    return model if model.has_unit_length(on) else model.append(on, Normalise())
+
+
+def _mean_head(model: Model, on: str) -> Mean:
+    """The head whose tokens can be mapped.
+
+    Raises:
+        ConfigError: saying why there is none.
+    """
+    head = tokenwise_of(model.encoder, on)
+    if head is None:
+        raise ConfigError(
+            f"{on!r} has no tokens to map; that needs one encoder for both sides, a Mean head whose "
+            "projection, if any, is linear, and no shared layer"
+        )
+    if not all(isinstance(step, Normalise) for step in model.steps(on)):
+        raise ConfigError(
+            f"the maps on {on!r} were fitted to means of tokens as they are now; map the tokens first"
+        )
+    return head
+
+
 def linear_of(encoder: DualEncoder, on: str) -> Linear | None:
     """The projection of a set's head, if it is a plain linear one that both sides share."""
     projection = getattr(_heads(encoder.query)[on], "projection", None)
     plain = isinstance(projection, Linear) and projection.activation == "none" and not projection.residual
     return projection if plain and encoder.document is None else None
+
+
+def tokenwise_of(encoder: DualEncoder, on: str) -> Mean | None:
+    """The head of a set that is a mean of its tokens' vectors, whichever comes first: projection or mean."""
+    head = _heads(encoder.query)[on]
+    if not isinstance(head, Mean) or encoder.document is not None or on in encoder.shared:
+        return None
+    return head if head.projection is None or linear_of(encoder, on) is not None else None
+
+
+def _steps(stage: Fit, model: Model) -> tuple[list[Transform], DualEncoder]:
+    """What a stage fits, in order, and what makes the rows that the first is fitted to."""
+    if stage.what == "projection":
+        linear = linear_of(model.encoder, stage.on)
+        if linear is None:
+            raise ConfigError(
+                f"{stage.name}: {stage.on!r} needs one encoder for both sides and a head with "
+                "projection=Linear(...) alone, without activation or residual"
+            )
+        bare = _bare(model.encoder, stage.on)
+        found: Transform = Whitening(bare.sets[stage.on], rank=linear.dim, power=0.0, centre=False)
+        return [found], bare
+    if stage.what == "tokenwise":
+        head = tokenwise_of(model.encoder, stage.on)
+        if head is None or not head.tokenwise:
+            raise ConfigError(
+                f"{stage.name}: {stage.on!r} needs one encoder for both sides and a head "
+                "Mean(tokenwise=[...])"
+            )
+        return [cast(Transform, step) for step in head.tokenwise], _tokens(model.encoder, stage.on)
+    if stage.on not in model.transforms:
+        known = ", ".join(model.transforms) or "none"
+        raise ConfigError(
+            f"{stage.name}: the model has no transform on {stage.on!r}; it has them on: {known}"
+        )
+    return [cast(Transform, s) for s in cast(nn.ModuleList, model.transforms[stage.on])], model.encoder
+
+
+@torch.no_grad()
+def _into_projection(found: Whitening, linear: Linear) -> None:
+    """Put the principal directions of what the projection is fed into it.
+
+    Of all linear maps to so few components, the leading eigenvectors of the second moment (not centred,
+    since scores are inner products) keep the rows' inner products best.
+    """
+    linear.linear_.weight.copy_(found.matrix_.T)
+    if linear.bias:
+        linear.linear_.bias.zero_()
+
+
+def _bare(encoder: DualEncoder, on: str) -> DualEncoder:
+    """What makes the rows that a set's projection is fed."""
+    said = _heads(encoder.query)[on].to_dict()
+    head = Part.from_dict({name: said[name] for name in said.keys() - {"projection", "normalise"}})
+    return _alone(encoder.query, on, cast(Head, head))
+
+
+def _tokens(encoder: DualEncoder, on: str) -> DualEncoder:
+    """What makes the rows of which a `Mean` head takes the mean."""
+    return _alone(encoder.query, on, TokenVectors(projection=_heads(encoder.query)[on].projection))
+
+
+def _alone(encoder: Encoder, on: str, head: Head) -> DualEncoder:
+    return DualEncoder(Encoder(encoder.backbone, {on: head}, encoder.query, encoder.document))
 
 
 def _heads(encoder: Encoder) -> dict[str, Head]:
@@ -115,14 +244,17 @@ def _heads(encoder: Encoder) -> dict[str, Head]:
 
 @torch.no_grad()
 def _rows(
-    run: Run, encoder: DualEncoder, texts: Sequence[str], before: Sequence[Transform], on: str
+    encoder: DualEncoder, on: str, texts: FitTexts, before: Sequence[Transform], device: torch.device
 ) -> Iterator[torch.Tensor]:
-    """The rows of a set for many texts, behind some of its transforms, piece by piece."""
-    for start in range(0, len(texts), PIECE):
-        packed = encoder.encode_document(texts[start : start + PIECE])[on]
-        rows = torch.from_numpy(packed.values).unsqueeze(0).to(run.accelerator.device)
-        vectors = Vectors(rows, torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device))
-        for step in before:
-            vectors = step(vectors)
-        run.reporter.step(len(before) * len(texts) + min(start + PIECE, len(texts)), {})
-        yield vectors.values[0].cpu()
+    """The rows of a set for many texts, behind some maps, piece by piece."""
+    done = 0
+    for encode, some in ((encoder.encode_document, texts.documents), (encoder.encode_query, texts.queries)):
+        for start in range(0, len(some), PIECE):
+            part = some[start : start + PIECE]
+            rows = torch.from_numpy(encode(part)[on].values).unsqueeze(0).to(device)
+            vectors = Vectors(rows, torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device))
+            for step in before:
+                vectors = step(vectors)
+            done += len(part)
+            texts.on_progress(done)
+            yield vectors.values[0].cpu()

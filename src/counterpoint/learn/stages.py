@@ -144,21 +144,26 @@ class Train(Stage):
 @final
 @dataclass(frozen=True)
 class Fit(Stage):
-    """Learn from the training documents what needs no gradients.
+    """Learn from the training documents alone, with the encoder frozen.
+
+    Until a set's maps have been fitted for the first time, the stages before pass over them.
 
     Attributes:
         on: the vector set.
-        what: "transforms" are fitted in order, each behind the one before; the "projection" of the set's head
-            becomes the principal directions of what it is fed, a far better start than a random one. "idf"
-            counts in how many documents each id stands, for every `MaxSim` of the recipe that weighs by it.
+        what: "transforms" are fitted in order, each behind the one before, and so are the "tokenwise" maps of
+            a `Mean` head; the "projection" of the set's head becomes the principal directions of what it is
+            fed, a far better start than a random one. "idf" counts in how many documents each id stands, for
+            every `MaxSim` of the recipe that weighs by it.
         name: of the stage, in logs.
         documents: how many documents are encoded for it, drawn at random; all where None.
+        queries: fit maps to the training queries' vectors, too, all of them.
     """
 
     on: str
-    what: Literal["transforms", "projection", "idf"] = "transforms"
+    what: Literal["transforms", "tokenwise", "projection", "idf"] = "transforms"
     name: str = "fit"
     documents: int | None = 10_000
+    queries: bool = False
 
 
 @final

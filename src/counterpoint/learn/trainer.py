@@ -66,6 +66,7 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
         if checkpoint is not None and number < checkpoint.stage:
             continue
         run.carry(number)
+        run.leave_out(number)
         here = checkpoint if checkpoint is not None and number == checkpoint.stage else None
         match stage:
             case Train():
@@ -80,6 +81,7 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
                 raise ConfigError(f"stage {stage.name!r}: {type(stage).__name__} cannot be carried out")
         run.save(number + 1, 0, {}, {})
     run.carry(len(job.stages))
+    run.leave_out(len(job.stages))
     if run.processes.rank == 0:
         job.model.eval().save(job.folder / "model", overwrite=True)
     run.accelerator.end_training()
@@ -159,6 +161,19 @@ class Run:
             if isinstance(stage, Train) and (carried := carry(self.scorer_of(stage), model)):
                 return carried
         return None
+
+    def leave_out(self, number: int) -> None:
+        """Pass over maps of the model that a later stage fits, and no stage before this one has."""
+        model = self.job.vector_model
+        if model is None:
+            return
+        fits = [(at, stage) for at, stage in enumerate(self.job.stages) if isinstance(stage, Fit)]
+
+        def waiting(what: str) -> set[str]:
+            later = {stage.on for at, stage in fits if stage.what == what and at >= number}
+            return later - {stage.on for at, stage in fits if stage.what == what and at < number}
+
+        model.leave_out(waiting("transforms"), waiting("tokenwise"))
 
     def modules(self) -> dict[str, nn.Module]:
         """Everything that may learn, by name: the model, each training stage's scorer and objective."""

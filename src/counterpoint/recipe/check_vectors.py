@@ -8,7 +8,7 @@ from typing import Any, cast, get_type_hints
 from counterpoint.config import plain
 from counterpoint.encode import DualEncoder, Head
 from counterpoint.learn import CachedContrastive, Fit, GateSparsity, Loss, NegativeCache, Train
-from counterpoint.learn.fit import linear_of
+from counterpoint.learn.fit import linear_of, tokenwise_of
 from counterpoint.model import Model
 from counterpoint.recipe.inside import losses_of, outside_teachers, training
 from counterpoint.recipe.recipe import Recipe
@@ -75,6 +75,11 @@ def _vector_sets(encoder: DualEncoder, value: Any, where: str) -> Iterator[str]:
 def _fit(stage: Fit, model: Model) -> Iterator[str]:
     if stage.what == "transforms" and stage.on not in model.transforms:
         yield f"fits the transforms of {stage.on!r}, and the model has none on that set"
+    if stage.what == "tokenwise" and not getattr(tokenwise_of(model.encoder, stage.on), "tokenwise", ()):
+        yield (
+            f"fits the tokenwise maps of {stage.on!r}, which needs one encoder for both sides and a head "
+            "Mean(tokenwise=[...])"
+        )
     if stage.what == "projection" and linear_of(model.encoder, stage.on) is None:
         yield (
             f"fits the projection of {stage.on!r}, which needs one encoder for both sides and a head with "

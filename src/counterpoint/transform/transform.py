@@ -26,6 +26,10 @@ class Transform(Part, ABC):
     def fit(self, rows: Rows) -> Self:
         """Learn from vectors in one pass over them; what was learnt before is forgotten."""
 
+    def out_dim(self, in_dim: int) -> int:
+        """Components of a row that comes out, given those of one that goes in."""
+        return in_dim
+
     @abstractmethod
     def forward(self, vectors: Vectors) -> Vectors:
         """Map every real row; padding comes out as zeros, whatever stood there.

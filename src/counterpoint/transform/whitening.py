@@ -82,6 +82,10 @@ class Whitening(Transform):
         self._check_fitted()
         return int(self.matrix_.any(0).sum())
 
+    def out_dim(self, in_dim: int) -> int:
+        """The rank, where it is given."""
+        return self.rank or in_dim
+
     def fit(self, rows: Rows) -> Self:
         """Learn μ, U and Λ, accumulating in float64.
 

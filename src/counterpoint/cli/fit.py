@@ -1,0 +1,175 @@
+"""`counterpoint fit`: put an unsupervised map behind a model's vectors."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from counterpoint.cli.console import Json, emit, note, progress
+
+if TYPE_CHECKING:
+    from counterpoint.transform import Transform
+
+__all__ = ["fit"]
+
+Method = Literal["whitening", "nice", "glow", "normalise"]
+OF_METHODS = {"rank": ("whitening",), "shrinkage": ("whitening",), "steps": ("nice", "glow")}
+
+
+def fit(
+    method: Annotated[Method, typer.Argument(help="What is fitted.", show_default=False)],
+    model: Annotated[str, typer.Argument(help="Model: a name, a folder, or a hub id.", show_default=False)],
+    collection: Annotated[
+        str, typer.Argument(help="Collection to whose texts it is fitted.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.", show_default=False)],
+    on: Annotated[
+        str | None, typer.Option(help="The vector set; needed where there are several.", show_default=False)
+    ] = None,
+    level: Annotated[
+        Literal["token", "sequence"] | None,
+        typer.Option(
+            show_default=False,
+            help="Of a set of one vector a text: map its tokens before the mean, or the mean (unless given).",
+        ),
+    ] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option(min=1, help="Whitening: components kept; all unless given.", show_default=False),
+    ] = None,
+    shrinkage: Annotated[
+        str | None,
+        typer.Option(
+            help="Whitening: share of the covariance that becomes a multiple of the identity, from 0 to 1, "
+            "or 'oas', which finds one for the number of vectors; 0 unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Flows: training steps at most; 1000 unless given.", show_default=False),
+    ] = None,
+    documents: Annotated[
+        int, typer.Option(min=0, help="Documents drawn at random to fit it to; 0 takes all.")
+    ] = 10_000,
+    queries: Annotated[
+        str | None,
+        typer.Option(metavar="SPLIT", help="Fit it to the queries of this split, too.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides which documents, and a flow's start.")] = 0,
+    overwrite: Annotated[bool, typer.Option(help="Replace a folder that is already there.")] = False,
+    json: Json = False,
+) -> None:
+    """Fit a map to MODEL's vectors of COLLECTION, whitening or a normalising flow; save MODEL with it."""
+    from counterpoint.errors import ArtifactError, ConfigError
+    from counterpoint.learn import FitTexts, fit_behind
+    from counterpoint.model import load_model
+
+    given = {"rank": rank, "shrinkage": shrinkage, "steps": steps}
+    for name in (name for name, value in given.items() if value is not None):
+        if method not in OF_METHODS[name]:
+            raise ConfigError(f"--{name} is for {' and '.join(OF_METHODS[name])}; leave it out")
+    share = _share(shrinkage)
+    if output.exists() and not overwrite:
+        raise ArtifactError("is already there; choose another folder or add --overwrite", path=output)
+    loaded = load_model(model)
+    chosen = on or next(iter(loaded.sets))
+    if on is None and len(loaded.sets) > 1:
+        raise ConfigError(f"the model makes {', '.join(loaded.sets)}; choose one with --on")
+
+    def declare(dim: int) -> Transform:
+        nonlocal made
+        made = _declared(method, dim, rank, share, steps, seed)
+        return made
+
+    made: Any = None
+    texts, more = _texts(collection, documents, queries, seed)
+    started = time.perf_counter()
+    last: list[float] = []
+    with (
+        warnings.catch_warnings(record=True) as raised,
+        progress("encoding", "texts", len(texts) + len(more)) as encoded,
+        progress("training", "steps") as trained,
+    ):
+        warnings.simplefilter("always")
+
+        def on_step(step: int, total: int, bits: float) -> None:
+            trained(step)
+            last[:] = [bits]
+
+        fit_behind(loaded, chosen, declare, FitTexts(texts, more, encoded), level, on_step)
+    for warning in raised:
+        note(str(warning.message))
+    loaded.save(output, overwrite=overwrite)
+    pooled = loaded.sets[chosen].pooled
+    result = {
+        "output": str(output), "method": method, "on": chosen,
+        "level": level or ("sequence" if pooled else "token"), "documents": len(texts), "queries": len(more),
+        "vectors": int(made.count_) if method != "normalise" else None,
+        "components": loaded.sets[chosen].dim, "kept": made.kept if method == "whitening" else None,
+        "bits_per_dimension": last[0] if last else None, "seconds": round(time.perf_counter() - started, 2),
+    }  # fmt: skip
+    emit(result, lambda: _text(result), json)
+
+
+def _share(shrinkage: str | None) -> float | Literal["oas"]:
+    from counterpoint.errors import ConfigError
+
+    if shrinkage is None or shrinkage == "oas":
+        return shrinkage or 0.0
+    try:
+        return float(shrinkage)
+    except ValueError as error:
+        raise ConfigError(
+            f"--shrinkage: expected a share from 0 to 1 or 'oas', found {shrinkage!r}"
+        ) from error
+
+
+def _declared(
+    method: Method, dim: int, rank: int | None, share: float | Literal["oas"], steps: int | None, seed: int
+) -> Transform:
+    from counterpoint.transform import FlowTraining, Glow, Nice, Normalise, Whitening
+
+    training = FlowTraining(seed=seed) if steps is None else FlowTraining(seed=seed, steps=steps)
+    make: dict[str, Callable[[], Transform]] = {
+        "whitening": lambda: Whitening(dim, rank=rank, shrinkage=share),
+        "nice": lambda: Nice(dim, fitting=training),
+        "glow": lambda: Glow(dim, fitting=training),
+        "normalise": Normalise,
+    }
+    return make[method]()
+
+
+def _texts(source: str, count: int, split: str | None, seed: int) -> tuple[list[str], list[str]]:
+    """Documents drawn at random, all with the same chance, and a split's queries."""
+    import numpy as np
+
+    from counterpoint.data import open_collection
+
+    collection = open_collection(source)
+    queries = [] if split is None else list(collection.queries(split).values())
+    found = [document.full_text for document in collection.documents()]
+    if count and count < len(found):
+        places = np.random.default_rng(seed).choice(len(found), count, replace=False)
+        found = [found[int(at)] for at in np.sort(places)]
+    return found, queries
+
+
+def _text(result: dict[str, Any]) -> str:
+    facts = [f"{result['documents']:,} documents"]
+    facts += [f"{result['queries']:,} queries"] if result["queries"] else []
+    facts += [f"{result['vectors']:,} vectors"] if result["vectors"] is not None else []
+    if result["kept"] is not None:
+        facts.append(f"{result['kept']} directions")
+    if result["bits_per_dimension"] is not None:
+        facts.append(f"{result['bits_per_dimension']:.3f} bits a component at the end")
+    return (
+        f"{result['output']}: {result['method']} on {result['on']} ({result['level']}), "
+        f"{result['components']} components, from {', '.join(facts)} in {result['seconds']:.1f} s\n"
+        f"Index with it: counterpoint index SOURCE -o INDEX --model {result['output']}"
+    )

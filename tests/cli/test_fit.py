@@ -1,0 +1,110 @@
+"""`counterpoint fit` as a user meets it: a model in, a model out, indexed and searched like any other."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.cli.commands import fails
+
+from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
+from counterpoint.model import Model, load_model
+
+TEXTS = ["The quick brown fox jumps over the lazy dog.", "whale"]
+
+
+@pytest.fixture(scope="module")
+def two_sets(tmp_path_factory, tiny_bert_folder):
+    heads = {"mean": Mean(normalise=True), "tokens": TokenVectors()}
+    folder = tmp_path_factory.mktemp("models") / "model"
+    encoder = Encoder(Transformer(str(tiny_bert_folder), layers=1), heads)
+    Model(DualEncoder(encoder), search={"weights": {"tokens": 1.0}}).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("method", ["whitening", "glow", "normalise"])
+def test_the_model_that_comes_out_is_indexed_and_searched(collection, two_sets, call, tmp_path, method):
+    folder, steps = tmp_path / "fitted", ["--steps", "3"] if method == "glow" else []
+    code, out, err = call(
+        "fit",
+        method,
+        two_sets,
+        collection,
+        "-o",
+        folder,
+        "--on",
+        "tokens",
+        "--documents",
+        0,
+        *steps,
+        "--json",
+    )
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["method"], told["on"], told["level"], told["components"]) == (method, "tokens", "token", 16)
+    assert told["documents"] == 4 and told["queries"] == 0
+    plain, made = load_model(two_sets), load_model(folder)
+    rows = plain.encode_document(["The quick brown fox jumps over the lazy dog.", "Whales"])["tokens"].values
+    assert told["vectors"] is None if method == "normalise" else told["vectors"] > len(rows)
+    assert (told["bits_per_dimension"] is not None) == (method == "glow")
+    found = made.encode_query(TEXTS)["tokens"].values
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(
+        made.encode_query(TEXTS)["mean"].values, plain.encode_query(TEXTS)["mean"].values
+    )
+    assert call("index", collection, "-o", tmp_path / "index", "--model", folder)[0] == 0
+    code, out, _ = call("search", tmp_path / "index", "whale in the sea", "--explain", "--json")
+    hits = json.loads(out)["hits"]
+    assert code == 0 and len(hits) == 4
+    assert (out != "") and made.search == plain.search
+
+
+@pytest.mark.parametrize("level", ["token", "sequence"])
+def test_levels_of_a_mean(collection, two_sets, call, tmp_path, level):
+    folder = tmp_path / "fitted"
+    code, out, err = call(
+        "fit", "whitening", two_sets, collection, "-o", folder, "--on", "mean", "--level", level,
+        "--rank", 3, "--shrinkage", "oas", "--queries", "test",
+    )  # fmt: skip
+    assert code == 0, err
+    assert f"whitening on mean ({level}), 3 components, from 4 documents, 2 queries" in out
+    made = load_model(folder)
+    (step,) = made.encoder.query.heads["mean"].tokenwise if level == "token" else made.steps("mean")[:1]
+    assert step.rank == 3 and step.shrinkage == "oas" and (step.count_ == 6) == (level == "sequence")
+    found = made.encode_query(TEXTS)["mean"].values
+    assert found.shape == (2, 3)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+
+
+def test_what_a_fit_warns_of_is_said_and_a_sample_is_drawn(collection, tiny_bert_folder, call, tmp_path):
+    arguments = ("fit", "whitening", tiny_bert_folder, collection, "--documents", 3, "--json")
+    code, out, err = call(*arguments, "-o", tmp_path / "a")
+    assert code == 0 and json.loads(out)["documents"] == json.loads(out)["vectors"] == 3
+    assert "fitted on 3 vectors of 16 components" in err and "vary in 2 directions only" in err
+    assert json.loads(out)["kept"] == 2
+    assert (
+        call(*arguments, "-o", tmp_path / "b")[0]
+        == call(*arguments, "-o", tmp_path / "c", "--seed", 1)[0]
+        == 0
+    )
+    prints = [load_model(tmp_path / name).fingerprint() for name in "abc"]
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_mistakes(collection, two_sets, call, tmp_path):
+    fit = ("fit", "whitening", two_sets, collection, "-o", tmp_path / "m")
+    assert fails(call(*fit), "the model makes mean, tokens; choose one with --on")
+    assert fails(call(*fit, "--on", "cls"), "no vector set 'cls'")
+    assert fails(call(*fit, "--on", "tokens", "--level", "sequence"), "'tokens' has many rows a text")
+    assert fails(call(*fit, "--on", "mean", "--steps", 3), "--steps is for nice and glow")
+    assert fails(call("fit", "glow", *fit[2:], "--on", "mean", "--rank", 3), "--rank is for whitening")
+    assert fails(
+        call(*fit, "--on", "mean", "--shrinkage", "much"), "share from 0 to 1 or 'oas', found 'much'"
+    )
+    assert fails(call(*fit, "--on", "mean", "--shrinkage", "2"), "shrinkage must be 'oas' or from 0 to 1")
+    assert fails(call(*fit, "--on", "mean", "--rank", 99), "rank 99 and dim 16")
+    assert fails(call(*fit, "--on", "mean", "--queries", "dev"), "dev")
+    assert fails(call("fit", "blackening", *fit[2:]), "blackening")
+    assert not (tmp_path / "m").exists()
+    (tmp_path / "m").mkdir()
+    assert fails(call(*fit, "--on", "mean"), "is already there", "--overwrite")
+    assert call(*fit, "--on", "mean", "--overwrite")[0] == 0 and load_model(tmp_path / "m").steps("mean")

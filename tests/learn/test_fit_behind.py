@@ -1,0 +1,144 @@
+"""Maps fitted behind a model, of its rows or of tokens before their mean, each again by loops."""
+
+import numpy as np
+import pytest
+import torch
+from tests.learn.small import development_set, training_set
+
+from counterpoint.encode import (
+    Cls,
+    DualEncoder,
+    EncodeOptions,
+    Encoder,
+    Linear,
+    Mean,
+    TokenVectors,
+    Transformer,
+    WholeWords,
+)
+from counterpoint.errors import ConfigError
+from counterpoint.learn import Contrastive, Fit, FitTexts, Job, Train, fit_behind, train
+from counterpoint.model import Model, load_model
+from counterpoint.score import Dot
+from counterpoint.transform import FlowTraining, Nice, Normalise, Whitening
+
+FP32 = EncodeOptions(precision="fp32")
+
+
+def model(folder, *, document=None, **heads):
+    return Model(DualEncoder(Encoder(Transformer(str(folder), layers=1), heads), document))
+
+
+def fitted(folder, made, *stages):
+    train(Job(made, stages, training_set(48), folder, development=development_set(48), measures=("RR@10",)))
+    return made
+
+
+DOCUMENTS, QUERIES = (
+    list(texts.values()) for texts in (training_set(48).documents, training_set(48).queries)
+)
+
+
+def nice(dim):
+    return Nice(dim, width=8, layers=1, fitting=FlowTraining(steps=20, batch=64, lr=1e-2))
+
+
+def states(folder, texts):
+    """The rows that a mean is taken of, text by text."""
+    packed = model(folder, tokens=TokenVectors()).encode_document(texts, FP32)["tokens"]
+    return [packed.values[a:b] for a, b in zip(packed.offsets, packed.offsets[1:], strict=False)]
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+def test_training_passes_over_maps_that_a_later_stage_fits(tiny_bert_folder, tmp_path):
+    """And the maps are fitted to what was trained, on documents and queries where that is asked for."""
+    heads = {"mean": Mean(tokenwise=[Whitening(16, rank=8)]), "cls": Cls()}
+    made = Model(
+        model(tiny_bert_folder, **heads).encoder, {"cls": [Whitening(16)]}, {"weights": {"mean": 1.0}}
+    )
+    stages = [
+        Train(Contrastive(), Dot("mean"), steps=2, batch=4, evaluate_every=1, lr=1e-3),
+        Fit("mean", what="tokenwise", documents=None, queries=True),
+        Fit("cls", name="whiten", documents=20),
+    ]
+    made = fitted(tmp_path, made, *stages)
+    tokens = DualEncoder(Encoder(made.encoder.query.backbone, {"tokens": TokenVectors()}))
+    rows = np.concatenate(
+        [tokens.encode_document(DOCUMENTS)["tokens"].values, tokens.encode_query(QUERIES)["tokens"].values]
+    )
+    whitening = made.encoder.query.heads["mean"].tokenwise[0]
+    assert whitening.count_ == len(rows) and made.steps("cls")[0].count_ == 20
+    np.testing.assert_allclose(whitening.mean_, rows.mean(0), atol=2e-3)
+    again = load_model(tmp_path / "model")
+    assert again.sets["mean"].dim == 8 and again.fingerprint() == made.fingerprint()
+    assert again.encode_query(QUERIES)["mean"].values.shape == (48, 8)
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+@pytest.mark.parametrize("declare", [nice, lambda dim: Whitening(dim, rank=6)], ids=["flow", "whitening"])
+@pytest.mark.parametrize("level", ["token", "sequence", None])
+def test_a_map_behind_a_mean_by_loops(tiny_bert_folder, tmp_path, level, declare):
+    made = Model(model(tiny_bert_folder, mean=Mean()).encoder, {"mean": [Normalise()]}).setup()
+    told = []
+    made = fit_behind(made, "mean", declare, FitTexts(DOCUMENTS, QUERIES, told.append), level)
+    assert told[-1] == len(DOCUMENTS) + len(QUERIES)
+    made.save(tmp_path / "mapped")
+    again = load_model(tmp_path / "mapped")
+    found = again.encode_document(DOCUMENTS, FP32)["mean"].values
+    (step,) = made.encoder.query.heads["mean"].tokenwise if level == "token" else made.steps("mean")[1:2]
+    for text, rows in enumerate(states(tiny_bert_folder, DOCUMENTS[:6])):
+        if level == "token":
+            wanted = sum(mapped(step, row) for row in rows) / len(rows)
+        else:
+            wanted = mapped(step, unit(sum(rows) / len(rows)))
+        np.testing.assert_allclose(found[text], unit(wanted), atol=2e-4)
+    assert made.has_unit_length("mean") and made.sets["mean"].dim == step.out_dim(16)
+
+
+def mapped(step, row):
+    if isinstance(step, Whitening):
+        return (row - step.mean_.numpy()) @ step.matrix_.numpy()
+    return step.latent(torch.from_numpy(row)[None])[0][0].numpy()
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+def test_maps_of_rows_stand_behind_each_other(tiny_bert_folder):
+    made = Model(model(tiny_bert_folder, words=WholeWords()).encoder).setup()
+    for rank in (10, 4):
+        fit_behind(made, "words", lambda dim, rank=rank: Whitening(dim, rank=rank), FitTexts(DOCUMENTS))
+    kinds = [type(step).__name__ for step in made.steps("words")]
+    assert kinds == ["Whitening", "Normalise", "Whitening", "Normalise"] and made.sets["words"].dim == 4
+    values = made.encode_document(DOCUMENTS, FP32)["words"].values
+    np.testing.assert_allclose(np.linalg.norm(values, axis=1), 1, rtol=1e-5)
+
+
+def test_a_projected_mean_is_mapped_in_its_own_space(tiny_bert_folder):
+    made = model(tiny_bert_folder, mean=Mean(Linear(6), normalise=True)).setup()
+    fit_behind(made, "mean", nice, FitTexts(DOCUMENTS), "token")
+    assert made.encoder.query.heads["mean"].tokenwise[0].dim == 6 and not made.steps("mean")
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+def test_what_cannot_be_mapped_is_named(tiny_bert_folder, tmp_path):
+    def refused(made, on, level, message):
+        with pytest.raises(ConfigError, match=message):
+            fit_behind(made.setup(), on, Whitening, FitTexts(DOCUMENTS), level)
+
+    made = model(tiny_bert_folder, mean=Mean(), cls=Cls(), words=WholeWords())
+    refused(made, "tokens", None, "no vector set 'tokens'; this model makes mean, cls, words")
+    refused(made, "words", "sequence", "'words' has many rows a text")
+    refused(made, "cls", "token", "'cls' has no tokens to map; that needs one encoder")
+    refused(
+        model(tiny_bert_folder, mean=Mean(Linear(4, activation="tanh"))), "mean", "token", "if any, is linear"
+    )
+    fit_behind(made, "mean", Whitening, FitTexts(DOCUMENTS))
+    refused(made, "mean", "token", "map the tokens first")
+    two = model(tiny_bert_folder, mean=Mean()).encoder.query
+    made = model(tiny_bert_folder, document=two, mean=Mean())
+    refused(made, "mean", "token", "one encoder for both sides")
+    with pytest.raises(ConfigError, match=r"needs one encoder for both sides and a head Mean\(tokenwise="):
+        fitted(tmp_path, model(tiny_bert_folder, mean=Mean()), Fit("mean", what="tokenwise"))
