@@ -23,7 +23,7 @@ def two_sets(tmp_path_factory, tiny_bert_folder):
 
 @pytest.mark.parametrize("method", ["whitening", "glow", "normalise"])
 def test_the_model_that_comes_out_is_indexed_and_searched(collection, two_sets, call, tmp_path, method):
-    folder, steps = tmp_path / "fitted", ["--steps", "3"] if method == "glow" else []
+    folder, steps = tmp_path / "fitted", ["--steps", "3", "--rank", "12"] if method == "glow" else []
     code, out, err = call(
         "fit",
         method,
@@ -40,7 +40,12 @@ def test_the_model_that_comes_out_is_indexed_and_searched(collection, two_sets, 
     )
     assert code == 0, err
     told = json.loads(out)
-    assert (told["method"], told["on"], told["level"], told["components"]) == (method, "tokens", "token", 16)
+    assert (told["method"], told["on"], told["level"], told["components"]) == (
+        method,
+        "tokens",
+        "token",
+        12 if steps else 16,
+    )
     assert told["documents"] == 4 and told["queries"] == 0
     plain, made = load_model(two_sets), load_model(folder)
     rows = plain.encode_document(["The quick brown fox jumps over the lazy dog.", "Whales"])["tokens"].values
@@ -96,7 +101,11 @@ def test_mistakes(collection, two_sets, call, tmp_path):
     assert fails(call(*fit, "--on", "cls"), "no vector set 'cls'")
     assert fails(call(*fit, "--on", "tokens", "--level", "sequence"), "'tokens' has many rows a text")
     assert fails(call(*fit, "--on", "mean", "--steps", 3), "--steps is for nice and glow")
-    assert fails(call("fit", "glow", *fit[2:], "--on", "mean", "--rank", 3), "--rank is for whitening")
+    assert fails(call("fit", "glow", *fit[2:], "--on", "mean", "--shrinkage", "oas"), "--shrinkage is for")
+    assert fails(call("fit", "glow", *fit[2:], "--on", "mean", "--rank", 3), "dim must divide by 4")
+    assert fails(
+        call("fit", "normalise", *fit[2:], "--on", "mean", "--rank", 4), "--rank is for whitening and"
+    )
     assert fails(
         call(*fit, "--on", "mean", "--shrinkage", "much"), "share from 0 to 1 or 'oas', found 'much'"
     )

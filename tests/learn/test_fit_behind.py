@@ -40,7 +40,11 @@ DOCUMENTS, QUERIES = (
 
 
 def nice(dim):
-    return Nice(dim, width=8, layers=1, fitting=FlowTraining(steps=20, batch=64, lr=1e-2))
+    return [Nice(dim, width=8, layers=1, fitting=FlowTraining(steps=20, batch=64, lr=1e-2))]
+
+
+def whiten(dim):
+    return [Whitening(dim)]
 
 
 def states(folder, texts):
@@ -79,7 +83,7 @@ def test_training_passes_over_maps_that_a_later_stage_fits(tiny_bert_folder, tmp
 
 
 @pytest.mark.filterwarnings("ignore:Whitening")
-@pytest.mark.parametrize("declare", [nice, lambda dim: Whitening(dim, rank=6)], ids=["flow", "whitening"])
+@pytest.mark.parametrize("declare", [nice, lambda dim: [Whitening(dim, rank=6)]], ids=["flow", "whitening"])
 @pytest.mark.parametrize("level", ["token", "sequence", None])
 def test_a_map_behind_a_mean_by_loops(tiny_bert_folder, tmp_path, level, declare):
     made = Model(model(tiny_bert_folder, mean=Mean()).encoder, {"mean": [Normalise()]}).setup()
@@ -109,11 +113,28 @@ def mapped(step, row):
 def test_maps_of_rows_stand_behind_each_other(tiny_bert_folder):
     made = Model(model(tiny_bert_folder, words=WholeWords()).encoder).setup()
     for rank in (10, 4):
-        fit_behind(made, "words", lambda dim, rank=rank: Whitening(dim, rank=rank), FitTexts(DOCUMENTS))
+        fit_behind(made, "words", lambda dim, rank=rank: [Whitening(dim, rank=rank)], FitTexts(DOCUMENTS))
     kinds = [type(step).__name__ for step in made.steps("words")]
     assert kinds == ["Whitening", "Normalise", "Whitening", "Normalise"] and made.sets["words"].dim == 4
     values = made.encode_document(DOCUMENTS, FP32)["words"].values
     np.testing.assert_allclose(np.linalg.norm(values, axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+@pytest.mark.parametrize("level", ["token", "sequence"])
+def test_several_maps_are_fitted_in_turn(tiny_bert_folder, level):
+    made = model(tiny_bert_folder, mean=Mean(normalise=True)).setup()
+    fit_behind(
+        made, "mean", lambda dim: [Whitening(dim, rank=6, power=0.0), *nice(6)], FitTexts(DOCUMENTS), level
+    )
+    steps = made.encoder.query.heads["mean"].tokenwise if level == "token" else made.steps("mean")
+    rows = np.concatenate(states(tiny_bert_folder, DOCUMENTS))
+    if level == "sequence":
+        rows = unit(np.array([rows.mean(0) for rows in states(tiny_bert_folder, DOCUMENTS)]))
+    turned = (rows - rows.mean(0)) @ steps[0].matrix_.numpy()
+    assert made.sets["mean"].dim == 6 and steps[0].count_ == steps[1].count_ == len(rows)
+    np.testing.assert_allclose(steps[1].mean_, turned.mean(0), atol=5e-3)
+    np.testing.assert_allclose(steps[1].deviation_, turned.std(0, ddof=1), rtol=0.02)
 
 
 def test_a_projected_mean_is_mapped_in_its_own_space(tiny_bert_folder):
@@ -126,7 +147,7 @@ def test_a_projected_mean_is_mapped_in_its_own_space(tiny_bert_folder):
 def test_what_cannot_be_mapped_is_named(tiny_bert_folder, tmp_path):
     def refused(made, on, level, message):
         with pytest.raises(ConfigError, match=message):
-            fit_behind(made.setup(), on, Whitening, FitTexts(DOCUMENTS), level)
+            fit_behind(made.setup(), on, whiten, FitTexts(DOCUMENTS), level)
 
     made = model(tiny_bert_folder, mean=Mean(), cls=Cls(), words=WholeWords())
     refused(made, "tokens", None, "no vector set 'tokens'; this model makes mean, cls, words")
@@ -135,7 +156,7 @@ def test_what_cannot_be_mapped_is_named(tiny_bert_folder, tmp_path):
     refused(
         model(tiny_bert_folder, mean=Mean(Linear(4, activation="tanh"))), "mean", "token", "if any, is linear"
     )
-    fit_behind(made, "mean", Whitening, FitTexts(DOCUMENTS))
+    fit_behind(made, "mean", whiten, FitTexts(DOCUMENTS))
     refused(made, "mean", "token", "map the tokens first")
     two = model(tiny_bert_folder, mean=Mean()).encoder.query
     made = model(tiny_bert_folder, document=two, mean=Mean())

@@ -168,8 +168,11 @@ def test_what_is_wrong_is_named(tmp_path):
         flow.fit([rows[:1]])
     flat = rows.clone()
     flat[:, [2, 4]] = 0.1
+    flat[0, 4] += 1e-6  # rounding
     with pytest.raises(DataError, match=r"component 2 is the same in all 300 vectors \(2 such components\)"):
         flow.fit([flat])
+    with pytest.raises(DataError, match=r"Whitening\(6, rank=4, power=0.0\), or --rank 4 of"):
+        FLOWS["nice"](6).fit([flat])
     with pytest.raises(DataError, match="the likelihood is not finite at step 1"):
         FLOWS["nice as released"](6, steps=2).fit([rows * 1e30])
     FLOWS["glow"](6).save(tmp_path / "unfitted")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["fit"]
 
 Method = Literal["whitening", "nice", "glow", "normalise"]
-OF_METHODS = {"rank": ("whitening",), "shrinkage": ("whitening",), "steps": ("nice", "glow")}
+OF_METHODS = {"rank": ("whitening", "nice", "glow"), "shrinkage": ("whitening",), "steps": ("nice", "glow")}
 
 
 def fit(
@@ -40,7 +39,12 @@ def fit(
     ] = None,
     rank: Annotated[
         int | None,
-        typer.Option(min=1, help="Whitening: components kept; all unless given.", show_default=False),
+        typer.Option(
+            min=1,
+            help="Components kept, the leading principal directions; all unless given. Flows come behind a "
+            "rotation to them.",
+            show_default=False,
+        ),
     ] = None,
     shrinkage: Annotated[
         str | None,
@@ -82,12 +86,11 @@ def fit(
     if on is None and len(loaded.sets) > 1:
         raise ConfigError(f"the model makes {', '.join(loaded.sets)}; choose one with --on")
 
-    def declare(dim: int) -> Transform:
-        nonlocal made
-        made = _declared(method, dim, rank, share, steps, seed)
+    def declare(dim: int) -> list[Transform]:
+        made[:] = _declared(method, dim, rank, share, steps, seed)
         return made
 
-    made: Any = None
+    made: list[Any] = []
     texts, more = _texts(collection, documents, queries, seed)
     started = time.perf_counter()
     last: list[float] = []
@@ -110,8 +113,8 @@ def fit(
     result = {
         "output": str(output), "method": method, "on": chosen,
         "level": level or ("sequence" if pooled else "token"), "documents": len(texts), "queries": len(more),
-        "vectors": int(made.count_) if method != "normalise" else None,
-        "components": loaded.sets[chosen].dim, "kept": made.kept if method == "whitening" else None,
+        "vectors": int(made[-1].count_) if method != "normalise" else None,
+        "components": loaded.sets[chosen].dim, "kept": made[-1].kept if method == "whitening" else None,
         "bits_per_dimension": last[0] if last else None, "seconds": round(time.perf_counter() - started, 2),
     }  # fmt: skip
     emit(result, lambda: _text(result), json)
@@ -132,17 +135,16 @@ def _share(shrinkage: str | None) -> float | Literal["oas"]:
 
 def _declared(
     method: Method, dim: int, rank: int | None, share: float | Literal["oas"], steps: int | None, seed: int
-) -> Transform:
+) -> list[Transform]:
     from counterpoint.transform import FlowTraining, Glow, Nice, Normalise, Whitening
 
     training = FlowTraining(seed=seed) if steps is None else FlowTraining(seed=seed, steps=steps)
-    make: dict[str, Callable[[], Transform]] = {
-        "whitening": lambda: Whitening(dim, rank=rank, shrinkage=share),
-        "nice": lambda: Nice(dim, fitting=training),
-        "glow": lambda: Glow(dim, fitting=training),
-        "normalise": Normalise,
-    }
-    return make[method]()
+    if method == "normalise":
+        return [Normalise()]
+    if method == "whitening":
+        return [Whitening(dim, rank=rank, shrinkage=share)]
+    flow = Nice(rank or dim, fitting=training) if method == "nice" else Glow(rank or dim, fitting=training)
+    return [flow] if rank is None else [Whitening(dim, rank=rank, power=0.0), flow]
 
 
 def _texts(source: str, count: int, split: str | None, seed: int) -> tuple[list[str], list[str]]:

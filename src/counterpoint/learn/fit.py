@@ -103,20 +103,20 @@ def _fit_idf(run: Run, stage: Fit, model: Model, texts: Sequence[str]) -> None:
 def fit_behind(
     model: Model,
     on: str,
-    declare: Callable[[int], Transform],
+    declare: Callable[[int], Sequence[Transform]],
     texts: FitTexts,
     level: Level | None = None,
     on_step: Callable[[int, int, float], object] | None = None,
 ) -> Model:
-    """Fit a map to a set's vectors as they are, and put it behind what the set has; then unit length.
+    """Fit maps to a set's vectors as they are, and put them behind what the set has; then unit length.
 
     The model changes, in place. Queries and documents pass the same map.
 
     Args:
         model: whose encoder and maps stay as they are.
         on: the vector set.
-        declare: what is fitted, given the number of components of what it maps.
-        texts: to whose vectors.
+        declare: what is fitted, each behind the one before, given the number of components of the vectors.
+        texts: to whose vectors; they are encoded once for every map.
         level: "token" maps every token's vector: of a set of one row a text those that its `Mean` head
             takes the mean of (Isotropic DR, section 4.1). "sequence" maps that one row. Unless given, the
             set's rows.
@@ -134,17 +134,19 @@ def fit_behind(
     before, encoder = model.steps(on), model.encoder
     if tokens is not None:
         before, encoder = [cast(Transform, found) for found in tokens.tokenwise], _tokens(model.encoder, on)
-    step = declare(model.sets[on].dim if tokens is None else tokens.dim)
-    rows = _rows(encoder, on, texts, before, torch.device("cpu"))
-    if isinstance(step, Flow):
-        step.fit(rows, on_step)
-    else:
-        step.fit(rows)
-    if tokens is None:
-        model.append(on, step)
-    else:
-        tokens.tokenwise.append(step)
-        model.leave_out()
+    steps = declare(model.sets[on].dim if tokens is None else tokens.dim)
+    for place, step in enumerate(steps):
+        rows = _rows(encoder, on, texts, [*before, *steps[:place]], torch.device("cpu"))
+        if isinstance(step, Flow):
+            step.fit(rows, on_step)
+        else:
+            step.fit(rows)
+    for step in steps:
+        if tokens is None:
+            model.append(on, step)
+        else:
+            tokens.tokenwise.append(step)
+    model.leave_out()
     return model if model.has_unit_length(on) else model.append(on, Normalise())
 
 

@@ -22,6 +22,8 @@ __all__ = ["Flow", "FlowTraining"]
 
 BLOCK = 8192
 """Rows mapped at a time."""
+FLAT = 1e-4
+"""Share of the largest deviation below which a component holds rounding errors only."""
 
 
 @final
@@ -69,6 +71,11 @@ class Flow(Transform):
     dim: int
     fitting: FlowTraining | None
     count_: Tensor
+
+    @property
+    @abstractmethod
+    def divisor(self) -> int:
+        """What the number of components must divide by."""
 
     @abstractmethod
     def _build(self) -> None:
@@ -192,11 +199,14 @@ class Flow(Transform):
         name = type(self).__name__
         if len(sample) < 2:
             raise DataError(f"{name} needs at least two different vectors, found {len(sample)}")
-        flat = torch.nonzero(sample.amin(0) == sample.amax(0))[:, 0].tolist()
+        spread = sample.std(0)
+        flat = torch.nonzero(spread <= FLAT * spread.max())[:, 0].tolist()
         if flat:
+            rank = (self.dim - len(flat)) // self.divisor * self.divisor
             raise DataError(
                 f"{name}: component {flat[0]} is the same in all {len(sample)} vectors ({len(flat)} such "
-                "components), where a density is infinite; put Whitening with a lower rank before it"
+                "components), where a density is infinite; turn them to their leading directions before: "
+                f"Whitening({self.dim}, rank={rank}, power=0.0), or --rank {rank} of counterpoint fit"
             )
 
     def _check_fitted(self) -> None:

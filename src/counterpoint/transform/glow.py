@@ -52,10 +52,11 @@ class Glow(Flow):
         faults = []
         if not levels or min(levels) < 1:
             faults.append(f"Glow: levels must name at least one step each, found {list(levels)}")
-        if dim < 1 or dim % 2 ** len(levels):
+        halves = 2 ** len(levels)
+        if dim < 1 or dim % halves:
             faults.append(
-                f"Glow: dim must divide by {2 ** len(levels)} for {len(levels)} levels, since each is cut "
-                f"into halves; found {dim}"
+                f"Glow: dim must divide by {halves} for {len(levels)} levels, since each is cut into halves; "
+                f"found {dim}"
             )
         if width < 1:
             faults.append(f"Glow: width must be at least 1, found {width}")
@@ -69,6 +70,11 @@ class Glow(Flow):
         self.coupling: CouplingKind = coupling
         self.mixing: MixingKind = mixing
         self.fitting = fitting
+
+    @property
+    def divisor(self) -> int:
+        """Each level halves."""
+        return 2 ** len(self.levels)
 
     def latent(self, x: Float[Tensor, "n d"]) -> Mapped:
         """The latent rows, and the sum of the steps' logarithms."""

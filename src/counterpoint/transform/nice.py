@@ -66,6 +66,11 @@ class Nice(Flow):
         self.start: Start = start
         self.fitting = fitting
 
+    @property
+    def divisor(self) -> int:
+        """2, for the halves."""
+        return 2
+
     def latent(self, x: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
         """The latent rows, and Σs with the standardisation's −Σ ln σ."""
         h = (x - self.mean_) / self.deviation_
