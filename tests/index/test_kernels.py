@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoint.errors import ShapeError
+from counterpoint.index import kernels
 from counterpoint.index.kernels import best_rows, dot_scores, maxsim_scores
 from counterpoint.types import Ragged
 
@@ -28,6 +29,31 @@ def test_packed_maxsim_is_the_loop(lengths, m, seed):
     np.testing.assert_allclose(scores, [maxsim_by_loops(query, s) for s in sets], atol=1e-5)
 
 
+sizes = st.lists(st.integers(0, 4), min_size=1, max_size=6)
+
+
+@given(sizes, sizes, st.booleans(), st.booleans(), st.integers(1, 9), st.integers(0, 99))
+def test_many_queries_score_as_loops_say_however_they_are_cut(asked, lengths, exact, floor, most, seed):
+    rng = np.random.default_rng(seed)
+
+    def packed(counts):
+        rows = [rng.normal(size=(n, 3)).astype(np.float32) for n in counts]
+        return Ragged.from_list(rows, [rng.integers(0, 3, n) for n in counts], dim=3)
+
+    queries, documents = packed(asked), packed(lengths)
+    expected = np.zeros((len(asked), len(lengths)))
+    for i, j in np.ndindex(*expected.shape):
+        for q, own in zip(queries[i], queries.ids_of(i), strict=True):
+            pairs = zip(documents[j], documents.ids_of(j), strict=True)
+            found = [0.0 if exact and own != other else float(q @ d) for d, other in pairs]
+            expected[i, j] += max(found, default=0.0) if not floor else max([0.0, *found])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "ROWS", most)
+        patch.setattr(kernels, "PRODUCTS", 2 * most)
+        scores = kernels.maxsim_table(queries, documents, exact=exact, floor=floor)
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
+
+
 def test_best_rows_are_those_that_maxsim_takes():
     rng = np.random.default_rng(0)
     query, document = rng.normal(size=(4, 8)), rng.normal(size=(5, 8))
@@ -45,3 +71,11 @@ def test_dot_scores_are_inner_products():
 def test_another_models_vectors_are_refused():
     with pytest.raises(ShapeError, match="another model"):
         dot_scores(np.zeros((1, 3)), np.zeros((1, 4)))
+    with pytest.raises(ShapeError, match="another model"):
+        maxsim_scores(np.zeros((1, 3)), Ragged.from_list([np.zeros((1, 4))], dim=4))
+
+
+def test_rows_without_ids_cannot_match_exactly():
+    query, documents = np.ones((1, 3)), Ragged.from_list([np.ones((1, 3))], dim=3)
+    with pytest.raises(ShapeError, match="exact matching needs vectors with ids"):
+        maxsim_scores(query, documents, np.array([1]))

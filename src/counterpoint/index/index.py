@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.accounts import account_of
-from counterpoint.index.kernels import dot_scores, idf_of, maxsim_scores
+from counterpoint.index.kernels import dot_scores, idf_of, maxsim_scores, maxsim_table
 from counterpoint.index.lexical import Lexical, LexicalSettings
 from counterpoint.index.manifest import Manifest
 from counterpoint.index.segment import Segment, SetLayout
@@ -20,7 +20,7 @@ from counterpoint.types import Document, Ragged
 
 __all__ = ["Index"]
 
-BLOCK = 2**26  # bytes of decoded vectors held at a time when all documents are scored
+BLOCK = 2**22  # bytes of decoded vectors held at a time when all documents are scored: a cache's size
 
 
 @final
@@ -155,11 +155,9 @@ class Index:
         floor: bool = False,
     ) -> Float[np.ndarray, "q n"]:
         """MaxSim of queries with a multi-vector set, for every document; vectors are decoded once for all."""
-        of_rows = [None] * len(queries) if ids is None else ids
-        blocks = [
-            np.stack([maxsim_scores(q, block, i, floor) for q, i in zip(queries, of_rows, strict=True)])
-            for block in self._blocks(name)
-        ]
+        asked = Ragged.from_list(queries, ids, dim=queries[0].shape[1])
+        exact = ids is not None
+        blocks = [maxsim_table(asked, block, exact=exact, floor=floor) for block in self._blocks(name)]
         return np.concatenate(blocks, axis=1)
 
     def inverted_scores(

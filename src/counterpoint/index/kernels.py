@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from counterpoint.errors import ShapeError
 from counterpoint.types import Ragged
 
-__all__ = ["best_rows", "dot_scores", "idf_of", "maxsim_scores"]
+__all__ = ["best_rows", "dot_scores", "idf_of", "maxsim_scores", "maxsim_table"]
+
+ROWS = 256  # of queries that are multiplied at a time
+PRODUCTS = 2**17  # similarities held at a time: half a MiB, which a core's own cache has room for
 
 
 def dot_scores(
@@ -36,15 +41,55 @@ def maxsim_scores(
             Hofstätter et al. 2022, eq. 15).
         floor: raise a negative best similarity to 0.
     """
-    _check_dims(query, documents.values)
-    scores = np.zeros(len(documents), np.float32)
-    filled = np.flatnonzero(documents.lengths > 0)
-    if len(query) and len(filled):
-        # reduceat needs strictly increasing starts, so empty documents are left out of it.
-        similarity = _similarity(documents, query, ids)
-        best = np.maximum.reduceat(similarity, documents.offsets[filled], axis=0)
-        scores[filled] = (np.maximum(best, 0) if floor else best).sum(axis=1)
+    packed = Ragged(query, np.array([0, len(query)]), ids)
+    return maxsim_table(packed, documents, exact=ids is not None, floor=floor)[0]
+
+
+def maxsim_table(
+    queries: Ragged, documents: Ragged, *, exact: bool = False, floor: bool = False
+) -> Float[np.ndarray, "q n"]:
+    """`maxsim_scores` of every query with every document.
+
+    The rows of several queries are multiplied with a piece of the documents at a time, small enough that the
+    products are still in the cache when the greatest are looked for, along rows that lie one after the other.
+
+    Args:
+        queries: what is asked; with ids, if rows are to match by them.
+        documents: what is scored; with ids, if rows are to match by them.
+        exact: two rows with different ids have similarity 0.
+        floor: raise a negative best similarity to 0.
+    """
+    _check_dims(queries.values, documents.values)
+    scores = np.zeros((len(queries), len(documents)), np.float32)
+    asked = list(_runs(queries, ROWS))
+    width = min(ROWS, max(1, len(queries.values)))
+    for pieces, stored, starts in _runs(documents, PRODUCTS // width):
+        columns = documents.values[stored].T
+        for some, rows, firsts in asked:
+            similarity = queries.values[rows] @ columns
+            if exact:
+                similarity[_ids(queries)[rows, None] != _ids(documents)[stored]] = 0
+            best = np.maximum.reduceat(similarity, starts, axis=1)
+            if floor:
+                np.maximum(best, 0, out=best)
+            scores[np.ix_(some, pieces)] = np.add.reduceat(best, firsts, axis=0)
     return scores
+
+
+def _runs(packed: Ragged, most: int) -> Iterator[tuple[Int[np.ndarray, " k"], slice, Int[np.ndarray, " k"]]]:
+    """Sets that have rows, as many at a time as have at most `most` of them together (one at least).
+
+    Yields:
+        Their positions, their rows, and where in these each set begins. Empty sets are left out, since
+        `reduceat` needs strictly increasing starts.
+    """
+    filled = np.flatnonzero(packed.lengths > 0)
+    firsts, ends = packed.offsets[filled], packed.offsets[filled + 1]
+    at = 0
+    while at < len(filled):
+        end = max(at + 1, int(np.searchsorted(ends, firsts[at] + most, side="right")))
+        yield filled[at:end], slice(firsts[at], ends[end - 1]), firsts[at:end] - firsts[at]
+        at = end
 
 
 def best_rows(
@@ -90,10 +135,14 @@ def _similarity(
     """Inner products of all rows with all query rows; 0 where `ids` say that they may not match."""
     similarity = documents.values @ query.T
     if ids is not None:
-        if documents.ids is None:
-            raise ShapeError("exact matching needs vectors with ids, and these documents carry none")
-        similarity[documents.ids[:, None] != ids] = 0
+        similarity[_ids(documents)[:, None] != ids] = 0
     return similarity
+
+
+def _ids(packed: Ragged) -> Int[np.ndarray, " n"]:
+    if packed.ids is None:
+        raise ShapeError("exact matching needs vectors with ids, and some carry none")
+    return packed.ids
 
 
 def _check_dims(queries: np.ndarray, documents: np.ndarray) -> None:
