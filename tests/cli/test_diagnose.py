@@ -5,12 +5,17 @@ import json
 import numpy as np
 import pytest
 from tests.cli.commands import fails
+from tests.cli.conftest import DOCUMENTS
 
-from counterpoint.cli.diagnose import Sides, _sentence
-from counterpoint.cli.sampling import sample_of
+from counterpoint.cli.diagnosis.page import alignment_sentence
+from counterpoint.cli.diagnosis.space import Space
+from counterpoint.cli.sampling import Sample, sample_of
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
 from counterpoint.measure.alignment import profile
+from counterpoint.measure.inter_iso import inter_iso
+from counterpoint.measure.isotropy import iso_score, partition_isotropy
 from counterpoint.model import Model, load_model
+from counterpoint.types import Ragged
 
 LINES = [
     {"number": 0, "stage": "align", "step": 10, "loss": 3.0, "watch.mean.query.cosine": 0.5},
@@ -54,35 +59,54 @@ def test_the_numbers_are_those_of_the_measures(collection, model_folder, call):
     texts = ["A whale is a mammal that lives in the sea.", "fox", "platform of the trains"]
     model = load_model(model_folder)
     queries = model.encode_query(texts[1:])["mean"].values
-    assert found["sets"]["mean"]["query"] == pytest.approx(profile(queries).to_dict(), rel=1e-4)
+    side = found["sets"]["mean"]["query"]
+    assert {name: side[name] for name in profile(queries).to_dict()} == pytest.approx(
+        profile(queries).to_dict(), rel=1e-4
+    )
+    assert side["partition"] == pytest.approx(partition_isotropy(queries), rel=1e-4)
+    assert side["iso_score"] == pytest.approx(iso_score(queries), rel=1e-4) and side["outliers"] == []
     assert found["sets"]["mean"]["document"]["rows"] == 4
     assert found["sets"]["mean"]["document"]["dimension"] == 16
     assert found["sets"]["tokens"]["document"]["rows"] > 20
     assert found["sets"]["mean"]["between"]["delta"] == 250 / 512 * 16
     assert isinstance(found["sets"]["mean"]["between"]["kl"], float)
+    assert found["texts"] == {"queries": 2, "documents": 4, "pairs": 2, "from": "judged relevant in test"}
+    relevant = [DOCUMENTS["fox"][1], DOCUMENTS["train"][1]]
+    tokens = model.encode_query(texts[1:])["tokens"], model.encode_document(relevant)["tokens"]
+    expected = np.mean([inter_iso(tokens[0][at], tokens[1][at]) for at in range(2)])
+    assert found["sets"]["tokens"]["inter_iso"]["together"] == pytest.approx(expected, rel=1e-4)
+    assert found["sets"]["tokens"]["inter_iso"]["pairs"] == 2
+    assert found["delta_inter_iso"] is None  # mean is pooled, so there is one set to speak of
 
 
 def test_people_get_a_table_and_what_it_means(collection, model_folder, call):
     code, out, _ = call("diagnose", model_folder, collection, "--on", "mean")
     assert code == 0 and "tokens" not in out
-    assert out.splitlines()[0].split()[:4] == ["set", "side", "rows", "dimension"]
-    assert "mean: mean cosine of a query and a document" in out and "aligned" in out
+    assert "2 queries, 4 documents drawn from all, 2 pairs (judged relevant in test)" in " ".join(out.split())
+    for question in ("A cone?", "Collapsed?", "Outliers?", "The two sides?", "Whitening?"):
+        assert question in out
+    assert "mean: one vector of 16 components a text" in out and "aligned" in out
+    (header,) = [line for line in out.splitlines() if line.startswith("set ")]
+    assert header.split()[:6] == ["set", "side", "rows", "dimension", "cosine", "I(W)"]
+    assert max(len(line) for line in out.splitlines() if str(collection) not in line) <= 110
 
 
 def test_sides_that_are_one_encoder_need_no_alignment(collection, tiny_bert_folder, call):
     code, out, _ = call("diagnose", tiny_bert_folder, collection, "--json")
     (found,) = json.loads(out)["sets"].values()
     assert code == 0 and found["between"]["kl"] is None
-    assert (
-        "both sides encode queries to the same vectors" in call("diagnose", tiny_bert_folder, collection)[1]
-    )
+    said = " ".join(call("diagnose", tiny_bert_folder, collection)[1].split())
+    assert "Both sides encode queries to the same vectors" in said
 
 
 def test_pictures_of_a_model_and_of_a_training(collection, model_folder, training, call, tmp_path):
     folder = tmp_path / "pictures"
-    code, out, err = call("diagnose", model_folder, collection, "--plots", folder, "--format", "svg")
+    code, out, err = call(
+        "diagnose", model_folder, collection, "--plots", folder, "--format", "svg", "--seed", "1"
+    )
     assert code == 0, err
-    names = {"pca-mean.svg", "spectrum-mean.svg", "pca-tokens.svg", "spectrum-tokens.svg"}
+    kinds = ("pca-{}", "spectrum-{}", "pca-{}-whitened", "components-{}")
+    names = {f"{kind.format(name)}.svg" for kind in kinds for name in ("mean", "tokens")} | {"scores.svg"}
     assert {path.name for path in folder.iterdir()} == names
     code, out, err = call("diagnose", training, "--plots", folder, "--json")
     assert code == 0, err
@@ -144,32 +168,68 @@ def test_a_sample_is_drawn_evenly_and_keeps_queries_with_their_documents(tmp_pat
     for seed in range(40):
         found = sample_of(str(folder), None, 20, seed)
         assert len(set(found.queries)) == len(set(found.documents)) == 20 and found.split == "test"
-        numbers = {text.split()[1] for text in found.queries}
-        assert {text.split()[1] for text in found.relevant} == numbers
-        for text, other in zip(found.documents, found.other, strict=True):
+        numbers = {text.split()[1] for text in found.queries.values()}
+        assert {text.split()[1] for text in found.matching.values()} == numbers
+        for text, other in zip(found.documents.values(), found.other, strict=True):
             assert other == (text.split()[1] not in numbers)
-        places += [int(text.split()[1]) for text in found.documents]
+        places += [int(text.split()[1]) for text in found.documents.values()]
+        assert len(found.pairs()) == 20
+        queries, texts = list(found.queries), list(found.texts)
+        assert all(texts[document] == "d" + queries[query][1:] for query, document in found.pairs())
     mean = np.mean(places)  # of 800 draws from 0 to 299: standard error 86.6 / √800
     assert abs(mean - 149.5) < 4 * 86.6 / np.sqrt(800)
     assert sample_of(str(folder), None, 20, 0) == sample_of(str(folder), None, 20, 0)
     assert sample_of(str(folder), None, 20, 0) != sample_of(str(folder), None, 20, 1)
 
 
-def test_without_judgements_there_are_no_relevant_documents(collection, model_folder, call, tmp_path):
+def test_without_judgements_pairs_are_those_of_bm25(collection, model_folder, call, tmp_path):
     (collection / "qrels" / "test.tsv").unlink()
+    found = sample_of(str(collection), None, 10, 0)
+    assert found.split is None and found.pairing() == "best by BM25"
+    assert found.grades["q1"] == {"fox": 1} and found.grades["q2"] == {"train": 1}
+    assert "q3" not in found.grades or not found.grades["q3"]  # no document has a word of it
     arguments = ("diagnose", model_folder, collection, "--plots", tmp_path / "p", "--on", "mean", "--json")
     code, out, err = call(*arguments)
     assert code == 0, err
-    assert json.loads(out)["split"] is None and json.loads(out)["sets"]["mean"]["query"]["rows"] == 3
+    mean = json.loads(out)["sets"]["mean"]
+    assert json.loads(out)["split"] is None and mean["query"]["rows"] == 3
+    assert mean["inter_iso"]["from"] == "best by BM25" and mean["whitening"]["ranking"] is None
+
+
+def test_every_layer(collection, model_folder, tiny_bert_folder, call, tmp_path):
+    """The query side has three layers, the document side one, so their states are not comparable."""
+    plots = ("--plots", tmp_path / "p", "--on", "mean", "--layers")
+    code, out, err = call("diagnose", model_folder, collection, *plots, "--json")
+    assert code == 0, err
+    found = json.loads(out)["layers"]
+    assert [layer["layer"] for layer in found["layers"]] == [0, 1, 2, 3] and found["against"] is None
+    assert found["texts"] == {"queries": 2, "documents": 2, "pairs": 2}
+    assert found["layers"][3]["document"] is None and found["layers"][1]["inter_iso"] is None
+    assert (tmp_path / "p" / "layers.png").exists() and not (tmp_path / "p" / "layers-against.png").exists()
+    code, out, err = call("diagnose", tiny_bert_folder, collection, *plots, "--against", tiny_bert_folder)
+    assert code == 0, err
+    lines = out.splitlines()
+    (at,) = [at for at, line in enumerate(lines) if line.startswith("layer ")]
+    assert lines[at].split()[-1] == "difference" and lines[at + 4].split()[0] == "3"
+    assert all(line.split()[-1] in ("0.0000", "–") for line in lines[at + 1 : at + 5])
+    assert fails(call("diagnose", tiny_bert_folder, "--layers"), "name a COLLECTION")
+
+
+def space(queries, documents, crossed):
+    def packed(rows):
+        return Ragged(rows, np.arange(len(rows) + 1))
+
+    texts = {f"q{at}": "" for at in range(len(queries))}, {f"d{at}": "" for at in range(len(documents))}
+    sample = Sample(*texts, {}, {}, None)
+    return Space("cls", True, sample, packed(queries), packed(documents), packed(crossed), 0)
 
 
 def test_rows_that_repeat_do_not_make_the_sides_look_apart():
     rng = np.random.default_rng(0)
     query, crossed = rng.normal(size=(2, 40, 6)).astype(np.float32)
-    nothing = np.zeros((0, 6), np.float32)
-    once = Sides(query, query, np.ones(40, bool), nothing, crossed).numbers()["between"]["kl"]
-    twice = Sides(query, query, np.ones(40, bool), nothing, np.concatenate([crossed, crossed]))
-    assert twice.numbers()["between"]["kl"] == pytest.approx(once)
+    once = space(query, query, crossed).numbers()["between"]["kl"]
+    twice = space(query, query, np.concatenate([crossed, crossed])).numbers()["between"]["kl"]
+    assert twice == pytest.approx(once)
 
 
 def test_mistakes(collection, model_folder, training, call, tmp_path):
@@ -210,10 +270,9 @@ def test_queries_at_one_point_are_not_called_aligned():
     rng = np.random.default_rng(0)
     crossed = rng.normal(size=(300, 256))
     point = rng.normal(size=256) + 0.01 * rng.normal(size=(300, 256))
-    found = Sides(point, crossed, np.ones(300, dtype=bool), crossed, crossed).numbers()
-    assert found["between"]["kl"] < found["between"]["delta"] and found["between"]["room"] < 0.01
-    assert _sentence("cls", found).endswith(
-        "not aligned, for the query side has 0% of the document side's spread"
-    )
-    found = Sides(crossed + 0.1 * rng.normal(size=crossed.shape), *[crossed] * 4).numbers()
-    assert _sentence("cls", found).endswith(": aligned")
+    found = space(point, crossed, crossed).numbers()["between"]
+    assert found["kl"] < found["delta"] and found["room"] < 0.01
+    said = alignment_sentence(found)
+    assert said.endswith("not aligned, for the query side has 0% of the document side's spread")
+    found = space(crossed + 0.1 * rng.normal(size=crossed.shape), crossed, crossed).numbers()["between"]
+    assert alignment_sentence(found).endswith(": aligned")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from counterpoint.cli.console import progress
@@ -12,32 +13,60 @@ from counterpoint.cli.judgements import judgements_of
 if TYPE_CHECKING:
     import numpy as np
 
-    from counterpoint.types import Document, Ragged
+    from counterpoint.data import Collection
+    from counterpoint.types import Document, Qrels, Ragged
 
 __all__ = ["Sample", "encode_texts", "sample_of"]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Texts of a collection; all were drawn at random with the same chance.
+    """Texts of a collection by their ids; all were drawn at random with the same chance.
 
     Attributes:
         queries: no two of the same words.
         documents: some of all documents.
-        other: for each of `documents`, whether it is relevant to none of the queries.
-        relevant: some of the documents that are relevant to one.
+        matching: some of the documents that belong to a query: that are judged relevant or, in a collection
+            without judgements, that BM25 finds best. Some may be among `documents`.
+        grades: for each of the queries, the documents of the sample that belong to it, with their grades.
         split: whose queries these are; None for a collection without judgements.
     """
 
-    queries: Sequence[str]
-    documents: Sequence[str]
-    other: Sequence[bool]
-    relevant: Sequence[str]
+    queries: Mapping[str, str]
+    documents: Mapping[str, str]
+    matching: Mapping[str, str]
+    grades: Qrels
     split: str | None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Every document once: those drawn from all, then the others."""
+        return {**self.documents, **self.matching}
+
+    @property
+    def other(self) -> list[bool]:
+        """For each of `documents`, whether it belongs to none of the queries."""
+        matching = {document for grades in self.grades.values() for document in grades}
+        return [document not in matching for document in self.documents]
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Places of a query and of one of the `texts` that belong together."""
+        places = {document: at for at, document in enumerate(self.texts)}
+        return [
+            (at, places[document])
+            for at, query in enumerate(self.queries)
+            for document in self.grades.get(query, {})
+        ]
+
+    def pairing(self) -> str:
+        """Where the pairs come from."""
+        return "best by BM25" if self.split is None else f"judged relevant in {self.split}"
 
 
 def sample_of(source: str, split: str | None, size: int, seed: int) -> Sample:
     """At most `size` texts of each kind; the documents are read once, and only the sample is kept.
+
+    A collection without judgements is read once more, and indexed by BM25 meanwhile.
 
     Raises:
         ConfigError: several splits and none is chosen.
@@ -54,37 +83,61 @@ def sample_of(source: str, split: str | None, size: int, seed: int) -> Sample:
     judged = judgements_of(source, split, bare=False) if split or collection.splits else None
     found = collection.queries(None if judged is None else judged.split)
     texts = _some(distinct_texts(found.values()), size, rng)
-    chosen = set(texts)
-    relevant = {
-        document
-        for query, grades in ({} if judged is None else judged.qrels).items()
-        if found[query] in chosen
-        for document, grade in grades.items()
-        if grade > 0
+    ids = dict(zip(reversed(found.values()), reversed(found), strict=True))  # the first id of every text
+    queries = {ids[text]: text for text in texts}
+    if judged is None:
+        relevant = _best_by_bm25(collection, queries)
+    else:
+        relevant: dict[str, dict[str, int]] = {}
+        for query, grades in judged.qrels.items():
+            if (owner := ids.get(found[query])) in queries:
+                above = {document: grade for document, grade in grades.items() if grade > 0}
+                relevant[owner] = {**relevant.get(owner, {}), **above}
+    wanted = set(_some(sorted({document for grades in relevant.values() for document in grades}), size, rng))
+    kept, matching = _drawn(collection, wanted, size, rng)
+    if len(queries) < 2 or len(kept) < 2:
+        raise DataError(
+            f"{source}: {len(queries)} different queries and {len(kept)} documents; needs two of each"
+        )
+    there = kept.keys() | matching.keys()
+    grades = {
+        query: {document: grade for document, grade in found.items() if document in there}
+        for query, found in relevant.items()
     }
-    wanted = set(_some(sorted(relevant), size, rng))
+    return Sample(queries, kept, matching, grades, None if judged is None else judged.split)
+
+
+def _drawn(
+    collection: Collection, wanted: set[str], size: int, rng: np.random.Generator
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Texts of `size` documents at random, and of those wanted, by their ids."""
     kept: list[Document] = []
-    answers: list[str] = []
+    matching: dict[str, str] = {}
     with progress("reading", "documents", collection.size) as update:
         for read, document in enumerate(collection.documents()):
             if document.id in wanted:
-                answers.append(document.full_text)
+                matching[document.id] = document.full_text
             # Algorithm R: every document so far is in the sample with the same chance.
             place = read if read < size else int(rng.integers(read + 1))
             if place < size:
                 kept[place : place + 1] = [document]
             update(read + 1)
-    if len(texts) < 2 or len(kept) < 2:
-        raise DataError(
-            f"{source}: {len(texts)} different queries and {len(kept)} documents; needs two of each"
-        )
-    return Sample(
-        queries=texts,
-        documents=[document.full_text for document in kept],
-        other=[document.id not in relevant for document in kept],
-        relevant=answers,
-        split=None if judged is None else judged.split,
-    )
+    return {document.id: document.full_text for document in kept}, matching
+
+
+def _best_by_bm25(collection: Collection, queries: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """For each query, the document that BM25 ranks first in the whole collection; none without a match."""
+    from counterpoint.index import Index, IndexSettings, LexicalSettings, build_index
+    from counterpoint.search import Searcher
+
+    with TemporaryDirectory() as folder, progress("indexing", "documents", collection.size) as update:
+        build_index(
+            collection.documents(), None, folder, IndexSettings(lexical=LexicalSettings()),
+            overwrite=True, on_progress=update,
+        )  # fmt: skip
+        with Index(folder) as index:
+            run = Searcher(index).run(queries, 1, workflow="lexical")
+    return {query: {document: 1 for document, _ in run[query]} for query in run}
 
 
 def encode_texts(

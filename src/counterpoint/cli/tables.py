@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["csv_table", "text_table"]
+__all__ = ["Cell", "csv_table", "text_table"]
 
 Cell = str | int | float
 

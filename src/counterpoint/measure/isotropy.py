@@ -48,7 +48,8 @@ def partition_isotropy(x: Rows, *, signs: Signs = "both", unit: bool = True) -> 
 
     Of fewer rows than components only as many directions are seen as there are rows, the leading ones, like
     the thin SVD of the released code. Where eigenvalues are equal the eigenvectors, and with them the value,
-    are one choice of many. Blind to subspaces: on unit vectors it is near exp(−√(mean cosine)).
+    are one choice of many. Blind to subspaces: on unit vectors it is near exp(−2√(mean cosine)), or with
+    `signs="positive"`, and in print, near exp(−√(mean cosine)).
 
     Raises:
         ShapeError: fewer than two rows.
@@ -137,7 +138,7 @@ class Isotropy:
         cosine: `mean_cosine`, of all pairs of rows, also of different batches.
         batch_cosine: the mean over batches of that of a batch, as Isotropic DR's code has it.
         partition: `partition_isotropy` of unit vectors with both signs: the mean over batches.
-        iso_score: `iso_score` of all rows.
+        iso_score: `iso_score` of all rows; None for vectors of one component.
         outliers: `outlier_dimensions` of all rows.
     """
 
@@ -146,7 +147,7 @@ class Isotropy:
     cosine: float
     batch_cosine: float
     partition: float
-    iso_score: float
+    iso_score: float | None
     outliers: Sequence[Outlier]
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,7 +159,7 @@ def isotropy(x: Rows) -> Isotropy:
     """Everything this module says about one sample, as one batch.
 
     Raises:
-        ShapeError: fewer than two rows, or one component.
+        ShapeError: fewer than two rows.
         DataError: a value is not finite.
     """
     stream = IsotropyStream(np.shape(several_rows(x))[1])
@@ -211,7 +212,7 @@ class IsotropyStream:
         """What the batches so far show.
 
         Raises:
-            ShapeError: no batch of two rows so far, or one component.
+            ShapeError: no batch of two rows so far.
         """
         if not self._partitions:
             raise ShapeError("needs at least one batch of two vectors")
@@ -224,7 +225,7 @@ class IsotropyStream:
             cosine=float(parts.sum()),
             batch_cosine=float(np.mean(self._cosines)),
             partition=float(np.mean(self._partitions)),
-            iso_score=_iso_score(float(rank), len(self._mean)),
+            iso_score=_iso_score(float(rank), len(self._mean)) if len(self._mean) > 1 else None,
             outliers=_outliers(self._sizes / self._count, parts, OUTLYING),
         )
 

@@ -63,8 +63,9 @@ def layer_isotropy(
         own = other = None
         if comparable:
             own, other = split_inter_iso(query_means[layer] @ document_means[layer].T, pairs)
-        sides = [side[layer] if layer < len(side) else None for side in (left, right)]
-        found.append(LayerIsotropy(layer, *sides, own, other))
+        query = left[layer] if layer < len(left) else None
+        document = right[layer] if layer < len(right) else None
+        found.append(LayerIsotropy(layer, query, document, own, other))
     return found
 
 

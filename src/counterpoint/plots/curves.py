@@ -80,6 +80,7 @@ def curves_plot(
     value: str,
     stages: Sequence[tuple[int, str, int]] = (),
     levels: Mapping[str, float] | None = None,
+    along: str = "step",
 ) -> Picture:
     """Values against steps, a colour a name; long curves as a running mean over the values themselves.
 
@@ -88,6 +89,7 @@ def curves_plot(
         value: name of the vertical axis.
         stages: as `stages_of` gives them, drawn as upright lines where there are several.
         levels: dotted horizontal lines by name, such as ln 65.
+        along: name of the horizontal axis.
 
     Raises:
         ConfigError: there is no curve.
@@ -110,7 +112,7 @@ def curves_plot(
         axes.plot(steps, values, color=colour, linewidth=1.6, marker=marker)
     handles = [Line2D([], [], color=PALETTE[at % len(PALETTE)], linewidth=1.6) for at in range(len(names))]
     axes.legend(handles, names, frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
-    axes.set_xlabel("step")
+    axes.set_xlabel(along)
     axes.set_ylabel(value)
     axes.margins(x=0.02)
     for name, level in (levels or {}).items():

@@ -1,0 +1,94 @@
+"""A backbone layer by layer, of texts that belong together."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from counterpoint.cli.console import progress
+from counterpoint.cli.sampling import Sample
+from counterpoint.cli.tables import Cell, text_table
+
+if TYPE_CHECKING:
+    from counterpoint.measure.layers import LayerIsotropy
+    from counterpoint.model import Model
+
+__all__ = ["layers_of", "layers_text"]
+
+MEASURES = {"cosine": "cosine", "partition": "I(W)", "iso_score": "IsoScore", "outliers": "outliers"}
+PAIRS = 200  # pairs whose texts are looked at
+
+
+def layers_of(model: Model, sample: Sample, seed: int) -> tuple[list[LayerIsotropy], dict[str, int]]:
+    """Measures of every layer, and how many texts and pairs they are of.
+
+    The texts are those of some pairs at random, and without pairs the first ones of the sample.
+    """
+    import numpy as np
+
+    from counterpoint.encode import EncodeOptions
+    from counterpoint.measure.layers import layer_isotropy
+
+    pairs = sample.pairs()
+    if len(pairs) > PAIRS:
+        chosen = np.random.default_rng(seed).choice(len(pairs), PAIRS, replace=False)
+        pairs = [pairs[at] for at in np.sort(chosen)]
+    queries = sorted({query for query, _ in pairs}) or list(range(len(sample.queries)))[:PAIRS]
+    documents = sorted({document for _, document in pairs}) or list(range(len(sample.documents)))[:PAIRS]
+    # Texts of two pairs may belong together, too.
+    together = [
+        (queries.index(query), documents.index(document))
+        for query, document in sample.pairs()
+        if query in queries and document in documents
+    ]
+    texts = list(sample.queries.values()), list(sample.texts.values())
+    with progress("layers", "texts", len(queries) + len(documents)) as update:
+        done = 0
+
+        def more(count: int) -> None:
+            nonlocal done
+            done += count
+            update(done)
+
+        options = EncodeOptions(progress=more)
+        found = layer_isotropy(
+            model.encoder.encode_layers([texts[0][at] for at in queries], "query", options),
+            model.encoder.encode_layers([texts[1][at] for at in documents], "document", options),
+            together,
+        )
+    return found, {"queries": len(queries), "documents": len(documents), "pairs": len(together)}
+
+
+def layers_text(found: Mapping[str, Any]) -> str:
+    """One line a layer."""
+    header = ["layer", *(f"{what} {side}" for what in MEASURES.values() for side in ("q", "d"))]
+    header += ["InterIso", "others"]
+    against = found.get("against")
+    header += [] if against is None else ["difference"]
+    rows = []
+    for layer in found["layers"]:
+        cells = [layer["layer"]]
+        cells += [_cell(layer[side], what) for what in MEASURES for side in ("query", "document")]
+        cells += [_shown(layer["inter_iso"]), _shown(layer["other_inter_iso"])]
+        rows.append(cells + ([] if against is None else [_shown(layer.get("log_difference"))]))
+    sizes = found["texts"]
+    notes = (
+        f"Hidden states of all positions of {sizes['queries']:,} queries (q) and {sizes['documents']:,} "
+        f"documents (d) in {sizes['pairs']:,} pairs ({found['from']}). Layer 0 is what goes into the first "
+        "one; I(W) is averaged over batches; outliers are counted; others are pairs that do not belong "
+        "together."
+    )
+    if against is not None:
+        notes += f" The difference is ln InterIso less that of {against}: above 0 it is less isotropic."
+    return f"{textwrap.fill(notes, 110)}\n{text_table(header, rows)}"
+
+
+def _cell(numbers: Mapping[str, Any] | None, what: str) -> Cell:
+    if numbers is None:
+        return "–"
+    return len(numbers[what]) if what == "outliers" else _shown(numbers[what])
+
+
+def _shown(value: float | None) -> Cell:
+    return "–" if value is None else value

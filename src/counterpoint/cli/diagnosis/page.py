@@ -1,0 +1,188 @@
+"""What is said about vector sets: sentences for people, each with its numbers, and all numbers as a table."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from counterpoint.cli.tables import text_table
+
+__all__ = ["alignment_sentence", "sets_text"]
+
+WIDTH = 110
+COLUMNS = {
+    "rows": "rows",
+    "dimension": "dimension",
+    "cosine": "cosine",
+    "partition": "I(W)",
+    "iso_score": "IsoScore",
+    "spread": "spread",
+    "rank": "rank",
+    "entropy_rank": "entropy_rank",
+    "first_share": "first_share",
+}
+
+# Our reading of the numbers, nobody's definition; the numbers stand beside it.
+CONE, SLIGHT = 0.4, 0.1  # mean cosine from which a space is called a cone, or a slight one
+POINT = 0.95  # mean cosine from which it has collapsed
+FEW = 0.05  # effective rank as a share of the most that there could be, below which few dimensions are used
+SHOWN = 5  # outliers named
+SURE = 0.05  # p-value below which a difference of rankings is told as one
+
+
+def sets_text(result: Mapping[str, Any]) -> str:
+    """The page: a paragraph for each set, and the table."""
+    blocks = [_opening(result)]
+    for name, found in result["sets"].items():
+        rows = "one vector" if found["pooled"] else "several vectors"
+        head = f"{name}: {rows} of {found['document']['dimension']} components a text"
+        answers = {
+            "A cone?": _cone(found),
+            "Collapsed?": _collapse(found),
+            "Outliers?": _outliers(found),
+            "The two sides?": f"{_inter_iso(found['inter_iso'])} {alignment_sentence(found['between'])}.",
+            "Whitening?": _whitening(found, result["texts"]["documents"]),
+        }
+        blocks.append("\n".join([head, *(_answer(question, text) for question, text in answers.items())]))
+    if result.get("delta_inter_iso") is not None:
+        apart = result["delta_inter_iso"]
+        blocks.append(f"ΔInterIso = InterIso of {apart['high']} − of {apart['low']} = {apart['delta']:.2f}")
+    rows = [
+        [name, side, *("–" if found[side][key] is None else found[side][key] for key in COLUMNS)]
+        for name, found in result["sets"].items()
+        for side in ("query", "document")
+    ]
+    blocks.append(text_table(["set", "side", *COLUMNS.values()], rows))
+    return "\n\n".join(blocks)
+
+
+def alignment_sentence(between: Mapping[str, Any]) -> str:
+    """Whether two encoders put queries in the same place."""
+    from counterpoint.learn import AlignmentStop  # torch is there by now
+
+    if between["kl"] is None:
+        return "Both sides encode queries to the same vectors, so there is nothing to align"
+    matches = between["room"] >= AlignmentStop.least_match
+    aligned = "aligned" if between["kl"] < between["delta"] and matches else "not aligned"
+    apart = "" if matches else f", for the query side has {between['room']:.0%} of the document side's spread"
+    return f"KL of the sides on queries is {between['kl']:.1f}, δ {between['delta']:.1f}: {aligned}{apart}"
+
+
+def _answer(question: str, text: str) -> str:
+    return textwrap.fill(
+        text, WIDTH, initial_indent=f"  {question:<15} ", subsequent_indent=" " * 18, break_on_hyphens=False
+    )
+
+
+def _opening(result: Mapping[str, Any]) -> str:
+    texts = result["texts"]
+    return textwrap.fill(
+        f"{result['model']} on {result['collection']}: {texts['queries']:,} queries, {texts['documents']:,} "
+        f"documents drawn from all, {texts['pairs']:,} pairs ({texts['from']})",
+        WIDTH,
+        break_long_words=False,
+    )
+
+
+def _cone(found: Mapping[str, Any]) -> str:
+    """The mean direction, by the papers' two measures of it, and IsoScore."""
+    query, document = found["query"], found["document"]
+    most = max(query["cosine"], document["cosine"])
+    answer = "Yes." if most >= CONE else "Slightly." if most >= SLIGHT else "No."
+    text = (
+        f"{answer} Two rows of documents have cosine {document['cosine']:.2f} on average, two of queries "
+        f"{query['cosine']:.2f} (0: no direction preferred, 1: a single one). I(W) is "
+        f"{document['partition']:.2f} and {query['partition']:.2f} (1: none preferred)."
+    )
+    if document["iso_score"] is not None:
+        text += (
+            f" IsoScore is {document['iso_score']:.2f} and {query['iso_score']:.2f} (1: around their mean "
+            "they vary alike in all dimensions)."
+        )
+    return text
+
+
+def _collapse(found: Mapping[str, Any]) -> str:
+    sides = {"documents": found["document"], "queries": found["query"]}
+    bound = {name: min(side["dimension"], side["rows"] - 1) for name, side in sides.items()}
+    point = [name for name, side in sides.items() if side["cosine"] >= POINT]
+    few = [name for name, side in sides.items() if side["rank"] < FEW * bound[name]]
+    numbers = ", ".join(
+        f"of the {name} {side['rank']:.0f} (at most {bound[name]}; {side['first_share']:.0%} of their "
+        "variance is in one direction)"
+        for name, side in sides.items()
+    )
+    if point:
+        answer = f"Yes: the {' and the '.join(point)} are nearly one point."
+    elif few:
+        answer = f"In part: the {' and the '.join(few)} use few dimensions."
+    else:
+        answer = "No."
+    return f"{answer} The effective rank is {numbers}."
+
+
+def _outliers(found: Mapping[str, Any]) -> str:
+    """Of the documents, with the share of the mean cosine where there is one to share out."""
+    document = found["document"]
+    outliers: Sequence[Mapping[str, Any]] = document["outliers"]
+    if not outliers:
+        return (
+            "None: no component of the documents is over 3 standard deviations larger than the average one."
+        )
+    shown = ", ".join(f"{outlier['dimension']} ({outlier['deviations']:.1f})" for outlier in outliers[:SHOWN])
+    more = f" and {len(outliers) - SHOWN} more" if len(outliers) > SHOWN else ""
+    text = (
+        f"{len(outliers)} of {document['dimension']} components of the documents are over 3 standard "
+        f"deviations larger than the average one: {shown}{more}."
+    )
+    if document["cosine"] >= SLIGHT:
+        together = sum(outlier["cosine_part"] for outlier in outliers)
+        text += f" They make {together / document['cosine']:.0%} of the mean cosine."
+    return text
+
+
+def _inter_iso(found: Mapping[str, Any]) -> str:
+    if found["together"] is None:
+        return "No pair of texts is known that belongs together."
+    other = "" if found["other"] is None else f", other queries and documents {found['other']:.2f}"
+    return f"{found['pairs']:,} pairs ({found['from']}) have InterIso {found['together']:.2f}{other}."
+
+
+def _whitening(found: Mapping[str, Any], documents: int) -> str:
+    """Held-out measures, then what it does to the ranking."""
+    whitening = found["whitening"]
+    if "refused" in whitening:
+        return f"Not possible here: {whitening['refused']}."
+    before, after, fitted, enough = (whitening[key] for key in ("before", "after", "fitted", "enough"))
+    scores = [
+        f"{name} {before[key]:.2f} → {after[key]:.2f}"
+        for key, name in (("cosine", "cosine"), ("partition", "I(W)"), ("iso_score", "IsoScore"))
+        if before[key] is not None
+    ]
+    text = ""
+    if fitted < enough:
+        times = -(-enough * documents // fitted)
+        text = (
+            f"Not on so little: {fitted:,} rows do not determine {found['document']['dimension']} "
+            f"directions, {enough:,} would (about --sample {times}, if there are so many). What follows is "
+            "noise more than whitening. "
+        )
+    text += (
+        f"Fitted on {fitted:,} rows of one half of the documents, measured on {whitening['rows']:,} of the "
+        f"other: {', '.join(scores)}."
+    )
+    return text if whitening["ranking"] is None else f"{text} {_ranking(whitening['ranking'])}"
+
+
+def _ranking(found: Mapping[str, Any]) -> str:
+    low, high = found["interval"]
+    change = f"{found['difference']:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
+    verdict = "not a difference that so few queries can show"
+    if found["p_value"] < SURE:
+        verdict = "better" if found["difference"] > 0 else "worse"
+    return (
+        f"Of {found['queries']:,} queries that rank the {found['documents']:,} documents of that half by "
+        f"cosine, {found['measure']} goes from {found['before']:.3f} to {found['after']:.3f}: {change}, "
+        f"{verdict}."
+    )

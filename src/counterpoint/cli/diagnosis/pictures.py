@@ -1,0 +1,139 @@
+"""The pictures of a vector set, and of a backbone's layers, by file name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from counterpoint.cli.diagnosis.space import Space
+from counterpoint.cli.diagnosis.whitened import Whitened
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from counterpoint.plots import Picture
+
+__all__ = ["layer_pictures", "score_pictures", "space_pictures"]
+
+SCORED = 2000  # pairs of texts whose rows' cosines are drawn
+COSINES = 200_000  # of them at most
+LAYERED = (("query", "queries"), ("document", "documents"))
+
+
+def space_pictures(space: Space, made: Whitened | str) -> Iterator[tuple[str, Picture]]:
+    """The plane of the first two components and the spectrum; plane and single vectors after whitening.
+
+    What is whitened are documents that whitening was not fitted on.
+    """
+    from counterpoint.measure.alignment import spectrum
+    from counterpoint.plots.pca import pca_plot
+    from counterpoint.plots.spectrum import spectrum_plot
+
+    queries, documents = space.rows()
+    plane = queries.shape[1] > 1
+    if plane:
+        yield f"pca-{space.name}", pca_plot(space.groups(), space.name)
+    variances = {"queries": spectrum(queries), "documents": spectrum(documents)}
+    yield f"spectrum-{space.name}", spectrum_plot(variances, space.name)
+    if isinstance(made, Whitened):
+        if plane:
+            after = {name: made.apply(rows) for name, rows in space.groups(made.held).items() if len(rows)}
+            yield f"pca-{space.name}-whitened", pca_plot(after, f"{space.name}, {made.about()}")
+        yield from _components(space, made)
+
+
+def score_pictures(spaces: Mapping[str, Space]) -> Iterator[tuple[str, Picture]]:
+    """Cosines of pairs that belong together and of others, of all sets (HIL, figures 2 and 6)."""
+    from counterpoint.plots.scores import scores_plot
+
+    together, other = {}, {}
+    for name, space in spaces.items():
+        together[name], other[name] = _cosines(space)
+    if any(map(len, together.values())):
+        pairing = next(iter(spaces.values())).sample.pairing()
+        yield "scores", scores_plot(together, other, f"pairs: {pairing}; others: at random")
+
+
+def layer_pictures(found: Mapping[str, Any]) -> Iterator[tuple[str, Picture]]:
+    """Isotropy by layer, and the difference to another model's InterIso (HIL, figure 5)."""
+    from counterpoint.plots.curves import Curve, curves_plot
+
+    layers: Sequence[Mapping[str, Any]] = found["layers"]
+    curves = []
+    for name, what in (("mean cosine", "cosine"), ("I(W)", "partition")):
+        for side, plural in LAYERED:
+            points = [(layer["layer"], layer[side][what]) for layer in layers if layer[side] is not None]
+            curves.append(Curve(f"{name}, {plural}", *map(tuple, zip(*points, strict=True))))
+    for name, what in (("InterIso, pairs", "inter_iso"), ("InterIso, others", "other_inter_iso")):
+        points = [(layer["layer"], layer[what]) for layer in layers if layer[what] is not None]
+        if points:
+            curves.append(Curve(name, *map(tuple, zip(*points, strict=True))))
+    yield "layers", curves_plot(curves, value="of hidden states", along="layer")
+    points = [
+        (layer["layer"], layer["log_difference"])
+        for layer in layers
+        if layer.get("log_difference") is not None
+    ]
+    if points:
+        curve = Curve(f"against {found['against']}", *map(tuple, zip(*points, strict=True)))
+        levels = {"equal": 0.0}
+        yield (
+            "layers-against",
+            curves_plot([curve], value="difference of ln InterIso", along="layer", levels=levels),
+        )
+
+
+def _components(space: Space, made: Whitened) -> Iterator[tuple[str, Picture]]:
+    """A query, one of its documents and another one, before and after (Isotropic DR, figure 4).
+
+    Of a set with many rows a text, the first row of each. Whitening was not fitted on them.
+    """
+    import numpy as np
+
+    from counterpoint.plots.components import components_plot
+
+    queries, documents = space.queries.lengths > 0, np.zeros(len(space.documents), bool)
+    documents[made.held] = space.documents.lengths[made.held] > 0
+    pairs = [(q, d) for q, d in space.sample.pairs() if queries[q] and documents[d]]
+    if not pairs:
+        return
+    rng = np.random.default_rng(space.seed)
+    query, document = pairs[int(rng.integers(len(pairs)))]
+    own = {d for q, d in space.sample.pairs() if q == query}
+    rest = [at for at in range(len(documents)) if documents[at] and at not in own]
+    vectors = {"query": space.queries[query][0], "relevant document": space.documents[document][0]}
+    if rest:
+        vectors["other document"] = space.documents[rest[int(rng.integers(len(rest)))]][0]
+    after = {name: made.apply(values[None])[0] for name, values in vectors.items()}
+    versions = {"as encoded": vectors, "whitened": after}
+    yield f"components-{space.name}", components_plot(versions, f"{space.name}, {made.about()}")
+
+
+def _cosines(space: Space) -> tuple[np.ndarray, np.ndarray]:
+    """Of the rows of pairs that belong together, and of as many pairs that do not."""
+    import numpy as np
+
+    rng = np.random.default_rng(space.seed)
+    pairs = space.sample.pairs()
+    known = set(pairs)
+    chosen = [pairs[at] for at in rng.permutation(len(pairs))[:SCORED]]
+    drawn = rng.integers([len(space.queries), len(space.documents)], size=(2 * SCORED, 2)).tolist()
+    others = [(q, d) for q, d in drawn if (q, d) not in known][:SCORED]
+    return _of_pairs(space, chosen, rng), _of_pairs(space, others, rng)
+
+
+def _of_pairs(space: Space, pairs: Sequence[tuple[int, int]], rng: np.random.Generator) -> np.ndarray:
+    import numpy as np
+
+    from counterpoint.measure.rows import unit_rows
+
+    share = max(1, COSINES // max(1, len(pairs)))  # of a pair of long texts some are drawn
+    found = [np.zeros(0)]
+    for query, document in pairs:
+        left, right = (
+            unit_rows(np.asarray(rows, np.float64))
+            for rows in (space.queries[query], space.documents[document])
+        )
+        values = (left @ right.T).ravel()
+        found.append(values if len(values) <= share else rng.choice(values, share, replace=False))
+    return np.concatenate(found)

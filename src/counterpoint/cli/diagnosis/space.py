@@ -1,0 +1,163 @@
+"""One vector set of a model: rows of both sides, and what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from counterpoint.cli.sampling import Sample, encode_texts
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from counterpoint.model import Model
+    from counterpoint.types import Ragged
+
+__all__ = ["Space", "delta", "some_rows", "spaces_of"]
+
+ROWS = 10_000  # vectors a side at most, where a set has many a text
+
+
+@dataclass(frozen=True)
+class Space:
+    """The vectors of one set.
+
+    Attributes:
+        name: of the set.
+        pooled: one row a text.
+        sample: whose texts they are.
+        queries: of the sample's queries.
+        documents: of all its `texts`.
+        crossed: of the queries, encoded as if they were documents.
+        seed: decides which rows are measured where there are many.
+    """
+
+    name: str
+    pooled: bool
+    sample: Sample
+    queries: Ragged
+    documents: Ragged
+    crossed: Ragged
+    seed: int
+
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Some rows of the queries, and of the documents that were drawn from all."""
+        return some_rows(self.queries.values, self.seed), some_rows(self._drawn().values, self.seed)
+
+    def groups(self, only: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Rows by what a picture calls them; of documents at these places only, if they are given."""
+        import numpy as np
+
+        sample = self.sample
+        allowed = set(range(len(self.documents)) if only is None else only.tolist())
+        places = {document: at for at, document in enumerate(sample.texts)}
+        chosen = {
+            "relevant documents": [places[document] for document in sample.matching],
+            "other documents": [at for at, other in enumerate(sample.other) if other],
+        }
+        found = {"queries": self.queries.values}
+        for name, positions in chosen.items():
+            kept = np.array([at for at in positions if at in allowed], np.int64)
+            found[name] = self.documents.take(kept).values
+        return {name: some_rows(rows, self.seed) for name, rows in found.items()}
+
+    def numbers(self) -> dict[str, Any]:
+        """Measures of each side, and between them."""
+        queries, documents = self.rows()
+        return {
+            "pooled": self.pooled,
+            "query": _measured(queries),
+            "document": _measured(documents),
+            "between": _between(queries, documents, some_rows(self.crossed.values, self.seed)),
+            "inter_iso": self._inter_iso(),
+        }
+
+    def _inter_iso(self) -> dict[str, Any]:
+        """Of the pairs that belong together, and of all others."""
+        from counterpoint.measure.inter_iso import all_inter_iso, split_inter_iso
+
+        pairs = self.sample.pairs()
+        own, other = split_inter_iso(all_inter_iso(self.queries, self.documents), pairs)
+        return {"pairs": len(pairs), "from": self.sample.pairing(), "together": own, "other": other}
+
+    def _drawn(self) -> Ragged:
+        import numpy as np
+
+        return self.documents.take(np.arange(len(self.sample.documents)))
+
+
+def spaces_of(model: Model, sample: Sample, on: str | None, seed: int) -> dict[str, Space]:
+    """The model's sets, or one of them.
+
+    Raises:
+        ConfigError: the model does not make the set.
+    """
+    from counterpoint.errors import ConfigError
+
+    if on is not None and on not in model.sets:
+        raise ConfigError(f"--on {on}: the model makes {', '.join(model.sets)}")
+    queries = list(sample.queries.values())
+    made = encode_texts(
+        {
+            "query": (model.encode_query, queries),
+            "document": (model.encode_document, list(sample.texts.values())),
+            "crossed": (model.encode_document, queries),
+        }
+    )
+    return {
+        name: Space(name, model.sets[name].pooled, sample, *(made[what][name] for what in made), seed=seed)
+        for name in ([on] if on is not None else model.sets)
+    }
+
+
+def delta(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
+    """ΔInterIso of the two sets of many rows a text that lie farthest apart in it; None without two."""
+    values = {
+        name: numbers["inter_iso"]["together"] for name, numbers in found.items() if not numbers["pooled"]
+    }
+    known = {name: value for name, value in values.items() if value is not None}
+    if len(known) < 2:
+        return None
+    high, low = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
+    return {"high": high, "low": low, "delta": known[high] - known[low]}
+
+
+def some_rows(rows: np.ndarray, seed: int) -> np.ndarray:
+    """`ROWS` rows at most; the same places of arrays of equal size."""
+    import numpy as np
+
+    if len(rows) <= ROWS:
+        return rows
+    return rows[np.sort(np.random.default_rng(seed).choice(len(rows), ROWS, replace=False))]
+
+
+def _measured(rows: np.ndarray) -> dict[str, Any]:
+    """Collapse and isotropy of one side, by name."""
+    from counterpoint.measure.alignment import profile
+    from counterpoint.measure.isotropy import isotropy
+
+    found = isotropy(rows).to_dict()
+    return {**profile(rows).to_dict(), **{key: found[key] for key in ("partition", "iso_score", "outliers")}}
+
+
+def _between(queries: np.ndarray, documents: np.ndarray, crossed: np.ndarray) -> dict[str, Any]:
+    """`kl` is None where both sides encode queries to the same vectors: nothing is to be aligned.
+
+    `room` is the query side's 1 − mean cosine of two queries as a share of the document side's. Where it is
+    low, a low `kl` does not mean that the sides are aligned.
+    """
+    import numpy as np
+
+    from counterpoint.measure.alignment import DAFT_DELTA, cross_cosine, kl_divergence, mean_cosine
+
+    kl = None
+    if not np.array_equal(queries, crossed):
+        # Where a set has many rows a text, a row may be there twice.
+        kl = kl_divergence(np.unique(crossed, axis=0), np.unique(queries, axis=0))
+    return {
+        "cosine": cross_cosine(queries, documents),
+        "kl": kl,
+        "delta": DAFT_DELTA * queries.shape[1],
+        "room": (1 - mean_cosine(queries)) / (1 - mean_cosine(crossed)),
+    }

@@ -1,0 +1,99 @@
+"""What a training run's `metrics.jsonl` says: stages, measures, curves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from counterpoint.cli.tables import text_table
+
+if TYPE_CHECKING:
+    from counterpoint.plots import Picture
+
+__all__ = ["curves", "read_metrics", "summary", "training_text"]
+
+CURVES = (  # a picture's name, the numbers on it, and its vertical axis
+    ("loss", "loss", "loss"),
+    ("divergence", "alignment.kl", "KL₁(document side ‖ query side)"),
+    ("cosine", "watch.*.cosine", "mean cosine of two texts of a side"),
+    ("rank", "watch.*.rank", "effective rank of a side"),
+)
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The lines of a run's metrics; a last one that is being written is left out.
+
+    Raises:
+        DataError: a line that is not as `train` writes it, or none at all.
+    """
+    from counterpoint.errors import DataError
+
+    records = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(keepends=True), 1):
+        if not line.endswith("\n"):
+            break
+        try:
+            found = json.loads(line)
+            records.append({**found, "number": int(found["number"]), "step": int(found["step"])})
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(f"not a line of metrics ({error!r})", path=path, line=number) from error
+    if not records:
+        raise DataError("no metrics yet; the run has only begun", path=path)
+    return records
+
+
+def summary(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The stages, and the measures on the development set, in numbers."""
+    return {"stages": _stages(records), "measures": _measures(records)}
+
+
+def curves(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Picture]]:
+    """A picture for each kind of number that the run has."""
+    from counterpoint.plots.curves import curves_of, curves_plot, measures_of, stages_of
+
+    if measures := measures_of(records):
+        yield "measures", curves_plot(measures, value="on the development set", stages=stages_of(records))
+    deltas = curves_of(records, "alignment.delta")
+    for name, pattern, axis in CURVES:
+        if found := curves_of(records, pattern):
+            levels = {"δ": deltas[0].values[-1]} if deltas and name == "divergence" else {}
+            yield name, curves_plot(found, value=axis, stages=stages_of(records), levels=levels)
+
+
+def training_text(result: Mapping[str, Any]) -> str:
+    """The stages as a table, and how each measure went."""
+    header = ["stage", "steps", "first loss", "lowest", "last", "ended early"]
+    keys = ("stage", "steps", "first_loss", "lowest_loss", "last_loss", "stopped")
+    cells = [["–" if stage.get(key) is None else stage[key] for key in keys] for stage in result["stages"]]
+    table = text_table(header, cells)
+    return "\n\n".join([table, *(_development(name, found) for name, found in result["measures"].items())])
+
+
+def _stages(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each stage's steps, its loss at the first and last line and at its lowest, and why it ended early."""
+    found = []
+    for number in dict.fromkeys(record["number"] for record in records):
+        mine = [record for record in records if record["number"] == number]
+        losses = [record["loss"] for record in mine if "loss" in record]
+        stage = {"stage": mine[0]["stage"], "steps": mine[-1]["step"]}
+        if losses:
+            stage |= {"first_loss": losses[0], "lowest_loss": min(losses), "last_loss": losses[-1]}
+        stopped = [record["stopped"] for record in mine if "stopped" in record]
+        found.append({**stage, "stopped": stopped[-1] if stopped else None})
+    return found
+
+
+def _measures(records: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[int, float]]]:
+    """Steps, counted over all stages, and values of every measure on the development set."""
+    from counterpoint.plots.curves import measures_of
+
+    return {curve.name: list(zip(curve.steps, curve.values, strict=True)) for curve in measures_of(records)}
+
+
+def _development(name: str, found: Sequence[tuple[int, float]]) -> str:
+    """How a measure went."""
+    best = max(found, key=lambda point: point[1])
+    first = found[0]
+    return f"{name}: {first[1]:.4f} at step {first[0]}, at best {best[1]:.4f} at step {best[0]}"
