@@ -131,3 +131,59 @@ class UniModel:
     def _vector(self, dim: int, *what: str):
         rng = np.random.default_rng([zlib.crc32(part.encode()) for part in what])
         return rng.normal(size=dim).astype(np.float32)
+
+
+class StaticModel:
+    """HIL's two sets, a row for every occurrence: `l` decided by the word, `h` by its text and place as well.
+
+    Args:
+        dim: components of a vector.
+        size: number of ids; words share them.
+        whole: vectors of small whole numbers, whose products and sums are exact in any order.
+    """
+
+    def __init__(self, dim: int = 6, size: int = 40, whole: bool = False):
+        self.dim, self.size, self.whole = dim, size, whole
+
+    @property
+    def sets(self):
+        return {
+            "l": VectorSet(self.dim, False, True, static=True),
+            "h": VectorSet(self.dim, False, True),
+        }
+
+    def fingerprint(self):
+        return f"static-{self.dim}-{self.size}-{self.whole}"
+
+    def table(self, name):
+        assert name == "l"
+        return np.stack([self._vector("l", str(number)) for number in range(self.size)])
+
+    def encode_document(self, texts: Sequence[str]):
+        words = [text.lower().split() for text in texts]
+        ids = [np.array([self.id_of(word) for word in ws], np.int64) for ws in words]
+        table = self.table("l")
+        contextual = [
+            np.array([self._vector(word, str(at), *ws) for at, word in enumerate(ws)]).reshape(-1, self.dim)
+            for ws in words
+        ]
+        return {
+            "l": Ragged.from_list([table[numbers] for numbers in ids], ids, dim=self.dim),
+            "h": Ragged.from_list(contextual, ids, dim=self.dim),
+        }
+
+    encode_query = encode_document
+
+    def spans(self, texts, name, side):
+        return [UniModel(repeats=True)._places(text) for text in texts]
+
+    def row_ids(self, texts, name, side):
+        return [np.array([self.id_of(word) for word in text.lower().split()], np.int64) for text in texts]
+
+    def id_of(self, word: str) -> int:
+        return zlib.crc32(word.encode()) % self.size
+
+    def _vector(self, *what: str):
+        rng = np.random.default_rng([zlib.crc32(part.encode()) for part in what])
+        made = rng.integers(-3, 4, self.dim) if self.whole else rng.normal(size=self.dim)
+        return made.astype(np.float32)

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int, Shaped
 
 from counterpoint.errors import ShapeError
 
-__all__ = ["Document", "Explanation", "Qrels", "Query", "Ragged", "Side", "Span"]
+__all__ = ["Document", "Explanation", "Qrels", "Query", "Ragged", "Side", "Span", "rows_of_sets"]
 
 Side = Literal["query", "document"]
 
@@ -72,6 +72,7 @@ class Explanation:
             (None where no document row did). Scorers know rows; who knows the texts adds the spans.
         query: the piece of the query that this leaf is about, once known.
         document: the piece of the document that it matched, once known.
+        idf: for a leaf, the weight by idf that its query row was multiplied by; it is in the score.
     """
 
     label: str
@@ -80,6 +81,7 @@ class Explanation:
     rows: tuple[int, int | None] | None = None
     query: Span | None = None
     document: Span | None = None
+    idf: float | None = None
 
     def leaves(self) -> Iterator[Explanation]:
         """The leaves, left to right."""
@@ -150,10 +152,7 @@ class Ragged:
 
     def take(self, sets: Int[np.ndarray, " k"]) -> Ragged:
         """The sets named by their positions, in that order, copied."""
-        sets = np.asarray(sets, dtype=np.int64)
-        lengths = self.lengths[sets]
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[sets] - offsets[:-1], lengths)
+        rows, offsets = rows_of_sets(self.offsets, np.asarray(sets, dtype=np.int64))
         return Ragged(self.values[rows], offsets, None if self.ids is None else self.ids[rows])
 
     @staticmethod
@@ -179,3 +178,13 @@ class Ragged:
             np.concatenate([[0], *offsets]),
             np.concatenate(with_ids) if len(with_ids) == len(parts) else None,
         )
+
+
+def rows_of_sets(
+    offsets: Int[np.ndarray, " b1"], sets: Int[np.ndarray, " k"]
+) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " k1"]]:
+    """Where the rows of some packed sets lie, in the order asked for, and the offsets that they then have."""
+    lengths = offsets[sets + 1] - offsets[sets]
+    ends = np.cumsum(lengths)
+    rows = np.arange(lengths.sum()) + np.repeat(offsets[sets] - (ends - lengths), lengths)
+    return rows, np.concatenate([[0], ends])

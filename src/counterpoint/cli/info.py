@@ -59,8 +59,12 @@ def _text(found: Mapping[str, Any]) -> str:
         )
     for name, layout in found["sets"].items():
         ids = "" if layout["distinct_ids"] is None else f", {layout['distinct_ids']:,} distinct ids"
+        if layout["static"]:
+            kept = f"in the model's table; {layout['stored_ids']:,} ids kept, each once a document"
+        else:
+            kept = f"× {layout['codec']}"
         lines.append(
-            f"\n{name}: {layout['vectors']:,} vectors of {layout['dim']} × {layout['codec']}, "
+            f"\n{name}: {layout['vectors']:,} vectors of {layout['dim']} {kept}, "
             f"{layout['vectors_per_document']:.1f} a document, {layout['bytes_per_vector']:.1f} bytes each "
             f"with all that belongs to them{ids}"
         )

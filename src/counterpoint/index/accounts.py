@@ -20,6 +20,7 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
         "values": "vectors",
         "scales": "vectors",
         "ids": "ids",
+        "ranks": "ids",
         "lengths": "offsets",
         "offsets": "offsets",
         "vocabulary": "vocabulary",
@@ -63,13 +64,20 @@ def account_of(index: Index) -> dict[str, Any]:
 
 
 def _set(index: Index, name: str, purposes: Mapping[str, int]) -> dict[str, Any]:
-    """One vector set; `bytes` are those of all its files."""
+    """One vector set; `bytes` are those of all its files.
+
+    `vectors` are as many as the model made, of which a static set stores none: `stored_ids` says how many ids
+    it keeps, each once a document.
+    """
     layout = index.layouts[name]
     vectors = sum(entry.vectors[name] for entry in index.manifest.segments)
+    ids = sum(len(segment.static[name].ranks) for segment in index.segments) if layout.static else None
     size = sum(size for purpose, size in purposes.items() if purpose.endswith(f": {name}"))
     return {
         "dim": layout.dim,
-        "codec": layout.codec,
+        "codec": None if layout.static else layout.codec,
+        "static": layout.static,
+        "stored_ids": ids,
         "vectors": vectors,
         "vectors_per_document": vectors / len(index),
         "bytes": size,

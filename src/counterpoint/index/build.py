@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from filelock import FileLock, Timeout
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from counterpoint import __version__
 from counterpoint.errors import ArtifactError, ConfigError, DataError
@@ -85,6 +85,10 @@ class TextModel(Protocol):
         """For sets of which a gate drops rows: its value for each row of documents that `spans` tells of."""
         ...
 
+    def table(self, name: str) -> Float[np.ndarray, "v d"]:
+        """The vector of every id in documents, for static sets."""
+        ...
+
 
 @dataclass(frozen=True)
 class IndexSettings:
@@ -92,7 +96,8 @@ class IndexSettings:
 
     Attributes:
         codec: how vectors are stored. Pooled vectors are few, so with `int4` they get `int8`. Vectors of
-            fewer than 4 components get `float16` for both: a scale each would take as much room.
+            fewer than 4 components get `float16` for both: a scale each would take as much room. Static sets
+            have no vectors stored.
         sets: which of the model's vector sets; None for all.
         lexical: BM25 settings; None for no lexical part.
         search: how it is searched unless told otherwise (`SearchSettings` as plain data). Sets that it calls
@@ -132,7 +137,13 @@ class IndexSettings:
         exact = tuple((self.search or {}).get("exact", ()))
         layouts = {
             name: SetLayout(
-                x.dim, x.pooled, self._codec(x), x.ids, name in exact, self.ann if x.pooled else None
+                x.dim,
+                x.pooled,
+                self._codec(x),
+                x.ids,
+                name in exact and not x.static,
+                self.ann if x.pooled else None,
+                x.static,
             )
             for name, x in ((name, known[name]) for name in wanted)
         }
@@ -143,6 +154,8 @@ class IndexSettings:
         return layouts
 
     def _codec(self, vectors: VectorSet) -> CodecName:
+        if vectors.static:
+            return "float32"
         if self.codec in ("int8", "int4") and vectors.dim < SMALL:
             return "float16"
         return "int8" if vectors.pooled and self.codec == "int4" else self.codec

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from counterpoint.errors import ArtifactError
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index.accounts import account_of
 from counterpoint.index.kernels import dot_scores, idf_of, maxsim_scores, maxsim_table
 from counterpoint.index.lexical import Lexical, LexicalSettings
 from counterpoint.index.manifest import Manifest
 from counterpoint.index.segment import Segment, SetLayout
+from counterpoint.index.static import StaticSet
 from counterpoint.types import Document, Ragged
+
+if TYPE_CHECKING:
+    from counterpoint.index.build import TextModel
 
 __all__ = ["Index"]
 
@@ -49,6 +54,8 @@ class Index:
             for entry in self.manifest.segments
         )
         self._starts = np.cumsum([0] + [segment.documents for segment in self.segments])
+        self._model: TextModel | None = None
+        self._static_cache: dict[str, StaticSet] = {}
 
     def __len__(self) -> int:
         """Number of documents (passages, where documents were cut)."""
@@ -64,6 +71,19 @@ class Index:
         """Close the databases."""
         for segment in self.segments:
             segment.close()
+
+    def bound(self, model: TextModel) -> Index:
+        """The same index with the model that it was built with, which has the vectors of static sets.
+
+        It shares all files with this one, so closing either closes both.
+
+        Raises:
+            ArtifactError: another model.
+        """
+        self.check_model(model.fingerprint())
+        bound = copy.copy(self)
+        bound._model, bound._static_cache = model, {}
+        return bound
 
     # -- documents -------------------------------------------------------------------------------------
 
@@ -101,7 +121,15 @@ class Index:
         return Lexical(self.folder / self.manifest.lexical, settings)
 
     def take(self, name: str, positions: Int[np.ndarray, " k"]) -> Ragged:
-        """One vector set of some documents, decoded to float32."""
+        """One vector set of some documents, decoded to float32.
+
+        Of a static set a document has one row for each distinct id, in rising order of ids.
+
+        Raises:
+            ConfigError: the set is static, and this index is not bound to its model.
+        """
+        if self.layouts[name].static:
+            return self._static_set(name).take(positions)
         if len(self.segments) == 1:
             return self.segments[0].stores[name].take(positions)
         owner = np.searchsorted(self._starts, positions, side="right") - 1
@@ -145,6 +173,8 @@ class Index:
 
         `ids` and `floor` are those of `counterpoint.index.kernels.maxsim_scores`.
         """
+        if self.layouts[name].static:
+            return self._static_set(name).scores(query, positions, ids, floor)
         return maxsim_scores(query, self.take(name, positions), ids, floor)
 
     def all_maxsim_scores(
@@ -154,7 +184,14 @@ class Index:
         ids: Sequence[Int[np.ndarray, " m"]] | None = None,
         floor: bool = False,
     ) -> Float[np.ndarray, "q n"]:
-        """MaxSim of queries with a multi-vector set, for every document; vectors are decoded once for all."""
+        """MaxSim of queries with a multi-vector set, for every document; vectors are decoded once for all.
+
+        A static set is scored from its ids and the model's table.
+        """
+        if self.layouts[name].static:
+            static = self._static_set(name)
+            of_rows = [None] * len(queries) if ids is None else ids
+            return np.stack([static.all_scores(*pair, floor) for pair in zip(queries, of_rows, strict=True)])
         asked = Ragged.from_list(queries, ids, dim=queries[0].shape[1])
         exact = ids is not None
         blocks = [maxsim_table(asked, block, exact=exact, floor=floor) for block in self._blocks(name)]
@@ -197,6 +234,17 @@ class Index:
     @cached_property
     def _frequency_cache(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         return {}
+
+    def _static_set(self, name: str) -> StaticSet:
+        if self._model is None:
+            raise ConfigError(
+                f"the vectors of the static set {name!r} are not in the index, but its model's; "
+                "use Index.bound(model)"
+            )
+        if name not in self._static_cache:
+            parts = [segment.static[name] for segment in self.segments]
+            self._static_cache[name] = StaticSet(parts, self._model.table(name))
+        return self._static_cache[name]
 
     def _blocks(self, name: str) -> Iterator[Ragged]:
         """The whole set, as many documents at a time as fit in `BLOCK` decoded bytes (one at least)."""

@@ -16,9 +16,9 @@ __all__ = ["FileEntry", "Manifest", "SegmentEntry"]
 
 NAME = "manifest.json"
 FORMAT = "counterpoint-index"
-VERSION = 2
-READABLE = (1, 2)
-"""1 had no postings of words, and offsets in place of lengths."""
+VERSION = 3
+READABLE = (1, 2, 3)
+"""1 had no postings of words, and offsets in place of lengths; 2 had no static sets."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _checksum(body: Mapping[str, Any]) -> str:
 
 
 def _listed(versions: tuple[int, ...]) -> str:
-    return " and ".join(map(str, versions))
+    return f"{', '.join(map(str, versions[:-1]))} and {versions[-1]}"
 
 
 def _why_absent(folder: Path) -> str:

@@ -9,6 +9,7 @@
       <set>.frequencies.npy   in how many documents each of them stands
       <set>.postings.npy      the inverted index of sets that match exactly, and
       <set>.starts.npy        where the postings of each distinct id begin
+      <set>.ranks.npy         for static sets, in place of values and ids: each document's distinct ids
       <set>.hnsw              the graph of pooled sets that are searched approximately
 
 Documents live in the segment, not in one database for the whole index, so that every file of a committed
@@ -32,7 +33,8 @@ from counterpoint.index.codec import CODECS, CodecName
 from counterpoint.index.graph import Graph, write_graph
 from counterpoint.index.inverted import Postings, write_postings
 from counterpoint.index.npy import NpyWriter, open_npy
-from counterpoint.types import Document, Ragged
+from counterpoint.index.static import StaticIds, write_ranks
+from counterpoint.types import Document, Ragged, rows_of_sets
 
 __all__ = ["AnnName", "Segment", "SegmentWriter", "SetLayout", "VectorStore"]
 
@@ -58,6 +60,7 @@ class SetLayout:
         ids: every vector has an id.
         inverted: there is an inverted index of the ids.
         ann: how a first stage finds its way, or None for a look at every vector.
+        static: a vector is decided by its id; documents keep ids, each once, and the model has the vectors.
     """
 
     dim: int
@@ -66,6 +69,7 @@ class SetLayout:
     ids: bool
     inverted: bool = False
     ann: AnnName | None = None
+    static: bool = False
 
 
 @final
@@ -107,6 +111,8 @@ class SegmentWriter:
             np.save(
                 self.folder / f"{name}.frequencies.npy", np.array([counts[int(i)] for i in ids], np.uint32)
             )
+            if self.layouts[name].static:
+                write_ranks(self.folder, name)
             if self.layouts[name].inverted:
                 write_postings(self.folder, name)
         for name, layout in self.layouts.items():
@@ -123,24 +129,27 @@ class SegmentWriter:
     def _append_set(self, name: str, layout: SetLayout, batch: Ragged) -> None:
         if layout.pooled and len(batch.values) != len(batch):
             raise ShapeError(f"{name!r} is pooled: {len(batch)} documents, {len(batch.values)} vectors")
+        self.vectors[name] += len(batch.values)
         writers = self._writers[name]
-        for array, rows in CODECS[layout.codec].encode(batch.values).items():
-            writers[array].append(rows)
-        if not layout.pooled:
-            writers["lengths"].append(batch.lengths.astype(np.uint32))
+        ids, lengths = None, batch.lengths
         if layout.ids and batch.ids is not None:
             ids = batch.ids.astype(np.uint32)
+            owners, once = _distinct(ids, batch.offsets)
+            self._count(name, once)
+            if layout.static:
+                ids, lengths = once, np.bincount(owners, minlength=len(batch))
+        if not layout.static:
+            for array, rows in CODECS[layout.codec].encode(batch.values).items():
+                writers[array].append(rows)
+        if not layout.pooled:
+            writers["lengths"].append(lengths.astype(np.uint32))
+        if ids is not None:
             writers["ids"].append(ids)
-            self._count(name, ids, batch.offsets)
-        self.vectors[name] += len(batch.values)
 
-    def _count(self, name: str, ids: np.ndarray, offsets: np.ndarray) -> None:
-        """Add to document frequencies; an id counts once a document however often it stands there."""
-        owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).astype(np.uint64)
-        pairs = np.unique((owners << np.uint64(32)) | ids)
-        found, counts = np.unique(pairs & np.uint64(0xFFFFFFFF), return_counts=True)
+    def _count(self, name: str, ids: np.ndarray) -> None:
+        """Add to document frequencies the distinct ids of each of some documents."""
         totals = self._frequencies[name]
-        for i, count in zip(found.tolist(), counts.tolist(), strict=True):
+        for i, count in zip(*(x.tolist() for x in np.unique(ids, return_counts=True)), strict=True):
             totals[i] = totals.get(i, 0) + count
 
     def _append_documents(self, documents: Sequence[Document]) -> None:
@@ -156,6 +165,13 @@ class SegmentWriter:
             raise DataError(f"a document id stands twice in the collection ({error})") from error
 
 
+def _distinct(ids: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The documents of a batch and their ids, each id once a document, both rising."""
+    owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).astype(np.uint64)
+    pairs = np.unique((owners << np.uint64(32)) | ids)
+    return (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+
+
 def _metadata(document: Document) -> str:
     try:
         return json.dumps(dict(document.metadata), ensure_ascii=False)
@@ -164,7 +180,7 @@ def _metadata(document: Document) -> str:
 
 
 def _set_writers(folder: Path, name: str, layout: SetLayout) -> dict[str, NpyWriter]:
-    arrays = dict(CODECS[layout.codec].layout(layout.dim))
+    arrays = {} if layout.static else dict(CODECS[layout.codec].layout(layout.dim))
     if not layout.pooled:
         arrays["lengths"] = (np.uint32, ())
     if layout.ids:
@@ -182,9 +198,9 @@ class VectorStore:
         self._arrays = {key: open_npy(folder / f"{name}.{key}.npy") for key in self._codec.layout(layout.dim)}
         rows = len(self._arrays["values"])
         self.offsets: Int[np.ndarray, " b1"] = (
-            np.arange(documents + 1, dtype=np.int64) if layout.pooled else _offsets(folder, name)
+            np.arange(documents + 1, dtype=np.int64) if layout.pooled else _offsets(folder, name, documents)
         )
-        if len(self.offsets) != documents + 1 or self.offsets[-1] != rows:
+        if self.offsets[-1] != rows:
             raise ArtifactError(
                 f"vector set {name!r} has {rows} rows for {documents} documents and does not fit its lengths",
                 path=folder,
@@ -200,9 +216,7 @@ class VectorStore:
 
     def take(self, documents: Int[np.ndarray, " k"]) -> Ragged:
         """The sets of some documents, in the order asked for, decoded to float32."""
-        starts, ends = self.offsets[documents], self.offsets[documents + 1]
-        offsets = np.concatenate([[0], np.cumsum(ends - starts)])
-        where = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], ends - starts)
+        where, offsets = rows_of_sets(self.offsets, documents)
         ids = None if self._ids is None else np.asarray(self._ids[where], dtype=np.int64)
         return Ragged(self.values(where), offsets, ids)
 
@@ -211,12 +225,19 @@ class VectorStore:
         return self._codec.decode({key: array[rows] for key, array in self._arrays.items()}, self.layout.dim)
 
 
-def _offsets(folder: Path, name: str) -> Int[np.ndarray, " b1"]:
+def _offsets(folder: Path, name: str, documents: int) -> Int[np.ndarray, " b1"]:
     """Where each document's vectors begin; indexes of format 1 store that itself."""
     old = folder / f"{name}.offsets.npy"
     if old.exists():
-        return np.asarray(open_npy(old), dtype=np.int64)
-    return np.concatenate([[0], np.cumsum(open_npy(folder / f"{name}.lengths.npy"), dtype=np.int64)])
+        offsets = np.asarray(open_npy(old), dtype=np.int64)
+    else:
+        lengths = open_npy(folder / f"{name}.lengths.npy")
+        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    if len(offsets) != documents + 1:
+        raise ArtifactError(
+            f"vector set {name!r} has lengths of {len(offsets) - 1} documents, not {documents}", path=folder
+        )
+    return offsets
 
 
 @final
@@ -225,7 +246,11 @@ class Segment:
 
     def __init__(self, folder: Path, layouts: Mapping[str, SetLayout], documents: int):
         self.folder, self.documents = folder, documents
-        self.stores = {name: VectorStore(folder, name, x, documents) for name, x in layouts.items()}
+        static = [name for name, layout in layouts.items() if layout.static]
+        self.static = {name: StaticIds(folder, name, _offsets(folder, name, documents)) for name in static}
+        self.stores = {
+            name: VectorStore(folder, name, x, documents) for name, x in layouts.items() if not x.static
+        }
         inverted = [name for name, layout in layouts.items() if layout.inverted]
         self.postings = {name: Postings(folder, name, self.stores[name]) for name in inverted}
         self.graphs = {name: Graph(folder, name, documents) for name, x in layouts.items() if x.ann}

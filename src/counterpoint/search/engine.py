@@ -7,7 +7,7 @@ computed exactly for the union of what they proposed, so a hybrid never has to g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import final
 
@@ -20,53 +20,14 @@ from counterpoint.index.build import check_matching
 from counterpoint.search.explain import explain_hits
 from counterpoint.search.fusion import Fusion, fuse
 from counterpoint.search.hits import Answer, Hit
+from counterpoint.search.prepared import PreparedQuery, Scored, slopes_of
 from counterpoint.search.run import Run
 from counterpoint.search.settings import LEXICAL, Plan, SearchSettings, Workflow, plan_for
 
-__all__ = ["PreparedQuery", "Scored", "Searcher"]
+__all__ = ["Searcher"]
 
 SCORES = 8_000_000  # scores held at a time; bounds how many queries share one pass over the vectors
 PASSAGES = 4  # passages fetched for each document wanted, where documents were cut into passages
-
-
-@dataclass(frozen=True)
-class PreparedQuery:
-    """A query ready to be scored.
-
-    Attributes:
-        text: as it was asked.
-        vectors: rows by vector set, idf applied.
-        ceilings: by part, the highest score that it could reach; 1 where parts are not scaled.
-        ids: of the rows of sets that match exactly, and of no others.
-        floored: sets whose best similarities are raised to 0.
-    """
-
-    text: str
-    vectors: Mapping[str, Float[np.ndarray, "m d"]]
-    ceilings: Mapping[str, float]
-    ids: Mapping[str, Int[np.ndarray, " m"]]
-    floored: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Scored:
-    """The scores of one query's candidates, and what each part contributed to them.
-
-    Attributes:
-        scores: fused.
-        contributions: their rows sum to `scores`.
-        names: the parts, in the order of the columns.
-        slopes: by part, how much a contribution grows with the part's own score.
-    """
-
-    scores: Float[np.ndarray, " c"]
-    contributions: Float[np.ndarray, "c parts"]
-    names: tuple[str, ...]
-    slopes: Mapping[str, float]
-
-    def parts(self, row: int) -> dict[str, float]:
-        """The contributions to one candidate's score."""
-        return dict(zip(self.names, self.contributions[row].tolist(), strict=True))
 
 
 Proposal = tuple[Int[np.ndarray, " c"], Mapping[str, Float[np.ndarray, " c"]]]
@@ -88,9 +49,7 @@ class Searcher:
     """
 
     def __init__(self, index: Index, model: TextModel | None = None, settings: SearchSettings | None = None):
-        if model is not None:
-            index.check_model(model.fingerprint())
-        self.index, self.model = index, model
+        self.index, self.model = index if model is None else index.bound(model), model
         self.settings = SearchSettings.for_index(index) if settings is None else settings
         check_matching("exact", self.settings.exact, index.layouts)
         check_matching("floor", self.settings.floor, index.layouts)
@@ -141,8 +100,55 @@ class Searcher:
         Raises:
             DataError: a candidate that is not in the index.
         """
-        _check_depth(k)
         plan = plan_for(workflow, self.index, self.settings)
+        return self._run(queries, k, plan, candidates, on_progress)
+
+    def rank_parts(
+        self,
+        queries: Mapping[str, str],
+        k: int,
+        parts: Sequence[str],
+        on_progress: Callable[[int], None] = lambda done: None,
+    ) -> dict[str, Run]:
+        """By part, the documents that it ranks highest all by itself: what it proposes as a first stage.
+
+        Args:
+            queries: id to text.
+            k: documents kept for each query.
+            parts: vector sets, or `lexical`.
+            on_progress: called with the number of queries done, over all parts.
+
+        Raises:
+            ConfigError: a part that the index does not have.
+        """
+        lexical = [LEXICAL] if self.index.lexical is not None else []
+        has = [*lexical, *self.index.layouts]
+        runs: dict[str, Run] = {}
+        for part in parts:
+            if part not in has:
+                raise ConfigError(f"this index has no part {part!r}; it has {', '.join(has)}")
+            before = len(runs) * len(queries)
+            plan = Plan(part, (part,), {part: 1.0})
+            runs[part] = self._run(
+                queries, k, plan, None, lambda done, before=before: on_progress(before + done)
+            )
+        return runs
+
+    def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
+        """The hybrid over all documents, or over those of `run`: a `Retriever`."""
+        return self.run(queries, candidates=run)
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def _run(
+        self,
+        queries: Mapping[str, str],
+        k: int,
+        plan: Plan,
+        candidates: Run | None,
+        on_progress: Callable[[int], None],
+    ) -> Run:
+        _check_depth(k)
         depth = k * PASSAGES if self.index.parents else k
         ranked: dict[str, dict[str, float]] = {}
         stream = iter(queries.items())
@@ -157,17 +163,12 @@ class Searcher:
                 names = [self.index.name_of(int(position)) for position in proposal[0]]
                 ranked[qid] = dict(zip(names, scores.tolist(), strict=True))
             on_progress(len(ranked))
-        run = Run(ranked, provenance={"workflow": workflow, "tag": f"counterpoint-{workflow}"}).top(depth)
+        provenance = {"workflow": plan.workflow, "tag": f"counterpoint-{plan.workflow}"}
+        run = Run(ranked, provenance=provenance).top(depth)
         if self.index.parents:
             passages = {name for query in run for name, _ in run[query]}
             run = run.max_passage({name: self.index.parents.get(name, name) for name in passages})
         return run.top(k)
-
-    def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
-        """The hybrid over all documents, or over those of `run`: a `Retriever`."""
-        return self.run(queries, candidates=run)
-
-    # -- steps -----------------------------------------------------------------------------------------
 
     def _prepare(self, texts: Sequence[str], plan: Plan) -> list[PreparedQuery]:
         """Encode queries, weight their rows by idf, and find each part's ceiling."""
@@ -176,22 +177,25 @@ class Searcher:
             raise ConfigError(f"workflow {plan.workflow!r} needs the model that the index was built with")
         encoded = self.model.encode_query(texts) if self.model is not None and names else {}
         floored = frozenset(filter(self.settings.floors, names))
+        weighted = [name for name in names if self.settings.idf.get(name)]
         prepared = []
         for i, text in enumerate(texts):
-            vectors = {name: self._weighted(name, encoded[name][i], encoded[name], i) for name in names}
+            idf = {name: self._idf(name, encoded[name].ids_of(i)) for name in names if name in weighted}
+            vectors = {
+                name: encoded[name][i] * idf[name][:, None] if name in idf else encoded[name][i]
+                for name in names
+            }
             ids = {name: encoded[name].ids_of(i) for name in names if name in self.settings.exact}
-            prepared.append(PreparedQuery(text, vectors, self._ceilings(text, vectors, plan), ids, floored))
+            ceilings = self._ceilings(text, vectors, plan)
+            prepared.append(PreparedQuery(text, vectors, ceilings, ids, floored, idf))
         return prepared
 
-    def _weighted(self, name: str, rows: np.ndarray, packed, i: int) -> np.ndarray:
-        power = self.settings.idf.get(name, 0.0)
-        if not power or not len(rows):
-            return rows
-        ids = packed.ids_of(i)
-        weights = self.index.idf(name, ids) ** power
-        if self.model is not None:  # a [MASK] stands in no document, and would have the highest idf of all
-            weights = np.where(np.isin(ids, self.model.sets[name].special), 0, weights)
-        return rows * weights[:, None]
+    def _idf(self, name: str, ids: Int[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+        weights = self.index.idf(name, ids) ** self.settings.idf[name]
+        special = () if self.model is None else self.model.sets[name].special
+        return np.where(
+            np.isin(ids, special), 0, weights
+        )  # a [MASK] is in no document: its idf is the highest
 
     def _ceilings(self, text: str, vectors: Mapping[str, np.ndarray], plan: Plan) -> dict[str, float]:
         if self.settings.scale == "none" or len(plan.weights) == 1:
@@ -270,27 +274,7 @@ class Searcher:
             fusion = replace(fusion, method=self.settings.method, normalise=self.settings.normalise)
         table = np.stack(columns, axis=1).astype(np.float64)
         fused, contributions = fuse(table, fusion)
-        return Scored(fused, contributions, tuple(plan.weights), _slopes(table, contributions, fusion))
-
-
-def _slopes(
-    table: Float[np.ndarray, "c parts"], contributions: Float[np.ndarray, "c parts"], fusion: Fusion
-) -> dict[str, float]:
-    """By part, how much a contribution grows with its score: what its explanation is multiplied by.
-
-    A weight without normalisation; with one, the slope of the straight line on which all candidates lie; 0
-    where ranks were fused, since then no word has a share.
-    """
-    if fusion.method == "rrf":
-        return dict.fromkeys(fusion.weights, 0.0)
-    if fusion.normalise == "none":
-        return dict(fusion.weights)
-    slopes = {}
-    for column, part in enumerate(fusion.weights):
-        scores, values = table[:, column], contributions[:, column]
-        spread = np.ptp(scores) if len(scores) else 0.0
-        slopes[part] = float(np.ptp(values) / spread) if spread else 0.0
-    return slopes
+        return Scored(fused, contributions, tuple(plan.weights), slopes_of(table, contributions, fusion))
 
 
 def _top(scores: Float[np.ndarray, " n"], k: int, *, matching: bool) -> Int[np.ndarray, " c"]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -14,11 +13,9 @@ from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import Index, SetLayout, TextModel
 from counterpoint.index.kernels import best_rows
 from counterpoint.search.hits import Hit, WeighedWord
+from counterpoint.search.prepared import PreparedQuery
 from counterpoint.search.settings import LEXICAL, Plan
 from counterpoint.types import Explanation, Ragged, Span
-
-if TYPE_CHECKING:
-    from counterpoint.search.engine import PreparedQuery
 
 __all__ = ["explain_hits"]
 
@@ -80,34 +77,46 @@ class _Rows:
         spans: of all rows, in the order of the text.
         ids: of all rows, where the set has them.
         weigh: asks the gate for its value of every row.
+        static: a stored row stands for all rows of its id.
     """
 
     spans: Sequence[Span]
     ids: Int[np.ndarray, " n"] | None
     weigh: Callable[[], Float[np.ndarray, " n"]]
+    static: bool
 
     def split(self, stored: Ragged, document: str) -> tuple[list[Span], list[Span]]:
-        """The places of the stored rows and those of the others, each in the order of the text.
+        """The places of the stored rows, and those of rows that were dropped.
 
         Stored rows are some of the text's, in its order, so their ids tell which; where an id is stored for
-        some of its rows only, the gate is asked.
+        some of its rows only, the gate is asked. In a static set each stands at the first row of its id, and
+        none was dropped.
 
         Raises:
             ArtifactError: they are not.
         """
         if self.ids is None or stored.ids is None:
             return list(self.spans), []
+        if self.static:
+            places = dict(zip(reversed(self.ids.tolist()), reversed(self.spans), strict=True))
+            if places.keys() != set(stored.ids.tolist()):
+                raise _foreign(document)
+            return [places[number] for number in stored.ids.tolist()], []
         there, total = np.unique(self.ids, return_counts=True)
         left = np.array([np.count_nonzero(stored.ids == number) for number in there])
         unclear = bool(((0 < left) & (left < total)).any())
         kept = heaviest_rows(self.ids, self.weigh() if unclear else np.zeros(len(self.ids)), stored.ids)
         if kept is None:
-            raise ArtifactError(
-                f"the vectors stored for {document!r} are not of its text's words; build the index again"
-            )
+            raise _foreign(document)
         return [s for s, k in zip(self.spans, kept, strict=True) if k], [
             s for s, k in zip(self.spans, kept, strict=True) if not k
         ]
+
+
+def _foreign(document: str) -> ArtifactError:
+    return ArtifactError(
+        f"the vectors stored for {document!r} are not of its text's words; build the index again"
+    )
 
 
 def heaviest_rows(
@@ -142,7 +151,9 @@ def _stored_rows(model: TextModel, layout: SetLayout, name: str, texts: Sequence
     def weigh(text: str) -> Float[np.ndarray, " n"]:
         return model.gate_weights([text], name).values[:, 0]
 
-    return [_Rows(s, i, partial(weigh, text)) for s, i, text in zip(spans, ids, texts, strict=True)]
+    return [
+        _Rows(s, i, partial(weigh, text), layout.static) for s, i, text in zip(spans, ids, texts, strict=True)
+    ]
 
 
 def _by_importance(
@@ -174,9 +185,10 @@ def _pooled(index: Index, part: str, query: PreparedQuery, position: int) -> Exp
 
 def _late_interaction(part: str, query: PreparedQuery, document: Ragged) -> Explanation:
     rows, values = best_rows(query.vectors[part], document, query.ids.get(part), part in query.floored)
+    idf = query.idf[part].tolist() if part in query.idf else [None] * len(rows)
     leaves = tuple(
-        Explanation(f"row {i}", float(value), rows=(i, None if row < 0 else int(row)))
-        for i, (row, value) in enumerate(zip(rows, values, strict=True))
+        Explanation(f"row {i}", value, rows=(i, None if row < 0 else row), idf=weight)
+        for i, (row, value, weight) in enumerate(zip(rows.tolist(), values.tolist(), idf, strict=True))
     )
     return Explanation(part, float(values.sum()), leaves)
 

@@ -90,6 +90,8 @@ def explanation_to_dict(node: Explanation) -> dict[str, Any]:
     for side, span in (("query", node.query), ("document", node.document)):
         if span is not None:
             found[side] = _span(span)
+    if node.idf is not None:
+        found["idf"] = node.idf
     if node.children:
         found["children"] = [explanation_to_dict(child) for child in node.children]
     return found

@@ -29,8 +29,8 @@ Workflow = Literal["hybrid", "lexical", "dense", "words", "dense-words", "words-
 
 WORKFLOWS: Mapping[Workflow, str] = MappingProxyType(
     {
-        "hybrid": "BM25, the pooled vectors and the inverted index of exact words propose, every part scores "
-        "(ColBERTer's 1, with BM25)",
+        "hybrid": "BM25, the pooled vectors and sets with an inverted index propose (every set, where one is "
+        "static and none pooled), every part scores (ColBERTer's 1, with BM25)",
         "lexical": "BM25 alone",
         "dense": "the pooled vectors alone (ColBERTer's 4)",
         "words": "late interaction alone: of every document, or of those in an inverted index of exact words "
@@ -182,9 +182,12 @@ def plan_of_parts(
     pooled = [name for name, layout in layouts.items() if layout.pooled]
     several = [name for name, layout in layouts.items() if not layout.pooled]
     lexical = [LEXICAL] if has_lexical else []
-    exact = [name for name in several if name in settings.exact]
+    inverted = [name for name in several if name in settings.exact or layouts[name].static]
+    static = any(layout.static for layout in layouts.values())
+    # A static set knows words only, so something contextual proposes beside it (HIL, figure 3).
+    cheap = several if static and not pooled else inverted
     needed: dict[str, tuple[list[str], list[str]]] = {
-        "hybrid": ([*lexical, *pooled, *exact] or several, [*lexical, *pooled, *several]),
+        "hybrid": ([*lexical, *pooled, *cheap] or several, [*lexical, *pooled, *several]),
         "lexical": (lexical, lexical),
         "dense": (pooled, pooled),
         "words": (several, several),

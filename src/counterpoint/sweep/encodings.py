@@ -103,6 +103,10 @@ class CachedModel:
         """Those of the model; nothing is kept."""
         return self.model.gate_weights(texts, name)
 
+    def table(self, name: str) -> np.ndarray:
+        """That of the model; nothing is kept."""
+        return self.model.table(name)
+
     def _encode(self, texts: Sequence[str], side: Side) -> dict[str, Ragged]:
         text_of = {_key(text, side): text for text in texts}
         found = self._read(list(text_of))

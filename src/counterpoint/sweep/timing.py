@@ -95,3 +95,7 @@ class HeldQueries:
     def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
         """As the model does."""
         return self.model.gate_weights(texts, name)
+
+    def table(self, name: str) -> np.ndarray:
+        """That of the model."""
+        return self.model.table(name)
