@@ -19,6 +19,7 @@ from counterpoint.cli import (
     index,
     info,
     mine,
+    overlap,
     recipe,
     rerank,
     search,
@@ -46,6 +47,7 @@ app.command(name="search")(search.search)
 app.command(name="evaluate")(evaluate.evaluate)
 app.command(name="compare")(compare.compare)
 app.command(name="fit")(fit.fit)
+app.command(name="overlap")(overlap.overlap)
 app.command(name="folds")(folds.folds)
 app.command(name="fuse")(fuse.fuse)
 app.command(name="sweep")(sweep.sweep)

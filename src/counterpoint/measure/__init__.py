@@ -14,6 +14,7 @@ from counterpoint.measure.folds import (
 )
 from counterpoint.measure.holes import condense, with_judging
 from counterpoint.measure.names import parse_measure
+from counterpoint.measure.overlap import Overlap, Shared, share_of
 from counterpoint.measure.significance import (
     bonferroni,
     bootstrap_interval,
@@ -40,8 +41,10 @@ __all__ = [
     "CrossValidation",
     "Effect",
     "Fold",
+    "Overlap",
     "Pair",
     "Report",
+    "Shared",
     "Slicing",
     "Summary",
     "Synthesis",
@@ -64,6 +67,7 @@ __all__ = [
     "randomisation_test",
     "read_folds",
     "relevant_documents",
+    "share_of",
     "slice_by_field",
     "slice_by_length",
     "slice_by_rank",

@@ -1,0 +1,199 @@
+"""`counterpoint overlap`: what the parts of an index, or saved runs, find together and apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from counterpoint.cli.console import Json, emit, progress
+from counterpoint.cli.judgements import Judged, judgements_of
+from counterpoint.cli.options import ModelName, model_of
+from counterpoint.cli.tables import text_table
+
+if TYPE_CHECKING:
+    from counterpoint.measure import Overlap, Shared
+    from counterpoint.search import Run
+
+__all__ = ["overlap"]
+
+KINDS = ("found", "relevant", "answered")
+
+
+def overlap(
+    collection: Annotated[
+        str,
+        typer.Argument(
+            help="Collection with queries and judgements; with --run alone, a qrels file will do.",
+            show_default=False,
+        ),
+    ],
+    index: Annotated[Path | None, typer.Option(help="Search this index.", show_default=False)] = None,
+    parts: Annotated[
+        str | None,
+        typer.Option(
+            help='Its vector sets, and "lexical", separated by commas; all that it has unless given.',
+            show_default=False,
+        ),
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(help="A TREC run, as FILE or NAME=FILE (repeatable).", show_default=False),
+    ] = None,
+    k: Annotated[str, typer.Option("-k", help="Cutoffs, separated by commas.")] = "10,100,1000",
+    split: Annotated[
+        str | None, typer.Option(help="Which judgements; needed where there are several.")
+    ] = None,
+    relevant_from: Annotated[int, typer.Option(help="Lowest grade that is relevant.")] = 1,
+    model: ModelName = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the overlap: a .svg, .png or .pdf file.", show_default=False)
+    ] = None,
+    plot_of: Annotated[
+        Literal["found", "relevant", "answered"],
+        typer.Option(help="What is drawn: documents, relevant ones, or queries with a relevant one."),
+    ] = "found",
+    json: Json = False,
+) -> None:
+    """Say what first stages find together and apart, and what their union recalls.
+
+    Example: counterpoint overlap my-collection/ --index my-index --parts lexical,mean -k 10,100
+    """
+    from counterpoint.errors import ConfigError
+    from counterpoint.measure import share_of
+    from counterpoint.plots import check_format
+
+    cutoffs = _cutoffs(k)
+    if index is None and not run:
+        raise ConfigError("name what is compared: --index, or --run two times or more")
+    if index is None and parts is not None:
+        raise ConfigError("--parts are those of an index; name it with --index")
+    if plot is not None:
+        check_format(plot)
+    judged = judgements_of(collection, split, bare=index is None)
+    runs = _named_runs(run or [])
+    if index is not None:
+        found = _search(index, parts, judged, max(cutoffs), model)
+        if both := found.keys() & runs.keys():
+            raise ConfigError(f"a run is called {min(both)!r} like a part of the index; name it NAME=FILE")
+        runs = {**found, **runs}
+    shared = [share_of(runs, judged.qrels, cutoff, relevant_from) for cutoff in cutoffs]
+    if plot is not None:
+        from counterpoint.plots.venn import overlap_plot
+
+        overlap_plot([(f"first {x.k}", getattr(x, plot_of)) for x in shared]).save(plot)
+    emit(
+        {
+            "collection": collection,
+            "split": judged.split,
+            "index": None if index is None else str(index),
+            "runs": list(runs),
+            "cutoffs": [_data(x) for x in shared],
+        },
+        lambda: "\n\n".join(map(_text, shared)),
+        json,
+    )
+
+
+def _cutoffs(text: str) -> list[int]:
+    from counterpoint.errors import ConfigError
+
+    words = text.replace(",", " ").split()
+    if not words or not all(word.isdecimal() and int(word) for word in words):
+        raise ConfigError(f"-k: expected whole numbers from 1 separated by commas, found {text!r}")
+    return sorted(set(map(int, words)))
+
+
+def _named_runs(given: Sequence[str]) -> dict[str, Run]:
+    """`NAME=FILE`, or a file called by its name up to the first full stop."""
+    from counterpoint.errors import ConfigError
+    from counterpoint.search import Run
+
+    runs: dict[str, Run] = {}
+    for word in given:
+        name, equals, path = word.partition("=")
+        if not equals or not name or Path(word).exists():
+            name, path = Path(word).name.split(".")[0], word
+        if name in runs:
+            raise ConfigError(f"two runs are called {name!r}; name them: NAME={path}")
+        runs[name] = Run.read(path)
+    return runs
+
+
+def _search(folder: Path, parts: str | None, judged: Judged, depth: int, model: str | None) -> dict[str, Run]:
+    """What each part of an index proposes for the judged queries."""
+    from counterpoint.index import Index
+    from counterpoint.search import LEXICAL, Searcher
+
+    queries = judged.whole("--index").queries(judged.split)
+    with Index(folder) as opened:
+        has = [*([LEXICAL] if opened.lexical is not None else []), *opened.layouts]
+        wanted = has if parts is None else parts.replace(",", " ").split()
+        workflow = LEXICAL if wanted == [LEXICAL] else "hybrid"
+        searcher = Searcher(opened, model_of(opened, model, workflow))
+        with progress("searching", "queries", len(queries) * len(wanted)) as update:
+            return searcher.rank_parts(queries, depth, wanted, update)
+
+
+def _data(shared: Shared) -> dict[str, Any]:
+    """All of it; what is not a number is null."""
+    return {
+        "k": shared.k,
+        **{kind: _overlap(getattr(shared, kind)) for kind in KINDS},
+        "recall": dict(shared.recall),
+        "union_recall": shared.union_recall,
+    }
+
+
+def _overlap(found: Overlap) -> dict[str, Any]:
+    pairs = [(a, b) for a in found.names for b in found.names if a != b]
+    return {
+        "sizes": {name: found.size(name) for name in found.names},
+        "union": found.union,
+        "universe": found.universe,
+        "failure": _finite(found.failure),
+        "regions": [{"in": list(region), "size": size} for region, size in found.regions.items()],
+        "pairs": [
+            {
+                "first": a,
+                "second": b,
+                "first_without_second": found.without(a, b),
+                "both": found.both(a, b),
+                "roc": _finite(found.complementarity(a, b)),
+            }
+            for a, b in pairs
+        ],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _text(shared: Shared) -> str:
+    """A table of the sets, then how each complements each other."""
+    found, relevant, answered = shared.found, shared.relevant, shared.answered
+    rows: list[list[str | int | float]] = []
+    for name in found.names:
+        sizes = [x for kind in (found, relevant, answered) for x in (kind.size(name), kind.only(name))]
+        rows.append([name, *sizes, shared.recall[name]])
+    unions = [x for kind in (found, relevant, answered) for x in (kind.union, kind.union - kind.several)]
+    rows.append(["union", *unions, shared.union_recall])
+    header = [
+        f"first {shared.k}", "documents", "alone", "relevant", "alone", "queries", "alone", f"R@{shared.k}",
+    ]  # fmt: skip
+    lines = [text_table(header, rows)]
+    if found.union:
+        lines.append(f"{found.several / found.union:.2%} of the documents were found by several")
+    lines += [_sentence(answered, a, b) for a in found.names for b in found.names if a != b]
+    lines.append(f"{answered.failure:.1%} of {answered.universe} queries were answered by none")
+    return "\n".join(lines)
+
+
+def _sentence(answered: Overlap, first: str, second: str) -> str:
+    ratio = answered.complementarity(first, second)
+    shown = f"{ratio:.4f}" if math.isfinite(ratio) else "–"
+    return f"RoC of {first} beside {second}: {shown}"

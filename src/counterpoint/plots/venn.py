@@ -1,0 +1,111 @@
+"""What sets have in common: circles in true proportion for two sets, a bar for each region for more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from counterpoint.errors import ConfigError
+from counterpoint.plots.canvas import PALETTE, Picture, picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from counterpoint.measure.overlap import Overlap
+
+__all__ = ["circle_distance", "overlap_plot"]
+
+STEPS = 60  # halvings; the distance is then exact to the last digits of a float
+
+
+def overlap_plot(overlaps: Sequence[tuple[str, Overlap]], title: str = "") -> Picture:
+    """Overlaps of the same sets side by side, each under its label, with the share of every region.
+
+    Raises:
+        ConfigError: nothing is in any set.
+        MissingExtraError: matplotlib is not installed.
+    """
+    if not any(overlap.union for _, overlap in overlaps):
+        raise ConfigError("there is nothing in any of these sets, so there is no overlap to draw")
+    names = overlaps[0][1].names
+    if len(names) == 2:
+        made = picture(3.2 * len(overlaps), 3.4)
+        for at, (label, overlap) in enumerate(overlaps):
+            _circles(made.axes, 3.2 * at, label, overlap)
+        made.axes.set_aspect("equal")
+        made.axes.set_xlim(-1.6, 3.2 * len(overlaps) - 1.6)
+        made.axes.set_ylim(-1.5, 1.6)
+        made.axes.axis("off")
+    else:
+        made = _bars(overlaps)
+    made.axes.set_title(title, fontsize=10)
+    return made
+
+
+def circle_distance(first: float, second: float, shared: float) -> float:
+    """How far the centres of circles of two areas lie apart that have an area in common.
+
+    Found by halving; the areas may be of any unit, and the distance is in its root.
+    """
+    a, b = math.sqrt(first / math.pi), math.sqrt(second / math.pi)
+    low, high = abs(a - b), a + b
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _lens(a, b, middle) > shared else (low, middle)
+    return (low + high) / 2
+
+
+def _lens(a: float, b: float, distance: float) -> float:
+    """The area that circles of radii `a` and `b` share."""
+    if distance >= a + b:
+        return 0.0
+    if distance <= abs(a - b):
+        return math.pi * min(a, b) ** 2
+    x = (distance**2 + a**2 - b**2) / (2 * distance)
+    height = math.sqrt(max(a**2 - x**2, 0.0))
+    sectors = a**2 * math.atan2(height, x) + b**2 * math.atan2(height, distance - x)
+    return sectors - distance * height
+
+
+def _circles(axes: Axes, x: float, label: str, overlap: Overlap) -> None:
+    """Two circles around `x`, together two units wide at most."""
+    from matplotlib.patches import Circle
+
+    first, second = overlap.names
+    sizes = overlap.size(first), overlap.size(second)
+    radii = [math.sqrt(size / math.pi) for size in sizes]
+    distance = circle_distance(*sizes, overlap.both(first, second))
+    left, right = min(-radii[0], distance - radii[1]), max(radii[0], distance + radii[1])
+    scale = 2.4 / ((right - left) or 1)
+    centres = [x + scale * (at - (left + right) / 2) for at in (0.0, distance)]
+    for centre, radius, colour in zip(centres, radii, PALETTE, strict=False):
+        axes.add_patch(Circle((centre, 0), scale * radius, color=colour, alpha=0.45, linewidth=0))
+    edges = [centres[0] - scale * radii[0], centres[0] + scale * radii[0]]
+    others = [centres[1] - scale * radii[1], centres[1] + scale * radii[1]]
+    places = {
+        (first,): (edges[0] + min(edges[1], others[0])) / 2,
+        (second,): (max(others[0], edges[1]) + others[1]) / 2,
+        (first, second): (max(edges[0], others[0]) + min(edges[1], others[1])) / 2,
+    }
+    for region, place in places.items():
+        if size := overlap.regions.get(region, 0):
+            axes.text(place, 0, f"{size / overlap.union:.1%}", ha="center", va="center", fontsize=9)
+    axes.text(x, 1.45, label, ha="center", va="center", fontsize=10)
+    for name, side, colour in zip(overlap.names, (-0.65, 0.65), PALETTE, strict=False):
+        axes.text(x + side, -1.4, name, ha="center", va="center", fontsize=9, color=colour)
+
+
+def _bars(overlaps: Sequence[tuple[str, Overlap]]) -> Picture:
+    regions = sorted({r for _, overlap in overlaps for r in overlap.regions}, key=lambda r: (-len(r), r))
+    made = picture(6.0, 1.2 + 0.28 * len(regions) * len(overlaps))
+    height = 0.8 / len(overlaps)
+    for at, (label, overlap) in enumerate(overlaps):
+        shares = [overlap.regions.get(region, 0) / (overlap.union or 1) for region in regions]
+        places = [row + (len(overlaps) - 1 - 2 * at) * height / 2 for row in range(len(regions))]
+        made.axes.barh(places, shares, height, color=PALETTE[at % len(PALETTE)], label=label)
+    made.axes.set_yticks(range(len(regions)), [" ∩ ".join(region) for region in regions])
+    made.axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    made.axes.set_xlabel("share of all that any set has")
+    made.axes.legend(frameon=False, fontsize=9)
+    return made
