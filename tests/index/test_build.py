@@ -134,6 +134,18 @@ def test_info_of_documents_without_text(tmp_path):
     assert info["text_bytes"] == 0 and info["factor_over_text"] is None
 
 
+def test_a_manifest_that_was_never_put_in_place_is_no_obstacle(tmp_path):
+    """What a process leaves that is killed between writing the manifest and renaming it."""
+    left = tmp_path / "i" / ".manifest.json.4711.partial"
+    left.parent.mkdir()
+    left.write_text("{")
+    build_index(DOCUMENTS, HashModel(), tmp_path / "i")
+    assert not left.exists()
+    (tmp_path / "i" / "mine.txt").write_text("")
+    with pytest.raises(ArtifactError, match=r"'mine.txt'"):
+        build_index(DOCUMENTS, HashModel(), tmp_path / "i", overwrite=True)
+
+
 def test_an_index_can_be_moved(tmp_path):
     build_index(DOCUMENTS, HashModel(), tmp_path / "i")
     (tmp_path / "i").rename(tmp_path / "elsewhere")

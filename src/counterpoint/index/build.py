@@ -31,6 +31,7 @@ __all__ = ["IndexSettings", "TextModel", "VectorSet", "build_index"]
 
 BATCH = 512  # documents encoded and written at a time; bounds the memory of a build
 LOCK = ".lock"
+UNFINISHED = f".{NAME}.*.partial"  # what a process leaves that is killed during the commit itself
 SMALL = 4  # components below which a scale for each vector would cost as much as it saves
 
 
@@ -283,7 +284,8 @@ def _exclusively(folder: Path, overwrite: bool) -> Iterator[None]:
     """
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    foreign = sorted(p.name for p in folder.iterdir() if p.name not in (NAME, LOCK, "segments", "lexical"))
+    ours = (NAME, LOCK, "segments", "lexical")
+    foreign = sorted(p.name for p in folder.iterdir() if p.name not in ours and not p.match(UNFINISHED))
     if foreign:
         raise ArtifactError(
             f"holds something that is not an index ({foreign[0]!r}); choose a new folder", path=folder
@@ -309,6 +311,8 @@ def _exclusively(folder: Path, overwrite: bool) -> Iterator[None]:
 
 def _remove_unlisted(folder: Path) -> None:
     """Delete segments and postings that the current manifest does not name: old ones, or unfinished ones."""
+    for path in folder.glob(UNFINISHED):
+        path.unlink()
     listed: set[str] = set()
     if (folder / NAME).exists():
         listed = {"/".join(Path(name).parts[:2]) for name in Manifest.read(folder).files}
