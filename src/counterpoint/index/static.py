@@ -152,6 +152,9 @@ class StaticSet:
         document that has been met has its maximum. Those that few frequent ids leave over are looked up by
         their own ids, unless all that is left has one similarity (0, where matches are exact or floored).
 
+        Bit for bit the maxima over one product of table and query, summed in the order of its rows. A product of
+        each document's own vectors agrees up to the rounding of BLAS, which depends on a matrix's shape.
+
         Args:
             query: its rows.
             ids: as for `counterpoint.index.kernels.maxsim_scores`.
