@@ -26,7 +26,7 @@ def test_saved_runs(collection, runs, call, tmp_path):
     assert code == 0 and json.loads(out)["runs"] == ["one", "b"]
     assert first["found"]["sizes"] == {"one": 2, "b": 2} and first["found"]["union"] == 4
     assert second["found"]["regions"] == [
-        {"in": ["one"], "size": 1}, {"in": ["one", "b"], "size": 2}, {"in": ["b"], "size": 1},
+        {"in": ["one"], "size": 1}, {"in": ["b"], "size": 1}, {"in": ["one", "b"], "size": 2},
     ]  # fmt: skip
     assert first["answered"]["universe"] == 2 and first["answered"]["failure"] == 0
     pair = first["answered"]["pairs"][0]

@@ -23,6 +23,8 @@ def test_sizes_are_those_of_loops(sets, spare):
     assert overlap.union == len(everything)
     assert overlap.several == len([x for x in everything if sum(x in found for found in sets) > 1])
     assert sum(overlap.regions.values()) == len(everything) and all(overlap.regions.values())
+    lengths = [len(region) for region in overlap.regions]
+    assert lengths == sorted(lengths)
     if universe:
         assert overlap.failure == pytest.approx(spare / universe)
     else:

@@ -152,8 +152,8 @@ class StaticSet:
         document that has been met has its maximum. Those that few frequent ids leave over are looked up by
         their own ids, unless all that is left has one similarity (0, where matches are exact or floored).
 
-        Bit for bit the maxima over one product of table and query, summed in the order of its rows. A product of
-        each document's own vectors agrees up to the rounding of BLAS, which depends on a matrix's shape.
+        Bit for bit the maxima over one product of table and query, summed in the order of its rows. A
+        product with each document's own vectors agrees up to the rounding of BLAS, which depends on shapes.
 
         Args:
             query: its rows.

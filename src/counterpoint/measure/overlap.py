@@ -35,12 +35,14 @@ class Overlap:
 
     @staticmethod
     def of(sets: Mapping[str, AbstractSet[Hashable]], universe: int | None = None) -> Overlap:
-        """The regions of some sets."""
+        """The regions of some sets: of one set first, then of two and more."""
         homes: dict[Hashable, tuple[str, ...]] = {}
         for name, members in sets.items():
             for member in members:
                 homes[member] = (*homes.get(member, ()), name)
-        return Overlap(tuple(sets), dict(Counter(homes.values())), universe)
+        names, counts = tuple(sets), Counter(homes.values())
+        order = sorted(counts, key=lambda region: (len(region), [names.index(name) for name in region]))
+        return Overlap(names, {region: counts[region] for region in order}, universe)
 
     def size(self, name: str) -> float:
         """|A|."""

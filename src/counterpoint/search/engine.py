@@ -193,9 +193,8 @@ class Searcher:
     def _idf(self, name: str, ids: Int[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
         weights = self.index.idf(name, ids) ** self.settings.idf[name]
         special = () if self.model is None else self.model.sets[name].special
-        return np.where(
-            np.isin(ids, special), 0, weights
-        )  # a [MASK] is in no document: its idf is the highest
+        # A [MASK] stands in no document, and would have the highest idf of all.
+        return np.where(np.isin(ids, special), np.float32(0), weights)
 
     def _ceilings(self, text: str, vectors: Mapping[str, np.ndarray], plan: Plan) -> dict[str, float]:
         if self.settings.scale == "none" or len(plan.weights) == 1:
