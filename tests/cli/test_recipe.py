@@ -28,6 +28,8 @@ def test_list(call):
     assert code == 0 and "colbert: " in out and "Khattab and Zaharia 2020" in out
     found = json.loads(call("recipe", "list", "--json")[1])["recipes"]
     assert {"colbert", "dpr"} <= {row["name"] for row in found} and all(row["about"] for row in found)
+    assert "hil-paper:without-idf" in out
+    assert all(row["variants"] == [] for row in found if row["name"] == "colbert")
 
 
 def test_show_prints_a_recipe_again(call, tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from tests.learn.small import training_set
+from tests.learn.test_trainer import Noted
 
 from counterpoint.encode import (
     DualEncoder,
@@ -105,5 +106,7 @@ def test_idf_of_the_training_documents(tiny_bert_folder, tmp_path):
 
 def test_idf_that_nobody_weighs_by(tiny_bert_folder, tmp_path):
     stage = Train(Contrastive(), MaxSim("l"), steps=1, batch=4)
-    with pytest.raises(ConfigError, match="no scorer weighs 'l' by idf"):
-        fitted(tmp_path, with_static(tiny_bert_folder), Fit("l", what="idf"), stage)
+    job = Job(with_static(tiny_bert_folder), (Fit("l", what="idf"), stage), training_set(), tmp_path)
+    heard = Noted()
+    train(job, reporter=heard)
+    assert heard.notes[0] == "fit: no scorer weighs 'l' by idf, so nothing is counted"

@@ -6,7 +6,7 @@ from tests.recipe.small import declared
 from counterpoint.errors import ConfigError
 from counterpoint.learn import Contrastive, Train
 from counterpoint.recipe import change, differences
-from counterpoint.score import Dot
+from counterpoint.score import Dot, MaxSim
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,14 @@ def test_one_setting_changes_and_nothing_else(assignment, path, value):
 def test_lists_are_given_whole():
     changed = change(declared(), ["stages.0.learn=['query.*', 'scorer.*']", 'measures=["R@5"]'])
     assert list(changed.stages[0].learn) == ["query.*", "scorer.*"] and list(changed.measures) == ["R@5"]
+
+
+def test_a_part_may_be_another():
+    scorer = MaxSim("tokens", idf=0.5).to_dict()
+    changed = change(declared(), [f"stages.0.scorer={scorer}"])
+    assert isinstance(changed.stages[0].scorer, MaxSim) and changed.stages[0].scorer.idf == 0.5
+    with pytest.raises(ConfigError, match="expected a Scorer or None"):
+        change(declared(), [f"stages.0.scorer={Contrastive().to_dict()}"])
 
 
 def test_assignments_follow_each_other_and_none_changes_nothing():

@@ -110,10 +110,6 @@ FAULTS = {
         stages(train(scorer=MaxSim("tokens", idf=1.0)), Fit("tokens", what="idf")),
         """stages.train: MaxSim(tokens) weighs by idf, which no stage before has counted; put Fit('tokens'""",
     ),
-    "idf for nobody": (
-        stages(Fit("tokens", what="idf"), train()),
-        "stages.fit: counts idf of 'tokens', and no scorer weighs by it",
-    ),
     "a pattern for nothing": (stages(train(learn=("querry.*",))), "learn: 'querry.*' matches no parameter"),
     "a frozen nothing": (stages(train(freeze=("document.*",))), "freeze: 'document.*' matches no parameter"),
     "a pattern into nothing": (stages(train(learn=("query.heads.cls.*",))), "'query.heads.cls.*' matches no"),

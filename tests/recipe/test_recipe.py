@@ -1,6 +1,7 @@
 """Recipes as TOML and back, where they come from, and that declaring loads nothing."""
 
 import tomllib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from counterpoint.encode import Transformer
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.learn import BM25Negatives, Contrastive, Fit, MarginMSE, NoImprovement, Train
 from counterpoint.model import Model
-from counterpoint.recipe import Recipe, check, differences, load_recipe, shipped_recipes
+from counterpoint.recipe import Recipe, check, differences, load_recipe, shipped_recipes, variants_of
 from counterpoint.recipe.typed import hints_of
 from counterpoint.score import Dot, MaxSim, Mix
 from counterpoint.transform import Whitening
@@ -146,6 +147,52 @@ def test_shipped_recipes_have_no_fault_and_load_nothing():
         assert check(recipe) == []
         assert not any(part.is_set_up for part in recipe.model._all_parts().values())
         assert len(path.read_text().splitlines()) <= 50
+
+
+def test_variants_of_shipped_recipes_have_no_fault_and_differ():
+    found = {
+        f"{name}:{variant}": load_recipe(f"{name}:{variant}")
+        for name, path in shipped_recipes().items()
+        for variant in variants_of(path)
+    }
+    assert {"hil-paper:without-idf", "hil-paper:h-only", "colbert-isotropy:aniso"} <= found.keys()
+    for name, recipe in found.items():
+        assert recipe.name == name and check(recipe) == []
+    prints = [replace(recipe, name="").fingerprint() for recipe in found.values()]
+    assert len(set(prints)) == len(prints)
+
+
+def test_a_variant_that_is_none(tmp_path):
+    with pytest.raises(ConfigError, match="hil-paper has no variant 'x'; it has without-regularisers, "):
+        load_recipe("hil-paper:x")
+    with pytest.raises(ConfigError, match="dpr has no variant 'x'; it has none"):
+        load_recipe("dpr:x")
+    path = write_recipe(tmp_path / "mine.py")
+    path.write_text(path.read_text() + "\nvariants = {'wrong': ['stages.0.bacth=1'], 'seed': ['seed=9']}\n")
+    assert load_recipe(f"{path}:seed").seed == 9
+    with pytest.raises(ConfigError, match="variant 'wrong': --set stages.0.bacth=1: .*did you mean 'batch'"):
+        load_recipe(f"{path}:wrong")
+
+
+def test_hil_is_as_the_paper_has_it():
+    """Section A.3: ColBERT's settings, λ = −0.3; the regularisers' signs as PAPERS has them."""
+    recipe = load_recipe("hil-paper")
+    encoder, stage = recipe.model.encoder.query, recipe.stages[-1]
+    assert (stage.lr, stage.batch, stage.steps) == (3e-6, 32, 200_000)
+    assert (encoder.query.expand_to, encoder.document.max_length) == (32, 180)
+    assert [encoder.heads[on].projection.dim for on in "lh"] == [128, 128]
+    late_l, late_h, iso_l, iso_h = stage.objective.losses
+    assert (iso_l.on, iso_l.weight, iso_l.absolute) == ("l", 0.3, True)
+    assert (iso_h.on, iso_h.weight, iso_h.absolute) == ("h", -0.3, False)
+    assert (late_l.scorer.of.idf, late_h.scorer.of.idf) == (1.0, 0.0)
+    assert load_recipe("colbert-isotropy").stages[0].objective.losses[1].weight == 0.4
+    terms = {
+        "aniso": ("InterIso", -0.1), "cosreg-iso": ("CosReg", 0.2), "cosreg-aniso": ("CosReg", -0.1),
+        "istar-iso": ("IStar", 0.2), "istar-aniso": ("IStar", -0.6),
+    }  # fmt: skip
+    for variant, wanted in terms.items():
+        term = load_recipe(f"colbert-isotropy:{variant}").stages[0].objective.losses[1]
+        assert (type(term).__name__, term.weight) == wanted
 
 
 def test_colbert_is_as_the_paper_has_it():

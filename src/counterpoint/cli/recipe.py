@@ -19,7 +19,7 @@ __all__ = ["RecipeSource", "Settings", "app", "recipe_of"]
 RecipeSource = Annotated[
     str,
     typer.Argument(
-        help="Name of a recipe, a .py or .toml file, or the folder of a run.",
+        help="Name of a recipe (or NAME:VARIANT), a .py or .toml file, or the folder of a run.",
         metavar="RECIPE",
         show_default=False,
     ),
@@ -49,15 +49,13 @@ def recipe_of(source: str, settings: list[str] | None) -> Recipe:
 @app.command(name="list")
 def list_(json: Json = False) -> None:
     """List the recipes that come with Counterpoint."""
-    from counterpoint.recipe import load_recipe, shipped_recipes
+    from counterpoint.recipe import load_recipe, shipped_recipes, variants_of
 
-    recipes = [load_recipe(name) for name in shipped_recipes()]
-    rows = [{"name": found.name, "paper": found.paper, "about": found.about} for found in recipes]
-    emit(
-        {"recipes": rows},
-        lambda: "\n\n".join(f"{row['name']}: {row['about']}\n    {row['paper']}" for row in rows),
-        json,
-    )
+    rows = []
+    for name, path in shipped_recipes().items():
+        found, variants = load_recipe(name), [f"{name}:{variant}" for variant in variants_of(path)]
+        rows.append({"name": name, "paper": found.paper, "about": found.about, "variants": variants})
+    emit({"recipes": rows}, lambda: "\n\n".join(map(_listed, rows)), json)
 
 
 @app.command()
@@ -91,6 +89,12 @@ def check(recipe: RecipeSource, settings: Settings = None, json: Json = False) -
         note(f"error: {fault}")
     if faults:
         raise typer.Exit(2)
+
+
+def _listed(row: Mapping[str, Any]) -> str:
+    """A recipe in the list, and its variants below it."""
+    variants = f"\n    {'  '.join(row['variants'])}" if row["variants"] else ""
+    return f"{row['name']}: {row['about']}\n    {row['paper']}{variants}"
 
 
 def _comments(run: Mapping[str, Any]) -> str:

@@ -56,8 +56,7 @@ def fit(run: Run, stage: Fit, model: Model) -> None:
     """Carry out the stage.
 
     Raises:
-        ConfigError: the set has no such maps, or no projection that principal directions could be put into,
-            or no scorer weighs it by idf.
+        ConfigError: the set has no such maps, or no projection that principal directions could be put into.
     """
     names, data = list(run.job.data.documents), run.job.data
     rng = np.random.default_rng(seed_of(run.job.seed, "fit", stage.name))
@@ -84,7 +83,7 @@ def _fit_idf(run: Run, stage: Fit, model: Model, texts: Sequence[str]) -> None:
     inside = (part for module in run.modules().values() for part in module.modules())
     scorers = [part for part in inside if isinstance(part, MaxSim) and part.idf and part.on == stage.on]
     if not scorers:
-        raise ConfigError(f"{stage.name}: no scorer weighs {stage.on!r} by idf; leave the stage out")
+        return run.reporter.note(f"{stage.name}: no scorer weighs {stage.on!r} by idf, so nothing is counted")
     run.reporter.stage(stage.name, len(texts), 0)
     counts: Counter[int] = Counter()
     for start in range(0, len(texts), PIECE):

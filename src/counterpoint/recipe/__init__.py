@@ -10,7 +10,7 @@ from counterpoint.recipe.material import Material, read_material
 from counterpoint.recipe.recipe import DataSettings, Recipe, differences
 from counterpoint.recipe.run import run_recipe
 from counterpoint.recipe.run_folder import describe_run
-from counterpoint.recipe.source import load_recipe, shipped_recipes
+from counterpoint.recipe.source import load_recipe, shipped_recipes, variants_of
 
 __all__ = [
     "DataSettings",
@@ -25,4 +25,5 @@ __all__ = [
     "read_material",
     "run_recipe",
     "shipped_recipes",
+    "variants_of",
 ]

@@ -88,25 +88,21 @@ def _fit(stage: Fit, model: Model) -> Iterator[str]:
 
 
 def _idf(recipe: Recipe) -> Iterator[str]:
-    """Scorers that weigh by idf before a stage has counted it, and stages that count it for nobody."""
-    counted: dict[str, str] = {}
-    weighed: set[str] = set()
+    """Scorers that weigh by idf before a stage has counted it."""
+    counted: set[str] = set()
     for stage in recipe.stages:
         if isinstance(stage, Fit) and stage.what == "idf":
-            counted[stage.on] = stage.name
+            counted.add(stage.on)
         if not isinstance(stage, Train):
             continue
         scorer = recipe.scorer if stage.scorer is None else None
         parts = [part for _, part in (*outside_teachers(stage, ""), *outside_teachers(scorer, ""))]
         sets = sorted({part.on for part in parts if isinstance(part, MaxSim) and part.idf})
-        weighed |= set(sets)
         for on in (on for on in sets if on not in counted):
             yield (
                 f"stages.{stage.name}: MaxSim({on}) weighs by idf, which no stage before has counted; put "
                 f'Fit({on!r}, what="idf") before it'
             )
-    for on in (on for on in counted if on not in weighed):
-        yield f"stages.{counted[on]}: counts idf of {on!r}, and no scorer weighs by it"
 
 
 def _train(recipe: Recipe, stage: Train) -> Iterator[str]:

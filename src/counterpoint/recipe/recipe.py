@@ -177,9 +177,9 @@ def recipe_from(data: object, where: str, like: Recipe | None = None) -> Recipe:
         made = Recipe.from_dict(data)  # pyright: ignore[reportArgumentType]
     except ConfigError as error:
         raise ConfigError(*[f"{where}: {fault}" for fault in error.faults]) from error
-    before = {} if like is None else dict(declared_in(like))
+    before = {name_of(type(part)): type(part) for _, part in (() if like is None else declared_in(like))}
     for path, found in declared_in(made):
-        if path in before and type(before[path]) is not type(found):
+        if before.get(name_of(type(found)), type(found)) is not type(found):
             raise ConfigError(
                 f"{where}: {path}: {name_of(type(found))} has been defined anew, by the same file or another "
                 "of its name; load the recipe again"

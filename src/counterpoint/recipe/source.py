@@ -6,13 +6,17 @@ import difflib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import counterpoint
 from counterpoint.errors import ConfigError, CounterpointError
+from counterpoint.recipe.change import change
 from counterpoint.recipe.recipe import Recipe
 
-__all__ = ["load_recipe", "shipped_recipes"]
+__all__ = ["load_recipe", "shipped_recipes", "variants_of"]
 
 RECIPE_FILE = "recipe.toml"
 
@@ -25,11 +29,17 @@ def shipped_recipes() -> dict[str, Path]:
     return {path.stem.replace("_", "-"): path for path in sorted(folder.glob("[a-z]*.py"))}
 
 
+def variants_of(path: Path) -> dict[str, Sequence[str]]:
+    """The variants of the recipe in a Python file: name to settings, as `change` takes them."""
+    return dict(getattr(_run(path), "variants", {}))
+
+
 def load_recipe(source: str | Path) -> Recipe:
     """A recipe by name, or from a `.py` file, a `.toml` file, or the folder of a run.
 
-    A Python file is run, and must define `recipe`. TOML holds data only: no code is run for it, and classes
-    of your own must have been imported.
+    A Python file is run, and must define `recipe`. It may define `variants`, settings by name that make
+    another recipe of it: `hil-paper:without-idf`. TOML holds data only: no code is run for it, and classes of
+    your own must have been imported.
 
     Raises:
         ConfigError: nothing of that name, or something that is no recipe; listing every fault.
@@ -38,6 +48,9 @@ def load_recipe(source: str | Path) -> Recipe:
     shipped = shipped_recipes()
     if str(source) in shipped:
         return _from_python(shipped[str(source)])
+    before, _, variant = str(source).rpartition(":")
+    if before in shipped or (before.endswith(".py") and Path(before).is_file()):
+        return _variant(before, shipped.get(before, Path(before)), variant)
     path = Path(source)
     if path.is_dir():
         path = path / RECIPE_FILE
@@ -57,8 +70,29 @@ def load_recipe(source: str | Path) -> Recipe:
     )
 
 
+def _variant(name: str, path: Path, variant: str) -> Recipe:
+    """A recipe of a Python file with the settings that a variant names."""
+    known = variants_of(path)
+    if variant not in known:
+        raise ConfigError(f"{name} has no variant {variant!r}; it has {', '.join(known) or 'none'}")
+    try:
+        changed = change(_from_python(path), known[variant])
+    except ConfigError as error:
+        raise ConfigError(*[f"{path}: variant {variant!r}: {fault}" for fault in error.faults]) from error
+    return replace(changed, name=f"{changed.name}:{variant}")
+
+
 def _from_python(path: Path) -> Recipe:
     """What the file defines as `recipe`."""
+    found = getattr(_run(path), "recipe", None)
+    if not isinstance(found, Recipe):
+        what = "does not define it" if found is None else f"defines a {type(found).__name__}"
+        raise ConfigError(f"{path}: expected a Recipe under the name `recipe`; the file {what}")
+    return found
+
+
+def _run(path: Path) -> ModuleType:
+    """The file as a module, run anew."""
     spec = importlib.util.spec_from_file_location(f"recipe_{path.stem}", path)
     assert spec is not None and spec.loader is not None, "a .py file has a loader"
     module = importlib.util.module_from_spec(spec)
@@ -69,11 +103,7 @@ def _from_python(path: Path) -> Recipe:
         raise ConfigError(f"{_place(error, path)}: {error}") from error
     except Exception as error:  # whatever the user's code may raise
         raise ConfigError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
-    found = getattr(module, "recipe", None)
-    if not isinstance(found, Recipe):
-        what = "does not define it" if found is None else f"defines a {type(found).__name__}"
-        raise ConfigError(f"{path}: expected a Recipe under the name `recipe`; the file {what}")
-    return found
+    return module
 
 
 def _place(error: Exception, path: Path) -> str:
