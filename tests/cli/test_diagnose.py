@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from tests.cli.commands import fails
 from tests.cli.conftest import DOCUMENTS
 
@@ -213,6 +214,23 @@ def test_every_layer(collection, model_folder, tiny_bert_folder, call, tmp_path)
     assert lines[at].split()[-1] == "difference" and lines[at + 4].split()[0] == "3"
     assert all(line.split()[-1] in ("0.0000", "–") for line in lines[at + 1 : at + 5])
     assert fails(call("diagnose", tiny_bert_folder, "--layers"), "name a COLLECTION")
+
+
+def test_layers_against_another_model(collection, tiny_bert_folder, call, tmp_path):
+    torch.manual_seed(5)
+    other = tmp_path / "other"
+    Model(DualEncoder(Encoder(Transformer(str(tiny_bert_folder), random=True), {"mean": Mean()}))).save(other)
+
+    def layers(model, *more):
+        code, out, err = call("diagnose", model, collection, "--layers", *more, "--json")
+        assert code == 0, err
+        return json.loads(out)["layers"]["layers"]
+
+    ours, theirs = layers(tiny_bert_folder, "--against", other, "--plots", tmp_path), layers(other)
+    for layer, base in zip(ours, theirs, strict=True):
+        expected = np.log(layer["inter_iso"] / base["inter_iso"])
+        assert layer["log_difference"] == pytest.approx(expected, rel=1e-3) and abs(expected) > 1e-3
+    assert (tmp_path / "layers-against.png").exists()
 
 
 def space(queries, documents, crossed):
