@@ -13,7 +13,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import nn
 
-from counterpoint.encode import DualEncoder, EncodeOptions, Gate, Head, InteractiveEncoder, Mean, Tokens
+from counterpoint.encode import (
+    DualEncoder,
+    EncodeOptions,
+    Gate,
+    Head,
+    InteractiveEncoder,
+    Mean,
+    Routed,
+    Tokens,
+)
 from counterpoint.encode.weights import read_json
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import CodecName, IndexSettings, VectorSet
@@ -95,7 +104,8 @@ class Model(Part):
         """Whether what a set passes last scales its vectors to length 1."""
         shared, heads = self.encoder.shared, self.encoder.query.heads
         last: Any = [heads[name], *([shared[name]] if name in shared else []), *self.steps(name)][-1]
-        return isinstance(last, Normalise) or bool(getattr(last, "normalise", False))
+        weighed = isinstance(last, Routed) or (last is heads[name] and name in self.encoder.gates)
+        return isinstance(last, Normalise) or (bool(getattr(last, "normalise", False)) and not weighed)
 
     def steps(self, name: str) -> list[Transform]:
         """The maps on a set, in order, without those that are left out."""
@@ -162,18 +172,21 @@ class Model(Part):
         return self._mapped(name, Ragged(rows.numpy(), np.array([0, len(rows)]))).values
 
     def close_gates(self, threshold: float) -> Model:
-        """Drop documents' rows whose gate is at or below a threshold, too: a smaller index without training.
+        """Drop documents' rows that a gate or router weighs at or below a threshold, too: a smaller index.
 
-        ColBERTer, section 6.1, proposes it for models trained with a mild loss on the gate. Queries do not
-        change. The model does, in place, and its fingerprint with it.
+        No training is needed. ColBERTer, section 6.1, proposes it for models trained with a mild loss on the
+        gate; CITADEL keeps weights above 0.9. Queries do not change. The model does, in place, and its
+        fingerprint with it.
 
         Raises:
-            ConfigError: it has no gate, or the threshold is negative.
+            ConfigError: it has no gate and no router, or the threshold is negative.
         """
-        if not self.encoder.gates:
-            raise ConfigError("this model has no gate, so there is nothing to close")
-        for gate in self.encoder.gates.values():
-            cast(Gate, gate).threshold = Gate(threshold).threshold
+        heads = self.encoder.encoder("document").heads.values()
+        routed = [head for head in heads if isinstance(head, Routed)]
+        if not self.encoder.gates and not routed:
+            raise ConfigError("this model has no gate and no router, so there is nothing to close")
+        for weigher in (*cast(Sequence[Gate], self.encoder.gates.values()), *routed):
+            weigher.threshold = Gate(threshold).threshold
         return self
 
     def index_settings(self, name: str | None = None, **changes: Any) -> IndexSettings:

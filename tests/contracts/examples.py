@@ -12,6 +12,8 @@ from counterpoint.encode import (
     Gate,
     Linear,
     Mean,
+    Routed,
+    Router,
     Stack,
     Static,
     TextInput,
@@ -79,11 +81,36 @@ EXAMPLES = {
             "in_dim": 5,
         },
     ],
+    "Router": [
+        lambda tiny: {"in_dim": 5, "out_dim": 4, "vocabulary": 7},
+        lambda tiny: {
+            "activation": "softmax",
+            "start": "new",
+            "in_dim": 5,
+            "out_dim": 4,
+            "vocabulary": 7,
+        },
+    ],
+    "Routed": [
+        lambda tiny: {"router": Router(in_dim=5, out_dim=4, vocabulary=7), "in_dim": 5},
+        lambda tiny: {
+            "router": Router(in_dim=5, out_dim=5, vocabulary=7),
+            "keys": (2, 3),
+            "threshold": 0.5,
+            "projection": Linear(3),
+            "normalise": True,
+            "in_dim": 5,
+        },
+    ],
     "Encoder": [
         lambda tiny: {
             "backbone": Transformer(str(tiny)),
             "heads": {"tokens": TokenVectors(projection=Linear(4)), "l": Static(projection=Linear(3))},
-        }
+        },
+        lambda tiny: {
+            "backbone": Transformer(str(tiny)),
+            "heads": {"routed": Routed(Router("softmax", "new"), projection=Linear(4))},
+        },
     ],
     "DualEncoder": [
         lambda tiny: {"query": encoder(tiny)},
@@ -176,6 +203,8 @@ EXAMPLES = {
     ],
     "CosReg": [lambda tiny: {"on": "words", "weight": 0.2}],
     "IStar": [lambda tiny: {"on": "words"}, lambda tiny: {"on": "words", "weight": -0.6, "zeta": 0.5}],
+    "RouterBalance": [lambda tiny: {"on": "words"}],
+    "RouterSparsity": [lambda tiny: {"on": "words", "name": "sparse"}],
     "KLDivergence": [lambda tiny: {"temperature": 2.0}, lambda tiny: {"scorer": MaxSim("words")}],
     "Objective": [
         lambda tiny: {"losses": [MarginMSE(), Contrastive(name="dense")], "weights": [1.0, 0.1]},

@@ -5,7 +5,17 @@ from dataclasses import replace
 import pytest
 from tests.recipe.small import declared
 
-from counterpoint.encode import Cls, DualEncoder, Encoder, Gate, Linear, Mean, Transformer
+from counterpoint.encode import (
+    Cls,
+    DualEncoder,
+    Encoder,
+    Gate,
+    Linear,
+    Mean,
+    Routed,
+    Router,
+    Transformer,
+)
 from counterpoint.learn import (
     Build,
     CachedContrastive,
@@ -18,6 +28,7 @@ from counterpoint.learn import (
     NegativeCache,
     NegativeLogLikelihood,
     NoImprovement,
+    RouterBalance,
     Train,
     TrainingSet,
 )
@@ -61,6 +72,17 @@ FAULTS = {
     "a gate that is to close and is not there": (
         stages(train(Contrastive() + 0.1 * GateSparsity("mean"))),
         "gate_sparsity closes the gate of 'mean', and the model has none there; give it DualEncoder(",
+    ),
+    "a router that is not there": (
+        stages(train(Contrastive() + 0.1 * RouterBalance("mean"))),
+        "router_balance goes by the router of 'mean', which has none; make it Routed(Router())",
+    ),
+    "a router's vector where it is no loss's": (
+        {
+            **model(query=encoder(mean=Mean(), routed=Routed(Router()))),
+            **stages(train(Contrastive(scorer=Dot("routed.router")), Dot("routed.router"))),
+        },
+        "stages.train.scorer: there is no vector set 'routed.router'; there are mean, routed",
     ),
     "a source that is not there": (
         model(query=encoder("./no/such/folder")),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from counterpoint.encode.heads import Cls, Head, Mean, WholeWords
     from counterpoint.encode.interactive import InteractiveEncoder, Pairs
     from counterpoint.encode.layers import Activation, Layer, Linear, Stack, Unit
+    from counterpoint.encode.router import BY_LOAD, BY_ROUTER, Routed, Router
     from counterpoint.encode.text import TextInput
     from counterpoint.encode.token_heads import PUNCTUATION, Static, TokenVectors
     from counterpoint.encode.tokenizer import Tokenizer
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BY_GATE",
+    "BY_LOAD",
+    "BY_ROUTER",
     "PUNCTUATION",
     "Activation",
     "Cls",
@@ -43,6 +46,8 @@ __all__ = [
     "Mean",
     "Pairs",
     "Precision",
+    "Routed",
+    "Router",
     "Stack",
     "Static",
     "Stem",
@@ -77,6 +82,7 @@ _HOMES = {
     "heads": ("Cls", "Head", "Mean", "WholeWords"),
     "interactive": ("InteractiveEncoder", "Pairs"),
     "layers": ("Activation", "Layer", "Linear", "Stack", "Unit"),
+    "router": ("BY_LOAD", "BY_ROUTER", "Routed", "Router"),
     "text": ("TextInput",),
     "token_heads": ("PUNCTUATION", "Static", "TokenVectors"),
     "tokenizer": ("Tokenizer",),

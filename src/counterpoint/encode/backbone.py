@@ -16,7 +16,7 @@ from counterpoint.encode.sources import check_weights, locate
 from counterpoint.encode.state_memory import StateMemory
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.encode.tokens import Kind, Tokens
-from counterpoint.encode.weights import Layers, read_json, read_weights, rename_weights
+from counterpoint.encode.weights import Layers, lexical_head, read_json, read_weights, rename_weights
 from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
 from counterpoint.part import WEIGHTS, Part
 from counterpoint.types import Side
@@ -55,6 +55,9 @@ class Transformer(Part):
     tokenizer_: Tokenizer | None = None
     memory: StateMemory | None = None
     """While it is set, texts that it knows are not computed again. Only for weights that do not change."""
+    lexical_: Mapping[str, Tensor] | None = None
+    """The masked-language-model head of what this was read from, for a `Router` to start with; empty where it
+    has none, None where this was not read from a checkpoint."""
 
     def __init__(
         self,
@@ -156,11 +159,13 @@ class Transformer(Part):
         self.config_ = _read_config(place, self.layers)
         self.tokenizer_ = Tokenizer.from_pretrained(place) if ours is None else Tokenizer.load(place)
         self.model_ = _build(self.config_, place)
+        self.lexical_ = {}
         if not self.random:
             if weights is not None:
                 tensors = dict(weights)
             else:
                 tensors = read_weights(folder) if ours is None else backbone_weights(ours, str(name))
+            self.lexical_ = lexical_head(tensors, self.config_)
             self._take_weights({key: t for key, t in tensors.items() if key not in unused}, place)
         self.float()
         self._check_vocabulary(folder)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 import torch
+from torch import nn
 
 from counterpoint.encode.tokens import Kind, Tokens
 from counterpoint.errors import ConfigError
@@ -15,9 +16,17 @@ from counterpoint.types import Ragged, Side
 from counterpoint.vectors import Vectors
 
 if TYPE_CHECKING:
-    from counterpoint.encode.encoder import DualEncoder
+    from counterpoint.encode.encoder import DualEncoder, Encoder
 
-__all__ = ["EncodeOptions", "Precision", "bf16_gains", "encode", "encode_layers", "token_batches"]
+__all__ = [
+    "EncodeOptions",
+    "Precision",
+    "bf16_gains",
+    "encode",
+    "encode_layers",
+    "in_batches",
+    "token_batches",
+]
 
 Precision = Literal["auto", "fp32", "bf16"]
 Made = TypeVar("Made")
@@ -93,7 +102,7 @@ def encode(
     sets = model.sets if sets is None else sets
     parts: dict[str, list[Ragged]] = {name: [] for name in sets}
     done: list[int] = []
-    for batch, _, made in _batches(model, texts, side, options, model):
+    for batch, _, made in in_batches(model, model.encoder(side), texts, side, options, model):
         done += batch
         for name in parts:
             parts[name].append(made[name].ragged())
@@ -112,22 +121,32 @@ def encode_layers(
     Of every position that is not padding, special ones included, with its vocabulary id.
     """
     encoder = model.setup().encoder(side)
-    for batch, tokens, states in _batches(model, texts, side, options, encoder.backbone.hidden_states):
+    make = encoder.backbone.hidden_states
+    for batch, tokens, states in in_batches(model, encoder, texts, side, options, make):
         real = tokens.kinds != Kind.PADDING
         yield batch, [Vectors(layer, real, tokens.ids).ragged() for layer in states]
 
 
-def _batches(
-    model: DualEncoder,
+def in_batches(
+    model: nn.Module,
+    encoder: Encoder,
     texts: Sequence[str],
     side: Side,
     options: EncodeOptions,
     make: Callable[[Tokens], Made],
 ) -> Iterator[tuple[list[int], Tokens, Made]]:
-    """Positions of the texts of each batch, its tokens, and what is made of them without gradients."""
+    """Positions of the texts of each batch, its tokens, and what is made of them without gradients.
+
+    Args:
+        model: in evaluation mode until the last batch is taken.
+        encoder: tokenises.
+        texts: to be encoded.
+        side: which they are.
+        options: how.
+        make: from tokens.
+    """
     device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     reduced = options.precision == "bf16" or (options.precision == "auto" and bf16_gains(device))
-    encoder = model.encoder(side)
     rows = encoder.rows(texts, side)
     budget = options.budget or (4096 if device.type == "cpu" else 65536)
     training = model.training

@@ -11,17 +11,18 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from counterpoint.encode.backbone import Transformer
-from counterpoint.encode.batching import EncodeOptions, encode, encode_layers
+from counterpoint.encode.batching import EncodeOptions, encode, encode_layers, in_batches
 from counterpoint.encode.gate import BY_GATE, Gate
 from counterpoint.encode.heads import Head
 from counterpoint.encode.layers import Layer
+from counterpoint.encode.router import Routed
 from counterpoint.encode.text import TextInput
 from counterpoint.encode.token_heads import PerToken
 from counterpoint.encode.tokens import Row, Tokens
 from counterpoint.errors import ConfigError
 from counterpoint.part import Part
 from counterpoint.types import Ragged, Side, Span
-from counterpoint.vectors import Representation
+from counterpoint.vectors import Representation, Vectors
 
 __all__ = ["DualEncoder", "Encoder"]
 
@@ -62,9 +63,14 @@ class Encoder(Part):
             for head in self._heads().values():
                 fed = self.backbone.embeddings.embedding_dim if head.static else self.backbone.dim
                 head.bind(fed, self.backbone.tokenizer)
+                if isinstance(head, Routed):
+                    head.router.fill(self.backbone.dim, self.backbone.embeddings)
             for side in ("query", "document"):
                 self._input(side).check(self.backbone.tokenizer, self.backbone.max_positions)
             super().setup()
+            for head in self._heads().values():
+                if isinstance(head, Routed):
+                    head.router.take(self.backbone.lexical_)
         return self
 
     @property
@@ -88,15 +94,26 @@ class Encoder(Part):
         return self.pad(self.rows(texts, side), side)
 
     def forward(self, tokens: Tokens) -> Representation:
-        """Every head's vector set; autocast ends with the backbone, heads use the weights' dtype."""
+        """Every head's vector set; autocast ends with the backbone, heads use the weights' dtype.
+
+        In training mode a routed set has beside it what losses on its router go by (see `Routed.route`).
+        """
         heads = self._heads()
         fed = {
             static: self.backbone.embed(tokens) if static else self.backbone(tokens)
             for static in {head.static for head in heads.values()}
         }
+        made: dict[str, Vectors] = {}
         with torch.autocast(tokens.ids.device.type, enabled=False):
             dtype = next(self.backbone.parameters()).dtype
-            return {name: head(fed[head.static].to(dtype), tokens) for name, head in heads.items()}
+            for name, head in heads.items():
+                states = fed[head.static].to(dtype)
+                if isinstance(head, Routed):
+                    made[name], beside = head.route(states, tokens, self.backbone.embeddings.weight)
+                    made |= {name + end: vectors for end, vectors in beside.items()}
+                else:
+                    made[name] = head(states, tokens)
+        return made
 
     def table(self, name: str) -> Float[Tensor, "v d"]:
         """The vector of every vocabulary id in a static set.
@@ -121,11 +138,26 @@ class Encoder(Part):
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
         """For every text, the piece of it that each row of the set `name` stands for, row by row."""
-        return self._head(name).spans(self.tokens(texts, side), self.backbone.tokenizer.name_of)
+        head, name_of = self._head(name), self.backbone.tokenizer.name_of
+        if not isinstance(head, Routed):
+            return head.spans(self.tokens(texts, side), name_of)
+        found: list[list[Span]] = [[] for _ in texts]
+        for places, tokens, made in in_batches(self, self, texts, side, EncodeOptions(), self):
+            for place, spans in zip(places, head.spans_of(made[name], tokens, name_of), strict=True):
+                found[place] = spans
+        return found
 
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
         """For every text, the ids of the rows that `spans` tells of."""
-        return self._head(name).row_ids(self.tokens(texts, side))
+        head = self._head(name)
+        if not isinstance(head, Routed):
+            return head.row_ids(self.tokens(texts, side))
+        found: list[Int[np.ndarray, " n"]] = [np.zeros(0, np.int64) for _ in texts]
+        for places, _, made in in_batches(self, self, texts, side, EncodeOptions(), self):
+            packed = made[name].ragged()
+            for at, place in enumerate(places):
+                found[place] = packed.ids_of(at)
+        return found
 
     def _head(self, name: str) -> Head:
         self.setup()
@@ -220,6 +252,11 @@ class DualEncoder(Part):
         pooled = [name for name in self.gates if getattr(heads[name], "pooled", False)]
         if pooled:
             raise ConfigError(f"DualEncoder: {pooled[0]!r} has one row a text; a gate could leave none")
+        routed = [name for name in self.gates if isinstance(heads[name], Routed)]
+        if routed:
+            raise ConfigError(
+                f"DualEncoder: {routed[0]!r} needs no gate; its router weighs and drops its rows"
+            )
 
     def encoder(self, side: Side) -> Encoder:
         """The encoder of one side."""

@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
 from counterpoint.errors import ArtifactError
 from counterpoint.part import read_tensors
 
-__all__ = ["Layers", "inside", "read_json", "read_weights", "rename_weights"]
+__all__ = ["Layers", "inside", "lexical_head", "read_json", "read_weights", "rename_weights"]
 
 Layers = int | Sequence[int] | None
 """Which layers of a backbone are kept: the first so many, or these, counted from 0; None for all."""
@@ -84,6 +85,42 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     )
 
 
+# Where masked-language models keep what stands before their decoder, and its bias: BERT, DistilBERT, RoBERTa.
+_LEXICAL = {
+    "dense_.weight": (
+        "cls.predictions.transform.dense.weight",
+        "vocab_transform.weight",
+        "lm_head.dense.weight",
+    ),
+    "dense_.bias": ("cls.predictions.transform.dense.bias", "vocab_transform.bias", "lm_head.dense.bias"),
+    "norm_.weight": (
+        "cls.predictions.transform.LayerNorm.weight",
+        "vocab_layer_norm.weight",
+        "lm_head.layer_norm.weight",
+    ),
+    "norm_.bias": (
+        "cls.predictions.transform.LayerNorm.bias",
+        "vocab_layer_norm.bias",
+        "lm_head.layer_norm.bias",
+    ),
+    "bias_": ("cls.predictions.bias", "vocab_projector.bias", "lm_head.bias"),
+}
+
+
+def lexical_head(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The masked-language-model head of a checkpoint, by the names of `Router`; empty where it has none.
+
+    None either where its decoder is not the table of word embeddings, or its activation not GELU.
+    """
+    if not config.get("tie_word_embeddings", True):
+        return {}
+    if config.get("hidden_act", config.get("activation", "gelu")) != "gelu":
+        return {}
+    named = {_modern(name): tensor for name, tensor in tensors.items()}
+    found = {name: named[theirs] for name, places in _LEXICAL.items() for theirs in places if theirs in named}
+    return found if len(found) == len(_LEXICAL) else {}
+
+
 def rename_weights(
     tensors: Mapping[str, Tensor], wanted: Iterable[str], *, prefix: str, layers: Layers = None
 ) -> dict[str, Tensor]:
@@ -99,9 +136,7 @@ def rename_weights(
     kept = range(layers) if isinstance(layers, int) else layers
     renamed = {}
     for name, tensor in tensors.items():
-        # The names of layer norms before 2019 (TensorFlow's) are still found in old checkpoints.
-        name = name.removeprefix(f"{prefix}.").replace("LayerNorm.gamma", "LayerNorm.weight")
-        name = name.replace("LayerNorm.beta", "LayerNorm.bias")
+        name = _modern(name.removeprefix(f"{prefix}."))
         layer = _LAYER.search(name)
         if kept is not None and layer is not None:
             if int(layer.group(1)) not in kept:
@@ -110,3 +145,8 @@ def rename_weights(
         if name in wanted or not _HARMLESS.match(name):
             renamed[name] = tensor
     return renamed
+
+
+def _modern(name: str) -> str:
+    """The names of layer norms before 2019 (TensorFlow's) are still found in old checkpoints."""
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

@@ -16,6 +16,7 @@ from counterpoint.learn.losses.distillation import KLDivergence, MarginMSE
 from counterpoint.learn.losses.gate import GateSparsity
 from counterpoint.learn.losses.isotropy import CosReg, InterIso, IStar
 from counterpoint.learn.losses.ranking import NegativeLogLikelihood, PairwiseCrossEntropy
+from counterpoint.learn.losses.router import RouterBalance, RouterSparsity
 from counterpoint.learn.negatives.filtered import Filtered
 from counterpoint.learn.negatives.given import FromData, RandomNegatives
 from counterpoint.learn.negatives.graded import drawn_lists, graded_lists
@@ -71,6 +72,8 @@ __all__ = [
     "RandomBatches",
     "RandomNegatives",
     "Reporter",
+    "RouterBalance",
+    "RouterSparsity",
     "RunTeacher",
     "RunningCache",
     "Sampler",

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from counterpoint.encode import DualEncoder, Encoder, Head, Linear, Mean, TokenVectors
+from counterpoint.encode import DualEncoder, Encoder, Head, Linear, Mean, Routed, TokenVectors
 from counterpoint.errors import ConfigError
 from counterpoint.index.kernels import idf_of
 from counterpoint.learn.seeds import seed_of
@@ -224,7 +224,9 @@ def _into_projection(found: Whitening, linear: Linear) -> None:
 
 
 def _bare(encoder: DualEncoder, on: str) -> DualEncoder:
-    """What makes the rows that a set's projection is fed."""
+    """What makes the rows that a set's projection is fed: of a routed one, every token's state once."""
+    if isinstance(_heads(encoder.query)[on], Routed):
+        return _alone(encoder.query, on, TokenVectors())
     said = _heads(encoder.query)[on].to_dict()
     head = Part.from_dict({name: said[name] for name in said.keys() - {"projection", "normalise"}})
     return _alone(encoder.query, on, cast(Head, head))

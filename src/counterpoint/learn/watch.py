@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from counterpoint.config import Setting
+from counterpoint.encode import BY_LOAD, BY_ROUTER
 from counterpoint.errors import ConfigError
 from counterpoint.learn.step import Step, Targets
 from counterpoint.measure.alignment import Profile, kl_divergence, profile
@@ -109,7 +110,8 @@ class Watch:
         sides: tuple[tuple[Side, Mapping[str, Vectors]], ...] = (("query", step.q), ("document", step.d))
         for side, sets in sides:
             for name, vectors in sets.items():
-                if vectors.values.shape[2] > 1:  # numbers have no direction: one-dimensional sets, gates
+                # Numbers have no direction: one-dimensional sets, gates, a router's weights and loads.
+                if vectors.values.shape[2] > 1 and not name.endswith((BY_LOAD, BY_ROUTER)):
                     self._remember(f"{name}.{side}", vectors)
         level = _equal_scores(step.targets)
         if loss is not None and level > 0:

@@ -6,8 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast, get_type_hints
 
 from counterpoint.config import plain
-from counterpoint.encode import DualEncoder, Head
-from counterpoint.learn import CachedContrastive, Fit, GateSparsity, Loss, NegativeCache, Train
+from counterpoint.encode import BY_ROUTER, DualEncoder, Head, Routed
+from counterpoint.learn import (
+    CachedContrastive,
+    Fit,
+    GateSparsity,
+    Loss,
+    NegativeCache,
+    RouterBalance,
+    RouterSparsity,
+    Train,
+)
 from counterpoint.learn.fit import linear_of, tokenwise_of
 from counterpoint.model import Model
 from counterpoint.recipe.inside import losses_of, outside_teachers, training
@@ -39,11 +48,20 @@ def vector_faults(recipe: Recipe, model: Model) -> Iterator[str]:
     for stage in training(recipe):
         yield from (f"stages.{stage.name}: {fault}" for fault in _train(recipe, stage))
         for loss in losses_of(stage):
-            if isinstance(loss, GateSparsity) and loss.on in ours and loss.on not in encoder.gates:
-                yield (
-                    f"stages.{stage.name}: {loss.label} closes the gate of {loss.on!r}, and the model has "
-                    f"none there; give it DualEncoder(..., gates={{{loss.on!r}: Gate()}})"
-                )
+            yield from (f"stages.{stage.name}: {fault}" for fault in _weighed(loss, encoder))
+
+
+def _weighed(loss: Loss, encoder: DualEncoder) -> Iterator[str]:
+    """Losses on a gate or a router that is not there."""
+    heads = encoder.query.heads
+    if isinstance(loss, GateSparsity) and loss.on in heads and loss.on not in encoder.gates:
+        yield (
+            f"{loss.label} closes the gate of {loss.on!r}, and the model has none there; give it "
+            f"DualEncoder(..., gates={{{loss.on!r}: Gate()}})"
+        )
+    routed = [name for name, head in heads.items() if isinstance(head, Routed)]
+    if isinstance(loss, RouterBalance | RouterSparsity) and loss.on in heads and loss.on not in routed:
+        yield f"{loss.label} goes by the router of {loss.on!r}, which has none; make it Routed(Router())"
 
 
 def _search(said: Mapping[str, Any], sets: list[str]) -> Iterator[str]:
@@ -61,13 +79,15 @@ def _search(said: Mapping[str, Any], sets: list[str]) -> Iterator[str]:
 
 
 def _vector_sets(encoder: DualEncoder, value: Any, where: str) -> Iterator[str]:
-    """Arguments called `on`, each of which names a vector set."""
+    """Arguments called `on`, each of which names a vector set; a loss may name a router's whole vector."""
     heads = encoder.query.heads
+    routers = [name + BY_ROUTER for name, head in heads.items() if isinstance(head, Routed)]
     for path, part in outside_teachers(value, where):
         on = getattr(part, "on", None)
         if not isinstance(on, str):
             continue
-        yield from _unknown_sets(path, [on], list(heads))
+        if on not in routers or not path.startswith(f"{where}.objective"):
+            yield from _unknown_sets(path, [on], list(heads))
         if isinstance(part, Dot) and on in heads and not cast(Head, heads[on]).pooled:
             yield f"{path}: Dot takes one vector a text, and {on!r} has many; pool it or use MaxSim"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from functools import partial
 
 import numpy as np
@@ -90,7 +91,8 @@ class _Rows:
 
         Stored rows are some of the text's, in its order, so their ids tell which; where an id is stored for
         some of its rows only, the gate is asked. In a static set each stands at the first row of its id, and
-        none was dropped.
+        none was dropped. A router may choose other keys when it runs again, for the few tokens where rounding
+        decides; then most ids tell, and a row whose id is not among the text's takes the place in its order.
 
         Raises:
             ArtifactError: they are not.
@@ -107,10 +109,23 @@ class _Rows:
         unclear = bool(((0 < left) & (left < total)).any())
         kept = heaviest_rows(self.ids, self.weigh() if unclear else np.zeros(len(self.ids)), stored.ids)
         if kept is None:
-            raise _foreign(document)
+            return self._most(stored.ids.tolist(), document)
         return [s for s, k in zip(self.spans, kept, strict=True) if k], [
             s for s, k in zip(self.spans, kept, strict=True) if not k
         ]
+
+    def _most(self, stored: list[int], document: str) -> tuple[list[Span], list[Span]]:
+        ids = [] if self.ids is None else self.ids.tolist()
+        matcher = SequenceMatcher(None, stored, ids, autojunk=False)
+        if 2 * sum(block.size for block in matcher.get_matching_blocks()) <= len(stored):
+            raise _foreign(document)
+        kept: list[Span] = []
+        dropped: list[Span] = []
+        for _, start, end, first, last in matcher.get_opcodes():
+            near = [min(first + at, max(first, last - 1), len(ids) - 1) for at in range(end - start)]
+            kept += [self.spans[at] for at in near]
+            dropped += self.spans[first + len(near) : last]
+        return kept, dropped
 
 
 def _foreign(document: str) -> ArtifactError:

@@ -32,11 +32,16 @@ def steps(draw, size=3.0):
     for row, columns in enumerate(own):
         candidates[row, columns[0]] = True
     return Step(
-        q={name: vectors(random, queries, rows) for name, rows in (("cls", 1), ("words", 3))},
+        q={
+            "cls": vectors(random, queries, 1),
+            "words": vectors(random, queries, 3),
+            "words.load": loads(random, queries),
+        },
         d={
             "cls": vectors(random, documents, 1),
             "words": vectors(random, documents, 3),
             "words.gate": gates(random, documents, 3),
+            "words.load": loads(random, documents),
         },
         scores=torch.randn(queries, documents, generator=_generator(random)) * size,
         targets=Targets(
@@ -58,6 +63,14 @@ def gates(random, texts, rows):
     """One component a row, some of them 0, some texts without a row."""
     mask = torch.rand(texts, rows, generator=_generator(random)) < 0.7
     return Vectors(torch.randn(texts, rows, 1, generator=_generator(random)).clamp(min=0), mask)
+
+
+def loads(random, texts, keys=5):
+    """What a router says of each text by key: tokens sent to it, and the sum of their softmax."""
+    generator = _generator(random)
+    sent = torch.randint(0, 4, (texts, keys), generator=generator).float()
+    shares = torch.randn(texts, keys, generator=generator).softmax(1) * 3
+    return Vectors(torch.stack([sent, shares], 1), torch.ones(texts, 2, dtype=torch.bool))
 
 
 def triple(scores, *, own=None, candidates=None, **targets):

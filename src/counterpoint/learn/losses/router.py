@@ -1,0 +1,89 @@
+"""The terms that keep a router's keys in balance and its weights small (CITADEL)."""
+
+from __future__ import annotations
+
+from typing import final
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from counterpoint.encode import BY_GATE, BY_LOAD
+from counterpoint.errors import ConfigError
+from counterpoint.learn.loss import Loss
+from counterpoint.learn.losses.entries import wide
+from counterpoint.learn.step import Step
+from counterpoint.vectors import Representation, Vectors
+
+__all__ = ["RouterBalance", "RouterSparsity"]
+
+
+@final
+class RouterBalance(Loss):
+    """Σ over keys of (mean tokens sent to it) · (mean sum of their softmax), of queries plus of documents.
+
+    Li et al. 2023, the load balancing loss, as their released code averages: over texts, after sums over a
+    text's tokens. A token is sent to a key where its weight is above 0. Counts have no gradient, the softmax
+    has; so keys that get more than their share become less likely. The released code adds up the softmax of
+    padding, too; here it is left out.
+
+    Args:
+        on: the routed vector set.
+        name: what the loss is called in logs.
+    """
+
+    def __init__(self, on: str, name: str | None = None):
+        super().__init__(name)
+        self.on = on
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The sum of both sides.
+
+        Raises:
+            ConfigError: the set has no router, or one that does not learn.
+        """
+        queries, documents = _beside(self, step.q, BY_LOAD), _beside(self, step.d, BY_LOAD)
+        return _unevenness(queries.values) + _unevenness(documents.values[_own(step)])
+
+
+@final
+class RouterSparsity(Loss):
+    """The sum of a document's weights over its tokens and keys, averaged over documents.
+
+    Li et al. 2023, the L1 regularisation.
+
+    Args:
+        on: the routed vector set.
+        name: what the loss is called in logs.
+    """
+
+    def __init__(self, on: str, name: str | None = None):
+        super().__init__(name)
+        self.on = on
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean over the documents.
+
+        Raises:
+            ConfigError: as for `RouterBalance`.
+        """
+        found = _beside(self, step.d, BY_GATE)
+        return wide(found.values[..., 0]).masked_fill(~found.mask, 0).sum(1)[_own(step)].mean()
+
+
+def _unevenness(load: Float[Tensor, "b 2 v"]) -> Float[Tensor, ""]:
+    return wide(load[:, 0]).mean(0) @ wide(load[:, 1]).mean(0)
+
+
+def _own(step: Step) -> Int[Tensor, " k"]:
+    """The documents of the batch that are some query's own, each once."""
+    return step.targets.own[step.targets.own >= 0].unique()
+
+
+def _beside(loss: Loss, sets: Representation, end: str) -> Vectors:
+    on = getattr(loss, "on", "")
+    if on + end not in sets:
+        raise ConfigError(
+            f"{loss.label}: {on!r} has no router that is being trained; give the encoder a head "
+            "Routed(Router()) of that name, and let it learn"
+        )
+    return sets[on + end]
