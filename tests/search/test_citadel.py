@@ -96,23 +96,23 @@ def test_explanations_name_tokens_and_keys_and_sum_to_the_score(model, tmp_path)
     assert matched > 5
 
 
-def spans(text):
-    return [Span(letter, at, at + 1) for at, letter in enumerate(text)]
-
-
-def split(recomputed, stored):
-    rows = _Rows(spans("abcdef"), np.array(recomputed))
+def split(recomputed, stored, weights=None):
+    """Which of the rows a to f are taken for the stored ones, and which for dropped ones."""
+    spans = [Span(letter, at, at + 1) for at, letter in enumerate("abcdef")]
+    rows = _Rows(spans, np.array(recomputed), lambda: np.array(weights or [1.0] * 6))
+    stored = np.array(stored)
     kept, dropped = rows.split(Ragged(np.zeros((len(stored), 1)), np.array([0, len(stored)]), stored), "d")
     return "".join(span.text for span in kept), "".join(span.text for span in dropped)
 
 
 def test_a_router_that_chose_another_key_for_a_token_is_still_explained():
     recomputed = [5, 7, 9, 7, 2, 1]
-    assert split(recomputed, np.array([5, 9, 1])) == ("acf", "bde")
-    assert split(recomputed, np.array([5, 7, 8, 7, 2, 1])) == ("abcdef", "")
-    assert split(recomputed, np.array([5, 7, 9, 7, 2, 3])) == ("abcdef", "")
-    assert split(recomputed, np.array([3, 7, 9, 7, 2, 1])) == ("abcdef", "")
-    assert split(recomputed, np.array([5, 7, 9, 4, 7, 2, 1])) == ("abcddef", "")
-    assert split(recomputed, np.array([5, 7, 7, 2, 3])) == ("abdef", "c")
+    assert split(recomputed, [5, 9, 1]) == ("acf", "bde")
+    assert split(recomputed, [5, 7, 1], [1.0, 0.1, 1.0, 0.9, 0.0, 1.0]) == ("adf", "bce")
+    assert split(recomputed, [5, 7, 8, 7, 2, 1]) == ("abcdef", "")
+    assert split(recomputed, [5, 7, 9, 7, 2, 3]) == ("abcdef", "")
+    assert split(recomputed, [3, 7, 9, 7, 2, 1]) == ("abcdef", "")
+    assert split(recomputed, [5, 7, 9, 4, 7, 2, 1]) == ("abcddef", "")
+    assert split(recomputed, [5, 7, 7, 2, 3]) == ("abdef", "c")
     with pytest.raises(ArtifactError, match="not of its text's words"):
-        split(recomputed, np.array([5, 0, 0, 0]))
+        split(recomputed, [5, 0, 0, 0])

@@ -41,7 +41,7 @@ def index(
         typer.Option(
             min=0.0,
             show_default=False,
-            help="Leave out words that the model's gate weighs at or below this; those at 0 unless given.",
+            help="Leave out rows that the gate or router weighs at or below this; those at 0 unless given.",
         ),
     ] = None,
     ann: Annotated[

@@ -96,7 +96,7 @@ class Encoder(Part):
     def forward(self, tokens: Tokens) -> Representation:
         """Every head's vector set; autocast ends with the backbone, heads use the weights' dtype.
 
-        In training mode a routed set has beside it what losses on its router go by (see `Routed.route`).
+        A routed set has its router's weights beside it, and more in training mode (see `Routed.route`).
         """
         heads = self._heads()
         fed = {
@@ -143,8 +143,9 @@ class Encoder(Part):
             return head.spans(self.tokens(texts, side), name_of)
         found: list[list[Span]] = [[] for _ in texts]
         for places, tokens, made in in_batches(self, self, texts, side, EncodeOptions(), self):
-            for place, spans in zip(places, head.spans_of(made[name], tokens, name_of), strict=True):
-                found[place] = spans
+            spans = head.spans_of(made[name + BY_GATE], tokens, name_of)
+            for place, row in zip(places, spans, strict=True):
+                found[place] = row
         return found
 
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
@@ -154,7 +155,7 @@ class Encoder(Part):
             return head.row_ids(self.tokens(texts, side))
         found: list[Int[np.ndarray, " n"]] = [np.zeros(0, np.int64) for _ in texts]
         for places, _, made in in_batches(self, self, texts, side, EncodeOptions(), self):
-            packed = made[name].ragged()
+            packed = made[name + BY_GATE].ragged()
             for at, place in enumerate(places):
                 found[place] = packed.ids_of(at)
         return found
@@ -301,16 +302,18 @@ class DualEncoder(Part):
         yield from encode_layers(self, texts, side, options or EncodeOptions())
 
     def gate_weights(self, texts: Sequence[str], name: str, options: EncodeOptions | None = None) -> Ragged:
-        """What a gate makes of each row of documents that `spans` tells of: r, and the row's id.
+        """What a gate or a router makes of each row of documents that `spans` tells of: r, and the row's id.
 
-        Rows with r above the gate's threshold are those that `encode_document` keeps.
+        Rows with r above the threshold are those that `encode_document` keeps.
 
         Raises:
-            ConfigError: the set has no gate.
+            ConfigError: the set has no gate and no router.
         """
         self.setup()
-        if name not in self.gates:
-            raise ConfigError(f"no gate on {name!r}; there is one on {', '.join(self.gates) or 'none'}")
+        heads = self.encoder("document").heads
+        weighed = [*self.gates, *(other for other, head in heads.items() if isinstance(head, Routed))]
+        if name not in weighed:
+            raise ConfigError(f"no gate on {name!r}; there is one on {', '.join(weighed) or 'none'}")
         gate = name + BY_GATE
         return encode(self, texts, "document", options or EncodeOptions(), {gate: 1})[gate]
 

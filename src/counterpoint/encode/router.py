@@ -184,7 +184,7 @@ class Router(Part):
 class Routed(Head):
     """A row for every token and key that a router sends it to: weight · vector, its id the key (CITADEL).
 
-    Attended tokens but the first, [CLS], are routed. Rows of weight 0 are dropped.
+    Attended tokens but the first, [CLS], are routed. Documents' rows of weight 0 are dropped.
 
     Args:
         router: chooses and weighs keys.
@@ -228,9 +228,10 @@ class Routed(Head):
     def route(
         self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None
     ) -> tuple[Vectors, dict[str, Vectors]]:
-        """The rows and, in training mode, what losses on the router go by, under the ends of its names.
+        """The rows, and what stands beside them under the ends of names.
 
-        `BY_GATE`: the weight of every token and key, dropped ones too. `BY_ROUTER`, `BY_LOAD`: see there.
+        `BY_GATE`: the weight of every token and key, dropped ones too, with the keys as ids. In training mode
+        `BY_ROUTER` and `BY_LOAD`, which losses on the router go by.
         """
         if table is None:
             raise NotFittedError("Routed: keys are scored by the backbone's word embeddings; use an Encoder")
@@ -241,18 +242,18 @@ class Routed(Head):
         weights = chosen.weights.flatten(1).unsqueeze(-1)
         rows = self.finish(hidden).repeat_interleave(chosen.keys.shape[2], dim=1)
         there = real.repeat_interleave(chosen.keys.shape[2], dim=1)
-        floor = 0.0 if tokens.side == "query" else self.threshold
+        kept = there if tokens.side == "query" else there & (weights[..., 0] > self.threshold)
         keys = chosen.keys.flatten(1).masked_fill(~there, 0)
-        made = Vectors(rows * weights, there & (weights[..., 0] > floor), keys)
+        made, gates = Vectors(rows * weights, kept, keys), Vectors(weights, there, keys)
         if chosen.pooled is None or chosen.shares is None:
-            return made, {}
+            return made, {BY_GATE: gates}
         sent = torch.zeros_like(chosen.shares).scatter_add_(
             1, keys, (weights.detach()[..., 0] > 0).to(weights)
         )
         load = torch.stack([sent, chosen.shares], 1)
         whole = torch.ones_like(load[..., 0], dtype=torch.bool)
         return made, {
-            BY_GATE: Vectors(weights, there),
+            BY_GATE: gates,
             BY_ROUTER: Vectors(chosen.pooled.unsqueeze(1), whole[:, :1]),
             BY_LOAD: Vectors(load, whole),
         }
@@ -265,13 +266,20 @@ class Routed(Head):
         """
         raise ConfigError("Routed: which rows a text has depends on its hidden states; use Encoder.spans")
 
-    def spans_of(self, made: Vectors, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """The token of each row of what `forward` made; text "token→key" where they are not the same."""
+    def spans_of(self, gates: Vectors, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
+        """The token of each row, dropped ones too; with text "token→key" where they are not the same.
+
+        Args:
+            gates: what `route` made of the tokens, under `BY_GATE`.
+            tokens: the texts.
+            name_of: a vocabulary entry by its id.
+        """
         places, ids = tokens.spans.tolist(), tokens.ids.tolist()
-        each = made.mask.shape[1] // max(1, tokens.ids.shape[1] - 1)
+        keys = [] if gates.ids is None else gates.ids.tolist()
+        each = gates.mask.shape[1] // max(1, tokens.ids.shape[1] - 1)
         found: list[list[Span]] = [[] for _ in tokens.texts]
-        for at, row in made.mask.nonzero().tolist():
-            position, key = 1 + row // each, int(made.ids[at, row]) if made.ids is not None else -1
+        for at, row in gates.mask.nonzero().tolist():
+            position, key = 1 + row // each, keys[at][row]
             start, end = places[at][position]
             own = ids[at][position]
             text = tokens.texts[at][start:end] if end > start else name_of(own)
