@@ -99,7 +99,7 @@ def test_explanations_name_tokens_and_keys_and_sum_to_the_score(model, tmp_path)
 def split(recomputed, stored, weights=None):
     """Which of the rows a to f are taken for the stored ones, and which for dropped ones."""
     spans = [Span(letter, at, at + 1) for at, letter in enumerate("abcdef")]
-    rows = _Rows(spans, np.array(recomputed), lambda: np.array(weights or [1.0] * 6))
+    rows = _Rows(spans, np.array(recomputed), lambda: np.array(weights or [1.0] * 6), False)
     stored = np.array(stored)
     kept, dropped = rows.split(Ragged(np.zeros((len(stored), 1)), np.array([0, len(stored)]), stored), "d")
     return "".join(span.text for span in kept), "".join(span.text for span in dropped)
