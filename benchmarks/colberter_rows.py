@@ -98,6 +98,7 @@ def rows(folder_of):
         "tokens 32": row(tokens(32), cls=CLS),
         "tokens 8": row(tokens(8), cls=CLS),
         "words 32": row(words(32)),
+        "words 16": row(words(16)),
         "words 32, α_CS 0.5": row(words(32), sparse=0.5),
         "words 32, α_CS 0.75": row(words(32), sparse=0.75),
         "words 32, α_CS 1": row(words(32), sparse=1.0),
