@@ -1,0 +1,333 @@
+"""Isotropic DR's tables on MiniLM: ranking and isotropy before and after whitening, NICE and Glow.
+
+    python benchmarks/isotropy.py tables DATA/cranfield DATA/scifact … --work WORK [--seeds 0 1 2]
+    python benchmarks/isotropy.py rule DATA/cranfield DATA/scifact … --work WORK
+    python benchmarks/isotropy.py rule DATA/cranfield DATA/scifact … --work WORK --layers 2
+
+Every collection is encoded once, without training (--backbone takes a trained one), and its token vectors are
+kept in WORK. Each is a source, whose documents and queries the maps are fitted to, and a target, whose BM25
+candidates are reranked:
+
+- ColBERT: all tokens' last hidden states, no projection, the sum of a query's highest cosines
+- RepBERT: the mean of the tokens, cosine; mapped token by token before the mean, or as the mean
+
+Seeds decide which documents a map is fitted to (four of five) and a flow's start. The encoder is the same
+in all, so p(seeds), a one-tailed t-test of equal variances against a baseline without variance, says that the
+maps are alike and nothing of other queries; p(queries), a one-tailed paired t-test over the target's queries,
+does. `rule` fits whitening to more and fewer documents, shrunk, cut and without queries, in distribution,
+also for [CLS] and, with --layers, for what the first layers make, whose space is a narrower cone.
+"""
+
+import argparse
+import json
+import statistics
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from isotropy_vectors import encoded, means, rows_of
+
+from counterpoint.measure import evaluate
+from counterpoint.measure.alignment import mean_cosine
+from counterpoint.measure.isotropy import partition_isotropy
+from counterpoint.measure.significance import paired_t_test, two_sample_t_test
+from counterpoint.search import Run
+from counterpoint.transform import FlowTraining, Glow, Nice, Whitening
+from counterpoint.vectors import Vectors
+
+MEASURES = ("P@20", "nDCG@10")
+MODELS = {"ColBERT": "tokens", "RepBERT": "mean", "CLS": "cls"}
+SAMPLE = 4000  # rows that isotropy is measured on
+BLOCK = 65_536
+warnings.filterwarnings("ignore", message="Whitening")
+
+
+# -- maps ---------------------------------------------------------------------------------------------
+
+
+class Chain:
+    """Maps one after the other; `None` for none."""
+
+    def __init__(self, steps=()):
+        self.steps = list(steps)
+
+    def fit(self, rows):
+        for step in self.steps:
+            step.fit(rows.split(BLOCK))
+            rows = apply(step, rows)
+        return self
+
+    def __call__(self, rows):
+        for step in self.steps:
+            rows = apply(step, rows)
+        return rows
+
+
+@torch.inference_mode()
+def apply(step, rows):
+    found = [
+        step(Vectors(piece[None], torch.ones(1, len(piece), dtype=torch.bool))).values[0]
+        for piece in rows.split(BLOCK)
+    ]
+    return torch.cat(found) if found else rows
+
+
+def chain_of(method, dim, rank, seed, options):
+    """A map by its name; MiniLM has components that never change, so flows come behind a rotation."""
+    training = FlowTraining(steps=options.steps, sample=options.rows, seed=seed)
+    turn = Whitening(dim, rank=rank, power=0.0)
+    made = {
+        "none": lambda: [],
+        "whitening": lambda: [Whitening(dim)],
+        "NICE": lambda: [turn, Nice(rank, fitting=training)],
+        "Glow": lambda: [turn, Glow(rank, fitting=training)],
+    }
+    return Chain(made[method]())
+
+
+# -- ranking --------------------------------------------------------------------------------------------
+
+
+def unit(rows):
+    return torch.nn.functional.normalize(rows, dim=-1)
+
+
+def represent(texts, chain, level, models):
+    """The unit vectors that each model scores, with offsets; tokens are mapped once for all models."""
+    single = np.arange(len(texts.offsets))
+    if level == "sequence":
+        return {model: (unit(chain(rows_of(texts, MODELS[model]))), single) for model in models}
+    parts = np.array_split(texts.values, max(1, len(texts.values) // BLOCK))
+    mapped = torch.cat([chain(torch.from_numpy(part).float()) for part in parts])
+    made = {"ColBERT": lambda: (unit(mapped), texts.offsets), "RepBERT": lambda: (averaged(), single)}
+
+    def averaged():
+        return unit(means(mapped, texts.offsets))
+
+    return {model: made[model]() for model in models}
+
+
+def rerank(target, queries, documents):
+    """Score each query's candidates; both sides are (rows, offsets)."""
+    results = {}
+    for at, (query, found) in enumerate(target.first.items()):
+        mine = queries[0][queries[1][at] : queries[1][at + 1]]
+        scores = []
+        for place in found:
+            theirs = documents[0][documents[1][place] : documents[1][place + 1]]
+            scores.append(float((mine @ theirs.T).amax(1).sum()))
+        results[query] = {target.ids[place]: score for place, score in zip(found, scores, strict=True)}
+    return Run(results)
+
+
+def measured(target, chain, level, models):
+    """For each model its measures, per query and in the mean, and the isotropy of the target's own rows."""
+    queries = represent(target.queries, chain, level, models)
+    documents = represent(target.candidates, chain, level, models)
+    return {model: one_model(target, queries[model], documents[model]) for model in models}
+
+
+def one_model(target, queries, documents):
+    report = evaluate(rerank(target, queries, documents), target.qrels, MEASURES)
+    sample = np.random.default_rng(0).permutation(len(documents[0]))[:SAMPLE]
+    rows = torch.cat([documents[0][torch.from_numpy(sample)], queries[0][:SAMPLE]]).double().numpy()
+    return {
+        **{name: report.measures[name] for name in MEASURES},
+        "I(W)": partition_isotropy(rows), "avgcos": mean_cosine(rows),
+        "queries": {name: dict(report.per_query[name]) for name in MEASURES},
+    }  # fmt: skip
+
+
+# -- tables ---------------------------------------------------------------------------------------------
+
+
+def fit_rows(source, seed, space, options, count=None, queries=True):
+    """Rows of fitted documents, drawn by the seed (four of five unless a count is given), and of queries.
+
+    Queries are those of other splits; where there are none, the target's own, without their judgements.
+    """
+    draw = np.random.default_rng([seed, 7])
+    total = len(source.fit.offsets) - 1
+    drawn = draw.permutation(total)[: count or max(1, 4 * total // 5)]
+    own = source.other if source.other is not None else source.queries
+    found = torch.cat([rows_of(source.fit.take(drawn), space), *([rows_of(own, space)] if queries else [])])
+    if len(found) > options.rows:
+        found = found[torch.from_numpy(np.sort(draw.choice(len(found), options.rows, replace=False)))]
+    return found
+
+
+LEVELS = {"token": ("ColBERT", "RepBERT"), "sequence": ("RepBERT",)}  # the models that each level can map
+
+
+def tables(collections, options):
+    rows = []
+    for target in collections:  # the baseline knows no source
+        found = measured(target, Chain(), "token", LEVELS["token"])
+        rows += [
+            {
+                "source": "-",
+                "target": target.name,
+                "model": model,
+                "level": "-",
+                "method": "none",
+                "seeds": [one],
+            }
+            for model, one in found.items()
+        ]
+    show(rows)
+    for source in collections:
+        for level in LEVELS:
+            for method in options.methods:
+                rows += (made := one_map(source, collections, level, method, options))
+                show(made)
+    return with_tests(rows)
+
+
+def one_map(source, collections, level, method, options):
+    """A map fitted once a seed, and measured on every target."""
+    found = {(target.name, model): [] for target in collections for model in LEVELS[level]}
+    seconds = []
+    for seed in options.seeds:
+        started = time.perf_counter()
+        rows = fit_rows(source, seed, "tokens" if level == "token" else "mean", options)
+        chain = chain_of(method, rows.shape[1], options.rank, seed, options).fit(rows)
+        seconds.append(time.perf_counter() - started)
+        for target in collections:
+            for model, one in measured(target, chain, level, LEVELS[level]).items():
+                found[target.name, model].append(one)
+    common = {
+        "level": level,
+        "method": method,
+        "fit_rows": len(rows),
+        "fit_seconds": statistics.mean(seconds),
+    }
+    return [
+        {"source": source.name, "target": target, "model": model, **common, "seeds": seeds}
+        for (target, model), seeds in found.items()
+    ]
+
+
+def with_tests(rows):
+    """Each row's means over the seeds, and its p-values against the same target and model without a map."""
+    for row in rows:
+        base = next(
+            r
+            for r in rows
+            if r["method"] == "none" and (r["target"], r["model"]) == (row["target"], row["model"])
+        )["seeds"][0]
+        for name in (*MEASURES, "I(W)", "avgcos"):
+            row[name] = statistics.mean(seed[name] for seed in row["seeds"])
+        row["distribution"] = "in" if row["source"] == row["target"] else "out"
+        if row["method"] == "none":
+            row["distribution"] = "-"
+            continue
+        for name in MEASURES:
+            values = [seed[name] for seed in row["seeds"]]
+            if len(values) > 1:
+                row[f"p(seeds) {name}"] = two_sample_t_test(
+                    values, [base[name]] * len(values), "greater"
+                ).p_value
+            row[f"p(queries) {name}"] = p_queries(row["seeds"], base, name)
+    return rows
+
+
+def p_queries(seeds, base, measure):
+    """One-tailed: that the mean over seeds is better, over queries."""
+    differences = [
+        statistics.mean(seed["queries"][measure][query] for seed in seeds) - before
+        for query, before in base["queries"][measure].items()
+    ]
+    return paired_t_test(np.array(differences), "greater").p_value
+
+
+def rule(collections, options):
+    """What decides whether whitening helps, in distribution."""
+    rows = []
+    for target in collections:
+        for level, models in (("token", ("ColBERT", "RepBERT")), ("sequence", ("RepBERT", "CLS"))):
+            for model in models:
+                space = "tokens" if level == "token" else MODELS[model]
+                base = measured(target, Chain(), level, [model])[model]
+                named = {"target": target.name, "model": model, "level": level}
+                made = [{**named, "map": "none", **base}]
+                for name, drawn, settings in cases(len(target.fit.offsets) - 1):
+                    fitted = fit_rows(target, 0, space, options, **drawn)
+                    chain = Chain([Whitening(fitted.shape[1], **settings)]).fit(fitted)
+                    found = measured(target, chain, level, [model])[model]
+                    tests = {f"p(queries) {m}": p_queries([found], base, m) for m in MEASURES}
+                    made.append({**named, "map": name, "fit_rows": len(fitted), **found, **tests})
+                show(made)
+                rows += made
+    return rows
+
+
+def cases(full):
+    """A name, which rows are fitted to, and how."""
+    few = [n for n in (500, 1000, 2000, 4000) if n < full]
+    yield from ((f"{n} documents", {"count": n}, {}) for n in few)
+    yield "all documents", {"count": full}, {}
+    yield "all, no queries", {"count": full, "queries": False}, {}
+    for name, count in [(f"{n} documents", n) for n in few[:1]] + [("all", full)]:
+        yield from ((f"{name}, shrunk by {s}", {"count": count}, {"shrinkage": s}) for s in ("oas", 0.1, 0.3))
+    yield from ((f"all, rank {k}", {"count": full}, {"rank": k}) for k in (256, 128, 64))
+    yield "all, rotated only", {"count": full}, {"power": 0.0}
+    yield "all, half way", {"count": full}, {"power": -0.25}
+
+
+COLUMNS = (
+    "source", "target", "distribution", "model", "level", "method", "map", *MEASURES, "I(W)", "avgcos",
+    *(f"p({over}) {name}" for name in MEASURES for over in ("seeds", "queries")), "fit_rows", "fit_seconds",
+)  # fmt: skip
+
+
+def show(rows):
+    shown = [
+        {
+            **{
+                name: statistics.mean(s[name] for s in row["seeds"]) for name in (*MEASURES, "I(W)", "avgcos")
+            },
+            **row,
+        }
+        if "seeds" in row
+        else row
+        for row in rows
+    ]
+    columns = [name for name in COLUMNS if any(name in row for row in shown)]
+    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
+    for row in shown:
+        cells = [row.get(name, "") for name in columns]
+        print("| " + " | ".join(f"{c:.4f}" if isinstance(c, float) else str(c) for c in cells) + " |")
+    print(flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("what", choices=["tables", "rule"])
+    add("collections", nargs="+", type=Path)
+    add("--work", type=Path, required=True, help="folder for token vectors")
+    add("--methods", nargs="+", default=["whitening", "NICE", "Glow"], choices=["whitening", "NICE", "Glow"])
+    add("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    add("--backbone", default="minilm", help="what makes the hidden states")
+    add("--layers", type=int, help="of the backbone, from the first; all unless given")
+    add("--depth", type=int, default=100, help="documents that BM25 finds and that are reranked")
+    add("--queries", type=int, default=100, help="a collection, drawn at random where there are more")
+    add("--documents", type=int, default=5000, help="a collection that may be fitted to")
+    add("--rows", type=int, default=200_000, help="vectors that a map is fitted to, at most")
+    add("--rank", type=int, default=380, help="directions that flows are fed")
+    add("--steps", type=int, default=1000, help="of flows")
+    add("--json", type=Path)
+    options = parser.parse_args()
+    collections = [encoded(path, options) for path in options.collections]
+    rows = (tables if options.what == "tables" else rule)(collections, options)
+    show(rows)
+    if options.json:
+        options.json.write_text(json.dumps({"options": vars(options), "rows": rows}, default=str, indent=1))
+
+
+if __name__ == "__main__":
+    main()
