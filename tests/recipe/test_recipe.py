@@ -203,6 +203,18 @@ def test_colbert_is_as_the_paper_has_it():
     assert encoder.heads["tokens"].projection.dim == 128
 
 
+def test_citadel_is_as_its_readme_has_it():
+    encoder, stage = (recipe := load_recipe("citadel-paper")).model.encoder.query, recipe.stages[0]
+    assert (stage.lr, stage.warmup, stage.weight_decay, stage.clip) == (2e-5, 3000, 0, 2)
+    assert (stage.epochs, stage.batch * stage.accumulate, stage.negatives[0].count) == (10, 8 * 32, 7)
+    assert stage.objective.weights == [1, 1, 1e-2, 1e-4]
+    routed = encoder.heads["routed"]
+    assert tuple(routed.keys) == (1, 5) and routed.projection.dim == 32 and not routed.normalise
+    assert encoder.heads["cls"].projection.dim == 128 and routed.router.activation == "log"
+    hil = load_recipe("citadel-hil-paper").model.encoder.query.heads["routed"]
+    assert hil.normalise and hil.router.activation == "softmax"
+
+
 def test_a_recipe_from_each_kind_of_source(tmp_path):
     path = write_recipe(tmp_path / "mine.py")
     recipe = load_recipe(path)

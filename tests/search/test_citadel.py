@@ -1,81 +1,155 @@
 """CITADEL end to end: trained a few steps, indexed, searched and explained as its scorer scores."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from tests.learn.small import training_set
 
-from counterpoint.encode import Cls, DualEncoder, Encoder, Linear, Routed, Router, TextInput, Transformer
+from counterpoint.encode import (
+    Cls,
+    DualEncoder,
+    Encoder,
+    Linear,
+    Routed,
+    Router,
+    Static,
+    TextInput,
+    Transformer,
+)
 from counterpoint.errors import ArtifactError
 from counterpoint.index import Index, build_index
-from counterpoint.learn import Contrastive, Job, RouterBalance, RouterSparsity, Train, train
+from counterpoint.learn import (
+    Contrastive,
+    Fit,
+    InterIso,
+    Job,
+    RouterBalance,
+    RouterSparsity,
+    Train,
+    train,
+)
 from counterpoint.model import Model, load_model
-from counterpoint.score import Dot, MaxSim
+from counterpoint.score import Dot, MaxSim, ZScore
 from counterpoint.search import Searcher
 from counterpoint.search.explain import _Rows
 from counterpoint.types import Document, Ragged, Span
 from counterpoint.vectors import Vectors
 
 DATA = training_set()
-SCORER = Dot("cls") + MaxSim("routed", exact=True, floor0=True)
+ROUTED = MaxSim("routed", exact=True, floor0=True)
 SEARCH = {"weights": {"cls": 1.0, "routed": 1.0}, "scale": "none", "exact": ["routed"]}
+HIL = {"weights": {"cls": 1.0, "l": 1.0, "routed": 1.0}, "idf": {"l": 1.0}, "scale": "none"}
+
+
+def trained(folder, run, activation, heads, search, stages):
+    torch.manual_seed(4)
+    head = Routed(
+        Router(activation, "new"), keys=(1, 3), projection=Linear(4), normalise=activation == "softmax"
+    )
+    text = TextInput(32)
+    heads = {"cls": Cls(Linear(4)), "routed": head, **heads}
+    encoder = Encoder(Transformer(str(folder), layers=2), heads, query=text, document=text)
+    model = Model(DualEncoder(encoder), search={**search, "exact": ["routed"]}).setup()
+    torch.nn.init.zeros_(head.router.bias_)  # the start is meant for states of some hundred components
+    return load_model(train(Job(model, stages, DATA, run)))
+
+
+def citadel(expert):
+    router = Contrastive("router", scorer=Dot("routed.router"))
+    return expert + router + 1e-2 * RouterBalance("routed") + 1e-4 * RouterSparsity("routed")
 
 
 @pytest.fixture(scope="module")
 def model(tiny_bert_folder, tmp_path_factory):
-    torch.manual_seed(4)
-    heads = {"cls": Cls(Linear(4)), "routed": Routed(Router(start="new"), keys=(1, 3), projection=Linear(4))}
-    text = TextInput(32)
-    encoder = Encoder(Transformer(str(tiny_bert_folder), layers=2), heads, query=text, document=text)
-    router = Contrastive("router", scorer=Dot("routed.router"))
-    objective = (
-        Contrastive("expert") + router + 1e-2 * RouterBalance("routed") + 1e-4 * RouterSparsity("routed")
+    stage = Train(citadel(Contrastive("expert")), Dot("cls") + ROUTED, steps=6, batch=6, chunk=4, lr=1e-3)
+    return trained(tiny_bert_folder, tmp_path_factory.mktemp("run"), "log", {}, SEARCH, (stage,))
+
+
+@pytest.fixture(scope="module")
+def hil(tiny_bert_folder, tmp_path_factory):
+    """CITADEL-HIL: L beside the expert vectors, InterIso on both, each on the scale of its own spread."""
+    low, high = ZScore(MaxSim("l", idf=1.0)), ZScore(ROUTED)
+    shapes = InterIso("l", 0.3, absolute=True, name="iso_l") + InterIso("routed", -0.3, False, name="iso_h")
+    expert = Dot("cls") + high
+    objective = citadel(Contrastive("expert", expert)) + Contrastive("l", low) + shapes
+    stages = (
+        Fit("l", what="idf", documents=None),
+        Train(objective, low + expert, steps=6, batch=6, chunk=4, lr=1e-3, keep="last"),
     )
-    stage = Train(objective, SCORER, steps=6, batch=6, chunk=4, lr=1e-3)
-    run = tmp_path_factory.mktemp("run")
-    return load_model(train(Job(Model(DualEncoder(encoder), search=SEARCH), (stage,), DATA, run)))
+    static = {"l": Static(projection=Linear(4, bias=False), normalise=True)}
+    return trained(tiny_bert_folder, tmp_path_factory.mktemp("run"), "softmax", static, HIL, stages)
 
 
 def indexed(model, folder):
-    documents = [Document(name, text) for name, text in [*DATA.documents.items(), ("empty", "")]]
+    documents = [Document(name, text) for name, text in DOCUMENTS.items()]
     build_index(documents, model, folder, model.index_settings(codec="float32", lexical=None))
     return Index(folder)
 
 
+DOCUMENTS = {**DATA.documents, "empty": ""}
+
+
+def scorer_of(model):
+    """The sum of the parts with the weights of the model's search settings; idf by its formula."""
+    parts = {"cls": Dot("cls"), "routed": ROUTED}
+    if "l" in model.sets:
+        parts["l"] = MaxSim("l", idf=1.0).setup()
+        rows = [set(ids.tolist()) for ids in model.row_ids(list(DOCUMENTS.values()), "l", "document")]
+        special, count = set(model.sets["l"].special), len(rows)
+        words = sorted(set().union(*rows) | special)
+        found = [sum(word in row for row in rows) for word in words]
+        idf = [math.log(1 + (count - df + 0.5) / (df + 0.5)) for df in found]
+        idf = [0.0 if word in special else value for word, value in zip(words, idf, strict=True)]
+        parts["l"].set_idf(torch.tensor(words), torch.tensor(idf), math.log(1 + (count + 0.5) / 0.5))
+    weights = model.search["weights"]
+    assert weights.keys() == parts.keys()
+    return lambda q, d: sum(weights[on] * part(q, d) for on, part in parts.items())
+
+
 @torch.inference_mode()
-def scored(model, scorer=SCORER):
-    texts = [*DATA.documents.values(), ""]
-    sides = model.encode_query(list(DATA.queries.values())), model.encode_document(texts)
+def scored(model, scorer):
+    sides = model.encode_query(list(DATA.queries.values())), model.encode_document(list(DOCUMENTS.values()))
     return scorer(*({name: Vectors.pad(found) for name, found in side.items()} for side in sides)).numpy()
+
+
+def assert_scores(searcher, workflow, expected, *, everywhere):
+    run, seen = searcher.run(DATA.queries, 100, workflow=workflow), 0
+    for i, query in enumerate(DATA.queries):
+        for j, document in enumerate(DOCUMENTS):
+            if query in run and document in run.scores(query):
+                assert run.scores(query)[document] == pytest.approx(expected[i, j], abs=1e-3)
+                seen += 1
+    assert seen == expected.size if everywhere else seen > len(DATA.queries)
 
 
 @pytest.mark.parametrize("closed", [None, 1.5])
 def test_every_workflow_scores_as_the_scorer(model, tmp_path, closed):
     if closed is not None:
-        model = load_model_again(model, tmp_path).close_gates(closed)
-    expected = scored(model)
+        model.save(tmp_path / "again")
+        model = load_model(tmp_path / "again").close_gates(closed)
+    expected = scored(model, scorer_of(model))
     with indexed(model, tmp_path / "i") as index:
         assert index.layouts["routed"].inverted
         searcher = Searcher(index, model)
         for workflow in ("hybrid", "dense-words", "words-dense"):
-            run, seen = searcher.run(DATA.queries, 100, workflow=workflow), 0
-            for i, query in enumerate(DATA.queries):
-                for j, document in enumerate([*DATA.documents, "empty"]):
-                    if query in run and document in run.scores(query):
-                        assert run.scores(query)[document] == pytest.approx(expected[i, j], abs=1e-3)
-                        seen += 1
-            assert seen == expected.size or workflow == "words-dense"
+            assert_scores(searcher, workflow, expected, everywhere=workflow != "words-dense")
         words = searcher.run(DATA.queries, 100, workflow="words")
-        plain = scored(model, MaxSim("routed", exact=True, floor0=True))
+        plain = scored(model, ROUTED)
         for i, query in enumerate(DATA.queries):
             found = words.scores(query) if query in words else {}
-            line = [found.get(document, 0.0) for document in [*DATA.documents, "empty"]]
+            line = [found.get(document, 0.0) for document in DOCUMENTS]
             np.testing.assert_allclose(line, plain[i], atol=1e-3)
 
 
-def load_model_again(model, tmp_path):
-    model.save(tmp_path / "again")
-    return load_model(tmp_path / "again")
+def test_beside_word_embeddings_it_scores_by_what_the_z_scores_have_learnt(hil, tmp_path):
+    weights = hil.search["weights"]
+    assert weights["cls"] == 1 and weights["l"] != 1 and weights["routed"] > weights["l"], (
+        "softmaxes are small"
+    )
+    with indexed(hil, tmp_path / "i") as index:
+        assert_scores(Searcher(index, hil), "dense-words", scored(hil, scorer_of(hil)), everywhere=True)
 
 
 def test_explanations_name_tokens_and_keys_and_sum_to_the_score(model, tmp_path):

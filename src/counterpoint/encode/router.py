@@ -56,8 +56,9 @@ class Router(Part):
         activation: "log": weights are ln(1 + ReLU(logits)), CITADEL's. "softmax": they are the softmax of the
             logits over the vocabulary, CITADEL-HIL's.
         start: "checkpoint": W, b, c and the layer norm are those of the backbone's checkpoint, which must
-            have a masked-language-model head. "new": W is the identity, b and c are 0. A last hidden state
-            still resembles its token's embedding (of MiniLM's, 60 % have their own token as first key).
+            have a masked-language-model head. "new": W is the identity, b is 0, c is −5. A last hidden state
+            still resembles its token's embedding (of MiniLM's, 60 % have their own token as first key), and
+            most logits begin below 0, as those of masked-language models are.
         in_dim: components of a hidden state; filled in by the encoder, as are the next two.
         out_dim: components of a word embedding.
         vocabulary: number of word embeddings.
@@ -96,7 +97,7 @@ class Router(Part):
             raise NotFittedError("Router: its sizes are not known before it is part of an encoder")
         self.dense_ = nn.Linear(self.in_dim, self.out_dim)
         self.norm_ = nn.LayerNorm(self.out_dim, eps=1e-12)
-        self.bias_ = nn.Parameter(torch.zeros(self.vocabulary))
+        self.bias_ = nn.Parameter(torch.full((self.vocabulary,), -5.0))
         nn.init.eye_(self.dense_.weight)
         nn.init.zeros_(self.dense_.bias)
 

@@ -62,7 +62,9 @@ def routed(folder, keys=(1, 3)):
     torch.manual_seed(1)
     head = Routed(Router(start="new"), keys=keys, projection=Linear(4))
     heads = {"cls": Cls(Linear(4)), "routed": head}
-    return Model(DualEncoder(Encoder(Transformer(str(folder), layers=1), heads))).setup()
+    model = Model(DualEncoder(Encoder(Transformer(str(folder), layers=1), heads))).setup()
+    torch.nn.init.zeros_(head.router.bias_)  # the start is meant for states of some hundred components
+    return model
 
 
 def trained(folder, where, objective, **changes):
