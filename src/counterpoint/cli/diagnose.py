@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from counterpoint.cli.console import Json, emit
+from counterpoint.cli.diagnosis.gates import gate_text, gates_of
 from counterpoint.cli.diagnosis.layers import layers_of, layers_text
 from counterpoint.cli.diagnosis.page import sets_text
 from counterpoint.cli.diagnosis.pictures import layer_pictures, score_pictures, space_pictures
@@ -97,6 +98,8 @@ def diagnose(
         result |= {"collection": collection, "split": drawn.split}
         loaded = load_model(model)
         pictures |= _look(loaded, drawn, on, seed, result, plots is not None)
+        if gates := gates_of(loaded, list(drawn.documents.values()), on):
+            result["gates"] = gates
         if layers or against is not None:
             result["layers"] = _layers(loaded, against, drawn, seed)
             pictures |= layer_pictures(result["layers"]) if plots is not None else {}
@@ -148,6 +151,7 @@ def _layers(model: Model, against: str | None, sample: Sample, seed: int) -> dic
 def _text(result: Mapping[str, Any]) -> str:
     blocks = [training_text(result)] if "stages" in result else []
     blocks += [sets_text(result)] if "sets" in result else []
+    blocks += [gate_text(result["gates"])] if "gates" in result else []
     blocks += [layers_text(result["layers"])] if "layers" in result else []
     blocks += ["\n".join(result["pictures"])] if "pictures" in result else []
     return "\n\n".join(blocks)
