@@ -1,0 +1,325 @@
+"""HIL's tables 2 to 6 and figures 4, 7 and 8 in shape, on MiniLM at a budget for a CPU, beside the paper's.
+
+    python benchmarks/hil.py train DATA -o RUNS [--frozen] [--steps N] [--jobs 2] [--rows NAME ...]
+    python benchmarks/hil.py evaluate DATA -o RUNS [--json FILE] [--plots FOLDER] [--collections NAME ...]
+    python benchmarks/hil.py show --json FILE [--plots FOLDER]
+
+DATA holds the collections. `train` puts a training collection together from four of them and trains every row
+of `hil_rows.py` by `counterpoint train` under one budget, in a folder of its own with its recipe beside it;
+what was stopped goes on where it was. `evaluate` scores every document of the six evaluation collections for
+every query with the parts of all rows, by brute force; full ranking, reranking of BM25's best hundred and of
+HIL's, ensembles and InterIso of BM25's pairs are all taken of those scores. Rows whose backbone is the same
+are encoded at once. Nothing is tuned on the six. `show` prints and draws what an evaluation has saved.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from hil_rows import ENSEMBLES, Budget, rows
+from hil_tables import draw, show
+
+from counterpoint.data import open_collection
+from counterpoint.encode import DualEncoder, EncodeOptions, Encoder, TextInput
+from counterpoint.index import Index, build_index
+from counterpoint.index.kernels import idf_of, maxsim_table
+from counterpoint.measure import evaluate
+from counterpoint.measure.inter_iso import mean_rows
+from counterpoint.model import Model, load_model
+from counterpoint.search import Run, Searcher
+from counterpoint.types import Ragged
+
+TRAINING = ("squad11-dev", "nq-qed", "acl-title-abstract", "medquad")
+EVALUATION = ("scifact", "cranfield", "cisi", "cacm", "med", "msmarco-v2-dl21-pool")
+HELD_OUT = 50  # queries of each training collection, beside those that are trained on
+MEASURES = ("nDCG@10", "R@100")
+DEPTH, RERANKED, PIECE = 1000, 100, 128
+FP32 = EncodeOptions(precision="fp32")
+
+
+def folder_of(name, output):
+    return output / name.replace(" ", "-").replace("λ", "lambda")
+
+
+# -- training ----------------------------------------------------------------------------------------------
+
+
+def training_collection(data, output, queries_each):
+    """Some training queries of four collections, some held out as `dev`, and the documents of all of them."""
+    folder = output / "collection"
+    if folder.is_dir():
+        return folder
+    documents, queries, qrels = [], [], {"train": [], "dev": []}
+    for name in TRAINING:
+        source = open_collection(data / name, passage_words=None)
+        judged, texts = source.qrels("train"), source.queries("train")
+        count = min(queries_each + HELD_OUT, len(judged))
+        chosen = random.Random(1).sample(sorted(judged), count)
+        for at, query in enumerate(chosen):
+            queries.append({"_id": f"{name}/{query}", "text": texts[query]})
+            split = qrels["dev" if at < HELD_OUT else "train"]
+            split += [f"{name}/{query}\t{name}/{d}\t{grade}\n" for d, grade in judged[query].items()]
+        wanted = {document for query in chosen for document in judged[query]}
+        documents += [
+            {"_id": f"{name}/{document.id}", "title": "", "text": document.full_text}
+            for document in source.documents()
+            if document.id in wanted
+        ]
+    made = output / "collection.partial"
+    (made / "qrels").mkdir(parents=True, exist_ok=True)
+    for name, records in (("corpus", documents), ("queries", queries)):
+        text = "".join(json.dumps(record) + "\n" for record in records)
+        (made / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    for split, lines in qrels.items():
+        text = "query-id\tcorpus-id\tscore\n" + "".join(lines)
+        (made / "qrels" / f"{split}.tsv").write_text(text, encoding="utf-8")
+    made.rename(folder)
+    return folder
+
+
+def train_row(name, recipe, arguments, collection):
+    folder = folder_of(name, arguments.output)
+    if (folder / "model").is_dir():
+        return
+    path = folder.with_name(folder.name + ".toml")
+    path.write_text(recipe.to_toml(), encoding="utf-8")
+    command = [sys.executable, "-m", "counterpoint", "train", path, "--data", collection, "-o", folder]
+    command += ["--resume"] if folder.is_dir() else []
+    threads = {} if arguments.jobs == 1 else {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{name}: {done.stderr}")
+    print(f"{name}: done", file=sys.stderr, flush=True)
+
+
+def train(arguments):
+    """All rows, or those that are named."""
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    collection = training_collection(arguments.data, arguments.output, arguments.queries)
+    budget = Budget(arguments.steps, arguments.batch, frozen=arguments.frozen, seed=arguments.seed)
+    recipes = rows(budget)
+    unknown = set(arguments.rows or ()) - recipes.keys()
+    if unknown:
+        sys.exit(f"no row is named {sorted(unknown)[0]!r}; there are {', '.join(recipes)}")
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        chosen = arguments.rows or recipes
+        waiting = [pool.submit(train_row, name, recipes[name], arguments, collection) for name in chosen]
+        for future in waiting:
+            future.result()
+
+
+# -- evaluation --------------------------------------------------------------------------------------------
+
+
+def trained_rows(output):
+    """The rows that have been trained, as groups of names whose models share a backbone as it was."""
+    names = [name for name in rows(Budget()) if (folder_of(name, output) / "model").is_dir()]
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        backbone = load_model(folder_of(name, output)).encoder.query.backbone
+        alike.setdefault(backbone.fingerprint(), []).append(name)
+    return list(alike.values())
+
+
+def joined(names, output):
+    """One model with the heads of some rows as sets of their own, and by row its sets and search settings."""
+    heads, of_row = {}, {}
+    for number, name in enumerate(names):
+        model = load_model(folder_of(name, output))
+        found = {on: f"r{number}_{on}" for on in model.encoder.query.heads}
+        heads |= {found[on]: head for on, head in model.encoder.query.heads.items()}
+        of_row[name] = (found, dict(model.search["weights"]), dict(model.search.get("idf", {})))
+        backbone = model.encoder.query.backbone
+    text = TextInput(512)  # collections of abstracts are longer than what was trained on
+    return Model(DualEncoder(Encoder(backbone, heads, TextInput(32), text))).setup().eval(), of_row
+
+
+def pieces(texts, size=PIECE):
+    return (texts[start : start + size] for start in range(0, len(texts), size))
+
+
+def weighed(model, on, texts, queries):
+    """Queries' rows times idf over the searched collection, special tokens 0, as a `Searcher` has them."""
+    known: dict[int, int] = {}
+    for piece in pieces(texts, 1024):
+        for row in model.row_ids(piece, on, "document"):
+            for number in np.unique(row).tolist():
+                known[number] = known.get(number, 0) + 1
+    df = np.array([known.get(number, 0) for number in queries.ids.tolist()])
+    idf = np.where(np.isin(queries.ids, model.sets[on].special), 0, idf_of(df, len(texts)))
+    return Ragged(queries.values * idf[:, None].astype(np.float32), queries.offsets, queries.ids)
+
+
+def part_scores(names, output, documents, queries):
+    """By row and set: scores of every query and document, and the InterIso of every pair."""
+    model, of_row = joined(names, output)
+    texts = [document.full_text for document in documents]
+    asked = model.encode_query(list(queries.values()), FP32)
+    sets = {(row, on): at for row, (found, _, _) in of_row.items() for on, at in found.items()}
+    means = {part: mean_rows(asked[at]) for part, at in sets.items()}
+    for (row, on), at in sets.items():
+        if on in of_row[row][2]:
+            asked[at] = weighed(model, at, texts, asked[at])
+    scores, inter = {part: [] for part in sets}, {part: [] for part in sets}
+    for piece in pieces(texts):
+        encoded = model.encode_document(piece, FP32)
+        for part, at in sets.items():
+            scores[part].append(maxsim_table(asked[at], encoded[at]))
+            inter[part].append((means[part] @ mean_rows(encoded[at]).T).astype(np.float32))
+        print(".", end="", file=sys.stderr, flush=True)
+    weights = {row: said for row, (_, said, _) in of_row.items()}
+    return joined_up(scores), joined_up(inter), weights
+
+
+def joined_up(found):
+    return {part: np.concatenate(blocks, 1) for part, blocks in found.items()}
+
+
+def systems_of(scores, weights):
+    """Everything that ranks: rows, their ensembles, and each space of HIL alone."""
+    found = {
+        row: sum(weight * scores[row, on] for on, weight in said.items()) for row, said in weights.items()
+    }
+    for name, modules in ENSEMBLES.items():
+        if all(module in found for module in modules):
+            found[name] = sum(found[module] for module in modules)
+    if "HIL" in weights:
+        found |= {"L of HIL": scores["HIL", "l"], "H of HIL": scores["HIL", "h"]}
+    return found
+
+
+def ranked(matrix, queries, names, within=None):
+    """A run of a score matrix, of all documents or of those of another run."""
+    found = {}
+    place = {name: at for at, name in enumerate(names)}
+    for query, row in zip(queries, matrix, strict=True):
+        if within is None:
+            best = np.argsort(-row, kind="stable")[:DEPTH]
+        else:
+            best = [place[name] for name, _ in (within[query] if query in within else [])][:RERANKED]
+        found[query] = {names[at]: float(row[at]) for at in best}
+    return Run(found)
+
+
+def evaluate_collection(name, groups, arguments):
+    """Effectiveness of every system in full, over BM25's best, over HIL's, and InterIso of BM25's pairs."""
+    print(f"\n{name} ", end="", file=sys.stderr, flush=True)
+    collection = open_collection(arguments.data / name, passage_words=None)
+    documents, split = list(collection.documents()), "dl21-pool" if "dl21" in name else "test"
+    names, qrels = [document.id for document in documents], collection.qrels(split)
+    queries = {query: text for query, text in collection.queries(split).items() if query in qrels}
+    folder = arguments.output / "indexes" / name
+    if not (folder / "manifest.json").is_file():
+        build_index(iter(documents), None, folder)
+    with Index(folder) as index:
+        first = Searcher(index).run(queries, DEPTH, workflow="lexical")
+    bm25 = evaluate(first, qrels, MEASURES)
+    by_query = {query: bm25.per_query["nDCG@10"].get(query, 0.0) for query in queries}
+    easy = sorted(by_query, key=lambda query: (-by_query[query], query))[: (len(by_query) + 1) // 2]
+    scores, inter, weights = {}, {}, {}
+    for group in groups:
+        parts = part_scores(group, arguments.output, documents, queries)
+        for whole, part in zip((scores, inter, weights), parts, strict=True):
+            whole.update(part)
+    systems = systems_of(scores, weights)
+    hil = ranked(systems["HIL"], queries, names) if "HIL" in systems else None
+    top = np.zeros((len(queries), len(names)), bool)
+    place = {document: at for at, document in enumerate(names)}
+    for at, query in enumerate(queries):
+        for document, _ in (first[query] if query in first else [])[:RERANKED]:
+            top[at, place[document]] = True
+    found = {
+        "documents": len(names),
+        "queries": len(queries),
+        "easiest of the others": by_query[easy[-1]],
+        "BM25": {**bm25.measures, "easy": bm25.over(easy).measures["nDCG@10"]},
+        "inter_iso": {f"{row}|{on}": float(values[top].mean()) for (row, on), values in inter.items()},
+        "systems": {},
+    }
+    for system, matrix in systems.items():
+        full = evaluate(ranked(matrix, queries, names), qrels, MEASURES)
+        again = evaluate(ranked(matrix, queries, names, first), qrels, MEASURES)
+        same = None if hil is None else evaluate(ranked(matrix, queries, names, hil), qrels, MEASURES)
+        found["systems"][system] = {
+            "full": dict(full.measures),
+            "rerank": dict(again.measures),
+            "same": None if same is None else dict(same.measures),
+            "easy": again.over(easy).measures["nDCG@10"],
+        }
+    return found
+
+
+def curves(output):
+    """The training curves of every row: InterIso of batches by set, nDCG@10 of the queries held out."""
+    found = {}
+    for name, recipe in rows(Budget()).items():
+        path = folder_of(name, output) / "metrics.jsonl"
+        if not path.is_file():
+            continue
+        weights = {
+            loss.name: loss.weight for loss in recipe.stages[-1].objective.losses if hasattr(loss, "weight")
+        }
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        keys = {f"iso_{on}": on for on in ("l", "h", "tokens") if f"iso_{on}" in weights}
+        found[name] = {
+            on: [[line["step"], line[key] / weights[key]] for line in lines if key in line]
+            for key, on in keys.items()
+        }
+        found[name]["nDCG@10"] = [[line["step"], line["nDCG@10"]] for line in lines if "nDCG@10" in line]
+    return found
+
+
+def parsed():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="what", required=True)
+    train, evaluate, show = map(commands.add_parser, ("train", "evaluate", "show"))
+    for command in (train, evaluate):
+        command.add_argument("data", type=Path, help="folder of the collections")
+        command.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
+    train.add_argument("--frozen", action="store_true", help="only projections learn")
+    train.add_argument("--steps", type=int, default=Budget().steps)
+    train.add_argument("--batch", type=int, default=Budget().batch)
+    train.add_argument("--queries", type=int, default=2000, help="of each training collection")
+    train.add_argument("--seed", type=int, default=1)
+    train.add_argument("--rows", nargs="+", help="only these")
+    train.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each where above 1")
+    evaluate.add_argument("--collections", nargs="+", default=EVALUATION)
+    evaluate.add_argument("--json", type=Path, help="save what was measured")
+    show.add_argument("--json", type=Path, required=True, help="what an evaluation has saved")
+    for command in (evaluate, show):
+        command.add_argument("--plots", type=Path, help="draw figures 4, 7 and 8 into this folder")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parsed()
+    if arguments.what == "train":
+        return train(arguments)
+    if arguments.what == "show":
+        found = json.loads(arguments.json.read_text(encoding="utf-8"))
+    else:
+        groups = trained_rows(arguments.output)
+        found = {
+            "collections": {
+                name: evaluate_collection(name, groups, arguments) for name in arguments.collections
+            },
+            "curves": curves(arguments.output),
+        }
+        print(file=sys.stderr)
+        if arguments.json is not None:
+            arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    show(found)
+    if arguments.plots is not None:
+        draw(found, arguments.plots)
+
+
+if __name__ == "__main__":
+    main()
