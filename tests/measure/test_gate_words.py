@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoint.measure.gate_words import GateWord, gate_words
@@ -32,6 +32,7 @@ def test_words_by_hand():
 rows = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=9)
 
 
+@settings(deadline=None)
 @given(st.lists(rows, max_size=5), st.sampled_from([0.0, 0.5]))
 def test_words_are_what_loops_count(texts, threshold):
     found = gate_words([text(*[(f"w{i}", i, r) for i, r in rows]) for rows in texts], threshold)
