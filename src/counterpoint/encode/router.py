@@ -57,8 +57,8 @@ class Router(Part):
             logits over the vocabulary, CITADEL-HIL's.
         start: "checkpoint": W, b, c and the layer norm are those of the backbone's checkpoint, which must
             have a masked-language-model head. "new": W is the identity, b is 0, c is −5. A last hidden state
-            still resembles its token's embedding (of MiniLM's, 60 % have their own token as first key), and
-            most logits begin below 0, as those of masked-language models are.
+            still resembles its token's embedding, and most logits begin below 0, as those of masked-language
+            models are.
         in_dim: components of a hidden state; filled in by the encoder, as are the next two.
         out_dim: components of a word embedding.
         vocabulary: number of word embeddings.
