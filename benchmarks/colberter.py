@@ -100,7 +100,7 @@ def train_row(name, recipe, arguments, collection):
     path.write_text(recipe.to_toml(), encoding="utf-8")
     lists = scored_lists(collection, arguments.output)
     command = [sys.executable, "-m", "counterpoint", "train", path, "--data", lists, "-o", folder]
-    command += ["--documents", collection]
+    command += ["--documents", collection, "--memory", arguments.output / "memory"]
     threads = {} if arguments.jobs == 1 else {"OMP_NUM_THREADS": "1"}
     command += ["--resume"] if folder.is_dir() else []
     done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True)

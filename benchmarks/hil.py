@@ -90,6 +90,7 @@ def train_row(name, recipe, arguments, collection):
     path = folder.with_name(folder.name + ".toml")
     path.write_text(recipe.to_toml(), encoding="utf-8")
     command = [sys.executable, "-m", "counterpoint", "train", path, "--data", collection, "-o", folder]
+    command += ["--memory", arguments.output / "memory"]
     command += ["--resume"] if folder.is_dir() else []
     threads = {} if arguments.jobs == 1 else {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True)

@@ -42,7 +42,7 @@ class Budget:
 
     steps: int = 300
     batch: int = 16
-    fitted: int = 2000
+    fitted: int = 300
     frozen: bool = False
     seed: int = 1
 
@@ -65,6 +65,7 @@ def recipe(heads, objective, scorer, budget, *, idf=False, curve=False):
         negatives=(BM25Negatives(count=1, depth=50),),
         lr=1e-3 if budget.frozen else 2e-5,
         learn=("query.heads.*",) if budget.frozen else ("*",),
+        remember=4.0 if budget.frozen else 0.0,
         lr_factors={} if budget.frozen else {"query.heads.*": 10.0},
         evaluate_every=max(1, budget.steps // 6) if curve else None,
         keep="last",

@@ -148,6 +148,20 @@ def test_train_index_evaluate(call, learnable, tiny_bert_folder, tmp_path):
     assert fails(call(*again, "--resume", "--set", "seed=3"), "seed is 1 in this run, found 3")
 
 
+def test_runs_share_a_memory(call, learnable, tiny_bert_folder, tmp_path):
+    recipe, memory = write_recipe(tmp_path / "mine.py", tiny_bert_folder), tmp_path / "memory"
+    scorer = "stages.0.scorer={'part': 'counterpoint.score:MaxSim', 'on': 'tokens'}"
+    settings = ("stages.0.steps=2", "stages.0.remember=1", "stages.0.learn=['query.heads.*']", scorer)
+    line = ("train", recipe, "--data", learnable, *(word for one in settings for word in ("--set", one)))
+    for run in ("one", "two"):
+        code, _, err = call(*line, "-o", tmp_path / run, "--memory", memory)
+        assert code == 0, err
+    (folder,) = memory.iterdir()
+    assert [path.suffix for path in folder.iterdir()] == [".safetensors"]
+    one, two = ((tmp_path / run / "metrics.jsonl").read_text() for run in ("one", "two"))
+    assert one == two
+
+
 def test_warnings_are_repeated_at_the_end(call, learnable, tiny_bert_folder, tmp_path):
     """A rate that destroys the model is warned of on stderr, in the last words, in --json and by `show`."""
     recipe = write_recipe(tmp_path / "mine.py", tiny_bert_folder)

@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from tests.encode.tiny import TEXTS
 
 from counterpoint.encode import Encoder, Mean, TextInput, TokenVectors, Transformer
 from counterpoint.encode.state_memory import StateMemory
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ArtifactError, ConfigError
 
 
 @pytest.fixture
@@ -67,3 +68,59 @@ def test_values_beyond_half_precision_are_kept_as_they_are():
 def test_a_memory_without_room_is_refused():
     with pytest.raises(ConfigError, match="there must be room for something, found 0 GiB"):
         StateMemory(0.0)
+
+
+# -- on disk ------------------------------------------------------------------------------------------
+
+
+def test_what_was_saved_is_not_computed_again(encoder, tmp_path, monkeypatch):
+    """Nor is it different: to the last bit, also where a second memory adds its own."""
+    tokens = encoder.tokens(TEXTS, "document")
+    encoder.backbone.memory = memory = StateMemory(1.0, tmp_path / "states")
+    expected = encoder(tokens)["tokens"].values
+    memory.save()
+    memory.save()
+    assert len(list((tmp_path / "states").iterdir())) == 1, "the second time there is nothing new"
+    other = StateMemory(1.0, tmp_path / "states")
+    encoder.backbone.memory = other
+    new = encoder(encoder.tokens([*TEXTS, "another text"], "document"))
+    other.save()
+    encoder.backbone.memory = both = StateMemory(1.0, tmp_path / "states")
+    assert len(both) == len(TEXTS) + 1 and both.room == other.room
+    monkeypatch.setattr(encoder.backbone, "_states", lambda ids, attention: pytest.fail("computed again"))
+    assert torch.equal(encoder(tokens)["tokens"].values, expected)
+    assert torch.equal(
+        encoder(encoder.tokens(["another text"], "document"))["mean"].values[0], new["mean"].values[-1]
+    )
+
+
+def test_a_folder_of_more_than_there_is_room_for(encoder, tmp_path):
+    encoder.backbone.memory = memory = StateMemory(1.0, tmp_path)
+    expected = encoder(encoder.tokens(TEXTS, "document"))["tokens"].values
+    memory.save()
+    encoder.backbone.memory = small = StateMemory((2**30 - memory.room - 1) / 2**30, tmp_path)
+    assert len(small) == len(TEXTS) - 1
+    assert torch.equal(encoder(encoder.tokens(TEXTS, "document"))["tokens"].values, expected)
+
+
+def test_a_memory_without_a_folder_saves_nothing(encoder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    encoder.backbone.memory = memory = StateMemory(1.0)
+    encoder(encoder.tokens(TEXTS, "document"))
+    memory.save()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("damage", ["cut", "other"])
+def test_a_damaged_folder_is_named(encoder, tmp_path, damage):
+    encoder.backbone.memory = memory = StateMemory(1.0, tmp_path)
+    encoder(encoder.tokens(TEXTS, "document"))
+    memory.save()
+    (path,) = tmp_path.iterdir()
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-1000])
+    else:
+        save_file({"states": torch.zeros(3, 2)}, path)
+    with pytest.raises(ArtifactError, match="cannot be read as safetensors|holds no hidden states") as found:
+        StateMemory(1.0, tmp_path)
+    assert path.name in str(found.value)

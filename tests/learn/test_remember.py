@@ -1,6 +1,9 @@
 """Heads behind a frozen backbone are trained faster when its hidden states are remembered, and alike."""
 
+from dataclasses import replace
+
 import pytest
+import torch
 from tests.learn.small import development_set
 from tests.learn.test_trainer import StopAt, Stopped, job, log, losses, same, stage, weights
 
@@ -58,3 +61,23 @@ def test_a_run_that_remembers_goes_on_to_the_same_losses(tiny_bert_folder, tmp_p
 def test_a_backbone_that_learns_is_not_remembered(tiny_bert_folder, tmp_path):
     with pytest.raises(ConfigError, match="remember=1 keeps what a frozen backbone makes, and every"):
         train(heads_job(tiny_bert_folder, tmp_path / "run", learn=("*",), remember=1.0))
+
+
+def test_another_run_finds_what_one_remembered(tiny_bert_folder, tmp_path, monkeypatch):
+    """It computes nothing, and its losses are the same to the bit."""
+    memory = tmp_path / "memory"
+    train(replace(heads_job(tiny_bert_folder, tmp_path / "one", remember=1.0), memory=memory))
+    (folder,) = memory.iterdir()
+    compute, without_gradients = Transformer._states, []
+
+    def states(backbone, ids, attention):
+        without_gradients.append(torch.is_inference_mode_enabled())
+        return compute(backbone, ids, attention)
+
+    monkeypatch.setattr(Transformer, "_states", states)
+    second = replace(heads_job(tiny_bert_folder, tmp_path / "two", remember=1.0), memory=memory)
+    train(second)
+    assert without_gradients and all(without_gradients), "only evaluations pass the backbone"
+    assert losses(tmp_path / "two") == losses(tmp_path / "one")
+    assert folder.name == second.model.encoder.query.backbone.fingerprint()
+    assert len(list(folder.iterdir())) == 1

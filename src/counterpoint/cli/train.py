@@ -48,6 +48,13 @@ def train(
         ),
     ] = None,
     settings: Settings = None,
+    memory: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder where runs share the hidden states of frozen backbones (stages that remember).",
+            show_default=False,
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
     json: Json = False,
 ) -> None:
@@ -67,7 +74,9 @@ def train(
         note(f"{len(material.training):,} examples; development queries: {material.origin}")
     started = time.perf_counter()
     with Bars() as bars:
-        model = run_recipe(wanted, material, output, command=typed(), resume=resume, reporter=bars)
+        model = run_recipe(
+            wanted, material, output, command=typed(), resume=resume, reporter=bars, memory=memory
+        )
     if not is_first_process():
         return
     stages = describe_run(output)["stages"]

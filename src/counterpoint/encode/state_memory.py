@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import final
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.files import write_atomically, writing
+from counterpoint.part import read_tensors
 
 __all__ = ["StateMemory"]
 
@@ -25,18 +31,27 @@ class StateMemory:
     what comes out depends on the text alone, never on what was asked before: a run that was taken up again,
     with its memory empty, still goes on to the same losses. What does not fit is computed every time.
 
+    In a folder it outlives the process: what `save` leaves there is read again by the next memory of the same
+    backbone, and several processes may save side by side, each a file of its own.
+
     Args:
         gibibytes: how much to keep; 180 positions of 384 components take 135 KiB.
+        folder: of this backbone's states alone, whether it is there or not; None to forget them.
 
     Raises:
-        ConfigError: that is not a positive number.
+        ConfigError: no positive number of GiB.
+        ArtifactError: a file of the folder cannot be read.
     """
 
-    def __init__(self, gibibytes: float):
+    def __init__(self, gibibytes: float, folder: Path | None = None):
         if not gibibytes > 0:
             raise ConfigError(f"StateMemory: there must be room for something, found {gibibytes:g} GiB")
         self.room = int(gibibytes * 2**30)
+        self.folder = folder
         self._kept: dict[bytes, Tensor] = {}
+        for path in sorted(folder.glob("*.safetensors")) if folder is not None else ():
+            self._read(path)
+        self._old = len(self._kept)
 
     def __len__(self) -> int:
         """Number of texts kept."""
@@ -67,15 +82,53 @@ class StateMemory:
         return torch.nn.functional.pad(padded, (0, 0, 0, missing)).to(ids.device, torch.float32)
 
     def _row(self, compute: Compute, ids: Int[Tensor, " t"], attention: Bool[Tensor, " t"]) -> Tensor:
-        key = torch.stack([ids, attention.long()]).cpu().numpy().tobytes()
+        asked = torch.stack([ids, attention.long()]).cpu().numpy().tobytes()
+        key = hashlib.sha256(asked).digest()
         if key not in self._kept:
             found = _rounded(compute(ids[None], attention[None])[0].cpu())
-            size = found.numel() * found.element_size()
-            if size > self.room:
+            if not self._keep(key, found):
                 return found
-            self.room -= size
-            self._kept[key] = found
         return self._kept[key]
+
+    def _keep(self, key: bytes, states: Tensor) -> bool:
+        size = states.numel() * states.element_size()
+        if size > self.room:
+            return False
+        self.room -= size
+        self._kept[key] = states
+        return True
+
+    # -- on disk ---------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write what the folder does not hold yet; what half precision cannot hold is left out.
+
+        Raises:
+            ArtifactError: it cannot be written.
+        """
+        new = {key: s for key, s in list(self._kept.items())[self._old :] if s.dtype == torch.float16}
+        if self.folder is None or not new:
+            return
+        keys = b"".join(new)
+        tensors = {
+            "keys": torch.from_numpy(np.frombuffer(keys, np.uint8).reshape(len(new), -1).copy()),
+            "lengths": torch.tensor([len(states) for states in new.values()]),
+            "states": torch.cat(list(new.values())),
+        }
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{hashlib.sha256(keys).hexdigest()[:16]}.safetensors"
+        write_atomically(path, lambda temporary: save_file(tensors, temporary))
+        self._old = len(self._kept)
+
+    def _read(self, path: Path) -> None:
+        held = read_tensors(path)
+        if held.keys() != {"keys", "lengths", "states"} or int(held["lengths"].sum()) != len(held["states"]):
+            raise ArtifactError("holds no hidden states; delete it", path=path)
+        parts = held["states"].split(held["lengths"].tolist())
+        for key, states in zip(held["keys"].numpy(), parts, strict=True):
+            if key.tobytes() not in self._kept:
+                self._keep(key.tobytes(), states)
 
 
 def _rounded(states: Float[Tensor, "t h"]) -> Tensor:

@@ -35,6 +35,7 @@ class Job:
         depth: documents of BM25 that a cross-encoder reranks to be evaluated.
         seed: decides every random draw.
         start: the model whose weights this one begins with; those it declares where None.
+        memory: folder in which later runs find what stages that `remember` have computed.
 
     Raises:
         ConfigError: no stage, or no measure to go by.
@@ -50,6 +51,7 @@ class Job:
     depth: int = 100
     seed: int = 1
     start: Start | None = None
+    memory: Path | None = None
 
     def __post_init__(self) -> None:
         if not self.stages:

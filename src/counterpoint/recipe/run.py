@@ -23,6 +23,7 @@ def run_recipe(
     command: str = "run_recipe",
     resume: bool = False,
     reporter: Reporter | None = None,
+    memory: Path | None = None,
 ) -> Path:
     """Carry out a recipe into the folder of a run; returns the folder of the trained model.
 
@@ -35,6 +36,7 @@ def run_recipe(
         command: what started this, for the record.
         resume: go on from the run's latest checkpoint.
         reporter: is told how it goes.
+        memory: folder of hidden states that runs share, for stages that `remember`; it changes no loss.
 
     Raises:
         ConfigError: listing every fault of the recipe, or everything in which it differs from the run's.
@@ -61,6 +63,7 @@ def run_recipe(
         depth=own.data.depth,
         seed=own.seed,
         start=None if own.start is None else Start.find(own.start, own.start_names),
+        memory=memory,
     )
     try:
         model = train(job, resume=resume, reporter=reporter)

@@ -86,6 +86,7 @@ class Learner(ABC):
 
         Raises:
             ConfigError: the stage asks for it, and every backbone learns.
+            ArtifactError: the job's `memory` cannot be read or written.
         """
         size = self.stage.remember
         backbones = [
@@ -97,13 +98,17 @@ class Learner(ABC):
                 f"{self.stage.name}: remember={size:g} keeps what a frozen backbone makes, and every "
                 'backbone learns; freeze them (freeze=("*backbone*",)) or leave it out'
             )
+        kept = self.run.job.memory
         for backbone in frozen if size else ():
-            backbone.memory = StateMemory(size / len(frozen))
+            folder = None if kept is None else kept / backbone.fingerprint()
+            backbone.memory = StateMemory(size / len(frozen), folder)
         try:
             yield
         finally:
             for backbone in frozen:
-                backbone.memory = None
+                memory, backbone.memory = backbone.memory, None
+                if memory is not None:
+                    memory.save()
 
     # -- steps -----------------------------------------------------------------------------------------
 
