@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoint.errors import ShapeError
@@ -32,6 +32,7 @@ def test_packed_maxsim_is_the_loop(lengths, m, seed):
 sizes = st.lists(st.integers(0, 4), min_size=1, max_size=6)
 
 
+@settings(deadline=None)
 @given(sizes, sizes, st.booleans(), st.booleans(), st.integers(1, 9), st.integers(0, 99))
 def test_many_queries_score_as_loops_say_however_they_are_cut(asked, lengths, exact, floor, most, seed):
     rng = np.random.default_rng(seed)
