@@ -19,7 +19,7 @@ from counterpoint.model import Model
 from counterpoint.recipe import DataSettings, Recipe
 from counterpoint.score import Dot, MaxSim, Mix
 
-STEPS, LONG, BATCH, FITTED = 120, 400, 16, 1000
+STEPS, LONG, BATCH, FITTED = 120, 400, 16, 500
 TEACHER = ModelTeacher(  # the untrained vectors of all components, which the small ones are to keep up with
     "minilm-tokens", 5 * Dot("mean") + 0.5 * MaxSim("tokens"), memory=4096, precision="auto"
 )
