@@ -178,6 +178,8 @@ def tables(collections, options):
         ]
     show(rows)
     for source in collections:
+        if options.sources and source.name not in options.sources:
+            continue
         for level in LEVELS:
             for method in options.methods:
                 rows += (made := one_map(source, collections, level, method, options))
@@ -309,6 +311,7 @@ def main():
     add = parser.add_argument
     add("what", choices=["tables", "rule"])
     add("collections", nargs="+", type=Path)
+    add("--sources", nargs="+", metavar="NAME", help="those that maps are fitted to; all unless given")
     add("--work", type=Path, required=True, help="folder for token vectors")
     add("--methods", nargs="+", default=["whitening", "NICE", "Glow"], choices=["whitening", "NICE", "Glow"])
     add("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -322,6 +325,8 @@ def main():
     add("--steps", type=int, default=1000, help="of flows")
     add("--json", type=Path)
     options = parser.parse_args()
+    if unknown := set(options.sources or ()) - {path.name for path in options.collections}:
+        parser.error(f"--sources: {min(unknown)!r} is none of the collections")
     collections = [encoded(path, options) for path in options.collections]
     rows = (tables if options.what == "tables" else rule)(collections, options)
     show(rows)
