@@ -29,6 +29,7 @@ recipe = Recipe(
             negatives=(BM25Negatives(count=1),),
             learn=("query.heads.*",),
             lr=1e-3,
+            remember=2.0,
             evaluate_every=100,
         ),
     ],

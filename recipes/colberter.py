@@ -1,4 +1,4 @@
-"""ColBERTer at a size for a CPU: one vector a text and one a whole word, and a gate that drops stop words."""
+"""ColBERTer at a size for a CPU: one vector a text and one a whole word, and a gate that weighs them."""
 
 from counterpoint.encode import DualEncoder, Encoder, Gate, Linear, Mean, TextInput, Transformer, WholeWords
 from counterpoint.learn import BM25Negatives, Fit, GateSparsity, MarginMSE, ModelTeacher, Train
@@ -17,21 +17,22 @@ dense, words = 10 * Dot("mean"), MaxSim("words", floor0=True)
 recipe = Recipe(
     name="colberter",
     paper="Hofstätter et al. 2022, Introducing neural bag of whole-words with ColBERTer",
-    about="128 components a text, 32 a distinct word, stop words dropped by a learnt gate",
+    about="128 components a text, 32 a distinct word, weighed by a learnt gate; `index --gate 1.075` drops the lightest",
     model=Model(DualEncoder(encoder, gates={"words": Gate()})),
     scorer=Mix([dense, words]),
     stages=[
         Fit("mean", what="projection", name="fit-mean"),
         Fit("words", what="projection", name="fit-words", documents=2000),
         Train(
-            MarginMSE() + 0.1 * MarginMSE(name="dense", scorer=dense) + 0.75 * GateSparsity("words"),
+            MarginMSE() + 0.1 * MarginMSE(name="dense", scorer=dense) + 0.1 * GateSparsity("words"),
             steps=300,
             batch=16,
             negatives=(BM25Negatives(count=1),),
             teacher=ModelTeacher("minilm-tokens", scorer=5 * Dot("mean") + 0.5 * MaxSim("tokens")),
             learn=("query.heads.*", "gates.*", "scorer.*"),
             lr=1e-3,
-            lr_factors={"gates.*": 10.0},
+            lr_factors={"gates.*": 10.0, "scorer.*": 30.0},
+            remember=2.0,
             evaluate_every=100,
         ),
     ],

@@ -30,6 +30,7 @@ recipe = Recipe(
             teacher=ModelTeacher("minilm-tokens", scorer=5 * Dot("mean") + 0.5 * MaxSim("tokens")),
             learn=("query.heads.*", "scorer.*"),
             lr=1e-3,
+            remember=2.0,
             evaluate_every=100,
         ),
     ],

@@ -30,6 +30,7 @@ recipe = Recipe(
             learn=("query.heads.*", "gates.*", "shared.*", "scorer.*"),
             lr=1e-3,
             lr_factors={"gates.*": 10.0},
+            remember=2.0,
             evaluate_every=100,
         )
     ],
