@@ -17,7 +17,7 @@ dense, words = 10 * Dot("mean"), MaxSim("words", floor0=True)
 recipe = Recipe(
     name="colberter",
     paper="Hofstätter et al. 2022, Introducing neural bag of whole-words with ColBERTer",
-    about="128 components a text, 32 a distinct word, weighed by a learnt gate; `index --gate 1.075` drops the lightest",
+    about="128 components a text, 32 a distinct word, weighed by a learnt gate",
     model=Model(DualEncoder(encoder, gates={"words": Gate()})),
     scorer=Mix([dense, words]),
     stages=[

@@ -58,6 +58,28 @@ def test_a_text_passes_the_backbone_once(encoder, monkeypatch):
     assert len(seen) == len(TEXTS)
 
 
+def test_what_was_asked_for_inference_serves_training(encoder):
+    tokens = encoder.tokens(TEXTS, "document")
+    encoder.backbone.memory = memory = StateMemory(1.0)
+    with torch.inference_mode():
+        seen = encoder(tokens)["mean"].values
+    states = encoder.backbone(tokens)
+    assert torch.equal(encoder(tokens)["mean"].values, seen) and not states.is_inference()
+    weight = torch.ones(states.shape[-1], requires_grad=True)
+    (states @ weight).sum().backward()
+    assert weight.grad is not None and len(memory) == len(TEXTS)
+
+
+def test_each_precision_has_states_of_its_own(encoder):
+    tokens = encoder.tokens(TEXTS, "document")
+    encoder.backbone.memory = memory = StateMemory(1.0)
+    full = encoder.backbone(tokens)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = encoder.backbone(tokens)
+    assert len(memory) == 2 * len(TEXTS) and not torch.equal(full, half)
+    assert torch.equal(encoder.backbone(tokens), full)
+
+
 def test_values_beyond_half_precision_are_kept_as_they_are():
     states = torch.tensor([[[1e6, 1.0], [2.0, 3.0]]])
     ids, attention = torch.tensor([[1, 2]]), torch.ones(1, 2, dtype=torch.bool)

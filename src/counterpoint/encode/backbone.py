@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -78,7 +77,7 @@ class Transformer(Part):
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "b t h"]:
         """Hidden states of the last layer."""
-        if self.memory is None or torch.is_inference_mode_enabled():  # whose tensors have no gradients, ever
+        if self.memory is None:
             return self._states(tokens.ids, tokens.attention)
         lengths = (tokens.kinds != Kind.PADDING).sum(1)
         return self.memory.states(self._states, tokens.ids, tokens.attention, lengths)

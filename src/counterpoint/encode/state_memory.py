@@ -25,7 +25,7 @@ Compute = Callable[[Int[Tensor, "b t"], Bool[Tensor, "b t"]], Float[Tensor, "b t
 
 @final
 class StateMemory:
-    """Hidden states by the ids that they were made of, in half precision and in the host's memory.
+    """Hidden states by the ids and the precision that they were made of, as float16 in the host's memory.
 
     A text is computed by itself, without padding, and rounded whether there is room to keep it or not. So
     what comes out depends on the text alone, never on what was asked before: a run that was taken up again,
@@ -57,6 +57,7 @@ class StateMemory:
         """Number of texts kept."""
         return len(self._kept)
 
+    @torch.inference_mode(False)  # tensors made in that mode could not be used in training later
     @torch.no_grad()
     def states(
         self,
@@ -83,7 +84,7 @@ class StateMemory:
 
     def _row(self, compute: Compute, ids: Int[Tensor, " t"], attention: Bool[Tensor, " t"]) -> Tensor:
         asked = torch.stack([ids, attention.long()]).cpu().numpy().tobytes()
-        key = hashlib.sha256(asked).digest()
+        key = hashlib.sha256(asked + _precision(ids.device.type).encode()).digest()
         if key not in self._kept:
             found = _rounded(compute(ids[None], attention[None])[0].cpu())
             if not self._keep(key, found):
@@ -129,6 +130,11 @@ class StateMemory:
         for key, states in zip(held["keys"].numpy(), parts, strict=True):
             if key.tobytes() not in self._kept:
                 self._keep(key.tobytes(), states)
+
+
+def _precision(device: str) -> str:
+    """What a backbone computes in just now."""
+    return str(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else "as it is"
 
 
 def _rounded(states: Float[Tensor, "t h"]) -> Tensor:
