@@ -1,4 +1,5 @@
 import io
+import math
 import re
 from html.parser import HTMLParser
 
@@ -18,6 +19,33 @@ def answer(tmp_path_factory):
     build_index(DOCUMENTS, HashModel(), folder)
     with Index(folder) as index:
         return Searcher(index, HashModel()).search("Brown foxes <under>", 4, explain=True)
+
+
+@pytest.fixture(scope="module")
+def weighted(tmp_path_factory):
+    """An answer whose words are weighted by idf."""
+    folder = tmp_path_factory.mktemp("weighted") / "index"
+    search = {"weights": {"mean": 1.0, "words": 1.0}, "idf": {"words": 0.5}}
+    build_index(DOCUMENTS, HashModel(), folder, IndexSettings(search=search))
+    with Index(folder) as index:
+        return Searcher(index, HashModel()).search("brown box", 1, explain=True)
+
+
+def test_idf_stands_beside_the_word_that_it_weighted(weighted):
+    """In six documents brown stands in three, box in two: √ln(1 + (N − df + ½) / (df + ½))."""
+    wanted = {"brown": math.sqrt(math.log(1 + 3.5 / 3.5)), "box": math.sqrt(math.log(1 + 4.5 / 2.5))}
+    rows = {row.label: row for row in rows_of(weighted.hits[0].explanation)}
+    for word, weight in wanted.items():
+        assert rows[word].idf == {"words": pytest.approx((weight,), rel=1e-6)}
+        assert f"{weight:.2f}" in shown(weighted) and f'<td class="n">{weight:.2f}</td>' in html_page(
+            weighted
+        )
+    assert rows["(whole text)"].idf == {}
+    assert "idf (words)" in shown(weighted) and "idf (words)" in html_page(weighted)
+
+
+def test_no_idf_no_column(answer):
+    assert "idf (" not in shown(answer) and "idf (" not in html_page(answer)
 
 
 def shown(answer, explained=True):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from types import MappingProxyType
 
-from counterpoint.explain.rows import Keyword, Row, keywords_of, rows_of
+from counterpoint.explain.rows import Keyword, Row, idf_text, keywords_of, rows_of, weighted_parts
 from counterpoint.search.hits import Answer, Hit
 
 __all__ = ["html_page"]
@@ -122,13 +122,16 @@ def _keywords(part: str, keywords: Sequence[Keyword], colours: Mapping[str, str]
 
 def _table(hit: Hit, rows: Sequence[Row], colours: Mapping[str, str]) -> str:
     parts = list(hit.parts)
+    weighted = weighted_parts(rows)
     head = "".join(f'<th class="n" style="color:{colours[part]}">{escape(part)}</th>' for part in parts)
+    head += "".join(f'<th class="n">idf ({escape(part)})</th>' for part in weighted)
     body = "".join(
         f"<tr><td>{escape(row.label)}</td><td>{escape(row.matched)}</td>"
         f'<td class="n">{row.score / hit.score if hit.score else 0:.0%}</td>'
         + "".join(
             f'<td class="n">{row.scores[p]:.4f}</td>' if p in row.scores else "<td></td>" for p in parts
         )
+        + "".join(f'<td class="n">{idf_text(row, part)}</td>' for part in weighted)
         + "</tr>"
         for row in rows
     )

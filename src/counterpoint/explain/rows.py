@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from counterpoint.search.hits import Hit, WeighedWord
 from counterpoint.types import Explanation, Span
 
-__all__ = ["Keyword", "Row", "keywords_of", "rows_of"]
+__all__ = ["Keyword", "Row", "idf_text", "keywords_of", "rows_of", "weighted_parts"]
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,14 @@ class Row:
         query: where the word stands in the query; None for what belongs to no word.
         matches: by part, the piece of the document that was matched.
         scores: by part, what this added.
+        idf: by part that weights query words so, the weights of the word's pieces in the order of the query.
     """
 
     label: str
     query: Span | None
     matches: Mapping[str, Span]
     scores: Mapping[str, float]
+    idf: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def score(self) -> float:
@@ -57,6 +59,16 @@ def rows_of(explanation: Explanation) -> list[Row]:
         groups.setdefault(home, []).append((part, leaf))
     rows = [_row(home, members) for home, members in groups.items()]
     return sorted(rows, key=lambda row: (row.query is None, row.query.start if row.query else 0))
+
+
+def weighted_parts(rows: Sequence[Row]) -> list[str]:
+    """The parts whose query words have weights by idf."""
+    return list(dict.fromkeys(part for row in rows for part in row.idf))
+
+
+def idf_text(row: Row, part: str) -> str:
+    """A row's weights in a part, one for each piece of the word; empty where it has none."""
+    return " ".join(f"{weight:.2f}" for weight in row.idf.get(part, ()))
 
 
 @dataclass(frozen=True)
@@ -106,10 +118,13 @@ def _widest(span: Span, words: list[Span]) -> Span:
 def _row(home: Span | str, members: list[tuple[str, Explanation]]) -> Row:
     scores: dict[str, float] = {}
     matches: dict[str, Span] = {}
+    idf: dict[str, tuple[float, ...]] = {}
     for part, leaf in members:
+        if leaf.idf is not None:
+            idf[part] = (*idf.get(part, ()), leaf.idf)
         scores[part] = scores.get(part, 0.0) + leaf.score
         if leaf.document is not None:
             matches.setdefault(part, leaf.document)
     if isinstance(home, Span):
-        return Row(home.text, home, matches, scores)
-    return Row(home, None, matches, scores)
+        return Row(home.text, home, matches, scores, idf)
+    return Row(home, None, matches, scores, idf)

@@ -6,7 +6,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from counterpoint.explain.rows import Keyword, Row, keywords_of, rows_of
+from counterpoint.explain.rows import Keyword, Row, idf_text, keywords_of, rows_of, weighted_parts
 from counterpoint.search.hits import Answer, Hit
 
 __all__ = ["render_answer"]
@@ -63,11 +63,15 @@ def _table(hit: Hit, rows: list[Row]) -> Table:
     table.add_column("query")
     table.add_column("matched", overflow="fold")
     table.add_column("share", justify="right")
+    weighted = weighted_parts(rows)
     for part in parts:
         table.add_column(part, justify="right")
+    for part in weighted:
+        table.add_column(f"idf ({part})", justify="right")
     for row in rows:
         share = row.score / hit.score if hit.score else 0.0
         cells = [f"{row.scores[part]:.4f}" if part in row.scores else "" for part in parts]
+        cells += [idf_text(row, part) for part in weighted]
         table.add_row(row.label, row.matched or "–", f"{share:.0%}", *cells)
     totals = [f"{hit.parts[part]:.4f}" for part in parts]
     table.add_row(Text("all", "dim"), "", "100%", *totals, style="dim")

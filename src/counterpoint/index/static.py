@@ -224,8 +224,11 @@ def _visits(
 def _summed(
     best: Sequence[Float[np.ndarray, " b"]], filled: Shaped[np.ndarray, " b"]
 ) -> Float[np.ndarray, " b"]:
-    """The sum over query rows, in the order in which `maxsim_scores` takes it; 0 for an empty document."""
-    if not best:
-        return np.zeros(len(filled), np.float32)
-    table = np.ascontiguousarray(np.stack(best, axis=1))
-    return np.where(filled > 0, table.sum(axis=1), np.float32(0))
+    """The sum over query rows, one after the other whatever the number of documents; 0 for an empty one.
+
+    numpy's own sum takes another order for a single column than for many.
+    """
+    total = np.zeros(len(filled), np.float32)
+    for row in best:
+        total += row
+    return np.where(filled > 0, total, np.float32(0))
