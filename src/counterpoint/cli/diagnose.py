@@ -118,6 +118,8 @@ def _look(
 ) -> dict[str, Picture]:
     """Put the numbers of the model's vector sets into the result; their pictures, if wanted."""
     spaces = spaces_of(model, sample, on, seed)
+    result["too_few_rows"] = {name: few for name, space in spaces.items() if (few := space.few())}
+    spaces = {name: space for name, space in spaces.items() if name not in result["too_few_rows"]}
     result["texts"] = {
         "queries": len(sample.queries),
         "documents": len(sample.documents),

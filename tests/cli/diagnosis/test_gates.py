@@ -29,7 +29,6 @@ def gated(tiny_bert_folder, monkeypatch):
         at = (rows @ gate.weight[0]).sort().values
         gate.bias.fill_(-at[len(at) // 2 - 1 : len(at) // 2 + 1].mean())  # between two rows
     return model
-    return model
 
 
 def test_shares_are_those_of_the_words_that_encoding_leaves_out(gated):
@@ -61,6 +60,19 @@ def test_the_command_lists_them(gated, collection, call, tmp_path):
     assert {"a", "the"} & {word["word"] for word in found["words"]["words"]}
     code, out, _ = call("diagnose", tmp_path / "model", collection)
     assert code == 0 and "words: the gate drops" in out and "mean r" in out
+
+
+def test_a_gate_that_drops_everything_is_told_of(gated, collection, call, tmp_path):
+    with torch.no_grad():
+        gated.encoder.gates["words"].linear_.bias.fill_(-100.0)
+    gated.save(tmp_path / "model")
+    code, out, err = call("diagnose", tmp_path / "model", collection, "--plots", tmp_path / "plots")
+    assert code == 0, err
+    assert "words: too few rows to be looked at (" in out and "0 of documents" in out
+    assert "mean: one vector" in out and not list((tmp_path / "plots").glob("*words*"))
+    code, out, _ = call("diagnose", tmp_path / "model", collection, "--on", "words", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["sets"] == {} and found["too_few_rows"]["words"]["documents"] == 0
 
 
 def test_a_model_without_a_gate_has_no_such_list(tiny_bert_folder, collection, call):

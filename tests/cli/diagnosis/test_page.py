@@ -32,7 +32,7 @@ def found(query=None, document=None, **changes):
 
 def page(numbers, **more):
     result = {
-        "model": "m", "collection": "c", "split": "test", "sets": {"mean": numbers},
+        "model": "m", "collection": "c", "split": "test", "sets": {"mean": numbers}, "too_few_rows": {},
         "texts": {"queries": 30, "documents": 500, "pairs": 12, "from": "judged relevant in test"}, **more,
     }  # fmt: skip
     return " ".join(sets_text(result).split())

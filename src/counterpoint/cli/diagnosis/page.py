@@ -45,6 +45,9 @@ def sets_text(result: Mapping[str, Any]) -> str:
             "Whitening?": _whitening(found, result["texts"]["documents"]),
         }
         blocks.append("\n".join([head, *(_answer(question, text) for question, text in answers.items())]))
+    for name, sizes in result["too_few_rows"].items():
+        rows = ", ".join(f"{size:,} of {of}" for of, size in sizes.items())
+        blocks.append(f"{name}: too few rows to be looked at ({rows})")
     if result.get("delta_inter_iso") is not None:
         apart = result["delta_inter_iso"]
         blocks.append(f"ΔInterIso = InterIso of {apart['high']} − of {apart['low']} = {apart['delta']:.2f}")
@@ -53,7 +56,7 @@ def sets_text(result: Mapping[str, Any]) -> str:
         for name, found in result["sets"].items()
         for side in ("query", "document")
     ]
-    blocks.append(text_table(["set", "side", *COLUMNS.values()], rows))
+    blocks += [text_table(["set", "side", *COLUMNS.values()], rows)] if rows else []
     return "\n\n".join(blocks)
 
 

@@ -45,6 +45,15 @@ class Space:
         """Some rows of the queries, and of the documents that were drawn from all."""
         return some_rows(self.queries.values, self.seed), some_rows(self._drawn().values, self.seed)
 
+    def few(self) -> dict[str, int] | None:
+        """How many rows each side has, where that is too few to measure (a gate may drop all); else None."""
+        found = {
+            "queries": len(self.queries.values),
+            "documents": len(self._drawn().values),
+            "queries as documents": len(self.crossed.values),
+        }
+        return found if min(found.values()) < 2 else None
+
     def groups(self, only: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Rows by what a picture calls them; of documents at these places only, if they are given."""
         import numpy as np
