@@ -180,7 +180,7 @@ def tables(collections, options):
     for source in collections:
         if options.sources and source.name not in options.sources:
             continue
-        for level in LEVELS:
+        for level in options.levels:
             for method in options.methods:
                 rows += (made := one_map(source, collections, level, method, options))
                 show(made)
@@ -249,7 +249,7 @@ def rule(collections, options):
     rows = []
     for target in collections:
         for level, models in (("token", ("ColBERT", "RepBERT")), ("sequence", ("RepBERT", "CLS"))):
-            for model in models:
+            for model in models if level in options.levels else ():
                 space = "tokens" if level == "token" else MODELS[model]
                 base = measured(target, Chain(), level, [model])[model]
                 named = {"target": target.name, "model": model, "level": level}
@@ -314,6 +314,7 @@ def main():
     add("--sources", nargs="+", metavar="NAME", help="those that maps are fitted to; all unless given")
     add("--work", type=Path, required=True, help="folder for token vectors")
     add("--methods", nargs="+", default=["whitening", "NICE", "Glow"], choices=["whitening", "NICE", "Glow"])
+    add("--levels", nargs="+", default=list(LEVELS), choices=list(LEVELS))
     add("--seeds", nargs="+", type=int, default=[0, 1, 2])
     add("--backbone", default="minilm", help="what makes the hidden states")
     add("--layers", type=int, help="of the backbone, from the first; all unless given")
