@@ -27,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from isotropy_tables import MEASURES, show, summary
 from isotropy_vectors import encoded, means, rows_of
 
 from counterpoint.measure import evaluate
@@ -37,7 +38,6 @@ from counterpoint.search import Run
 from counterpoint.transform import FlowTraining, Glow, Nice, Whitening
 from counterpoint.vectors import Vectors
 
-MEASURES = ("P@20", "nDCG@10")
 MODELS = {"ColBERT": "tokens", "RepBERT": "mean", "CLS": "cls"}
 SAMPLE = 4000  # rows that isotropy is measured on
 BLOCK = 65_536
@@ -278,32 +278,6 @@ def cases(full):
     yield "all, half way", {"count": full}, {"power": -0.25}
 
 
-COLUMNS = (
-    "source", "target", "distribution", "model", "level", "method", "map", *MEASURES, "I(W)", "avgcos",
-    *(f"p({over}) {name}" for name in MEASURES for over in ("seeds", "queries")), "fit_rows", "fit_seconds",
-)  # fmt: skip
-
-
-def show(rows):
-    shown = [
-        {
-            **{
-                name: statistics.mean(s[name] for s in row["seeds"]) for name in (*MEASURES, "I(W)", "avgcos")
-            },
-            **row,
-        }
-        if "seeds" in row
-        else row
-        for row in rows
-    ]
-    columns = [name for name in COLUMNS if any(name in row for row in shown)]
-    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
-    for row in shown:
-        cells = [row.get(name, "") for name in columns]
-        print("| " + " | ".join(f"{c:.4f}" if isinstance(c, float) else str(c) for c in cells) + " |")
-    print(flush=True)
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -331,6 +305,8 @@ def main():
     collections = [encoded(path, options) for path in options.collections]
     rows = (tables if options.what == "tables" else rule)(collections, options)
     show(rows)
+    if options.what == "tables":
+        summary(rows)
     if options.json:
         options.json.write_text(json.dumps({"options": vars(options), "rows": rows}, default=str, indent=1))
 
