@@ -26,7 +26,7 @@ from hil_rows import ENSEMBLES, Budget, rows
 from hil_tables import draw, show
 
 from counterpoint.data import open_collection
-from counterpoint.encode import DualEncoder, EncodeOptions, Encoder, TextInput
+from counterpoint.encode import DualEncoder, Encoder, TextInput
 from counterpoint.index import Index, build_index
 from counterpoint.index.kernels import idf_of, maxsim_table
 from counterpoint.measure import evaluate
@@ -40,7 +40,6 @@ EVALUATION = ("scifact", "cranfield", "cisi", "cacm", "med", "msmarco-v2-dl21-po
 HELD_OUT = 50  # queries of each training collection, beside those that are trained on
 MEASURES = ("nDCG@10", "R@100")
 DEPTH, RERANKED, PIECE = 1000, 100, 128
-FP32 = EncodeOptions(precision="fp32")
 
 
 def folder_of(name, output):
@@ -161,7 +160,7 @@ def part_scores(names, output, documents, queries):
     """By row and set: scores of every query and document, and the InterIso of every pair."""
     model, of_row = joined(names, output)
     texts = [document.full_text for document in documents]
-    asked = model.encode_query(list(queries.values()), FP32)
+    asked = model.encode_query(list(queries.values()))
     sets = {(row, on): at for row, (found, _, _) in of_row.items() for on, at in found.items()}
     means = {part: mean_rows(asked[at]) for part, at in sets.items()}
     for (row, on), at in sets.items():
@@ -169,7 +168,7 @@ def part_scores(names, output, documents, queries):
             asked[at] = weighed(model, at, texts, asked[at])
     scores, inter = {part: [] for part in sets}, {part: [] for part in sets}
     for piece in pieces(texts):
-        encoded = model.encode_document(piece, FP32)
+        encoded = model.encode_document(piece)
         for part, at in sets.items():
             scores[part].append(maxsim_table(asked[at], encoded[at]))
             inter[part].append((means[part] @ mean_rows(encoded[at]).T).astype(np.float32))
