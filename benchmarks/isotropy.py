@@ -305,8 +305,7 @@ def main():
     collections = [encoded(path, options) for path in options.collections]
     rows = (tables if options.what == "tables" else rule)(collections, options)
     show(rows)
-    if options.what == "tables":
-        summary(rows)
+    summary(rows)
     if options.json:
         options.json.write_text(json.dumps({"options": vars(options), "rows": rows}, default=str, indent=1))
 

@@ -31,29 +31,31 @@ def show(rows):
 
 
 def summary(rows):
-    """Means over the targets, in and out of distribution, beside the same targets without a map.
+    """Means over the targets beside the same targets without a map: of tables or of a rule.
 
     "better" and "worse" count the targets where a one-tailed t-test over queries says so at .05.
     """
+    said = "map" if any("map" in row for row in rows) else "method"
+    names = ("model", "level", "map") if said == "map" else ("distribution", "model", "level", "method")
+    base = {(row["target"], row["model"]): row for row in rows if row[said] == "none"}
     groups = {}
-    base = {(row["target"], row["model"]): row for row in rows if row["method"] == "none"}
     for row in rows:
-        if row["method"] != "none":
-            key = tuple(row[name] for name in ("distribution", "model", "level", "method"))
-            groups.setdefault(key, []).append((row, base[row["target"], row["model"]]))
-    columns = ("I(W) before", "after", "avgcos before", "after")
+        if row[said] != "none":
+            pair = row, base[row["target"], row["model"]]
+            groups.setdefault(tuple(row[name] for name in names), []).append(pair)
+    columns = ("targets", "I(W) before", "after", "avgcos before", "after")
     columns += tuple(f"{name} {what}" for name in MEASURES for what in ("difference", "better", "worse"))
-    head = ("distribution", "model", "level", "method", "pairs", *columns)
-    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
-    for key, pairs in sorted(groups.items()):
-        cells = [*key, str(len(pairs))]
-        for name in ("I(W)", "avgcos"):
-            cells += [
-                f"{statistics.mean(one[name] for one in side):.3f}"
-                for side in reversed(list(zip(*pairs, strict=True)))
-            ]
-        for name in MEASURES:
-            p = [row[f"p(queries) {name}"] for row, _ in pairs]
-            cells.append(f"{statistics.mean(row[name] - before[name] for row, before in pairs):+.4f}")
-            cells += [str(sum(value < 0.05 for value in p)), str(sum(value > 0.95 for value in p))]
-        print("| " + " | ".join(cells) + " |")
+    print("| " + " | ".join((*names, *columns)) + " |\n|" + "---|" * len((*names, *columns)))
+    for key, pairs in groups.items():
+        print("| " + " | ".join((*key, str(len(pairs)), *_cells(pairs))) + " |")
+
+
+def _cells(pairs):
+    after, before = zip(*pairs, strict=True)
+    for name in ("I(W)", "avgcos"):
+        for side in (before, after):
+            yield f"{statistics.mean(one[name] for one in side):.3f}"
+    for name in MEASURES:
+        p = [row[f"p(queries) {name}"] for row in after]
+        yield f"{statistics.mean(row[name] - other[name] for row, other in pairs):+.4f}"
+        yield from (str(sum(value < 0.05 for value in p)), str(sum(value > 0.95 for value in p)))
