@@ -68,13 +68,15 @@ def test_levels_of_a_mean(collection, two_sets, call, tmp_path, level):
     folder = tmp_path / "fitted"
     code, out, err = call(
         "fit", "whitening", two_sets, collection, "-o", folder, "--on", "mean", "--level", level,
-        "--rank", 3, "--shrinkage", "oas", "--queries", "test",
+        "--rank", 3, "--shrinkage", "oas", "--power", "-0.25", "--queries", "test",
     )  # fmt: skip
     assert code == 0, err
     assert f"whitening on mean ({level}), 3 components, from 4 documents, 2 queries" in out
     made = load_model(folder)
     (step,) = made.encoder.query.heads["mean"].tokenwise if level == "token" else made.steps("mean")[:1]
-    assert step.rank == 3 and step.shrinkage == "oas" and (step.count_ == 6) == (level == "sequence")
+    assert (step.rank, step.shrinkage, step.power) == (3, "oas", -0.25) and (step.count_ == 6) == (
+        level == "sequence"
+    )
     found = made.encode_query(TEXTS)["mean"].values
     assert found.shape == (2, 3)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
@@ -102,6 +104,8 @@ def test_mistakes(collection, two_sets, call, tmp_path):
     assert fails(call(*fit, "--on", "tokens", "--level", "sequence"), "'tokens' has many rows a text")
     assert fails(call(*fit, "--on", "mean", "--steps", 3), "--steps is for nice and glow")
     assert fails(call("fit", "glow", *fit[2:], "--on", "mean", "--shrinkage", "oas"), "--shrinkage is for")
+    assert fails(call("fit", "nice", *fit[2:], "--on", "mean", "--power", "-0.2"), "--power is for whitening")
+    assert fails(call(*fit, "--on", "mean", "--power", "0.5"), "0.5 is not in the range")
     assert fails(call("fit", "glow", *fit[2:], "--on", "mean", "--rank", 3), "dim must divide by 4")
     assert fails(
         call("fit", "normalise", *fit[2:], "--on", "mean", "--rank", 4), "--rank is for whitening and"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["fit"]
 
 Method = Literal["whitening", "nice", "glow", "normalise"]
-OF_METHODS = {"rank": ("whitening", "nice", "glow"), "shrinkage": ("whitening",), "steps": ("nice", "glow")}
+OF_METHODS = {
+    "rank": ("whitening", "nice", "glow"),
+    "shrinkage": ("whitening",),
+    "power": ("whitening",),
+    "steps": ("nice", "glow"),
+}
 
 
 def fit(
@@ -58,6 +64,16 @@ def fit(
         int | None,
         typer.Option(min=1, help="Flows: training steps at most; 1000 unless given.", show_default=False),
     ] = None,
+    power: Annotated[
+        float | None,
+        typer.Option(
+            help="Whitening: exponent of the variances; -0.5 (unless given) makes them equal, -0.25 goes "
+            "half the way, 0 only centres and turns.",
+            min=-0.5,
+            max=0.0,
+            show_default=False,
+        ),
+    ] = None,
     documents: Annotated[
         int, typer.Option(min=0, help="Documents drawn at random to fit it to; 0 takes all.")
     ] = 10_000,
@@ -74,11 +90,11 @@ def fit(
     from counterpoint.learn import FitTexts, fit_behind
     from counterpoint.model import load_model
 
-    given = {"rank": rank, "shrinkage": shrinkage, "steps": steps}
+    given = {"rank": rank, "shrinkage": shrinkage, "power": power, "steps": steps}
     for name in (name for name, value in given.items() if value is not None):
         if method not in OF_METHODS[name]:
             raise ConfigError(f"--{name} is for {' and '.join(OF_METHODS[name])}; leave it out")
-    share = _share(shrinkage)
+    scaling = {"shrinkage": _share(shrinkage), "power": -0.5 if power is None else power}
     if output.exists() and not overwrite:
         raise ArtifactError("is already there; choose another folder or add --overwrite", path=output)
     loaded = load_model(model)
@@ -87,7 +103,7 @@ def fit(
         raise ConfigError(f"the model makes {', '.join(loaded.sets)}; choose one with --on")
 
     def declare(dim: int) -> list[Transform]:
-        made[:] = _declared(method, dim, rank, share, steps, seed)
+        made[:] = _declared(method, dim, rank, scaling, steps, seed)
         return made
 
     made: list[Any] = []
@@ -134,7 +150,7 @@ def _share(shrinkage: str | None) -> float | Literal["oas"]:
 
 
 def _declared(
-    method: Method, dim: int, rank: int | None, share: float | Literal["oas"], steps: int | None, seed: int
+    method: Method, dim: int, rank: int | None, scaling: Mapping[str, Any], steps: int | None, seed: int
 ) -> list[Transform]:
     from counterpoint.transform import FlowTraining, Glow, Nice, Normalise, Whitening
 
@@ -142,7 +158,7 @@ def _declared(
     if method == "normalise":
         return [Normalise()]
     if method == "whitening":
-        return [Whitening(dim, rank=rank, shrinkage=share)]
+        return [Whitening(dim, rank=rank, **scaling)]
     flow = Nice(rank or dim, fitting=training) if method == "nice" else Glow(rank or dim, fitting=training)
     return [flow] if rank is None else [Whitening(dim, rank=rank, power=0.0), flow]
 
