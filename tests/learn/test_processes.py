@@ -41,7 +41,7 @@ def run(tiny, folder, kind, batch):
     tokens = kind == "tokens"
     torch.manual_seed(0)  # the projection is drawn when the model is made
     # AdamW turns the rounding errors of a gradient that should be 0 into whole steps: so float64.
-    pairs = kind == "pairs"
+    pairs = kind.endswith("pairs")
     made = (judge(tiny, dropout=False) if pairs else model(tiny, tokens=tokens, dropout=False)).double()
     more = {"chunk": 2, "accumulate": 2} if tokens else {"negatives": (FromData(1),)}
     objective = Contrastive()
@@ -52,6 +52,8 @@ def run(tiny, folder, kind, batch):
         draw_otherwise()
     if pairs:
         more = {"negatives": (FromData(2),), "chunk": 3}
+    if kind.startswith("masked"):
+        more["mask_matches"] = 0.3
     scorer = None if pairs else MaxSim("tokens") if tokens else Dot("mean")
     stage = Train(
         objective=objective, scorer=scorer, steps=6, batch=batch,
@@ -62,8 +64,11 @@ def run(tiny, folder, kind, batch):
     train(job)
 
 
+KINDS = ["pooled", "tokens", "cache", "cache that differs", "pairs", "masked", "masked pairs"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["pooled", "tokens", "cache", "cache that differs", "pairs"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_two_processes_train_as_one(tiny_bert_folder, tmp_path, kind):
     run(tiny_bert_folder, tmp_path / "one", kind, batch=8)
     script = tmp_path / "two.py"

@@ -1,8 +1,10 @@
 """Every fault that can be known before anything is loaded, each alone and all at once."""
 
+import json
 from dataclasses import replace
 
 import pytest
+from tests.encode.tiny import copy
 from tests.recipe.small import declared
 
 from counterpoint.encode import (
@@ -10,6 +12,7 @@ from counterpoint.encode import (
     DualEncoder,
     Encoder,
     Gate,
+    InteractiveEncoder,
     Linear,
     Mean,
     Routed,
@@ -256,6 +259,41 @@ def test_a_model_that_is_loaded_is_no_recipe(tiny_bert_folder):
     recipe.model.setup()
     (fault,) = check(recipe)
     assert "recipe.model: is set up already" in fault
+
+
+@pytest.mark.parametrize("saved", [False, True], ids=["by transformers", "by us"])
+def test_masking_needs_a_mask_token(tiny_bert_folder, tmp_path, saved):
+    masked = [replace(declared().stages[0], mask_matches=0.15)]
+    assert check(declared(tiny_bert_folder, stages=masked)) == []
+    assert check(declared("some/model", stages=masked)) == [], "the hub is not asked"
+    bare = without_mask(tiny_bert_folder, tmp_path / "bare")
+    if saved:
+        declared(bare).model.setup().save(tmp_path / "saved")
+        bare = tmp_path / "saved"
+    for found in (declared(bare), declared(model=InteractiveEncoder(Transformer(str(bare)), Linear(1)))):
+        assert not [fault for fault in check(found) if "mask" in fault]
+    (fault,) = check(declared(bare, stages=masked))
+    assert "stages.train: mask_matches" in fault and "this vocabulary has none" in fault
+    judge = InteractiveEncoder(Transformer(str(bare)), Linear(1))
+    pairs = [Train(NegativeLogLikelihood(), mask_matches=0.15, negatives=(FromData(),))]
+    (fault,) = check(declared(model=judge, search=None, stages=pairs))
+    assert "this vocabulary has none" in fault
+    if not saved:
+        (bare / "tokenizer.json").write_text("{")
+        (fault,) = check(declared(bare, stages=masked))
+        assert "the tokenizer cannot be read" in fault
+
+
+def without_mask(folder, target):
+    """The same model with a tokenizer that names no mask token."""
+    target.mkdir()
+    copy(folder, target)
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        if (target / name).is_file():
+            said = json.loads((target / name).read_text())
+            said.pop("mask_token", None)
+            (target / name).write_text(json.dumps(said))
+    return target
 
 
 def test_distillation_needs_a_teacher_or_scores():

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from counterpoint.encode.saved import backbone_in, backbone_weights, saved_model
-from counterpoint.encode.sources import check_weights, locate
+from counterpoint.encode.sources import MINILM, check_weights, locate
 from counterpoint.encode.state_memory import StateMemory
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.encode.tokens import Kind, Tokens
@@ -132,6 +132,19 @@ class Transformer(Part):
             raise NotFittedError("this backbone has no tokenizer yet; call setup() first")
         return self.tokenizer_
 
+    def tokenizer_at_hand(self) -> Tokenizer | None:
+        """The tokenizer, read from the source if that is no hub id; nothing else is loaded.
+
+        Raises:
+            ArtifactError: it cannot be read.
+            MissingExtraError: the embedded model is not installed.
+        """
+        if self.tokenizer_ is not None:
+            return self.tokenizer_
+        if self.source != MINILM and not Path(self.source).expanduser().is_dir():
+            return None
+        return _read_tokenizer(*_place(locate(self.source), self.side)[:2])
+
     @property
     def max_positions(self) -> int:
         """The longest sequence that has positions; a large number where they are relative."""
@@ -150,13 +163,11 @@ class Transformer(Part):
             unused: weights of that file that belong to another part.
             weights: to take in place of that file's.
         """
-        ours = saved_model(folder)
-        name = None if ours is None else backbone_in(ours, self.side)
-        place = folder if ours is None else ours / "assets" / str(name)
+        place, ours, name = _place(folder, self.side)
         if self.sha256 is not None:
             check_weights(folder / "model.safetensors" if ours is None else ours / WEIGHTS, self.sha256)
         self.config_ = _read_config(place, self.layers)
-        self.tokenizer_ = Tokenizer.from_pretrained(place) if ours is None else Tokenizer.load(place)
+        self.tokenizer_ = _read_tokenizer(place, ours)
         self.model_ = _build(self.config_, place)
         self.lexical_ = {}
         if not self.random:
@@ -208,6 +219,17 @@ class Transformer(Part):
     def _identity(self) -> str:
         config = {key: value for key, value in (self.config_ or {}).items() if key not in _IDLE}
         return json.dumps(config, sort_keys=True) + self.tokenizer.to_text()
+
+
+def _place(folder: Path, side: Side) -> tuple[Path, Path | None, str | None]:
+    """Where the files are; of a Counterpoint model its folder and the backbone's name in it, too."""
+    ours = saved_model(folder)
+    name = None if ours is None else backbone_in(ours, side)
+    return folder if ours is None else ours / "assets" / str(name), ours, name
+
+
+def _read_tokenizer(place: Path, ours: Path | None) -> Tokenizer:
+    return Tokenizer.from_pretrained(place) if ours is None else Tokenizer.load(place)
 
 
 def _read_config(folder: Path, layers: Layers) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -27,13 +27,26 @@ __all__ = ["InteractiveEncoder", "Pairs"]
 
 @dataclass(frozen=True)
 class PairRow:
-    """One tokenised pair before padding."""
+    """One tokenised pair before padding.
+
+    Attributes:
+        ids: vocabulary ids.
+        segments: as the tokenizer numbers them.
+        texts: 0 for a token of the query, 1 for one of the document, -1 for special ones.
+    """
 
     ids: Int[np.ndarray, " t"]
     segments: Int[np.ndarray, " t"]
+    texts: Int[np.ndarray, " t"]
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def masked(self, at: Int[np.ndarray, " n"], mask_id: int) -> PairRow:
+        """The same with a mask token at some positions."""
+        ids = self.ids.copy()
+        ids[at] = mask_id
+        return replace(self, ids=ids)
 
 
 @dataclass(frozen=True)
@@ -231,12 +244,13 @@ class InteractiveEncoder(Part):
 def _cut(encoding: Encoding, longest: int) -> PairRow:
     """A pair's ids and segments in at most so many positions; special tokens always stay."""
     ids, segments = np.array(encoding.ids, dtype=np.int64), np.array(encoding.type_ids, dtype=np.int64)
-    if len(ids) <= longest:
-        return PairRow(ids, segments)
     of_text = np.array([-1 if text is None else text for text in encoding.sequence_ids])
+    if len(ids) <= longest:
+        return PairRow(ids, segments, of_text)
     query, document = np.flatnonzero(of_text == 0), np.flatnonzero(of_text == 1)
     room = longest - int((of_text < 0).sum())
     kept = room - len(query) if len(query) < room else min(len(document), room // 2)
     of_text[document[kept:]] = -2
     of_text[query[room - kept :]] = -2
-    return PairRow(ids[of_text > -2], segments[of_text > -2])
+    left = of_text > -2
+    return PairRow(ids[left], segments[left], of_text[left])

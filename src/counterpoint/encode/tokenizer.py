@@ -82,6 +82,14 @@ class Tokenizer:
         """Two texts in one sequence, with special tokens, segment ids and which text each piece is of."""
         return self._backend.encode_batch([(repair(first), repair(second)) for first, second in pairs])
 
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """Ids of what stands for no word: [CLS], [SEP], [MASK], [UNK], padding and their like."""
+        added = self._backend.get_added_tokens_decoder()
+        known = {number for number, token in added.items() if token.special}
+        masks = () if self.mask_id is None else (self.mask_id,)
+        return frozenset({*known, self.pad_id, *self.prefix, *self.suffix, *masks})
+
     def find(self, token: str) -> int | None:
         """Vocabulary id of a token, or None."""
         return self._backend.token_to_id(token)

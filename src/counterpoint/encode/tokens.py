@@ -55,6 +55,12 @@ class Row:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def masked(self, at: Int[np.ndarray, " n"], mask_id: int) -> Row:
+        """The same with a mask token at some positions, which then stand for none of the text."""
+        ids, spans = self.ids.copy(), self.spans.copy()
+        ids[at], spans[at] = mask_id, 0
+        return replace(self, ids=ids, spans=spans)
+
 
 @dataclass(frozen=True)
 class WordMap:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, final
 
 import numpy as np
@@ -15,12 +15,12 @@ from counterpoint.learn.examples import TrainingSet
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.step import Targets
 
-__all__ = ["Batch", "Draw", "RandomBatches", "Sampler", "make_batch", "mirrored", "seed_of"]
+__all__ = ["Batch", "Draw", "RandomBatches", "Sampler", "make_batch", "mirrored", "one_owner_each", "seed_of"]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts and targets of one step; every document stands once.
+    """Texts and targets of one step; every document stands once, unless `one_owner_each` has copied it.
 
     Attributes:
         query_ids: of the data.
@@ -106,6 +106,37 @@ def make_batch(
             teacher=_table(teacher, float("nan")) if scored else None,
         ),
     )
+
+
+def one_owner_each(batch: Batch) -> tuple[Batch, list[int]]:
+    """The batch with a copy of a document for every query whose own it is, and each one's query.
+
+    A query still sees every document once: its own copy, and of the others' the first query's.
+    """
+    own = torch.full_like(batch.targets.own, -1)
+    copies: dict[int, list[int]] = {}  # by column of the batch, its columns now
+    sources: list[int] = []
+    owners: list[int] = []
+    for row, columns in enumerate(batch.targets.own.tolist()):
+        for at, column in enumerate(columns):
+            if column >= 0:
+                own[row, at] = len(sources)
+                copies.setdefault(column, []).append(len(sources))
+                sources.append(column)
+                owners.append(row)
+    candidates = batch.targets.candidates[:, sources]
+    mine = torch.tensor(owners) == torch.arange(len(own))[:, None]
+    for held in copies.values():
+        shown = mine[:, held]
+        shown[:, 0] |= ~shown.any(1)
+        candidates[:, held] &= shown
+    copied = replace(
+        batch,
+        document_ids=tuple(batch.document_ids[at] for at in sources),
+        documents=tuple(batch.documents[at] for at in sources),
+        targets=replace(batch.targets, own=own, candidates=candidates),
+    )
+    return copied, owners
 
 
 def mirrored(batch: Batch) -> Batch:

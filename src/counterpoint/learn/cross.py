@@ -11,14 +11,17 @@ from torch import Tensor
 from counterpoint.learn.batches import Batch
 from counterpoint.learn.step import Step, Targets
 
-__all__ = ["cross_step", "own_pairs"]
+__all__ = ["cross_step", "own_pairs", "own_places"]
+
+
+def own_places(targets: Targets) -> list[tuple[int, int]]:
+    """Each query with each of its own documents, query by query: their rows and columns."""
+    return [(row, column) for row, own in enumerate(targets.own.tolist()) for column in own if column >= 0]
 
 
 def own_pairs(batch: Batch) -> tuple[list[str], list[str]]:
-    """The texts of each query with each of its own documents, query by query, as one list a side."""
-    places = [
-        (row, column) for row, own in enumerate(batch.targets.own.tolist()) for column in own if column >= 0
-    ]
+    """The texts of `own_places`, as one list a side."""
+    places = own_places(batch.targets)
     return [batch.queries[row] for row, _ in places], [batch.documents[column] for _, column in places]
 
 

@@ -33,6 +33,8 @@ __all__ = ["EncodedBatch", "Encoding", "PairEncoding", "TextEncoding"]
 Input = TypeVar("Input")
 Kind = TypeVar("Kind", bound=str)
 Pair = tuple[str, str]
+Alter = Callable[[int, Any], Any]
+"""From an input's place in the batch and its tokenised row to the row that is encoded in its stead."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,11 @@ class Encoding(ABC, Generic[Input, Kind]):
     def run(self, rows: Sequence[Any], kind: Kind) -> Representation:
         """Pad and encode what `rows` gave."""
 
-    def encode(self, inputs: Sequence[Input], kind: Kind, seed: int) -> EncodedBatch[Input, Kind]:
+    def encode(
+        self, inputs: Sequence[Input], kind: Kind, seed: int, alter: Alter | None = None
+    ) -> EncodedBatch[Input, Kind]:
         """Encode inputs of a batch; dropout is decided by the seed."""
-        return EncodedBatch(self, inputs, kind, seed)
+        return EncodedBatch(self, inputs, kind, seed, alter)
 
     @torch.no_grad()
     def plainly(self, inputs: Sequence[Input], kind: Kind) -> Representation:
@@ -151,6 +155,7 @@ class EncodedBatch(Generic[Input, Kind]):
         inputs: Sequence[Input],
         kind: Kind,
         seed: int,
+        alter: Alter | None = None,
         *,
         gradients: bool = True,
     ):
@@ -158,7 +163,7 @@ class EncodedBatch(Generic[Input, Kind]):
         self._kind: Kind = kind
         self._share = encoding.processes.share(len(inputs))
         self._gradients = gradients and encoding.learns(kind)
-        self._chunks = self._cut([inputs[int(at)] for at in self._share], seed)
+        self._chunks = self._cut(inputs, seed, alter)
         keep = self._gradients and (encoding.chunk is None or len(self._chunks) == 1)
         parts = [self._run(chunk, gradients=keep) for chunk in self._chunks]
         if keep:
@@ -183,9 +188,12 @@ class EncodedBatch(Generic[Input, Kind]):
                 torch.autograd.backward(values, gradients)
             chunk.kept = None
 
-    def _cut(self, inputs: Sequence[Input], seed: int) -> list[_Chunk]:
-        """The inputs in pieces that are encoded one after the other."""
-        rows = self._encoding.rows(inputs, self._kind)
+    def _cut(self, inputs: Sequence[Input], seed: int, alter: Alter | None) -> list[_Chunk]:
+        """This process's inputs in pieces that are encoded one after the other."""
+        share = self._share.tolist()
+        rows = self._encoding.rows([inputs[at] for at in share], self._kind)
+        if alter is not None:
+            rows = [alter(at, row) for at, row in zip(share, rows, strict=True)]
         groups = self._groups([len(row) for row in rows]) or [[]]
         return [
             _Chunk(

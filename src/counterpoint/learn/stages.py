@@ -47,6 +47,9 @@ class Train(Stage):
         negatives: sources of negatives, beside the other queries' documents.
         mirror: every query is its own document, so that an encoder learns from the other one's vectors of the
             same text; the examples' documents are not read, and negatives, teacher and cache not used.
+        mask_matches: the probability with which [MASK] takes the place of a word-piece of a document that its
+            query has, too: in training only, drawn for each position anew at every step, in positives and
+            negatives alike (input-level orthogonality). A document of several queries is encoded for each.
         sampler: which examples stand together.
         teacher: scores each query's own documents where the data have no scores.
         cache: the negative cache (DAFT).
@@ -78,6 +81,7 @@ class Train(Stage):
     accumulate: int = 1
     negatives: tuple[Negatives, ...] = ()
     mirror: bool = False
+    mask_matches: float = 0.0
     sampler: Sampler = RandomBatches()
     teacher: Teacher | None = None
     cache: NegativeCache | None = None
@@ -122,7 +126,16 @@ class Train(Stage):
             for pattern, factor in self.lr_factors.items()
             if factor < 0
         ]
-        given = [name for name in ("negatives", "teacher", "cache") if getattr(self, name)]
+        if not 0 <= self.mask_matches <= 1:
+            faults.append(
+                f"{self.name}: mask_matches is a probability, from 0 to 1, found {self.mask_matches}"
+            )
+        if self.mask_matches and self.cache is not None:
+            faults.append(
+                f"{self.name}: mask_matches hides words of a document from its own query only, and the cache "
+                "keeps one vector of a document for all queries; leave one of them out"
+            )
+        given = [name for name in ("negatives", "teacher", "cache", "mask_matches") if getattr(self, name)]
         if self.mirror and given:
             faults.append(
                 f"{self.name}: mirror: every query is its own document, so {', '.join(given)} are not used; "

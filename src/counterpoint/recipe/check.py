@@ -10,8 +10,9 @@ from torch import nn
 
 from counterpoint.config import Declared
 from counterpoint.encode.sources import could_be_located
-from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.errors import ArtifactError, ConfigError, MissingExtraError
 from counterpoint.learn import Build, NoImprovement, Train, TrainingSet
+from counterpoint.learn.matches import NO_MASK
 from counterpoint.learn.start import Start
 from counterpoint.measure import parse_measure
 from counterpoint.model import Model
@@ -119,6 +120,8 @@ def _measures(recipe: Recipe) -> Iterator[str]:
 def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
     if stage.teacher is not None and not any("teacher" in loss.needs for loss in losses_of(stage)):
         yield "teacher: no loss of this stage uses it; leave it out"
+    if stage.mask_matches:
+        yield from _mask(recipe)
     modules = _roots(recipe, stage)
     for field in ("learn", "freeze", "lr_factors"):
         for pattern in getattr(stage, field):
@@ -137,6 +140,19 @@ def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
             "keep='best' and a stop rule need development queries; name data.development, or hold some out "
             "with data.held_out, or keep='last' without a stop rule"
         )
+
+
+def _mask(recipe: Recipe) -> Iterator[str]:
+    """A vocabulary without a mask token, if it is at hand; that of a hub id is looked at in training."""
+    model = recipe.declared_model()
+    reader = model.encoder.encoder("document") if isinstance(model, Model) else model
+    try:
+        tokenizer = reader.backbone.tokenizer_at_hand()
+    except (ArtifactError, MissingExtraError) as error:
+        yield f"mask_matches: {error}"
+        return
+    if tokenizer is not None and tokenizer.mask_id is None:
+        yield NO_MASK
 
 
 def _roots(recipe: Recipe, stage: Train) -> dict[str, nn.Module]:

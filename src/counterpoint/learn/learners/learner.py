@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from counterpoint.encode import Transformer, bf16_gains
+from counterpoint.encode import Tokenizer, Transformer, bf16_gains
 from counterpoint.encode.state_memory import StateMemory
 from counterpoint.errors import ConfigError
 from counterpoint.learn.batches import Batch
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.development import DevelopmentSet
+from counterpoint.learn.matches import MatchMasks
 from counterpoint.learn.optimiser import named_parameters
 from counterpoint.learn.step import Step
 
@@ -51,6 +52,15 @@ class Learner(ABC):
     def __init__(self, run: Run, stage: Train):
         self.run, self.stage = run, stage
         self.device = run.accelerator.device
+
+    def masks(self, tokenizer: Tokenizer) -> MatchMasks | None:
+        """What hides matches of this stage's documents, which a tokenizer has made; None for nothing.
+
+        Raises:
+            ConfigError: the vocabulary has no mask token.
+        """
+        share, name = self.stage.mask_matches, self.stage.name
+        return MatchMasks(tokenizer, share, (self.run.job.seed, name)) if share else None
 
     # -- what learns -----------------------------------------------------------------------------------
 

@@ -47,6 +47,7 @@ class PairLearner(Learner):
             )
         self.model = model
         self.encoding = PairEncoding(model, run.processes, stage.chunk, self.autocast)
+        self.hiding = self.masks(model.backbone.tokenizer)
 
     def roots(self) -> Mapping[str, nn.Module]:
         """`backbone.` and `head.`."""
@@ -59,7 +60,8 @@ class PairLearner(Learner):
     def make(self, batch: Batch, seed: int, number: int) -> Made:
         """Score the pairs; the scores are the leaves."""
         pairs = list(zip(*own_pairs(batch), strict=True))
-        scored = self.encoding.encode(pairs, "pair", seed)
+        alter = None if self.hiding is None else self.hiding.pairs(batch, number)
+        scored = self.encoding.encode(pairs, "pair", seed, alter)
         scores = scored.vectors["score"].values[:, 0, 0]
         return Made(cross_step(scores, batch.targets.to(self.device)), scored.backward)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import torch
 from torch import nn
 
-from counterpoint.learn.batches import Batch
+from counterpoint.learn.batches import Batch, one_owner_each
 from counterpoint.learn.cache import join_drawn
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.development import DevelopmentSet, retrieve
@@ -45,6 +45,7 @@ class VectorLearner(Learner):
         self.scorer = run.scorer_of(stage)
         self.encoding = TextEncoding(model, run.processes, stage.chunk, self.autocast)
         self.cache: RunningCache | None = None
+        self.hiding = self.masks(model.encoder.encoder("document").backbone.tokenizer)
 
     def roots(self) -> Mapping[str, nn.Module]:
         """The encoder's are `query.`, `document.` (where it is another one), `gates.` and `shared.`."""
@@ -62,7 +63,11 @@ class VectorLearner(Learner):
         q = self.encoding.encode(batch.queries, "query", seed)
         if self.cache is not None:
             batch = join_drawn(batch, self._drawn(q.vectors, batch, number), self.run.job.data)
-        d = self.encoding.encode(batch.documents, "document", seed)
+        alter = None
+        if self.hiding is not None:
+            batch, owners = one_owner_each(batch)
+            alter = self.hiding.documents(batch, owners, number)
+        d = self.encoding.encode(batch.documents, "document", seed, alter)
 
         def backward() -> None:
             q.backward()
