@@ -10,7 +10,7 @@ of `colberter_rows.py` by `counterpoint train`, in a folder of its own with its 
 stopped goes on where it was. `evaluate` encodes the six evaluation collections once with the heads of all
 rows, searches them in all of ColBERTer's workflows, prints tables and draws figure 4. Nothing is tuned on
 those six. `show` prints and draws once more what an evaluation has saved. `ship` writes the weights of the
-model `colberter` into the sources.
+models `colberter` and `uni-colberter` into the sources.
 """
 
 import argparse
@@ -205,20 +205,21 @@ class Remembered:
         return self.queries[key]
 
 
-SHIPPED = "words 8, α_CS 0.75, exact"
+SHIPPED = {"colberter": "words 8, α_CS 0.75, exact", "uni-colberter": "words 1, α_CS 0.75, exact"}
 
 
 def ship(arguments):
-    """Write the shipped model's own weights: all but the backbone's, which the embedded model has."""
-    model = load_model(folder_of(SHIPPED, arguments.output))
-    tensors = {
-        name: tensor.contiguous()
-        for name, tensor in model.encoder.state_dict().items()
-        if ".backbone." not in name
-    }
-    path = Path("src/counterpoint/resources/colberter.safetensors")
-    save_file(tensors, path)
-    print(f"{path}: {path.stat().st_size:,} bytes; search weights {model.search['weights']}")
+    """Write the shipped models' own weights: all but the backbone's, which the embedded model has."""
+    for name, row in SHIPPED.items():
+        model = load_model(folder_of(row, arguments.output))
+        tensors = {
+            name: tensor.contiguous()
+            for name, tensor in model.encoder.state_dict().items()
+            if ".backbone." not in name
+        }
+        path = Path("src/counterpoint/resources") / f"{name}.safetensors"
+        save_file(tensors, path)
+        print(f"{path}: {path.stat().st_size:,} bytes; search weights {model.search['weights']}")
 
 
 def parsed():

@@ -250,6 +250,12 @@ def test_rows_that_repeat_do_not_make_the_sides_look_apart():
     assert twice == pytest.approx(once)
 
 
+def test_one_positive_component_has_no_spread_to_compare_with():
+    """As Uni-ColBERTer's words: every two rows have cosine 1."""
+    rows = np.random.default_rng(0).uniform(0.1, 1, (60, 1)).astype(np.float32)
+    assert space(-rows[:40], rows[40:], rows[:40]).numbers()["between"]["room"] == 1.0
+
+
 def test_mistakes(collection, model_folder, training, call, tmp_path):
     assert fails(call("diagnose", model_folder), "not a training run", "name a COLLECTION")
     assert fails(call("diagnose", model_folder, collection, "--on", "cls"), "--on cls", "mean, tokens")

@@ -154,12 +154,13 @@ def _between(queries: np.ndarray, documents: np.ndarray, crossed: np.ndarray) ->
     """`kl` is None where both sides encode queries to the same vectors: nothing is to be aligned.
 
     `room` is the query side's 1 − mean cosine of two queries as a share of the document side's. Where it is
-    low, a low `kl` does not mean that the sides are aligned.
+    low, a low `kl` does not mean that the sides are aligned. It is 1 where that side has none.
     """
     import numpy as np
 
     from counterpoint.measure.alignment import DAFT_DELTA, cross_cosine, kl_divergence, mean_cosine
 
+    room = 1 - mean_cosine(crossed)
     kl = None
     if not np.array_equal(queries, crossed):
         # Where a set has many rows a text, a row may be there twice.
@@ -168,5 +169,5 @@ def _between(queries: np.ndarray, documents: np.ndarray, crossed: np.ndarray) ->
         "cosine": cross_cosine(queries, documents),
         "kl": kl,
         "delta": DAFT_DELTA * queries.shape[1],
-        "room": (1 - mean_cosine(queries)) / (1 - mean_cosine(crossed)),
+        "room": (1 - mean_cosine(queries)) / room if room > 0 else 1.0,
     }
