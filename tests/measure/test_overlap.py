@@ -27,8 +27,9 @@ def test_sizes_are_those_of_loops(sets, spare):
     assert lengths == sorted(lengths)
     if universe:
         assert overlap.failure == pytest.approx(spare / universe)
+        assert overlap.share("a") == len(sets[0]) / universe
     else:
-        assert math.isnan(overlap.failure)
+        assert math.isnan(overlap.failure) and math.isnan(overlap.share("a"))
     for first, d in members.items():
         assert overlap.size(first) == len(d)
         others = [found for name, found in members.items() if name != first]
@@ -89,8 +90,25 @@ def test_what_runs_share():
     assert shared.answered.complementarity("sparse", "dense") == 0
     assert shared.recall == {"dense": pytest.approx((2 / 4 + 1) / 3), "sparse": pytest.approx((2 / 4) / 3)}
     assert shared.union_recall == pytest.approx((3 / 4 + 1) / 3)
+    assert {query: dict(found.regions) for query, found in shared.per_query.items()} == {
+        "q1": {("dense",): 1, ("sparse",): 1, ("dense", "sparse"): 1}, "q2": {("dense",): 1}, "q3": {},
+    }  # fmt: skip
+    assert shared.per_query["q1"].universe == 4 and math.isnan(
+        shared.per_query["q3"].complementarity("dense", "sparse")
+    )
     strict = share_of(RUNS, QRELS, 2, relevant_from=2)
     assert strict.answered.universe == 1 and strict.relevant.regions == {("dense", "sparse"): 1}
+
+
+def test_queries_may_count_without_a_known_relevant_document():
+    """As with answers, which are known of retrieved documents only: q4 and q5 are failures."""
+    shared = share_of(RUNS, QRELS, 2, queries=["q1", "q2", "q4", "q5"])
+    assert shared.answered.regions == {("dense",): 1, ("dense", "sparse"): 1}
+    assert (shared.answered.universe, shared.answered.failure) == (4, 0.5)
+    assert shared.answered.share("sparse") == 0.25
+    assert shared.recall["dense"] == pytest.approx((2 / 4 + 1) / 4)
+    data = share_of({"a": Run({}), "b": RUNS["dense"]}, QRELS, 1).to_dict()
+    assert data["answered"]["pairs"][0]["roc"] is None and data["found"]["failure"] is None
 
 
 def test_what_cannot_be_compared():

@@ -52,3 +52,16 @@ def test_more_sets_are_bars():
 def test_nothing_is_not_drawn():
     with pytest.raises(ConfigError, match="nothing in any of these sets"):
         overlap_plot([("first 10", Overlap(("a", "b"), {}))])
+
+
+def test_shares_of_all_queries_as_in_figure_1():
+    """The paper's first diagram: 15.2 % D alone, 32.4 % both, 5.9 % S alone, 46.5 % nobody."""
+    overlap = Overlap(("S", "D"), {("D",): 15.2, ("S", "D"): 32.4, ("S",): 5.9}, 100)
+    texts = [t.get_text() for t in overlap_plot([("a", overlap)], of_universe=True).axes.texts]
+    assert texts[:5] == ["5.9%", "15.2%", "32.4%", "a", "in none: 46.5%"]
+    assert texts[5:] == ["S", "RoC 0.154", "D", "RoC 0.319"]
+    regions = {("a",): 2, ("b",): 1, ("a", "c"): 1}
+    axes = overlap_plot([("x", Overlap(("a", "b", "c"), regions, 8))], of_universe=True).axes
+    assert [bar.get_width() for bar in axes.patches] == [0.125, 0.25, 0.125]
+    empty = Overlap(("D", "S"), {("S",): 1}, 2)
+    assert "RoC –" in [t.get_text() for t in overlap_plot([("x", empty)], of_universe=True).axes.texts]

@@ -2,33 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from counterpoint.cli.complementarity import (
+    AnsweredTable,
+    Answers,
+    Complementarity,
+    Overlaps,
+    Venn,
+    checked_cutoffs,
+    draw_venn,
+    overlaps_of,
+    write_answered,
+)
 from counterpoint.cli.console import Json, emit
-from counterpoint.cli.judgements import Judged, judgements_of, measure_runs
+from counterpoint.cli.groups import Group, each, groups_of
+from counterpoint.cli.judgements import measure_runs
+from counterpoint.cli.parts import (
+    Asked,
+    Halves,
+    Lengths,
+    LengthsPlot,
+    Parts,
+    Wins,
+    WinsPlot,
+    draw_parts,
+    parts_of,
+)
 from counterpoint.cli.tables import csv_table
 
 if TYPE_CHECKING:
     from counterpoint.measure import CompareSettings, Comparison, Report
+    from counterpoint.search import Run
 
 __all__ = ["compare"]
 
-T = TypeVar("T")
-SUFFIXES = (".gz", ".trec", ".txt", ".tsv", ".run", ".res", ".qrels")
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of every collection alike."""
+
+    measures: Sequence[str]
+    condensed: bool
+    settings: CompareSettings
+    cutoffs: Sequence[int]
+    parts: Asked
 
 
-@dataclass
-class Group:
-    """A collection and the runs on it, by the system's name."""
+@dataclass(frozen=True)
+class Found:
+    """What one collection answers; None where it was not asked for."""
 
-    name: str
-    judged: Judged
-    runs: dict[str, list[Path]] = field(default_factory=dict)
+    comparisons: list[Comparison]
+    overlaps: Overlaps | None
+    parts: Parts | None
 
 
 def compare(
@@ -77,36 +109,47 @@ def compare(
     per_query: Annotated[
         Path | None, typer.Option(help="Write a CSV with values and differences a query.", show_default=False)
     ] = None,
+    complementarity: Complementarity = None,
+    answers: Answers = None,
+    answered: AnsweredTable = None,
+    venn: Venn = None,
+    halves: Halves = None,
+    wins: Wins = None,
+    wins_plot: WinsPlot = None,
+    lengths: Lengths = None,
+    lengths_plot: LengthsPlot = None,
     json: Json = False,
 ) -> None:
     """Compare runs: significance, intervals, effect sizes; over several collections a meta-analysis.
+
+    With --complementarity, --halves, --wins and --lengths also: what they answer together and apart, on which
+    queries they are good, and how often they beat the baseline.
 
     Example: counterpoint compare dl19=qrels19.txt bm25=a19.trec tasb=b19.trec dl20=qrels20.txt
     bm25=a20.trec tasb=b20.trec --forest forest.svg
     """
     from counterpoint.errors import ConfigError
-    from counterpoint.measure import (
-        CompareSettings,
-        comparison_data,
-        comparison_tables,
-        synthesise,
-        with_judging,
-    )
+    from counterpoint.measure import CompareSettings, comparison_data, comparison_tables, synthesise
     from counterpoint.plots import check_format
 
     if not measures.split():
         raise ConfigError("--measures names no measure")
     if forest is not None:
         check_format(forest)
+    cutoffs = checked_cutoffs(complementarity, {"--answers": answers, "--answered": answered, "--venn": venn})
+    parts = Asked(baseline, halves, wins, wins_plot, lengths, lengths_plot)
+    parts.check()
     settings = CompareSettings(
         baseline, test, alternative, correction, alpha, confidence, effect, resamples, seed
     )
-    groups = _groups(what, split)
-    thresholds = _each(relevant_from, len(groups), "--relevant-from")
-    comparisons: list[Comparison] = []
-    for group, threshold in zip(groups, thresholds, strict=True):
-        names = with_judging(measures.split(), condensed=condensed, relevant_from=threshold)
-        comparisons += _compared(group, dict(zip(measures.split(), names, strict=True)), settings)
+    question = Question(measures.split(), condensed, settings, cutoffs, parts)
+    groups = groups_of(what, split)
+    thresholds = each(relevant_from, len(groups), "--relevant-from")
+    sources = each(answers, len(groups), "--answers")
+    found = [_found(*group, question) for group in zip(groups, thresholds, sources, strict=True)]
+    comparisons = [comparison for one in found for comparison in one.comparisons]
+    beside = [one.overlaps for one in found if one.overlaps is not None]
+    cut = [one.parts for one in found if one.parts is not None]
     syntheses = synthesise(comparisons)
     if forest is not None:
         from counterpoint.plots import forest_plot
@@ -114,91 +157,65 @@ def compare(
         forest_plot(syntheses).save(forest)
     if per_query is not None:
         _write_differences(per_query, comparisons)
+    if venn is not None:
+        draw_venn(venn, beside)
+    if answered is not None:
+        write_answered(answered, beside)
+    draw_parts(parts, cut)
+    more = {"complementarity": [one.data() for one in beside], "parts": [one.data() for one in cut]}
+    tables = [table for one in [*beside, *cut] for table in one.tables(baseline)]
     emit(
-        comparison_data(comparisons, syntheses),
-        lambda: _shown(comparison_tables(comparisons, syntheses), format),
+        {**comparison_data(comparisons, syntheses), **{name: data for name, data in more.items() if data}},
+        lambda: _shown([*comparison_tables(comparisons, syntheses), *tables], format),
         json,
     )
 
 
-def _groups(what: Sequence[str], splits: list[str] | None) -> list[Group]:
-    """The command line's words: a run belongs to the last collection before it."""
-    from counterpoint.errors import ConfigError
-
-    sources = [(at, *_named(word)) for at, word in enumerate(what) if not _is_run(_named(word)[1])]
-    if not sources or sources[0][0] != 0:
-        raise ConfigError(f"name a collection or a qrels file before its runs; {what[0]!r} is a run")
-    ends = [at for at, _, _ in sources[1:]] + [len(what)]
-    groups = []
-    for (at, name, source), end, split in zip(
-        sources, ends, _each(splits, len(sources), "--split"), strict=True
-    ):
-        group = Group(name or _short(source), judgements_of(source, split))
-        if any(group.name == other.name for other in groups):
-            raise ConfigError(f"two collections are called {group.name!r}; name them: NAME={source}")
-        for label, path in map(_named, what[at + 1 : end]):
-            system = label or Path(path).name.split(".")[0]
-            if label is None and system in group.runs:
-                raise ConfigError(f"two runs on {group.name} are called {system!r}; name them: NAME={path}")
-            if Path(path) in group.runs.setdefault(system, []):
-                raise ConfigError(f"{system} on {group.name} has the run {path} twice; name each run once")
-            group.runs[system].append(Path(path))
-        groups.append(group)
-    return groups
-
-
-def _named(word: str) -> tuple[str | None, str]:
-    """`NAME=…` in its two parts, unless it is the path of something that exists."""
-    name, equals, rest = word.partition("=")
-    if not equals or not name or "/" in name or Path(word).exists():
-        return None, word
-    return name, rest
-
-
-def _is_run(path: str) -> bool:
-    """Whether a file's first line has the six columns of a run."""
-    from counterpoint.data import is_trec_run
-
-    return Path(path).is_file() and is_trec_run(path)
-
-
-def _short(source: str) -> str:
-    """A file's name without its usual endings, a folder's name, or the source as it is (`ir_datasets:…`)."""
-    path = Path(source)
-    if not path.exists():
-        return source
-    name = path.resolve().name
-    while path.is_file() and name.endswith(SUFFIXES):
-        name = name.rpartition(".")[0]
-    return name
-
-
-def _each(values: list[T] | None, collections: int, option: str) -> Sequence[T | None]:
-    """One value a collection: none, the same for all, or one each."""
-    from counterpoint.errors import ConfigError
-
-    if not values:
-        return [None] * collections
-    if len(values) not in (1, collections):
-        raise ConfigError(
-            f"{option} stands {len(values)} times for {collections} collections; "
-            "give it once for all, or once for each"
-        )
-    return values * collections if len(values) == 1 else values
-
-
-def _compared(group: Group, measures: dict[str, str], settings: CompareSettings) -> Iterator[Comparison]:
-    """One comparison a measure; `measures` maps the name that was asked for to that of what is measured."""
-    from counterpoint.measure import compare as compare_systems
+def _found(group: Group, relevant_from: int | None, answers: Path | None, question: Question) -> Found:
+    """Everything that is asked of one collection."""
+    from counterpoint.measure import with_judging
     from counterpoint.search import Run
 
-    reports: dict[str, list[Report]] = {}
+    def whole(names: Sequence[str]) -> list[str]:
+        return with_judging(names, condensed=question.condensed, relevant_from=relevant_from)
+
+    asked, parts = question.measures, question.parts.named(whole)
+    names = dict(zip(asked, whole(asked), strict=True))
+    runs = {system: [Run.read(path) for path in paths] for system, paths in group.runs.items()}
+    reports = _reports(group, runs, [*names.values(), *parts.measures])
+    comparisons = list(_compared(group.name, names, reports, question.settings))
+    overlaps = cut = None
+    if question.cutoffs:
+        overlaps = overlaps_of(group, runs, question.cutoffs, relevant_from or 1, answers)
+        comparisons += overlaps.compared(question.settings)
+    if parts.any:
+        cut = parts_of(group, reports, list(names.values()), parts, relevant_from or 1)
+    return Found(comparisons, overlaps, cut)
+
+
+def _reports(
+    group: Group, runs: Mapping[str, Sequence[Run]], measures: Sequence[str]
+) -> dict[str, list[Report]]:
+    """By system a report of each of its runs."""
+    found = {}
     for system, paths in group.runs.items():
-        runs = {str(path): Run.read(path) for path in paths}
-        reports[system] = list(measure_runs(runs, group.judged.qrels, list(measures.values())).values())
+        named = dict(zip(map(str, paths), runs[system], strict=True))
+        found[system] = list(measure_runs(named, group.judged.qrels, list(dict.fromkeys(measures))).values())
+    return found
+
+
+def _compared(
+    collection: str,
+    measures: Mapping[str, str],
+    reports: Mapping[str, Sequence[Report]],
+    settings: CompareSettings,
+) -> Iterator[Comparison]:
+    """One comparison a measure; `measures` maps the name that was asked for to that of what is measured."""
+    from counterpoint.measure import compare as compare_systems
+
     for asked, measured in measures.items():
         values = {system: [report.per_query[measured] for report in made] for system, made in reports.items()}
-        yield replace(compare_systems(group.name, asked, values, settings), measured_as=measured)
+        yield replace(compare_systems(collection, asked, values, settings), measured_as=measured)
 
 
 def _shown(tables: Sequence, form: str) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "ModelName",
     "Weights",
     "WorkflowName",
+    "cutoffs_of",
     "model_of",
     "remembered_name",
     "settings_of",
@@ -54,6 +55,16 @@ Exhaustive = Annotated[
 WorkflowName = Annotated[
     str, typer.Option("--workflow", "-w", help="hybrid, lexical, dense, words, dense-words or words-dense.")
 ]
+
+
+def cutoffs_of(text: str, option: str) -> list[int]:
+    """Cutoffs as they are typed (`10,100`), rising, each once."""
+    from counterpoint.errors import ConfigError
+
+    words = text.replace(",", " ").split()
+    if not words or not all(word.isdecimal() and int(word) for word in words):
+        raise ConfigError(f"{option}: expected whole numbers from 1 separated by commas, found {text!r}")
+    return sorted(set(map(int, words)))
 
 
 def model_of(index: Index, name: str | None, workflow: str) -> Model | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from counterpoint.cli.console import Json, emit, progress
 from counterpoint.cli.judgements import Judged, judgements_of
-from counterpoint.cli.options import ModelName, model_of
+from counterpoint.cli.options import ModelName, cutoffs_of, model_of
 from counterpoint.cli.tables import text_table
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from counterpoint.search import Run
 
 __all__ = ["overlap"]
-
-KINDS = ("found", "relevant", "answered")
 
 
 def overlap(
@@ -66,7 +64,7 @@ def overlap(
     from counterpoint.measure import share_of
     from counterpoint.plots import check_format
 
-    cutoffs = _cutoffs(k)
+    cutoffs = cutoffs_of(k, "-k")
     if index is None and not run:
         raise ConfigError("name what is compared: --index, or --run two times or more")
     if index is None and parts is not None:
@@ -91,20 +89,11 @@ def overlap(
             "split": judged.split,
             "index": None if index is None else str(index),
             "runs": list(runs),
-            "cutoffs": [_data(x) for x in shared],
+            "cutoffs": [x.to_dict() for x in shared],
         },
         lambda: "\n\n".join(map(_text, shared)),
         json,
     )
-
-
-def _cutoffs(text: str) -> list[int]:
-    from counterpoint.errors import ConfigError
-
-    words = text.replace(",", " ").split()
-    if not words or not all(word.isdecimal() and int(word) for word in words):
-        raise ConfigError(f"-k: expected whole numbers from 1 separated by commas, found {text!r}")
-    return sorted(set(map(int, words)))
 
 
 def _named_runs(given: Sequence[str]) -> dict[str, Run]:
@@ -136,41 +125,6 @@ def _search(folder: Path, parts: str | None, judged: Judged, depth: int, model: 
         searcher = Searcher(opened, model_of(opened, model, workflow))
         with progress("searching", "queries", len(queries) * len(wanted)) as update:
             return searcher.rank_parts(queries, depth, wanted, update)
-
-
-def _data(shared: Shared) -> dict[str, Any]:
-    """All of it; what is not a number is null."""
-    return {
-        "k": shared.k,
-        **{kind: _overlap(getattr(shared, kind)) for kind in KINDS},
-        "recall": dict(shared.recall),
-        "union_recall": shared.union_recall,
-    }
-
-
-def _overlap(found: Overlap) -> dict[str, Any]:
-    pairs = [(a, b) for a in found.names for b in found.names if a != b]
-    return {
-        "sizes": {name: found.size(name) for name in found.names},
-        "union": found.union,
-        "universe": found.universe,
-        "failure": _finite(found.failure),
-        "regions": [{"in": list(region), "size": size} for region, size in found.regions.items()],
-        "pairs": [
-            {
-                "first": a,
-                "second": b,
-                "first_without_second": found.without(a, b),
-                "both": found.both(a, b),
-                "roc": _finite(found.complementarity(a, b)),
-            }
-            for a, b in pairs
-        ],
-    }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _text(shared: Shared) -> str:

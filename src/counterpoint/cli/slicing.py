@@ -41,6 +41,14 @@ class Material:
             return relevant_documents(documents, self.judged.qrels, self.relevant_from)
 
     @cached_property
+    def document_lengths(self) -> dict[str, float | None]:
+        """Words of each query's relevant documents: the mean, None where there is none."""
+        return {
+            query: fmean(facts.words for facts in found) if found else None
+            for query, found in self.relevant.items()
+        }
+
+    @cached_property
     def lengths(self) -> dict[str, float | None]:
         """Words of each query."""
         from counterpoint.measure.slices import words_in
@@ -75,11 +83,7 @@ def _slicing(kind: str, material: Material) -> Slicing:
     if head == "query-length":
         return slice_by_length(material.lengths, kind, _edges(kind, rest))
     if head == "document-length":
-        lengths = {
-            query: fmean(facts.words for facts in found) if found else None
-            for query, found in material.relevant.items()
-        }
-        return slice_by_length(lengths, kind, _edges(kind, rest))
+        return slice_by_length(material.document_lengths, kind, _edges(kind, rest))
     if side == "query" and field:
         return slice_by_field(material.metadata, field, kind)
     if side == "document" and field:

@@ -4,6 +4,7 @@
 corpus in memory.
 """
 
+from counterpoint.data.answers import read_answers
 from counterpoint.data.collection import Collection, Source, collection_of
 from counterpoint.data.export import DocumentLayout, write_beir, write_colbert, write_documents, write_queries
 from counterpoint.data.passages import PASSAGE_WORDS, cut_passages
@@ -37,6 +38,7 @@ __all__ = [
     "cut_passages",
     "is_trec_run",
     "open_collection",
+    "read_answers",
     "read_qrels",
     "read_queries",
     "read_trec_run",

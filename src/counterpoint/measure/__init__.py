@@ -1,7 +1,9 @@
 """Measures of retrieval."""
 
+from counterpoint.measure.answers import has_answer, judged_by_answers
 from counterpoint.measure.compare import CompareSettings, Comparison, Pair, compare
 from counterpoint.measure.compared import comparison_data, comparison_tables
+from counterpoint.measure.complements import parts_table, shared_tables, wins_table
 from counterpoint.measure.effects import Effect, Summary, random_effects, standardised_mean_difference
 from counterpoint.measure.evaluate import Report, evaluate
 from counterpoint.measure.folds import (
@@ -15,7 +17,9 @@ from counterpoint.measure.folds import (
 from counterpoint.measure.holes import condense, with_judging
 from counterpoint.measure.names import parse_measure
 from counterpoint.measure.overlap import Overlap, Shared, share_of
+from counterpoint.measure.parts import means_over, wins_over
 from counterpoint.measure.significance import (
+    WinTieLoss,
     bonferroni,
     bootstrap_interval,
     holm,
@@ -30,6 +34,7 @@ from counterpoint.measure.slices import (
     slice_by_field,
     slice_by_length,
     slice_by_rank,
+    slice_by_width,
 )
 from counterpoint.measure.synthesis import Synthesis, synthesise
 from counterpoint.measure.tables import Cell, Table, as_latex, as_markdown, as_text
@@ -49,6 +54,7 @@ __all__ = [
     "Summary",
     "Synthesis",
     "Table",
+    "WinTieLoss",
     "as_latex",
     "as_markdown",
     "as_text",
@@ -60,22 +66,30 @@ __all__ = [
     "condense",
     "cross_validate",
     "evaluate",
+    "has_answer",
     "holm",
+    "judged_by_answers",
+    "means_over",
     "paired_t_test",
     "parse_measure",
+    "parts_table",
     "random_effects",
     "randomisation_test",
     "read_folds",
     "relevant_documents",
     "share_of",
+    "shared_tables",
     "slice_by_field",
     "slice_by_length",
     "slice_by_rank",
+    "slice_by_width",
     "split_folds",
     "standardised_mean_difference",
     "synthesise",
     "two_sample_t_test",
     "win_tie_loss",
+    "wins_over",
+    "wins_table",
     "with_judging",
     "write_folds",
 ]

@@ -30,7 +30,7 @@ from counterpoint.measure.significance import (
     win_tie_loss,
 )
 
-__all__ = ["CompareSettings", "Comparison", "Pair", "compare"]
+__all__ = ["CompareSettings", "Comparison", "Pair", "compare", "mean_of"]
 
 Values = Mapping[str, float]
 CHOICES = MappingProxyType(
@@ -191,10 +191,7 @@ def compare(
     settings = settings or CompareSettings()
     pairs = _pairs(list(systems), settings.baseline)
     _same_queries(systems)
-    per_query = {
-        name: {query: float(np.mean([run[query] for run in runs])) for query in runs[0]}
-        for name, runs in systems.items()
-    }
+    per_query = {name: mean_of(runs) for name, runs in systems.items()}
     tested = [_test(treatment, control, per_query, systems, settings) for treatment, control in pairs]
     correct = {"none": list, "bonferroni": bonferroni, "holm": holm}[settings.correction]
     corrected = correct([pair.outcome.p_value for pair in tested])
@@ -203,6 +200,11 @@ def compare(
         for pair, p in zip(tested, corrected, strict=True)
     ]
     return Comparison(collection, measure, per_query, tuple(tested), settings)
+
+
+def mean_of(runs: Sequence[Values]) -> dict[str, float]:
+    """A system's values: query by query the mean over its runs."""
+    return {query: float(np.mean([run[query] for run in runs])) for query in runs[0]}
 
 
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Any
 
 from counterpoint.errors import ConfigError
 from counterpoint.search.run import Run
@@ -75,6 +76,10 @@ class Overlap:
         """1 − |∪| / |U|: the share that is in no set; NaN without a universe or in an empty one."""
         return 1 - self.union / self.universe if self.universe else math.nan
 
+    def share(self, name: str) -> float:
+        """|A| / |U|, of queries answered the hit rate; NaN without a universe or in an empty one."""
+        return self.size(name) / self.universe if self.universe else math.nan
+
     def complementarity(self, first: str, second: str) -> float:
         """RoC = |D − S| / |D| of the first, D, beside the second, S (the paper's eq. 1).
 
@@ -82,6 +87,27 @@ class Overlap:
         """
         size = self.size(first)
         return self.without(first, second) / size if size else math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON: what is not a number is None."""
+        pairs = [(a, b) for a in self.names for b in self.names if a != b]
+        return {
+            "sizes": {name: self.size(name) for name in self.names},
+            "union": self.union,
+            "universe": self.universe,
+            "failure": _finite(self.failure),
+            "regions": [{"in": list(region), "size": size} for region, size in self.regions.items()],
+            "pairs": [
+                {
+                    "first": a,
+                    "second": b,
+                    "first_without_second": self.without(a, b),
+                    "both": self.both(a, b),
+                    "roc": _finite(self.complementarity(a, b)),
+                }
+                for a, b in pairs
+            ],
+        }
 
 
 @dataclass(frozen=True)
@@ -92,9 +118,10 @@ class Shared:
         k: the cutoff.
         found: documents, query by query (HIL, figure 3).
         relevant: relevant documents, query by query, among the judged ones.
-        answered: queries with a relevant document, among those that have any (RoC, figure 1).
+        answered: queries with a relevant document, among all that count (RoC, figure 1).
         recall: by run, the mean over these queries of the share of relevant documents that is found.
         union_recall: the same of all runs together, so of up to `k` documents times the number of runs.
+        per_query: of each query that counts its relevant documents.
     """
 
     k: int
@@ -103,44 +130,86 @@ class Shared:
     answered: Overlap
     recall: Mapping[str, float]
     union_recall: float
+    per_query: Mapping[str, Overlap]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON, queries aside."""
+        overlaps = {"found": self.found, "relevant": self.relevant, "answered": self.answered}
+        return {
+            "k": self.k,
+            **{kind: overlap.to_dict() for kind, overlap in overlaps.items()},
+            "recall": dict(self.recall),
+            "union_recall": self.union_recall,
+        }
 
 
-def share_of(runs: Mapping[str, Run], qrels: Qrels, k: int, relevant_from: int = 1) -> Shared:
+def share_of(
+    runs: Mapping[str, Run],
+    qrels: Qrels,
+    k: int,
+    relevant_from: int = 1,
+    queries: Iterable[str] | None = None,
+) -> Shared:
     """Compare what runs find for the judged queries; a query that a run lacks finds nothing there.
 
     Args:
         runs: by name, two or more.
-        qrels: judgements; queries without a relevant document count in `found` only.
+        qrels: judgements; queries that do not count appear in `found` only.
         k: documents of each query that are looked at.
         relevant_from: lowest grade that is relevant.
+        queries: those that count, the universe; by default those with a relevant document. Judgements by
+            answer strings see retrieved documents only, so there it is every query with an answer.
 
     Raises:
-        ConfigError: fewer than two runs, a cutoff below 1, or no query with a relevant document.
+        ConfigError: fewer than two runs, a cutoff below 1, or no query that counts.
     """
     if len(runs) < 2:
         raise ConfigError(f"an overlap is of two runs or more, found {', '.join(runs) or 'none'}")
     if k < 1:
         raise ConfigError(f"k must be at least 1, found {k}")
-    graded = {(q, d) for q, grades in qrels.items() for d, grade in grades.items() if grade >= relevant_from}
-    totals = Counter(query for query, _ in graded)
-    if not totals:
+    relevant = {
+        query: {document for document, grade in grades.items() if grade >= relevant_from}
+        for query, grades in qrels.items()
+    }
+    counted = [query for query in relevant if relevant[query]] if queries is None else list(queries)
+    if not counted:
         raise ConfigError(f"no query has a document with a grade of {relevant_from} or more")
     found = {name: _found(run, qrels, k) for name, run in runs.items()}
-    relevant = {name: pairs & graded for name, pairs in found.items()}
+    hits = {
+        query: {
+            name: documents.get(query, set()) & relevant.get(query, set())
+            for name, documents in found.items()
+        }
+        for query in counted
+    }
+    totals = {query: len(relevant.get(query, ())) for query in counted}
     return Shared(
         k,
-        Overlap.of(found),
-        Overlap.of(relevant, len(graded)),
-        Overlap.of({name: {q for q, _ in pairs} for name, pairs in relevant.items()}, len(totals)),
-        {name: _recall([pairs], totals) for name, pairs in relevant.items()},
-        _recall(list(relevant.values()), totals),
+        Overlap.of({name: _pairs(documents) for name, documents in found.items()}),
+        Overlap.of(
+            {name: _pairs({query: hits[query][name] for query in counted}) for name in runs},
+            sum(totals.values()),
+        ),
+        Overlap.of({name: {query for query in counted if hits[query][name]} for name in runs}, len(counted)),
+        {name: _recall({query: hits[query][name] for query in counted}, totals) for name in runs},
+        _recall({query: set().union(*hits[query].values()) for query in counted}, totals),
+        {query: Overlap.of(hits[query], totals[query]) for query in counted},
     )
 
 
-def _found(run: Run, qrels: Qrels, k: int) -> set[Pair]:
-    return {(query, name) for query in qrels if query in run for name, _ in run[query][:k]}
+def _found(run: Run, qrels: Qrels, k: int) -> dict[str, set[str]]:
+    """The first documents of every judged query, none where the run lacks it."""
+    return {query: {name for name, _ in run[query][:k]} if query in run else set() for query in qrels}
 
 
-def _recall(relevant: Sequence[set[Pair]], totals: Mapping[str, int]) -> float:
-    hits = Counter(query for query, _ in set().union(*relevant))
-    return sum(hits[query] / total for query, total in totals.items()) / len(totals)
+def _pairs(documents: Mapping[str, AbstractSet[str]]) -> set[Pair]:
+    return {(query, document) for query, found in documents.items() for document in found}
+
+
+def _recall(hits: Mapping[str, AbstractSet[str]], totals: Mapping[str, int]) -> float:
+    """A query of which no relevant document is known counts as 0."""
+    return sum(len(hits[query]) / (total or 1) for query, total in totals.items()) / len(totals)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil
 
 from counterpoint.errors import ConfigError
 from counterpoint.types import Document, Qrels
@@ -21,6 +22,7 @@ __all__ = [
     "slice_by_field",
     "slice_by_length",
     "slice_by_rank",
+    "slice_by_width",
     "words_in",
 ]
 
@@ -81,7 +83,7 @@ def slice_by_length(
     Args:
         lengths: of every query, None where there is nothing to measure.
         name: what was measured.
-        edges: where to cut, rising; at the quartiles unless given. RoC's figure 6 cuts at every 40.
+        edges: where to cut, rising; at the quartiles unless given.
 
     Raises:
         ConfigError: the edges do not rise.
@@ -100,6 +102,18 @@ def slice_by_length(
         for query, length in lengths.items()
     }
     return _grouped({query: {label} for query, label in label_of.items()}, [*labels, NONE], name)
+
+
+def slice_by_width(lengths: Mapping[str, float | None], name: str, width: int = 40) -> Slicing:
+    """Bins of equal width; RoC's figure 6 groups queries by every 40 words of their relevant documents.
+
+    Raises:
+        ConfigError: the width is below 1.
+    """
+    if width < 1:
+        raise ConfigError(f"{name}: bins must be one word wide or more, found {width}")
+    longest = max((length for length in lengths.values() if length is not None), default=0)
+    return slice_by_length(lengths, name, [width * at for at in range(1, max(1, ceil(longest / width)) + 1)])
 
 
 def slice_by_field(records: Mapping[str, Sequence[Mapping[str, object]]], field: str, name: str) -> Slicing:

@@ -14,7 +14,7 @@ LATEX = MappingProxyType(
         "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
         "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
         ">": r"\textgreater{}", "−": "$-$", "α": r"$\alpha$", "τ²": r"$\tau^2$", "χ²": r"$\chi^2$",
-        "I²": "$I^2$", "–": "--", "†": r"$\dagger$",
+        "I²": "$I^2$", "–": "--", "∩": r"$\cap$", "∪": r"$\cup$", "|": r"\textbar{}", "†": r"$\dagger$",
     }
 )  # fmt: skip
 

@@ -19,8 +19,16 @@ __all__ = ["circle_distance", "overlap_plot"]
 STEPS = 60  # halvings; the distance is then exact to the last digits of a float
 
 
-def overlap_plot(overlaps: Sequence[tuple[str, Overlap]], title: str = "") -> Picture:
-    """Overlaps of the same sets side by side, each under its label, with the share of every region.
+def overlap_plot(
+    overlaps: Sequence[tuple[str, Overlap]], title: str = "", *, of_universe: bool = False
+) -> Picture:
+    """Overlaps of two sets each side by side, under their labels, with the share of every region.
+
+    Args:
+        overlaps: with their labels. Where one is not of two sets, all are drawn as bars.
+        title: above the picture.
+        of_universe: shares are those of the universe, beside RoC and what is in no set (RoC, figure 1); else
+            shares of the union.
 
     Raises:
         ConfigError: nothing is in any set.
@@ -28,17 +36,16 @@ def overlap_plot(overlaps: Sequence[tuple[str, Overlap]], title: str = "") -> Pi
     """
     if not any(overlap.union for _, overlap in overlaps):
         raise ConfigError("there is nothing in any of these sets, so there is no overlap to draw")
-    names = overlaps[0][1].names
-    if len(names) == 2:
+    if all(len(overlap.names) == 2 for _, overlap in overlaps):
         made = picture(3.2 * len(overlaps), 3.4)
         for at, (label, overlap) in enumerate(overlaps):
-            _circles(made.axes, 3.2 * at, label, overlap)
+            _circles(made.axes, 3.2 * at, label, overlap, of_universe)
         made.axes.set_aspect("equal")
         made.axes.set_xlim(-1.6, 3.2 * len(overlaps) - 1.6)
-        made.axes.set_ylim(-1.5, 1.6)
+        made.axes.set_ylim(-1.9 if of_universe else -1.5, 1.6)
         made.axes.axis("off")
     else:
-        made = _bars(overlaps)
+        made = _bars(overlaps, of_universe)
     made.axes.set_title(title, fontsize=10)
     return made
 
@@ -68,7 +75,11 @@ def _lens(a: float, b: float, distance: float) -> float:
     return sectors - distance * height
 
 
-def _circles(axes: Axes, x: float, label: str, overlap: Overlap) -> None:
+def _whole(overlap: Overlap, of_universe: bool) -> float:
+    return ((overlap.universe or 0) if of_universe else overlap.union) or 1
+
+
+def _circles(axes: Axes, x: float, label: str, overlap: Overlap, of_universe: bool) -> None:
     """Two circles around `x`, together two units wide at most."""
     from matplotlib.patches import Circle
 
@@ -90,22 +101,30 @@ def _circles(axes: Axes, x: float, label: str, overlap: Overlap) -> None:
     }
     for region, place in places.items():
         if size := overlap.regions.get(region, 0):
-            axes.text(place, 0, f"{size / overlap.union:.1%}", ha="center", va="center", fontsize=9)
+            axes.text(
+                place, 0, f"{size / _whole(overlap, of_universe):.1%}", ha="center", va="center", fontsize=9
+            )
     axes.text(x, 1.45, label, ha="center", va="center", fontsize=10)
+    if of_universe:
+        axes.text(x, -1.85, f"in none: {overlap.failure:.1%}", ha="center", va="center", fontsize=9)
     for name, side, colour in zip(overlap.names, (-0.65, 0.65), PALETTE, strict=False):
         axes.text(x + side, -1.4, name, ha="center", va="center", fontsize=9, color=colour)
+        if of_universe:
+            ratio = overlap.complementarity(name, second if name == first else first)
+            shown = "–" if math.isnan(ratio) else f"{ratio:.3f}"
+            axes.text(x + side, -1.6, f"RoC {shown}", ha="center", va="center", fontsize=9)
 
 
-def _bars(overlaps: Sequence[tuple[str, Overlap]]) -> Picture:
+def _bars(overlaps: Sequence[tuple[str, Overlap]], of_universe: bool) -> Picture:
     regions = sorted({r for _, overlap in overlaps for r in overlap.regions}, key=lambda r: (-len(r), r))
     made = picture(6.0, 1.2 + 0.28 * len(regions) * len(overlaps))
     height = 0.8 / len(overlaps)
     for at, (label, overlap) in enumerate(overlaps):
-        shares = [overlap.regions.get(region, 0) / (overlap.union or 1) for region in regions]
+        shares = [overlap.regions.get(region, 0) / _whole(overlap, of_universe) for region in regions]
         places = [row + (len(overlaps) - 1 - 2 * at) * height / 2 for row in range(len(regions))]
         made.axes.barh(places, shares, height, color=PALETTE[at % len(PALETTE)], label=label)
     made.axes.set_yticks(range(len(regions)), [" ∩ ".join(region) for region in regions])
     made.axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    made.axes.set_xlabel("share of all that any set has")
+    made.axes.set_xlabel("share of all" if of_universe else "share of all that any set has")
     made.axes.legend(frameon=False, fontsize=9)
     return made

@@ -1,0 +1,63 @@
+"""Answer strings: for each query the texts that count as an answer to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from counterpoint.data.policy import ReadPolicy
+from counterpoint.data.reader import strict_reader
+from counterpoint.data.records import records
+from counterpoint.errors import DataError
+
+__all__ = ["read_answers"]
+
+IDS = ("_id", "query_id", "id")
+
+
+def read_answers(path: str | Path) -> dict[str, tuple[str, ...]]:
+    r"""Answers by query id.
+
+    A `.jsonl[.gz]` has a line a query, its id under `_id`, `query_id` or `id` and a list under `answers` (as
+    queries of a BEIR folder may have beside their text; lines without one are passed over). Any other file is
+    tab-separated: the id, then one answer a column.
+
+    Raises:
+        DataError: a line does not fit, an answer is blank, an id comes twice, or there is no answer at all.
+    """
+    path = Path(path)
+    rows = _objects(path) if ".jsonl" in path.suffixes else _columns(path)
+    found: dict[str, tuple[str, ...]] = {}
+    for line, query, answers in rows:
+        texts = tuple(answer for answer in answers if isinstance(answer, str) and answer.strip())
+        if not texts or len(texts) < len(answers):
+            raise DataError(
+                f"query {query!r}: expected one answer or more, each a text, found {answers!r}",
+                path=path,
+                line=line,
+            )
+        if query in found:
+            raise DataError(f"duplicate query id {query!r}; join its answers", path=path, line=line)
+        found[query] = texts
+    if not found:
+        raise DataError("no line has answers (a list under 'answers')", path=path)
+    return found
+
+
+def _objects(path: Path) -> Iterator[tuple[int, str, list]]:
+    for line, record in records(path, strict_reader(ReadPolicy())):
+        if "answers" not in record:
+            continue
+        query = next((record[name] for name in IDS if name in record), None)
+        if not isinstance(query, str | int) or not isinstance(record["answers"], list):
+            raise DataError(
+                "expected an id (_id, query_id or id) and a list under answers", path=path, line=line
+            )
+        yield line, str(query), record["answers"]
+
+
+def _columns(path: Path) -> Iterator[tuple[int, str, list]]:
+    for line, text in strict_reader(ReadPolicy()).lines(path):
+        if text and not text.isspace():
+            query, *answers = text.split("\t")
+            yield line, query, answers

@@ -1,0 +1,142 @@
+"""What runs answer together and apart, on which parts they are good, how often one wins: as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations, permutations
+from math import isnan
+
+from counterpoint.measure.overlap import Overlap, Shared
+from counterpoint.measure.significance import WinTieLoss
+from counterpoint.measure.tables import Cell, Table
+
+__all__ = ["answered_header", "answered_rows", "parts_table", "shared_tables", "wins_table"]
+
+BY_JUDGEMENTS = "a relevant document"
+BY_ANSWERS = "an answer"
+
+
+def shared_tables(collection: str, shared: Shared, by_answers: bool, baseline: str | None) -> list[Table]:
+    """What each run answers; then for each pair (with the baseline, if any) how one complements the other.
+
+    A query is answered by a run that has a relevant document among its first k. Relevant documents known by
+    their answers are known of retrieved documents only, so recall is left out there.
+    """
+    answered, relevant, k = shared.answered, shared.relevant, shared.k
+    what = BY_ANSWERS if by_answers else BY_JUDGEMENTS
+    rows: list[list[str]] = []
+    for name in answered.names:
+        sizes = [_whole(answered.size(name)), _ratio(answered.share(name)), _whole(answered.only(name))]
+        sizes += [_whole(relevant.size(name)), _whole(relevant.only(name))]
+        rows.append([name, *sizes, *([] if by_answers else [_ratio(shared.recall[name])])])
+    union = [_whole(answered.union), _ratio(1 - answered.failure), _whole(answered.union - answered.several)]
+    union += [_whole(relevant.union), _whole(relevant.union - relevant.several)]
+    rows.append(["union", *union, *([] if by_answers else [_ratio(shared.union_recall)])])
+    header = ["run", "answered", "hit rate", "alone", "relevant", "alone"]
+    failures = (answered.universe or 0) - answered.union
+    sets = Table(
+        f"Queries answered on {collection}, first {k} documents",
+        tuple([*header, *([] if by_answers else [f"R@{k}"])]),
+        rows,
+        (
+            f"A query is answered by a run with {what} among its first {k}; alone: by no other run.",
+            f"{failures:.0f} of {answered.universe} queries ({answered.failure:.1%}) are answered by none.",
+        ),
+    )
+    pairs = [pair for pair in permutations(answered.names, 2) if baseline in (None, *pair)]
+    return [sets, _pairs(collection, shared, pairs)]
+
+
+def _pairs(collection: str, shared: Shared, pairs: Sequence[tuple[str, str]]) -> Table:
+    answered, relevant = shared.answered, shared.relevant
+    rows = []
+    for d, s in pairs:
+        union = answered.size(s) + answered.without(d, s)
+        counts = [answered.size(d), answered.without(d, s), answered.both(d, s), union]
+        counts.append((answered.universe or 0) - union)
+        ratios = [_ratio(answered.complementarity(d, s)), _ratio(relevant.complementarity(d, s))]
+        rows.append([f"{d} beside {s}", *map(_whole, counts), *ratios])
+    return Table(
+        f"Complementarity on {collection}, first {shared.k} documents, {answered.universe} queries",
+        ("D beside S", "|D|", "|D − S|", "|D ∩ S|", "|D ∪ S|", "failures", "RoC", "RoC of documents"),
+        rows,
+        ("RoC = |D − S| / |D| over queries answered; of documents: over relevant documents found.",),
+    )
+
+
+def parts_table(
+    title: str, first: str, parts: Mapping[str, Sequence[str]], means: Mapping[str, Mapping[str, float]],
+    note: str = "",
+) -> Table:  # fmt: skip
+    """Means of each system over parts of the queries, a row a part; the best of a row is marked.
+
+    Args:
+        title: of the table.
+        first: over the column with the parts' labels.
+        parts: label to queries.
+        means: part to system to mean.
+        note: below the table.
+    """
+    systems = list(next(iter(means.values())))
+    rows = []
+    for label, queries in parts.items():
+        best = max(means[label].values())
+        cells = [Cell(f"{means[label][name]:.4f}", best=means[label][name] == best) for name in systems]
+        rows.append([label, str(len(queries)), *cells])
+    return Table(title, (first, "queries", *systems), rows, (note,) if note else ())
+
+
+def wins_table(title: str, baseline: str, wins: Mapping[str, Mapping[str, WinTieLoss]]) -> Table:
+    """Shares of queries on which a system ranks better than the baseline, equal, and worse."""
+    rows = []
+    for system, parts in wins.items():
+        for label, counts in parts.items():
+            shares = [f"{count / sum(counts):.1%}" for count in counts]
+            rows.append([system, label, str(sum(counts)), *shares])
+    header = ("run", "part", "queries", f"better than {baseline}", "equal", "worse")
+    return Table(title, header, rows)
+
+
+def answered_header(names: Sequence[str]) -> list[str]:
+    """Columns of `answered_rows`."""
+    both = [f"{a} ∩ {b}" for a, b in combinations(names, 2)]
+    return [
+        "relevant",
+        "answered by",
+        *names,
+        *both,
+        *(f"RoC {a} beside {b}" for a, b in permutations(names, 2)),
+    ]
+
+
+def answered_rows(
+    per_query: Mapping[str, Overlap], names: Sequence[str]
+) -> dict[str, list[str | int | float]]:
+    """For each query: its relevant documents, who answers it, how many each and each two have, RoC of pairs.
+
+    Here RoC is over the relevant documents of one query. Cells of runs that there are not, and of a RoC of
+    nothing, are empty.
+    """
+    return {query: _row(overlap, names) for query, overlap in per_query.items()}
+
+
+def _row(overlap: Overlap, names: Sequence[str]) -> list[str | int | float]:
+    there = set(overlap.names)
+    ratios = {
+        pair: overlap.complementarity(*pair) for pair in permutations(names, 2) if there.issuperset(pair)
+    }
+    return [
+        int(overlap.universe or 0),
+        " ".join(name for name in overlap.names if overlap.size(name)),
+        *(overlap.size(name) if name in there else "" for name in names),
+        *(overlap.both(*pair) if there.issuperset(pair) else "" for pair in combinations(names, 2)),
+        *("" if isnan(ratios.get(pair, float("nan"))) else ratios[pair] for pair in permutations(names, 2)),
+    ]
+
+
+def _whole(value: float) -> str:
+    return f"{value:.0f}"
+
+
+def _ratio(value: float) -> str:
+    return "–" if isnan(value) else f"{value:.4f}"

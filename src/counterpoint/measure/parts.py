@@ -1,0 +1,61 @@
+"""Systems over parts of the queries: means of each part, and how often a system beats a baseline there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from counterpoint.errors import ConfigError
+from counterpoint.measure.significance import WinTieLoss, win_tie_loss
+from counterpoint.measure.slices import Slicing
+
+__all__ = ["ALL", "means_over", "wins_over", "with_all"]
+
+ALL = "all"
+
+Values = Mapping[str, float]
+Parts = Mapping[str, Sequence[str]]
+
+
+def with_all(queries: Iterable[str], slicing: Slicing | None) -> dict[str, tuple[str, ...]]:
+    """The parts of a slicing behind the part `all`."""
+    return {ALL: tuple(queries), **({} if slicing is None else slicing.slices)}
+
+
+def means_over(systems: Mapping[str, Values], parts: Parts) -> dict[str, dict[str, float]]:
+    """Each system's mean over the queries of each part: part to system to mean."""
+    return {
+        label: {name: float(np.mean([values[q] for q in queries])) for name, values in systems.items()}
+        for label, queries in parts.items()
+    }
+
+
+def wins_over(systems: Mapping[str, Values], baseline: str, parts: Parts) -> dict[str, dict[str, WinTieLoss]]:
+    """On how many queries of each part every other system is better than, equal to and worse than a baseline.
+
+    With RR@10 and the hard half of BM25 this is RoC's figure 4: which of two systems ranks the first relevant
+    document higher.
+
+    Args:
+        systems: name to each query's value.
+        baseline: one of them.
+        parts: label to queries.
+
+    Returns:
+        System to part to counts.
+
+    Raises:
+        ConfigError: no system has the baseline's name.
+    """
+    if baseline not in systems:
+        raise ConfigError(f"no system is called {baseline!r}; there are {', '.join(systems)}")
+    control = systems[baseline]
+    return {
+        name: {
+            label: win_tie_loss(np.array([values[q] - control[q] for q in queries]))
+            for label, queries in parts.items()
+        }
+        for name, values in systems.items()
+        if name != baseline
+    }

@@ -1,0 +1,74 @@
+"""Systems over parts of the queries: how often one beats a baseline, and measures along lengths (RoC)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from counterpoint.errors import ConfigError
+from counterpoint.measure.significance import WinTieLoss
+from counterpoint.plots.canvas import PALETTE, Picture, picture
+
+__all__ = ["lengths_plot", "wins_plot"]
+
+COLOURS = {"better": PALETTE[2], "equal": "#cccccc", "worse": PALETTE[1]}
+
+
+def wins_plot(rows: Mapping[str, WinTieLoss], title: str = "") -> Picture:
+    """A bar a row in three stretches: the shares of queries that are better, equal and worse (figure 4).
+
+    Raises:
+        ConfigError: there is nothing to draw.
+        MissingExtraError: matplotlib is not installed.
+    """
+    if not rows:
+        raise ConfigError("there is nothing to draw; no system was compared with the baseline")
+    made = picture(6.0, 1.1 + 0.36 * len(rows))
+    axes = made.axes
+    for row, counts in enumerate(reversed(list(rows.values()))):
+        left = 0.0
+        for (kind, colour), count in zip(COLOURS.items(), counts, strict=True):
+            share = count / (sum(counts) or 1)
+            label = kind if row == 0 else None
+            axes.barh(row, share, 0.7, left=left, color=colour, label=label)
+            if share:
+                axes.text(left + share / 2, row, f"{share:.1%}", ha="center", va="center", fontsize=8)
+            left += share
+    axes.set_yticks(range(len(rows)), list(rows)[::-1])
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.set_xlabel("share of queries")
+    axes.set_title(title, fontsize=10)
+    axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    return made
+
+
+def lengths_plot(lines: Mapping[str, Mapping[str, float]], measure: str) -> Picture:
+    """A line a system along bins of lengths (figure 6).
+
+    Args:
+        lines: system to bin to mean. Bins are labelled as `slice_by_width` does, by their upper edge last; a
+            line may lack some.
+        measure: name of the vertical axis.
+
+    Raises:
+        ConfigError: there is nothing to draw.
+        MissingExtraError: matplotlib is not installed.
+    """
+    bins = sorted({label for line in lines.values() for label in line}, key=_upper_edge)
+    if not bins:
+        raise ConfigError("there is nothing to draw; no query has a relevant document whose length is known")
+    made = picture(max(4.0, 1.2 + 0.55 * len(bins)), 3.6)
+    axes = made.axes
+    for at, (name, line) in enumerate(lines.items()):
+        places = [place for place, label in enumerate(bins) if label in line]
+        colour = PALETTE[at % len(PALETTE)]
+        axes.plot(places, [line[bins[place]] for place in places], marker="o", color=colour, label=name)
+    axes.set_xticks(range(len(bins)), bins, rotation=45, ha="right", fontsize=8)
+    axes.set_xlabel("words of the relevant documents")
+    axes.set_ylabel(measure)
+    axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    return made
+
+
+def _upper_edge(label: str) -> float:
+    return float(label.split()[-1])
