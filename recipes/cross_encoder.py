@@ -22,3 +22,4 @@ recipe = Recipe(
     measures=("nDCG@10", "RR@10"),
     data=DataSettings(held_out=30, depth=50),
 )
+variants = {"input": ["stages.0.mask_matches=0.15"]}

@@ -19,8 +19,8 @@ from counterpoint.encode import (
     Gate,
     Head,
     InteractiveEncoder,
+    Keyed,
     Mean,
-    Routed,
     Tokens,
 )
 from counterpoint.encode.weights import read_json
@@ -104,7 +104,7 @@ class Model(Part):
         """Whether what a set passes last scales its vectors to length 1."""
         shared, heads = self.encoder.shared, self.encoder.query.heads
         last: Any = [heads[name], *([shared[name]] if name in shared else []), *self.steps(name)][-1]
-        weighed = isinstance(last, Routed) or (last is heads[name] and name in self.encoder.gates)
+        weighed = isinstance(last, Keyed) or (last is heads[name] and name in self.encoder.gates)
         return isinstance(last, Normalise) or (bool(getattr(last, "normalise", False)) and not weighed)
 
     def steps(self, name: str) -> list[Transform]:
@@ -182,7 +182,7 @@ class Model(Part):
             ConfigError: it has no gate and no router, or the threshold is negative.
         """
         heads = self.encoder.encoder("document").heads.values()
-        routed = [head for head in heads if isinstance(head, Routed)]
+        routed = [head for head in heads if isinstance(head, Keyed)]
         if not self.encoder.gates and not routed:
             raise ConfigError("this model has no gate and no router, so there is nothing to close")
         for weigher in (*cast(Sequence[Gate], self.encoder.gates.values()), *routed):

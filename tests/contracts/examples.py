@@ -14,6 +14,7 @@ from counterpoint.encode import (
     Mean,
     Routed,
     Router,
+    SparseTerms,
     Stack,
     Static,
     TextInput,
@@ -102,6 +103,17 @@ EXAMPLES = {
             "in_dim": 5,
         },
     ],
+    "SparseTerms": [
+        lambda tiny: {"importance": Router(in_dim=5, out_dim=4, vocabulary=7), "in_dim": 5},
+        lambda tiny: {
+            "importance": Router(start="new", bias=0.0, in_dim=5, out_dim=4, vocabulary=7),
+            "gate": Router(in_dim=5, out_dim=4, vocabulary=7),
+            "expansion": (1, 3),
+            "pool": "sum",
+            "threshold": 0.5,
+            "in_dim": 5,
+        },
+    ],
     "Encoder": [
         lambda tiny: {
             "backbone": Transformer(str(tiny)),
@@ -110,6 +122,10 @@ EXAMPLES = {
         lambda tiny: {
             "backbone": Transformer(str(tiny)),
             "heads": {"routed": Routed(Router("softmax", "new"), projection=Linear(4))},
+        },
+        lambda tiny: {
+            "backbone": Transformer(str(tiny)),
+            "heads": {"terms": SparseTerms(Router(start="new", bias=0.0), Router(start="new"))},
         },
     ],
     "DualEncoder": [
@@ -205,6 +221,7 @@ EXAMPLES = {
     "IStar": [lambda tiny: {"on": "words"}, lambda tiny: {"on": "words", "weight": -0.6, "zeta": 0.5}],
     "RouterBalance": [lambda tiny: {"on": "words"}],
     "RouterSparsity": [lambda tiny: {"on": "words", "name": "sparse"}],
+    "TermSparsity": [lambda tiny: {"on": "words", "norm": "l1"}],
     "KLDivergence": [lambda tiny: {"temperature": 2.0}, lambda tiny: {"scorer": MaxSim("words")}],
     "Objective": [
         lambda tiny: {"losses": [MarginMSE(), Contrastive(name="dense")], "weights": [1.0, 0.1]},

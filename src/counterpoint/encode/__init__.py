@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from counterpoint.encode.gate import BY_GATE, Gate
     from counterpoint.encode.heads import Cls, Head, Mean, WholeWords
     from counterpoint.encode.interactive import InteractiveEncoder, Pairs
+    from counterpoint.encode.keyed import Keyed
     from counterpoint.encode.layers import Activation, Layer, Linear, Stack, Unit
     from counterpoint.encode.router import BY_LOAD, BY_ROUTER, Routed, Router
+    from counterpoint.encode.terms import SparseTerms
     from counterpoint.encode.text import TextInput
     from counterpoint.encode.token_heads import PUNCTUATION, Static, TokenVectors
     from counterpoint.encode.tokenizer import Tokenizer
@@ -40,6 +42,7 @@ __all__ = [
     "Gate",
     "Head",
     "InteractiveEncoder",
+    "Keyed",
     "Kind",
     "Layer",
     "Linear",
@@ -48,6 +51,7 @@ __all__ = [
     "Precision",
     "Routed",
     "Router",
+    "SparseTerms",
     "Stack",
     "Static",
     "Stem",
@@ -81,8 +85,10 @@ _HOMES = {
     "gate": ("BY_GATE", "Gate"),
     "heads": ("Cls", "Head", "Mean", "WholeWords"),
     "interactive": ("InteractiveEncoder", "Pairs"),
+    "keyed": ("Keyed",),
     "layers": ("Activation", "Layer", "Linear", "Stack", "Unit"),
     "router": ("BY_LOAD", "BY_ROUTER", "Routed", "Router"),
+    "terms": ("SparseTerms",),
     "text": ("TextInput",),
     "token_heads": ("PUNCTUATION", "Static", "TokenVectors"),
     "tokenizer": ("Tokenizer",),

@@ -14,8 +14,8 @@ from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.batching import EncodeOptions, encode, encode_layers, in_batches
 from counterpoint.encode.gate import BY_GATE, Gate
 from counterpoint.encode.heads import Head
+from counterpoint.encode.keyed import Keyed
 from counterpoint.encode.layers import Layer
-from counterpoint.encode.router import Routed
 from counterpoint.encode.text import TextInput
 from counterpoint.encode.token_heads import PerToken
 from counterpoint.encode.tokens import Row, Tokens
@@ -63,14 +63,14 @@ class Encoder(Part):
             for head in self._heads().values():
                 fed = self.backbone.embeddings.embedding_dim if head.static else self.backbone.dim
                 head.bind(fed, self.backbone.tokenizer)
-                if isinstance(head, Routed):
-                    head.router.fill(self.backbone.dim, self.backbone.embeddings)
+                for router in head.routers if isinstance(head, Keyed) else ():
+                    router.fill(self.backbone.dim, self.backbone.embeddings)
             for side in ("query", "document"):
                 self._input(side).check(self.backbone.tokenizer, self.backbone.max_positions)
             super().setup()
             for head in self._heads().values():
-                if isinstance(head, Routed):
-                    head.router.take(self.backbone.lexical_)
+                for router in head.routers if isinstance(head, Keyed) else ():
+                    router.take(self.backbone.lexical_)
         return self
 
     @property
@@ -108,7 +108,7 @@ class Encoder(Part):
             dtype = next(self.backbone.parameters()).dtype
             for name, head in heads.items():
                 states = fed[head.static].to(dtype)
-                if isinstance(head, Routed):
+                if isinstance(head, Keyed):
                     made[name], beside = head.route(states, tokens, self.backbone.embeddings.weight)
                     made |= {name + end: vectors for end, vectors in beside.items()}
                 else:
@@ -139,7 +139,7 @@ class Encoder(Part):
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
         """For every text, the piece of it that each row of the set `name` stands for, row by row."""
         head, name_of = self._head(name), self.backbone.tokenizer.name_of
-        if not isinstance(head, Routed):
+        if not isinstance(head, Keyed):
             return head.spans(self.tokens(texts, side), name_of)
         found: list[list[Span]] = [[] for _ in texts]
         for places, tokens, made in in_batches(self, self, texts, side, EncodeOptions(), self):
@@ -151,7 +151,7 @@ class Encoder(Part):
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
         """For every text, the ids of the rows that `spans` tells of."""
         head = self._head(name)
-        if not isinstance(head, Routed):
+        if not isinstance(head, Keyed):
             return head.row_ids(self.tokens(texts, side))
         found: list[Int[np.ndarray, " n"]] = [np.zeros(0, np.int64) for _ in texts]
         for places, _, made in in_batches(self, self, texts, side, EncodeOptions(), self):
@@ -253,7 +253,7 @@ class DualEncoder(Part):
         pooled = [name for name in self.gates if getattr(heads[name], "pooled", False)]
         if pooled:
             raise ConfigError(f"DualEncoder: {pooled[0]!r} has one row a text; a gate could leave none")
-        routed = [name for name in self.gates if isinstance(heads[name], Routed)]
+        routed = [name for name in self.gates if isinstance(heads[name], Keyed)]
         if routed:
             raise ConfigError(
                 f"DualEncoder: {routed[0]!r} needs no gate; its router weighs and drops its rows"
@@ -311,7 +311,7 @@ class DualEncoder(Part):
         """
         self.setup()
         heads = self.encoder("document").heads
-        weighed = [*self.gates, *(other for other, head in heads.items() if isinstance(head, Routed))]
+        weighed = [*self.gates, *(other for other, head in heads.items() if isinstance(head, Keyed))]
         if name not in weighed:
             raise ConfigError(f"no gate on {name!r}; there is one on {', '.join(weighed) or 'none'}")
         gate = name + BY_GATE

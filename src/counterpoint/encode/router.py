@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from counterpoint.encode.gate import BY_GATE, Gate
-from counterpoint.encode.heads import Head
+from counterpoint.encode.keyed import Keyed
 from counterpoint.encode.layers import Layer
 from counterpoint.encode.tokens import Tokens
 from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
@@ -56,9 +56,10 @@ class Router(Part):
         activation: "log": weights are ln(1 + ReLU(logits)), CITADEL's. "softmax": they are the softmax of the
             logits over the vocabulary, CITADEL-HIL's.
         start: "checkpoint": W, b, c and the layer norm are those of the backbone's checkpoint, which must
-            have a masked-language-model head. "new": W is the identity, b is 0, c is −5. A last hidden state
-            still resembles its token's embedding, and most logits begin below 0, as those of masked-language
-            models are.
+            have a masked-language-model head. "new": W is the identity, b is 0, c is `bias`. A last hidden
+            state still resembles its token's embedding.
+        bias: what c is at first, where `start` is "new". At −5 most logits begin below 0, as those of
+            masked-language models are.
         in_dim: components of a hidden state; filled in by the encoder, as are the next two.
         out_dim: components of a word embedding.
         vocabulary: number of word embeddings.
@@ -68,6 +69,7 @@ class Router(Part):
         self,
         activation: Literal["log", "softmax"] = "log",
         start: Literal["checkpoint", "new"] = "checkpoint",
+        bias: float = -5.0,
         in_dim: int | None = None,
         out_dim: int | None = None,
         vocabulary: int | None = None,
@@ -79,6 +81,7 @@ class Router(Part):
             raise ConfigError(f"Router: start must be 'checkpoint' or 'new', found {start!r}")
         self.activation: Literal["log", "softmax"] = activation
         self.start: Literal["checkpoint", "new"] = start
+        self.bias = bias
         self.in_dim = in_dim
         self.out_dim = out_dim
         self.vocabulary = vocabulary
@@ -97,7 +100,7 @@ class Router(Part):
             raise NotFittedError("Router: its sizes are not known before it is part of an encoder")
         self.dense_ = nn.Linear(self.in_dim, self.out_dim)
         self.norm_ = nn.LayerNorm(self.out_dim, eps=1e-12)
-        self.bias_ = nn.Parameter(torch.full((self.vocabulary,), -5.0))
+        self.bias_ = nn.Parameter(torch.full((self.vocabulary,), self.bias))
         nn.init.eye_(self.dense_.weight)
         nn.init.zeros_(self.dense_.bias)
 
@@ -127,7 +130,16 @@ class Router(Part):
 
     def logits(self, hidden: Float[Tensor, "*b h"], table: Float[Tensor, "v e"]) -> Float[Tensor, "*b v"]:
         """One number for every vocabulary entry."""
-        return functional.linear(self.norm_(functional.gelu(self.dense_(hidden))), table, self.bias_)
+        return functional.linear(self._fed(hidden), table, self.bias_)
+
+    def logits_at(
+        self, hidden: Float[Tensor, "b t h"], table: Float[Tensor, "v e"], keys: Int[Tensor, "b k"]
+    ) -> Float[Tensor, "b t k"]:
+        """One number for every token and each of its text's keys."""
+        return self._fed(hidden) @ table[keys].mT + self.bias_[keys].unsqueeze(1)
+
+    def _fed(self, hidden: Float[Tensor, "*b h"]) -> Float[Tensor, "*b e"]:
+        return self.norm_(functional.gelu(self.dense_(hidden)))
 
     def forward(
         self,
@@ -182,7 +194,7 @@ class Router(Part):
 
 
 @final
-class Routed(Head):
+class Routed(Keyed):
     """A row for every token and key that a router sends it to: weight · vector, its id the key (CITADEL).
 
     Attended tokens but the first, [CLS], are routed. Documents' rows of weight 0 are dropped.
@@ -216,26 +228,20 @@ class Routed(Head):
         self.normalise = normalise
         self.in_dim = in_dim
 
-    def forward(
-        self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None = None
-    ) -> Vectors:
-        """One row a token and key.
-
-        Raises:
-            NotFittedError: `table`, the backbone's word embeddings, was not given.
-        """
-        return self.route(hidden, tokens, table)[0]
+    @property
+    def routers(self) -> Sequence[Router]:
+        """The one."""
+        return [self.router]
 
     def route(
         self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None
     ) -> tuple[Vectors, dict[str, Vectors]]:
-        """The rows, and what stands beside them under the ends of names.
+        """One row a token and key, and what stands beside them under the ends of names.
 
         `BY_GATE`: the weight of every token and key, dropped ones too, with the keys as ids. In training mode
         `BY_ROUTER` and `BY_LOAD`, which losses on the router go by.
         """
-        if table is None:
-            raise NotFittedError("Routed: keys are scored by the backbone's word embeddings; use an Encoder")
+        table = self.needed(table)
         count = self.keys[0 if tokens.side == "query" else 1]
         real = tokens.attention[:, 1:]
         hidden = hidden[:, 1:].masked_fill(~real[:, :, None], 0)  # what stands at padding may be anything
@@ -258,14 +264,6 @@ class Routed(Head):
             BY_ROUTER: Vectors(chosen.pooled.unsqueeze(1), whole[:, :1]),
             BY_LOAD: Vectors(load, whole),
         }
-
-    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """Not to be told from tokens alone; `Encoder.spans` asks the router.
-
-        Raises:
-            ConfigError: always.
-        """
-        raise ConfigError("Routed: which rows a text has depends on its hidden states; use Encoder.spans")
 
     def spans_of(self, gates: Vectors, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
         """The token of each row, dropped ones too; with text "token→key" where they are not the same.

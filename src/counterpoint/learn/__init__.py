@@ -17,6 +17,7 @@ from counterpoint.learn.losses.gate import GateSparsity
 from counterpoint.learn.losses.isotropy import CosReg, InterIso, IStar
 from counterpoint.learn.losses.ranking import NegativeLogLikelihood, PairwiseCrossEntropy
 from counterpoint.learn.losses.router import RouterBalance, RouterSparsity
+from counterpoint.learn.losses.terms import TermSparsity
 from counterpoint.learn.negatives.filtered import Filtered
 from counterpoint.learn.negatives.given import FromData, RandomNegatives
 from counterpoint.learn.negatives.graded import drawn_lists, graded_lists
@@ -84,6 +85,7 @@ __all__ = [
     "Stop",
     "Targets",
     "Teacher",
+    "TermSparsity",
     "TopicBatches",
     "Train",
     "TrainingSet",

@@ -148,7 +148,9 @@ def _mask(recipe: Recipe) -> Iterator[str]:
     reader = model.encoder.encoder("document") if isinstance(model, Model) else model
     try:
         tokenizer = reader.backbone.tokenizer_at_hand()
-    except (ArtifactError, MissingExtraError) as error:
+    except MissingExtraError:
+        return  # said when the backbone is loaded
+    except ArtifactError as error:
         yield f"mask_matches: {error}"
         return
     if tokenizer is not None and tokenizer.mask_id is None:

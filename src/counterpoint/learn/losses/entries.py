@@ -7,9 +7,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from counterpoint.learn.step import Targets
+from counterpoint.learn.step import Step, Targets
 
-__all__ = ["cross_entropy", "own_entries", "own_negatives", "wide"]
+__all__ = ["cross_entropy", "own_documents", "own_entries", "own_negatives", "wide"]
 
 
 def wide(scores: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
@@ -29,6 +29,11 @@ def own_negatives(targets: Targets) -> Bool[Tensor, "q n"]:
     allowed = targets.candidates.gather(1, targets.own.clamp(min=0)) & (targets.own >= 0)
     allowed[:, 0] = False
     return allowed
+
+
+def own_documents(step: Step) -> Int[Tensor, " k"]:
+    """The documents of the batch that are some query's own, each once."""
+    return step.targets.own[step.targets.own >= 0].unique()
 
 
 def cross_entropy(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import final
 
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from counterpoint.encode import BY_GATE, BY_LOAD
 from counterpoint.errors import ConfigError
 from counterpoint.learn.loss import Loss
-from counterpoint.learn.losses.entries import wide
+from counterpoint.learn.losses.entries import own_documents, wide
 from counterpoint.learn.step import Step
 from counterpoint.vectors import Representation, Vectors
 
@@ -42,7 +42,7 @@ class RouterBalance(Loss):
             ConfigError: the set has no router, or one that does not learn.
         """
         queries, documents = _beside(self, step.q, BY_LOAD), _beside(self, step.d, BY_LOAD)
-        return _unevenness(queries.values) + _unevenness(documents.values[_own(step)])
+        return _unevenness(queries.values) + _unevenness(documents.values[own_documents(step)])
 
 
 @final
@@ -67,16 +67,11 @@ class RouterSparsity(Loss):
             ConfigError: as for `RouterBalance`.
         """
         found = _beside(self, step.d, BY_GATE)
-        return wide(found.values[..., 0]).masked_fill(~found.mask, 0).sum(1)[_own(step)].mean()
+        return wide(found.values[..., 0]).masked_fill(~found.mask, 0).sum(1)[own_documents(step)].mean()
 
 
 def _unevenness(load: Float[Tensor, "b 2 v"]) -> Float[Tensor, ""]:
     return wide(load[:, 0]).mean(0) @ wide(load[:, 1]).mean(0)
-
-
-def _own(step: Step) -> Int[Tensor, " k"]:
-    """The documents of the batch that are some query's own, each once."""
-    return step.targets.own[step.targets.own >= 0].unique()
 
 
 def _beside(loss: Loss, sets: Representation, end: str) -> Vectors:
