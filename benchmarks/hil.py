@@ -2,14 +2,15 @@
 
     python benchmarks/hil.py train DATA -o RUNS [--frozen] [--steps N] [--jobs 2] [--rows NAME ...]
     python benchmarks/hil.py evaluate DATA -o RUNS [--json FILE] [--plots FOLDER] [--collections NAME ...]
-    python benchmarks/hil.py show --json FILE [--plots FOLDER]
+    python benchmarks/hil.py show --json FILE [FILE ...] [--plots FOLDER]
 
 DATA holds the collections. `train` puts a training collection together from four of them and trains every row
 of `hil_rows.py` by `counterpoint train` under one budget, in a folder of its own with its recipe beside it;
 what was stopped goes on where it was. `evaluate` scores every document of the six evaluation collections for
 every query with the parts of all rows, by brute force; full ranking, reranking of BM25's best hundred and of
 HIL's, ensembles and InterIso of BM25's pairs are all taken of those scores. Rows whose backbone is the same
-are encoded at once. Nothing is tuned on the six. `show` prints and draws what an evaluation has saved.
+are encoded at once. Nothing is tuned on the six. `show` prints and draws what evaluations have
+saved; rows that one of them lacks are left out of the means.
 """
 
 import argparse
@@ -117,9 +118,9 @@ def train(arguments):
 # -- evaluation --------------------------------------------------------------------------------------------
 
 
-def trained_rows(output):
+def trained_rows(output, wanted=None):
     """The rows that have been trained, as groups of names whose models share a backbone as it was."""
-    names = [name for name in rows(Budget()) if (folder_of(name, output) / "model").is_dir()]
+    names = [name for name in wanted or rows(Budget()) if (folder_of(name, output) / "model").is_dir()]
     alike: dict[str, list[str]] = {}
     for name in names:
         backbone = load_model(folder_of(name, output)).encoder.query.backbone
@@ -284,16 +285,16 @@ def parsed():
     for command in (train, evaluate):
         command.add_argument("data", type=Path, help="folder of the collections")
         command.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
+        command.add_argument("--rows", nargs="+", metavar="NAME", help="only these")
     train.add_argument("--frozen", action="store_true", help="only projections learn")
     train.add_argument("--steps", type=int, default=Budget().steps)
     train.add_argument("--batch", type=int, default=Budget().batch)
     train.add_argument("--queries", type=int, default=2000, help="of each training collection")
     train.add_argument("--seed", type=int, default=1)
-    train.add_argument("--rows", nargs="+", help="only these")
     train.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each where above 1")
     evaluate.add_argument("--collections", nargs="+", default=EVALUATION)
     evaluate.add_argument("--json", type=Path, help="save what was measured")
-    show.add_argument("--json", type=Path, required=True, help="what an evaluation has saved")
+    show.add_argument("--json", type=Path, nargs="+", required=True, help="what evaluations have saved")
     for command in (evaluate, show):
         command.add_argument("--plots", type=Path, help="draw figures 4, 7 and 8 into this folder")
     return parser.parse_args()
@@ -304,18 +305,18 @@ def main():
     if arguments.what == "train":
         return train(arguments)
     if arguments.what == "show":
-        found = json.loads(arguments.json.read_text(encoding="utf-8"))
+        found = {"collections": {}}
+        for path in arguments.json:
+            saved = json.loads(path.read_text(encoding="utf-8"))
+            found = saved | {"collections": found["collections"] | saved["collections"]}
     else:
-        groups = trained_rows(arguments.output)
-        found = {
-            "collections": {
-                name: evaluate_collection(name, groups, arguments) for name in arguments.collections
-            },
-            "curves": curves(arguments.output),
-        }
+        groups = trained_rows(arguments.output, arguments.rows)
+        found = {"collections": {}, "curves": curves(arguments.output)}
+        for name in arguments.collections:
+            found["collections"][name] = evaluate_collection(name, groups, arguments)
+            if arguments.json is not None:
+                arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
         print(file=sys.stderr)
-        if arguments.json is not None:
-            arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
     show(found)
     if arguments.plots is not None:
         draw(found, arguments.plots)
