@@ -5,12 +5,22 @@ from counterpoint.index.build import IndexSettings, TextModel, VectorSet, build_
 from counterpoint.index.codec import CodecName
 from counterpoint.index.index import Index
 from counterpoint.index.lexical import Lexical, LexicalSettings, TermMatch
+from counterpoint.index.lexical_vectors import (
+    BM25Vectors,
+    TermStatistics,
+    project_terms,
+    projection_variance,
+    saturation,
+    term_id,
+    term_signs,
+)
 from counterpoint.index.manifest import Manifest
 from counterpoint.index.segment import AnnName, SetLayout
 
 __all__ = [
     "Analyzer",
     "AnnName",
+    "BM25Vectors",
     "CodecName",
     "Index",
     "IndexSettings",
@@ -19,7 +29,13 @@ __all__ = [
     "Manifest",
     "SetLayout",
     "TermMatch",
+    "TermStatistics",
     "TextModel",
     "VectorSet",
     "build_index",
+    "project_terms",
+    "projection_variance",
+    "saturation",
+    "term_id",
+    "term_signs",
 ]
