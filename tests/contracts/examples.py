@@ -211,6 +211,11 @@ EXAMPLES = {
         lambda tiny: {"name": "mixed", "scorer": Mix([Dot("cls"), MaxSim("words")])},
     ],
     "GateSparsity": [lambda tiny: {"on": "words"}],
+    "Orthogonality": [lambda tiny: {"on": "cls"}, lambda tiny: {"on": "cls", "seed": 5, "name": "apart"}],
+    "ResidualMargin": [
+        lambda tiny: {},
+        lambda tiny: {"xi": 0.5, "lam": 2.0, "scorer": MaxSim("words")},
+    ],
     "PositiveDistance": [lambda tiny: {"on": "cls"}],
     "InterIso": [
         lambda tiny: {"on": "words"},

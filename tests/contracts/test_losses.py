@@ -25,6 +25,7 @@ DIFFERENCES = {
     "MarginMSE",
     "NegativeLogLikelihood",
     "PairwiseCrossEntropy",
+    "ResidualMargin",
 }
 CASES = [
     pytest.param(lambda cls=cls, example=example: cls(**example(None)), id=f"{name}-{index}")
@@ -55,7 +56,8 @@ def learning(step):
 def padded(vectors):
     """More rows, masked, that hold NaN."""
     values = functional.pad(vectors.values, (0, 0, 0, 2), value=NAN)
-    return Vectors(values, functional.pad(vectors.mask, (0, 2)))
+    ids = None if vectors.ids is None else functional.pad(vectors.ids, (0, 2), value=7)
+    return Vectors(values, functional.pad(vectors.mask, (0, 2)), ids)
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -90,7 +92,7 @@ def test_the_order_of_documents_does_not_matter(declare, step):
     own = step.targets.own
     moved = order.argsort()[own.clamp(min=0)].masked_fill(own < 0, -1)
     targets = replace(step.targets, own=moved, candidates=step.targets.candidates[:, order])
-    d = {name: Vectors(found.values[order], found.mask[order]) for name, found in step.d.items()}
+    d = {name: found.take(order) for name, found in step.d.items()}
     assert_close(loss(replace(step, d=d, scores=step.scores[:, order], targets=targets)), loss(step), **CLOSE)
 
 
@@ -126,7 +128,9 @@ def test_documents_that_are_no_candidates_do_not_matter(declare, step):
     loss = declare().setup()
     d = {
         name: Vectors(
-            functional.pad(found.values, (0, 0, 0, 0, 0, 1)), functional.pad(found.mask, (0, 0, 0, 1))
+            functional.pad(found.values, (0, 0, 0, 0, 0, 1)),
+            functional.pad(found.mask, (0, 0, 0, 1)),
+            None if found.ids is None else functional.pad(found.ids, (0, 0, 0, 1)),
         )
         for name, found in step.d.items()
     }

@@ -9,7 +9,18 @@ import pytest
 import torch
 from tests.learn.small import development_set, judge, model, training_set
 
-from counterpoint.learn import CachedContrastive, Contrastive, FromData, Job, NegativeCache, Train, train
+from counterpoint.learn import (
+    BM25Terms,
+    CachedContrastive,
+    Contrastive,
+    FromData,
+    Job,
+    NegativeCache,
+    Orthogonality,
+    ResidualMargin,
+    Train,
+    train,
+)
 from counterpoint.learn.running_cache import Drawn, RunningCache
 from counterpoint.part import Part
 from counterpoint.score import Dot, MaxSim
@@ -50,9 +61,12 @@ def run(tiny, folder, kind, batch):
         more = {"cache": NegativeCache(size=12, candidates=4, refresh=0.2)}
     if kind == "cache that differs" and os.environ.get("RANK") == "1":
         draw_otherwise()
+    if kind == "lexical":
+        objective += 0.5 * Orthogonality("mean") + ResidualMargin()
+        more |= {"lexical": BM25Terms(), "chunk": 3}
     if pairs:
         more = {"negatives": (FromData(2),), "chunk": 3}
-    if kind.startswith("masked"):
+    if kind == "lexical" or kind.startswith("masked"):
         more["mask_matches"] = 0.3
     scorer = None if pairs else MaxSim("tokens") if tokens else Dot("mean")
     stage = Train(
@@ -64,7 +78,7 @@ def run(tiny, folder, kind, batch):
     train(job)
 
 
-KINDS = ["pooled", "tokens", "cache", "cache that differs", "pairs", "masked", "masked pairs"]
+KINDS = ["pooled", "tokens", "cache", "cache that differs", "lexical", "pairs", "masked", "masked pairs"]
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from counterpoint.encode import (
     Transformer,
 )
 from counterpoint.learn import (
+    BM25Terms,
     Build,
     CachedContrastive,
     Contrastive,
@@ -31,6 +32,8 @@ from counterpoint.learn import (
     NegativeCache,
     NegativeLogLikelihood,
     NoImprovement,
+    Orthogonality,
+    ResidualMargin,
     RouterBalance,
     Train,
     TrainingSet,
@@ -61,6 +64,22 @@ FAULTS = {
     "no stage": (stages(), "stages: there is none"),
     "one name twice": (stages(train(), train()), "2 of them are named 'train'"),
     "a name that is a path": (stages(train(name="../x")), "cannot be that of a file"),
+    "BM25 without its vectors": (
+        stages(train(Contrastive() + Orthogonality("mean"))),
+        "stages.train: orthogonality compares the model with BM25; give the stage lexical=BM25Terms()",
+    ),
+    "BM25's vectors for nothing": (
+        stages(train(lexical=BM25Terms())),
+        "stages.train: lexical: no loss of this stage uses it",
+    ),
+    "a margin without negatives": (
+        stages(train(ResidualMargin(), lexical=BM25Terms())),
+        "residual_margin compares a query's own documents",
+    ),
+    "orthogonal to no set": (
+        stages(train(Orthogonality("cls"), lexical=BM25Terms())),
+        "there is no vector set 'cls'",
+    ),
     "a build too early": (stages(Build(), train()), "'train' changes the model afterwards"),
     "sets that differ": (model(document=encoder(cls=Cls())), "queries become mean, documents cls"),
     "a transform on nothing": (

@@ -7,6 +7,7 @@ from counterpoint.encode import InteractiveEncoder, Linear, Transformer
 from counterpoint.learn import (
     AlignmentStop,
     BM25Negatives,
+    BM25Terms,
     Build,
     CachedContrastive,
     Contrastive,
@@ -21,6 +22,7 @@ from counterpoint.learn import (
     NegativeLogLikelihood,
     NoImprovement,
     PairwiseCrossEntropy,
+    ResidualMargin,
     TopicBatches,
     Train,
     WatchSettings,
@@ -55,6 +57,14 @@ FAULTS = {
         "stages.train.objective.losses.1.scorer: Dot goes by vectors",
     ),
     "a cache": (stages(train(cache=NegativeCache())), "stages.train.cache: NegativeCache goes by vectors"),
+    "BM25's vectors": (
+        stages(train(lexical=BM25Terms())),
+        "stages.train.lexical: BM25Terms goes by vectors",
+    ),
+    "a loss against BM25": (
+        stages(train(ResidualMargin())),
+        "stages.train: residual_margin: goes by vectors",
+    ),
     "a loss on a cache": (
         stages(train(CachedContrastive())),
         "stages.train.objective: CachedContrastive goes by vectors",

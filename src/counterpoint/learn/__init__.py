@@ -9,7 +9,9 @@ from counterpoint.learn.examples import Example, TrainingSet
 from counterpoint.learn.fit import FitTexts, Level, fit_behind
 from counterpoint.learn.formats import open_training_data
 from counterpoint.learn.job import Job, Metrics, Reporter, Silent
+from counterpoint.learn.lexical import BM25Terms, RunningTerms, bm25_scores, lexical_set
 from counterpoint.learn.loss import Loss, Objective
+from counterpoint.learn.losses.complementarity import Orthogonality, ResidualMargin, squared_cosines
 from counterpoint.learn.losses.contrastive import CachedContrastive, Contrastive
 from counterpoint.learn.losses.distance import PositiveDistance
 from counterpoint.learn.losses.distillation import KLDivergence, MarginMSE
@@ -35,6 +37,7 @@ from counterpoint.learn.watch import Looked, Watch, WatchSettings
 __all__ = [
     "AlignmentStop",
     "BM25Negatives",
+    "BM25Terms",
     "Batch",
     "Build",
     "CachedContrastive",
@@ -68,15 +71,18 @@ __all__ = [
     "Negatives",
     "NoImprovement",
     "Objective",
+    "Orthogonality",
     "PairwiseCrossEntropy",
     "PositiveDistance",
     "RandomBatches",
     "RandomNegatives",
     "Reporter",
+    "ResidualMargin",
     "RouterBalance",
     "RouterSparsity",
     "RunTeacher",
     "RunningCache",
+    "RunningTerms",
     "Sampler",
     "Silent",
     "Situation",
@@ -91,17 +97,20 @@ __all__ = [
     "TrainingSet",
     "Watch",
     "WatchSettings",
+    "bm25_scores",
     "cross_step",
     "drawn_lists",
     "first_stage",
     "fit_behind",
     "graded_lists",
     "join_drawn",
+    "lexical_set",
     "make_batch",
     "open_training_data",
     "own_pairs",
     "rerank",
     "retrieve",
+    "squared_cosines",
     "taught",
     "train",
 ]

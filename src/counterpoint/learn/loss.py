@@ -17,8 +17,8 @@ from counterpoint.score import Scorer
 
 __all__ = ["Loss", "Need", "Objective"]
 
-Need = Literal["batch", "negatives", "teacher", "cache"]
-"""Other queries in the batch; negatives of a query's own; a teacher's scores; a negative cache."""
+Need = Literal["batch", "negatives", "teacher", "cache", "lexical"]
+"""Other queries in the batch; negatives of a query's own; a teacher's scores; a negative cache; BM25."""
 
 
 class Loss(Part, ABC):

@@ -11,6 +11,7 @@ from counterpoint.errors import ConfigError
 from counterpoint.index import CodecName
 from counterpoint.learn.batches import RandomBatches, Sampler
 from counterpoint.learn.cache import NegativeCache
+from counterpoint.learn.lexical import BM25Terms
 from counterpoint.learn.loss import Loss
 from counterpoint.learn.negatives.source import Negatives
 from counterpoint.learn.stop import Stop
@@ -53,6 +54,7 @@ class Train(Stage):
         sampler: which examples stand together.
         teacher: scores each query's own documents where the data have no scores.
         cache: the negative cache (DAFT).
+        lexical: BM25's vectors of every text, for losses that compare the model with BM25 (RoC, CLEAR).
         lr: highest learning rate of AdamW.
         lr_factors: by patterns of parameters, what the rate is multiplied by; the first that fits counts.
         weight_decay: not applied to biases and layer norms.
@@ -85,6 +87,7 @@ class Train(Stage):
     sampler: Sampler = RandomBatches()
     teacher: Teacher | None = None
     cache: NegativeCache | None = None
+    lexical: BM25Terms | None = None
     lr: float = 2e-5
     lr_factors: Mapping[str, float] = field(default_factory=dict)
     weight_decay: float = 0.01

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from counterpoint.config import Declared
 from counterpoint.learn import (
     AlignmentStop,
+    BM25Terms,
     CachedContrastive,
     Contrastive,
     ModelNegatives,
@@ -52,7 +53,7 @@ def _vector_parts(stage: Train, where: str) -> Iterator[str]:
 
 def _needs_vectors(part: Declared) -> bool:
     """Parts that are known to, and all that name a vector set."""
-    known = Scorer | NegativeCache | CachedContrastive | AlignmentStop | ModelNegatives
+    known = Scorer | NegativeCache | BM25Terms | CachedContrastive | AlignmentStop | ModelNegatives
     return isinstance(part, known) or isinstance(getattr(part, "on", None), str)
 
 
@@ -61,6 +62,8 @@ def _comparisons(stage: Train) -> Iterator[str]:
     for loss in losses_of(stage):
         if loss.needs & {"batch", "negatives"} and not stage.negatives:
             yield f"{loss.label} compares a query's own documents; give the stage negatives"
+        if "lexical" in loss.needs:
+            yield f"{loss.label}: {NO_VECTORS}"
         if isinstance(loss, Contrastive) and loss.symmetric:
             yield (
                 f"{loss.label}: symmetric compares a document's scores for several queries, and a "

@@ -136,6 +136,10 @@ def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
             yield f"{loss.label} compares a query's own documents; give the stage negatives"
         if "cache" in loss.needs and stage.cache is None:
             yield f"{loss.label} draws from a negative cache; give the stage cache=NegativeCache(...)"
+        if "lexical" in loss.needs and stage.lexical is None:
+            yield f"{loss.label} compares the model with BM25; give the stage lexical=BM25Terms()"
+    if stage.lexical is not None and not any("lexical" in loss.needs for loss in losses_of(stage)):
+        yield "lexical: no loss of this stage uses it; leave it out"
     if stage.cache is not None:
         yield from (f"cache: {fault}" for fault in _cache(stage.cache, losses_of(stage)))
 

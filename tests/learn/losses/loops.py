@@ -106,3 +106,53 @@ def cached_contrastive(step, *, scale=1.0):
             gradient[i][drawn] += scale * (1 - math.exp(-loss)) / len(s)
             gradient[i][positive] -= scale * (1 - math.exp(-loss)) / len(s)
     return mean(losses), gradient
+
+
+def terms_of(vectors, at):
+    """A text's BM25 vector as a dictionary."""
+    rows = zip(
+        vectors.ids[at].tolist(), vectors.values[at, :, 0].tolist(), vectors.mask[at].tolist(), strict=True
+    )
+    return {term: value for term, value, there in rows if there}
+
+
+def bm25(step, i, j):
+    q, d = terms_of(step.q["lexical"], i), terms_of(step.d["lexical"], j)
+    return sum(value * d[term] for term, value in q.items() if term in d)
+
+
+def residual_margin(step, xi=1.0, lam=0.1):
+    s, own = step.scores.double().tolist(), step.targets.own.tolist()
+    allowed = step.targets.candidates.tolist()
+
+    def of_query(i):
+        positive = own[i][0]
+        negatives = [j for j in own[i][1:] if j >= 0 and allowed[i][j]]
+        hinges = []
+        for j in negatives:
+            margin = xi - lam * (bm25(step, i, positive) - bm25(step, i, j))
+            hinges.append(max(0.0, margin - s[i][positive] + s[i][j]))
+        return mean(hinges) if hinges else 0.0
+
+    return mean(of_query(i) for i in range(len(own)))
+
+
+def orthogonality(step, on, signs):
+    """`signs(term)` are those of a term, one for each component."""
+
+    def squared_cosine(lexical, semantic):
+        k = len(semantic)
+        projected = [
+            sum(value * signs(term)[c] for term, value in lexical.items()) / k**0.5 for c in range(k)
+        ]
+        lengths = [math.sqrt(sum(x * x for x in v)) for v in (projected, semantic)]
+        if not all(lengths):
+            return 0.0
+        dot = sum(a * b for a, b in zip(projected, semantic, strict=True))
+        return (dot / lengths[0] / lengths[1]) ** 2
+
+    def side(sets):
+        semantic = sets[on].values[:, 0].double().tolist()
+        return mean(squared_cosine(terms_of(sets["lexical"], i), v) for i, v in enumerate(semantic))
+
+    return side(step.q) + side(step.d)

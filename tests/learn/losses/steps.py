@@ -36,12 +36,14 @@ def steps(draw, size=3.0):
             "cls": vectors(random, queries, 1),
             "words": vectors(random, queries, 3),
             "words.load": loads(random, queries),
+            "lexical": terms(random, queries),
         },
         d={
             "cls": vectors(random, documents, 1),
             "words": vectors(random, documents, 3),
             "words.gate": gates(random, documents, 3),
             "words.load": loads(random, documents),
+            "lexical": terms(random, documents),
         },
         scores=torch.randn(queries, documents, generator=_generator(random)) * size,
         targets=Targets(
@@ -63,6 +65,13 @@ def gates(random, texts, rows):
     """One component a row, some of them 0, some texts without a row."""
     mask = torch.rand(texts, rows, generator=_generator(random)) < 0.7
     return Vectors(torch.randn(texts, rows, 1, generator=_generator(random)).clamp(min=0), mask)
+
+
+def terms(random, texts, known=6):
+    """BM25's vectors: a weight for each of some terms, different ones in a text; some texts have none."""
+    found = [random.sample(range(1, known + 1), random.randint(0, 4)) for _ in range(texts)]
+    ids = torch.tensor([row + [0] * (4 - len(row)) for row in found])
+    return Vectors(torch.rand(texts, 4, 1, generator=_generator(random)) * 4, ids > 0, ids * 1_000_003)
 
 
 def loads(random, texts, keys=5):

@@ -34,12 +34,12 @@ class PairLearner(Learner):
         stage: its settings.
 
     Raises:
-        ConfigError: there is a scorer or a negative cache.
+        ConfigError: there is a scorer, a negative cache, or BM25's vectors.
     """
 
     def __init__(self, model: InteractiveEncoder, run: Run, stage: Train):
         super().__init__(run, stage)
-        given = {"scorer": stage.scorer or run.job.scorer, "cache": stage.cache}
+        given = {"scorer": stage.scorer or run.job.scorer, "cache": stage.cache, "lexical": stage.lexical}
         faults = [name for name, value in given.items() if value is not None]
         if faults:
             raise ConfigError(

@@ -14,9 +14,12 @@ from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.development import DevelopmentSet, retrieve
 from counterpoint.learn.gradient_cache import TextEncoding
 from counterpoint.learn.learners.learner import Learner, Made
+from counterpoint.learn.lexical import RunningTerms
 from counterpoint.learn.running_cache import Drawn, RunningCache
 from counterpoint.learn.step import Step
 from counterpoint.model import Model
+from counterpoint.search import LEXICAL
+from counterpoint.types import Side
 from counterpoint.vectors import Representation
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ class VectorLearner(Learner):
         self.encoding = TextEncoding(model, run.processes, stage.chunk, self.autocast)
         self.cache: RunningCache | None = None
         self.hiding = self.masks(model.encoder.encoder("document").backbone.tokenizer)
+        self.terms: RunningTerms | None = None
 
     def roots(self) -> Mapping[str, nn.Module]:
         """The encoder's are `query.`, `document.` (where it is another one), `gates.` and `shared.`."""
@@ -78,7 +82,9 @@ class VectorLearner(Learner):
 
         targets = batch.targets.to(self.device)
         scores = self.scorer.batch_scores(q.vectors, d.vectors, targets.own)
-        return Made(Step(q.vectors, d.vectors, scores, targets), backward)
+        queries = {**q.vectors, **self._lexical(batch.queries, "query")}
+        documents = {**d.vectors, **self._lexical(batch.documents, "document")}
+        return Made(Step(queries, documents, scores, targets), backward)
 
     def evaluate(self, development: DevelopmentSet) -> dict[str, float]:
         """Retrieval over all documents."""
@@ -89,21 +95,27 @@ class VectorLearner(Learner):
             on_progress=lambda done: self.run.reporter.busy("evaluating", done),
         )
 
-    # -- the negative cache ----------------------------------------------------------------------------
+    # -- what is kept beside the model -----------------------------------------------------------------
 
     def start(self, checkpoint: Checkpoint | None) -> None:
-        """Fill the cache, or take it up."""
+        """Count terms and fill the cache, or take them up."""
+        documents, busy = self.run.job.data.documents, self.run.reporter.busy
+        if self.stage.lexical is not None and checkpoint is not None:
+            kept = checkpoint.tensors["lexical"], checkpoint.state["lexical"]
+            self.terms = self.stage.lexical.restore(*kept)
+        elif self.stage.lexical is not None:
+            self.terms = self.stage.lexical.start(
+                documents.values(), lambda done: busy("counting terms", done)
+            )
         if self.stage.cache is None:
             return
-        documents = sorted(self.run.job.data.documents)
-        self.cache = self.stage.cache.start(self.model.sets, documents, self.run.job.seed, self.device)
+        self.cache = self.stage.cache.start(
+            self.model.sets, sorted(documents), self.run.job.seed, self.device
+        )
         if checkpoint is not None:
             self.cache.restore(checkpoint.tensors["cache"], checkpoint.state["cache"])
             return
-        self.cache.fill(
-            self._encode_documents,
-            lambda held: self.run.reporter.busy("filling the negative cache", held),
-        )
+        self.cache.fill(self._encode_documents, lambda held: busy("filling the negative cache", held))
 
     def after_step(self) -> None:
         """Renew a part of the cache."""
@@ -111,11 +123,19 @@ class VectorLearner(Learner):
             self.cache.refresh(self._encode_documents)
 
     def state(self) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]]:
-        """The cache."""
-        if self.cache is None:
-            return {}, {}
-        tensors, state = self.cache.state()
-        return {"cache": tensors}, {"cache": state}
+        """The cache and the terms, as far as there are such."""
+        kept = {
+            name: part.state()
+            for name, part in (("cache", self.cache), ("lexical", self.terms))
+            if part is not None
+        }
+        return {name: found[0] for name, found in kept.items()}, {
+            name: found[1] for name, found in kept.items()
+        }
+
+    def _lexical(self, texts: Sequence[str], side: Side) -> Representation:
+        """BM25's vectors of a batch's texts, where losses want them."""
+        return {} if self.terms is None else {LEXICAL: self.terms.of(texts, side, self.device)}
 
     def _drawn(self, q: Representation, batch: Batch, number: int) -> Drawn:
         """Hard negatives of the batch's queries with the scores that they were drawn by.

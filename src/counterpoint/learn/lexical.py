@@ -1,0 +1,122 @@
+"""`BM25Terms`: the lexical vectors of a batch's texts, for losses that compare a model with BM25."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from counterpoint.config import Setting
+from counterpoint.errors import ConfigError
+from counterpoint.index import BM25Vectors, LexicalSettings, TermStatistics
+from counterpoint.index.analysis import Analyzer, AnalyzerName
+from counterpoint.learn.step import Step
+from counterpoint.score import MaxSim
+from counterpoint.search import LEXICAL
+from counterpoint.types import Side
+from counterpoint.vectors import Vectors
+
+__all__ = ["BM25Terms", "RunningTerms", "bm25_scores", "lexical_set"]
+
+
+@final
+@dataclass(frozen=True)
+class BM25Terms(Setting):
+    """Gives the losses of a stage BM25's vectors of every query and document of a batch.
+
+    They are the vector set `lexical` of a step: one row of one component for each distinct term, its idf in a
+    query and its saturated frequency in a document, with the term's number as id. So their exact match is
+    BM25, and what idf and lengths are of is the training collection, counted when the stage begins.
+
+    Args:
+        k1: how soon further occurrences of a term stop to count; Pyserini's.
+        b: how much a document's length counts; Pyserini's.
+        analyzer: how texts are cut into terms.
+        repeats: a term that stands twice in a query counts twice, as in our index; once as RoC prints it.
+    """
+
+    k1: float = 0.9
+    b: float = 0.4
+    analyzer: AnalyzerName = "english"
+    repeats: bool = False
+
+    def __post_init__(self) -> None:
+        faults = []
+        if self.k1 < 0:
+            faults.append(f"BM25Terms: k1 must be at least 0, found {self.k1}")
+        if not 0 <= self.b <= 1:
+            faults.append(f"BM25Terms: b is between 0 and 1, found {self.b}")
+        if faults:
+            raise ConfigError(*faults)
+        Analyzer(self.analyzer)  # an unknown name is told now, not after the data are read
+
+    def start(self, documents: Iterable[str], on_progress: Callable[[int], object]) -> RunningTerms:
+        """Count the terms of a collection.
+
+        Args:
+            documents: texts.
+            on_progress: called with the number of them that are counted.
+        """
+        settings = LexicalSettings(self.k1, self.b, self.analyzer)
+        return RunningTerms(
+            BM25Vectors.fit(documents, settings, repeats=self.repeats, on_progress=on_progress)
+        )
+
+    def restore(self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> RunningTerms:
+        """Take up what `RunningTerms.state` gave."""
+        terms, frequencies = (tensors[name].numpy() for name in ("terms", "frequencies"))
+        statistics = TermStatistics(terms, frequencies, state["documents"], state["length"])
+        settings = LexicalSettings(self.k1, self.b, self.analyzer)
+        return RunningTerms(BM25Vectors(statistics, settings, repeats=self.repeats))
+
+
+@final
+@dataclass(frozen=True)
+class RunningTerms:
+    """A stage's lexical vectors, counted."""
+
+    vectors: BM25Vectors
+
+    def of(self, texts: Sequence[str], side: Side, device: torch.device | str) -> Vectors:
+        """The vectors of a batch's texts, without gradients; equal on every process, since all make all."""
+        make = self.vectors.queries if side == "query" else self.vectors.documents
+        found = Vectors.pad(make(texts))
+        assert found.ids is not None
+        return Vectors(found.values.to(device), found.mask.to(device), found.ids.to(device))
+
+    def state(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        """What a checkpoint keeps: tensors, and numbers for JSON."""
+        counted = self.vectors.statistics
+        tensors = {
+            "terms": torch.from_numpy(counted.terms.astype(np.int64)),
+            "frequencies": torch.from_numpy(counted.frequencies.astype(np.int64)),
+        }
+        return tensors, {"documents": counted.documents, "length": counted.length}
+
+
+def lexical_set(step: Step, loss: str) -> tuple[Vectors, Vectors]:
+    """The lexical vectors of a step's queries and documents.
+
+    Raises:
+        ConfigError: it has none; naming the loss that wants them.
+    """
+    if LEXICAL not in step.q or LEXICAL not in step.d:
+        raise ConfigError(
+            f"{loss}: this step has no lexical vectors; give the stage lexical=BM25Terms(...), and a model "
+            "that makes vectors"
+        )
+    return step.q[LEXICAL], step.d[LEXICAL]
+
+
+@torch.no_grad()
+def bm25_scores(step: Step, loss: str) -> torch.Tensor:
+    """BM25 of every query and document of a step, (q, d): the exact match of their lexical vectors.
+
+    Raises:
+        ConfigError: as `lexical_set`.
+    """
+    q, d = lexical_set(step, loss)
+    return MaxSim(LEXICAL, exact=True)({LEXICAL: q}, {LEXICAL: d})

@@ -1,0 +1,119 @@
+"""Losses that teach a dense model what BM25 misses: orthogonality (RoC), the residual margin (CLEAR)."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+
+from counterpoint.errors import ConfigError
+from counterpoint.index import project_terms
+from counterpoint.learn.lexical import bm25_scores, lexical_set
+from counterpoint.learn.loss import Loss
+from counterpoint.learn.losses.entries import own_entries, own_negatives, wide
+from counterpoint.learn.step import Step
+from counterpoint.score import Scorer
+from counterpoint.vectors import Vectors
+
+__all__ = ["Orthogonality", "ResidualMargin", "squared_cosines"]
+
+
+@final
+class Orthogonality(Loss):
+    """cos²(q_lex, q_sem) + cos²(d_lex, d_sem) (Lee et al. 2023, eq. 8), both averaged over the batch.
+
+    The lexical vectors are BM25's, projected at random to the components of the semantic ones (eq. 3). The
+    projection is fixed and has no gradient. Every document counts that was encoded, positives and negatives
+    alike. Where a text has no known term, or its vector is 0, its cosine is not defined and counts 0.
+
+    Directions that have nothing to do with each other have cos² of 1/k on average, k their components, so the
+    loss begins near its floor of 2/k (.0026 at 768). Judge it by RoC, not by its own fall.
+
+    Args:
+        on: a pooled vector set.
+        seed: of the projection.
+        name: what the loss is called in logs.
+    """
+
+    needs = frozenset({"lexical"})
+
+    def __init__(self, on: str, seed: int = 0, name: str | None = None):
+        super().__init__(name)
+        if seed < 0:
+            raise ConfigError(f"Orthogonality: seed must be at least 0, found {seed}")
+        self.on = on
+        self.seed = seed
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean over queries plus that over documents.
+
+        Raises:
+            ConfigError: the set has several vectors a text, or the stage has no lexical vectors.
+        """
+        sides = zip((step.q[self.on], step.d[self.on]), lexical_set(step, self.label), strict=True)
+        return torch.stack([self._of(semantic, lexical) for semantic, lexical in sides]).sum()
+
+    def _of(self, semantic: Vectors, lexical: Vectors) -> Float[Tensor, ""]:
+        if semantic.values.shape[1] != 1:
+            raise ConfigError(f"{self.label}: takes one vector a text, and {self.on!r} has several")
+        there = semantic.mask[:, 0]
+        vectors = wide(semantic.values[:, 0][there])
+        projected = torch.from_numpy(project_terms(lexical.ragged(), vectors.shape[1], self.seed))
+        return squared_cosines(projected.to(vectors)[there], vectors).sum() / max(len(vectors), 1)
+
+
+@final
+class ResidualMargin(Loss):
+    """CLEAR's hinge (Gao et al. 2021): max(0, m − s₊ + s₋) with m = ξ − λ(b₊ − b₋), b the scores of BM25.
+
+    Where BM25 ranks the negative first, the margin grows and the model has more to learn; where BM25 leads by
+    more than ξ/λ, it is negative, and scores that agree have loss 0. Averaged over a query's own negatives,
+    then over the queries. A negative has BM25's real score, whatever source it is from.
+
+    Args:
+        name: what the loss is called in logs.
+        scorer: whose scores s it goes by; the stage's where None.
+        xi: ξ, the margin where BM25 scores both alike.
+        lam: λ, how much a point of BM25 counts; 0 for a hinge without BM25.
+    """
+
+    needs = frozenset({"lexical", "negatives"})
+
+    def __init__(
+        self,
+        name: str | None = None,
+        scorer: Scorer | None = None,
+        xi: float = 1.0,
+        lam: float = 0.1,
+    ):
+        super().__init__(name, scorer)
+        faults = [
+            f"ResidualMargin: {name} must be at least 0, found {value}"
+            for name, value in (("xi", xi), ("lam", lam))
+            if value < 0
+        ]
+        if faults:
+            raise ConfigError(*faults)
+        self.xi = xi
+        self.lam = lam
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean over the queries; 0 for one without negatives.
+
+        Raises:
+            ConfigError: the stage has no lexical vectors.
+        """
+        own, negatives = step.targets.own, own_negatives(step.targets)
+        scores, _ = own_entries(self.scores(step), own)
+        lexical, _ = own_entries(bm25_scores(step, self.label), own)
+        margins = self.xi - self.lam * (lexical[:, :1] - lexical)
+        hinge = (margins - scores[:, :1] + scores).clamp(min=0).masked_fill(~negatives, 0)
+        return (hinge.sum(1) / negatives.sum(1).clamp(min=1)).mean()
+
+
+def squared_cosines(a: Float[Tensor, "n k"], b: Float[Tensor, "n k"]) -> Float[Tensor, " n"]:
+    """cos² of each pair of rows; 0, with gradient 0, where either is 0."""
+    return (functional.normalize(a, dim=-1) * functional.normalize(b, dim=-1)).sum(-1).square()
