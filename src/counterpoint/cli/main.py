@@ -20,6 +20,7 @@ from counterpoint.cli import (
     info,
     mine,
     overlap,
+    perturb,
     recipe,
     rerank,
     search,
@@ -54,6 +55,7 @@ app.command(name="sweep")(sweep.sweep)
 app.command(name="train")(train.train)
 app.add_typer(recipe.app)
 app.command(name="mine")(mine.mine)
+app.command(name="perturb")(perturb.perturb)
 app.command(name="rerank")(rerank.rerank)
 app.command(name="diagnose")(diagnose.diagnose)
 app.command(name="info")(info.info)

@@ -21,6 +21,7 @@ from counterpoint.data.trec import (
     write_qrels,
     write_trec_run,
 )
+from counterpoint.data.wordnet import NltkThesaurus, Thesaurus, WordNetFolder, open_thesaurus
 
 __all__ = [
     "PASSAGE_WORDS",
@@ -28,16 +29,20 @@ __all__ = [
     "DocumentLayout",
     "Format",
     "Located",
+    "NltkThesaurus",
     "QrelsLayout",
     "ReadPolicy",
     "ReadReport",
     "Reader",
     "Source",
+    "Thesaurus",
     "TrecRun",
+    "WordNetFolder",
     "collection_of",
     "cut_passages",
     "is_trec_run",
     "open_collection",
+    "open_thesaurus",
     "read_answers",
     "read_qrels",
     "read_queries",

@@ -1,5 +1,6 @@
 """Measures of retrieval."""
 
+from counterpoint.measure.adversarial import Adversary, Tally, perturb
 from counterpoint.measure.answers import has_answer, judged_by_answers
 from counterpoint.measure.compare import CompareSettings, Comparison, Pair, compare
 from counterpoint.measure.compared import comparison_data, comparison_tables
@@ -40,6 +41,7 @@ from counterpoint.measure.synthesis import Synthesis, synthesise
 from counterpoint.measure.tables import Cell, Table, as_latex, as_markdown, as_text
 
 __all__ = [
+    "Adversary",
     "Cell",
     "CompareSettings",
     "Comparison",
@@ -54,6 +56,7 @@ __all__ = [
     "Summary",
     "Synthesis",
     "Table",
+    "Tally",
     "WinTieLoss",
     "as_latex",
     "as_markdown",
@@ -73,6 +76,7 @@ __all__ = [
     "paired_t_test",
     "parse_measure",
     "parts_table",
+    "perturb",
     "random_effects",
     "randomisation_test",
     "read_folds",

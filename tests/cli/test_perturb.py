@@ -1,0 +1,65 @@
+"""`counterpoint perturb`: a folder that is a collection, the same bytes from the same seed."""
+
+import json
+
+import pytest
+from tests.cli.commands import fails
+
+from counterpoint.data import open_collection
+
+
+@pytest.fixture
+def wordnet(tmp_path):
+    folder = tmp_path / "wordnet"
+    folder.mkdir()
+    synsets = [("fox", ["fox", "dodger", "trickster"]), ("platform", ["platform", "political program"])]
+    rows = [json.dumps({"id": name, "members": members}) + "\n" for name, members in synsets]
+    (folder / "synsets.jsonl").write_text("".join(rows))
+    (folder / "lemma_senses.tsv").write_text("fox\tn\t0\tfox\nplatform\tn\t0\tplatform\n")
+    return folder
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_new_collection(collection, wordnet, call, tmp_path):
+    code, out, err = call("perturb", collection, "-o", tmp_path / "a", "--synonyms", wordnet, "--json")
+    assert code == 0, err
+    assert json.loads(out) == {
+        "output": str(tmp_path / "a"), "collection": "collection", "split": "test", "relevant_from": 1,
+        "seed": 0, "synonyms": "wordnet",
+        "documents": 2, "changed": 1, "matched": 3, "replaced": 1, "kept": 2,
+    }  # fmt: skip
+    made = open_collection(tmp_path / "a")
+    texts = {document.id: document.text for document in made.documents()}
+    assert texts["fox"] in (
+        f"The quick brown {word} jumps over the lazy dog." for word in ("dodger", "trickster")
+    )
+    assert texts["train"] == "Trains to the coast leave from platform nine."
+    assert made.queries("test") == open_collection(collection).queries("test")
+    code, out, _ = call("perturb", collection, "-o", tmp_path / "b", "--synonyms", wordnet)
+    assert code == 0 and "1 of 2 relevant documents changed" in out
+    assert "3 words in them match a query: 1 were replaced, 2 have no synonym" in out
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    drawn = set()
+    for seed in (0, 8):  # which draw different words
+        base = ["perturb", collection, "-o", tmp_path / "c", "--synonyms", wordnet, "--overwrite"]
+        assert call(*base, "--seed", seed)[0] == 0
+        drawn.add(contents(tmp_path / "c")["corpus.jsonl"])
+    assert len(drawn) == 2
+
+
+def test_what_is_refused(collection, wordnet, call, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    assert fails(
+        call("perturb", collection, "-o", out, "--synonyms", tmp_path / "x"), "no such folder", "'nltk'"
+    )
+    assert fails(call("perturb", collection, "-o", collection, "--synonyms", wordnet), "--overwrite")
+    qrels = collection / "qrels" / "test.tsv"
+    assert fails(call("perturb", qrels, "-o", out, "--synonyms", wordnet), "test.tsv")
+    assert fails(call("perturb", collection, "-o", out, "--synonyms", wordnet, "--split", "dev"), "dev")
+    nltk = pytest.importorskip("nltk")
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    assert fails(call("perturb", collection, "-o", out), "python -m nltk.downloader wordnet")
+    assert not out.exists()

@@ -1,0 +1,109 @@
+"""Adversarial documents: which words go, what comes, and that nothing else changes."""
+
+import re
+
+import pytest
+
+from counterpoint.data import WordNetFolder, collection_of, open_collection
+from counterpoint.data.wordnet import Thesaurus
+from counterpoint.index.analysis import Analyzer
+from counterpoint.measure import Adversary, Tally, perturb
+from counterpoint.types import Document
+
+SENSES = {
+    "car": [["car", "cars"], ["car", "auto", "motorcar"]],
+    "fox": [["fox", "dodger"], ["fox", "trickster"]],
+    "the": [["the", "thee"]],
+    "quick": [["quick", "immediate", "prompt"]],
+    "it": [["it", "the"]],
+}
+
+
+class Small(Thesaurus):
+    def senses(self, lemma, part):
+        return SENSES.get(lemma, []) if part == "n" else []
+
+
+QUERIES = {"q1": "The quick car?", "q2": "a fox's dodgers", "q3": "Whale"}
+
+
+def changed(document, qrels, seed=0, relevant_from=1):
+    tally = Tally()
+    adversary = Adversary(QUERIES, qrels, Small(), seed, relevant_from)
+    return adversary.change(document, tally), tally
+
+
+def test_by_hand():
+    document = Document("d", "The CARS (old car) of the fox.", "Car quickly", metadata={"x": 1})
+    found, tally = changed(document, {"q1": {"d": 1, "e": 1}, "q2": {"e": 1}})
+    synonym = found.title.split()[0].lower()
+    assert synonym in ("auto", "motorcar")  # not "cars", which the query matches
+    assert found.title == f"{synonym.capitalize()} quickly"  # matched by its stem, and no lemma
+    assert found.text == f"The {synonym.upper()} (old {synonym}) of the fox."
+    assert (found.id, found.metadata) == ("d", {"x": 1})
+    assert tally == Tally(documents=1, changed=1, matched=4, replaced=3)
+
+
+def test_words_of_all_queries_of_a_document_go():
+    """The first synonym of fox matches q2 by its stem, so the next sense's stands there; whales have none."""
+    document = Document("d", "A car, a Fox, a whale.")
+    found, tally = changed(document, {"q1": {"d": 1}, "q2": {"d": 2}, "q3": {"d": 1}})
+    assert re.fullmatch(r"A (auto|motorcar), a Trickster, a whale\.", found.text)
+    assert tally == Tally(documents=1, changed=1, matched=3, replaced=2)
+    found, tally = changed(document, {"q1": {"d": 1}, "q2": {"d": 2}}, relevant_from=2)
+    assert found.text == "A car, a Trickster, a whale."
+    found, tally = changed(document, {"q3": {"d": 1}})
+    assert found == document and tally == Tally(documents=1, changed=0, matched=1, replaced=0)
+    found, tally = changed(document, {"q1": {"d": 0, "other": 1}})
+    assert found == document and tally == Tally()
+
+
+def test_the_seed_decides():
+    """Both synonyms are drawn over documents, the same ones at every call, others by another seed."""
+    qrels = {"q1": {f"d{n}": 1 for n in range(40)}}
+
+    def draws(seed):
+        return [changed(Document(f"d{n}", "car"), qrels, seed)[0].text for n in range(40)]
+
+    assert set(draws(0)) == {"auto", "motorcar"}
+    assert draws(0) == draws(0) != draws(1)
+
+
+def test_a_collection_keeps_all_else():
+    documents = [Document("d", "fox"), Document("e", "fox"), Document("f", "")]
+    collection = collection_of(
+        documents, queries=QUERIES, qrels={"test": {"q2": {"d": 1}}}, query_metadata={"q1": {"kind": "x"}}
+    )
+    tally = Tally()
+    made = perturb(collection, Adversary(QUERIES, {"q2": {"d": 1}}, Small()), tally)
+    assert [document.text for document in made.documents()] == ["trickster", "fox", ""]
+    assert tally == Tally(1, 1, 1, 1)
+    assert made.queries("test") == collection.queries("test") and made.splits == ("test",)
+    assert made.qrels("test") == collection.qrels("test") and made.query_metadata() == {"q1": {"kind": "x"}}
+    assert (made.name, made.size) == (collection.name, 3)
+
+
+@pytest.mark.shared
+def test_a_real_collection(shared):
+    """Counted by loops: no new match appears, and the matches that are left are those that were kept."""
+    collection = open_collection(shared / "data" / "cranfield")
+    queries, qrels = collection.queries("test"), collection.qrels("test")
+    tally = Tally()
+    adversary = Adversary(queries, qrels, WordNetFolder(shared / "data" / "wordnet"))
+    made = {document.id: document for document in perturb(collection, adversary, tally).documents()}
+    analyzer, before, after, changed = Analyzer("english"), 0, 0, 0
+    for document in collection.documents():
+        terms = set()
+        for query, grades in qrels.items():
+            if grades.get(document.id, 0) >= 1:
+                terms.update(analyzer.terms(queries[query]))
+        new = made[document.id]
+        before += sum(
+            term in terms for part in (document.title, document.text) for term in analyzer.terms(part)
+        )
+        after += sum(term in terms for part in (new.title, new.text) for term in analyzer.terms(part))
+        changed += new != document
+        if not terms:
+            assert new == document
+    assert (tally.matched, tally.matched - tally.replaced) == (before, after)
+    assert changed == tally.changed and 0.5 < tally.replaced / tally.matched < 1
