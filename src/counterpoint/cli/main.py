@@ -26,6 +26,7 @@ from counterpoint.cli import (
     search,
     sweep,
     train,
+    tune,
 )
 from counterpoint.errors import CounterpointError
 from counterpoint.memory import keep_freed_memory
@@ -52,6 +53,7 @@ app.command(name="overlap")(overlap.overlap)
 app.command(name="folds")(folds.folds)
 app.command(name="fuse")(fuse.fuse)
 app.command(name="sweep")(sweep.sweep)
+app.command(name="tune")(tune.tune)
 app.command(name="train")(train.train)
 app.add_typer(recipe.app)
 app.command(name="mine")(mine.mine)

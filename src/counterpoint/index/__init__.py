@@ -1,7 +1,7 @@
 """The index: documents, vectors and postings in one folder, searched exactly, on numpy alone."""
 
 from counterpoint.index.analysis import Analyzer
-from counterpoint.index.build import IndexSettings, TextModel, VectorSet, build_index
+from counterpoint.index.build import IndexSettings, TextModel, VectorSet, build_index, keep_search
 from counterpoint.index.codec import CodecName
 from counterpoint.index.index import Index
 from counterpoint.index.lexical import Lexical, LexicalSettings, TermMatch
@@ -33,6 +33,7 @@ __all__ = [
     "TextModel",
     "VectorSet",
     "build_index",
+    "keep_search",
     "project_terms",
     "projection_variance",
     "saturation",

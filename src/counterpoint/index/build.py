@@ -7,7 +7,7 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -27,7 +27,7 @@ from counterpoint.index.manifest import NAME, FileEntry, Manifest, SegmentEntry
 from counterpoint.index.segment import AnnName, SegmentWriter, SetLayout
 from counterpoint.types import Document, Ragged, Side, Span
 
-__all__ = ["IndexSettings", "TextModel", "VectorSet", "build_index"]
+__all__ = ["IndexSettings", "TextModel", "VectorSet", "build_index", "keep_search"]
 
 BATCH = 512  # documents encoded and written at a time; bounds the memory of a build
 LOCK = ".lock"
@@ -274,6 +274,22 @@ def _describe(
         lexical=lexical,
         files={path.relative_to(folder).as_posix(): FileEntry.of(path) for path in paths},
     )
+
+
+def keep_search(folder: str | Path, search: Mapping[str, Any]) -> None:
+    """Have an index searched by other settings from now on; nothing else of it changes.
+
+    Args:
+        folder: the index.
+        search: as `SearchSettings.to_dict` gives them.
+
+    Raises:
+        ArtifactError: no index there, or another process is writing it.
+    """
+    Manifest.read(Path(folder))
+    with _exclusively(Path(folder), overwrite=True):
+        manifest = Manifest.read(Path(folder))
+        replace(manifest, settings={**manifest.settings, "search": dict(search)}).write(Path(folder))
 
 
 @contextmanager

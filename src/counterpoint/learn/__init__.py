@@ -20,6 +20,7 @@ from counterpoint.learn.losses.isotropy import CosReg, InterIso, IStar
 from counterpoint.learn.losses.ranking import NegativeLogLikelihood, PairwiseCrossEntropy
 from counterpoint.learn.losses.router import RouterBalance, RouterSparsity
 from counterpoint.learn.losses.terms import TermSparsity
+from counterpoint.learn.negatives.answerless import WithoutAnswers
 from counterpoint.learn.negatives.filtered import Filtered
 from counterpoint.learn.negatives.given import FromData, RandomNegatives
 from counterpoint.learn.negatives.graded import drawn_lists, graded_lists
@@ -97,6 +98,7 @@ __all__ = [
     "TrainingSet",
     "Watch",
     "WatchSettings",
+    "WithoutAnswers",
     "bm25_scores",
     "cross_step",
     "drawn_lists",

@@ -39,6 +39,7 @@ from counterpoint.measure.slices import (
 )
 from counterpoint.measure.synthesis import Synthesis, synthesise
 from counterpoint.measure.tables import Cell, Table, as_latex, as_markdown, as_text
+from counterpoint.measure.tuning import Tuned, tune_weight
 
 __all__ = [
     "Adversary",
@@ -57,6 +58,7 @@ __all__ = [
     "Synthesis",
     "Table",
     "Tally",
+    "Tuned",
     "WinTieLoss",
     "as_latex",
     "as_markdown",
@@ -90,6 +92,7 @@ __all__ = [
     "split_folds",
     "standardised_mean_difference",
     "synthesise",
+    "tune_weight",
     "two_sample_t_test",
     "win_tie_loss",
     "wins_over",

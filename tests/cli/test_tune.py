@@ -1,0 +1,136 @@
+"""`counterpoint tune`: weight by weight what evaluate measures, and the index remembers the best."""
+
+import json
+
+import pytest
+from tests.cli.commands import fails
+from tests.fakes import HashModel
+
+from counterpoint.cli.main import main
+from counterpoint.errors import ConfigError
+from counterpoint.index import Index, IndexSettings, build_index
+from counterpoint.measure import evaluate, tune_weight
+from counterpoint.search import Searcher, SearchSettings
+from counterpoint.types import Document
+
+TEXTS = {"a": "red fox", "b": "red red dog", "c": "blue dog house", "d": "fox", "e": "a blue house at sea"}
+QUERIES = {"q1": "red dog", "q2": "blue sea", "q3": "fox house"}
+QRELS = {"q1": {"c": 1}, "q2": {"e": 1}, "q3": {"a": 1, "d": 1}}
+
+
+@pytest.fixture
+def searcher(tmp_path):
+    model = HashModel()
+    search = SearchSettings(weights={"lexical": 1.0, "mean": 1.0}, scale="none")
+    settings = IndexSettings(sets=("mean",), codec="float32", search=search.to_dict())
+    build_index((Document(*row) for row in TEXTS.items()), model, tmp_path / "index", settings)
+    with Index(tmp_path / "index") as index:
+        yield Searcher(index, model)
+
+
+def score_of(searcher, query, document, weight):
+    """BM25 + λ·dense, from each half by itself."""
+    halves = searcher.rank_parts({"q": query}, len(TEXTS), ["lexical", "mean"])
+    return halves["lexical"].scores("q").get(document, 0.0) + weight * halves["mean"].scores("q")[document]
+
+
+def test_every_weight_is_measured_as_evaluate_does_and_the_best_is_chosen(searcher):
+    grid = [0.0, 0.5, 1.0, 4.0]
+    found = tune_weight(searcher, QUERIES, QRELS, grid)
+    assert found.part == "mean" and list(found.values) == grid
+    for weight, value in found.values.items():
+        settings = SearchSettings(weights={"lexical": 1.0, "mean": weight}, scale="none")
+        run = Searcher(searcher.index, searcher.model, settings).run(QUERIES)
+        assert value == evaluate(run, QRELS, ["AP"]).measures["AP"]
+    assert len(set(found.values.values())) > 1
+    assert found.values[found.weight] == max(found.values.values())
+    assert found.settings.weights == {"lexical": 1.0, "mean": found.weight}
+    assert found.settings.scale == "none"
+
+
+def test_the_score_is_bm25_plus_lambda_dense_for_the_union_of_both(searcher):
+    """A document that one half did not propose has its real score by it."""
+    few = SearchSettings(weights={"lexical": 1.0, "mean": 1.5}, scale="none", candidates=1)
+    run = Searcher(searcher.index, searcher.model, few).run(QUERIES, 1)
+    wide = Searcher(searcher.index, searcher.model, SearchSettings(few.weights, scale="none")).run(QUERIES, 5)
+    for query, text in QUERIES.items():
+        for document, score in [*run[query], *wide[query]]:
+            assert score == pytest.approx(score_of(searcher, text, document, 1.5), abs=1e-5)
+    assert len(wide["q1"]) == 5
+
+
+def test_lambda_0_is_bm25_alone(searcher):
+    found = tune_weight(searcher, QUERIES, QRELS, [0.0])
+    alone = searcher.run(QUERIES, workflow="lexical")
+    assert found.values[0.0] == evaluate(alone, QRELS, ["AP"]).measures["AP"]
+    assert found.at_the_edge
+
+
+def test_the_first_of_equals_is_chosen(searcher):
+    assert tune_weight(searcher, QUERIES, QRELS, [100.0, 200.0, 300.0]).weight == 100.0
+
+
+def test_queries_are_encoded_once(searcher, monkeypatch):
+    calls = []
+    encode = searcher.model.encode_document
+    monkeypatch.setattr(
+        type(searcher.model), "encode_query", lambda self, texts: calls.append(texts) or encode(texts)
+    )
+    tune_weight(searcher, QUERIES, QRELS, [0.0, 1.0, 2.0])
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("grid", "part", "message"),
+    [
+        ([], None, "weights from 0 up"),
+        ([-1.0], None, "weights from 0 up"),
+        ([1.0], "words", "there are lexical, mean, found 'words'"),
+    ],
+)
+def test_what_cannot_be_tuned(searcher, grid, part, message):
+    with pytest.raises(ConfigError, match=message):
+        tune_weight(searcher, QUERIES, QRELS, grid, part)
+
+
+def test_a_part_alone_cannot_be_tuned(searcher):
+    alone = Searcher(searcher.index, searcher.model, SearchSettings(weights={"mean": 1.0}))
+    with pytest.raises(ConfigError, match="no part beside 'mean' has a weight"):
+        tune_weight(alone, QUERIES, QRELS, [1.0])
+
+
+@pytest.fixture
+def index(collection, tiny_bert_folder, tmp_path, capsys):
+    folder = tmp_path / "index"
+    assert main(["index", str(collection), "-o", str(folder), "--model", str(tiny_bert_folder)]) == 0
+    capsys.readouterr()
+    return folder
+
+
+def test_the_index_remembers_what_was_chosen(index, collection, call):
+    ask = ("tune", index, collection, "--split", "test", "--fusion", "none", "--grid", "0:0.3:0.1", "--json")
+    before = (index / "manifest.json").read_bytes()
+    code, out, _ = call(*ask, "--weights", "lexical=1 mean=1", "--dry-run")
+    dry = json.loads(out)
+    assert code == 0 and not dry["kept"] and (index / "manifest.json").read_bytes() == before
+    code, out, err = call(*ask, "--weights", "lexical=1 mean=1")
+    found = json.loads(out)
+    assert code == 0 and found["kept"] and found["values"] == dry["values"]
+    assert list(found["values"]) == ["0", "0.1", "0.2", "0.3"] and "edge of the grid" in err
+    with Index(index) as opened:
+        kept = SearchSettings.for_index(opened)
+    assert kept.weights == {"lexical": 1.0, "mean": found["weight"]} and kept.scale == "none"
+    assert call("verify", index)[0] == 0
+    code, out, _ = call("evaluate", collection, "--index", index, "--measures", "AP", "--json", "-k", 1000)
+    assert json.loads(out)["measures"]["AP"] == found["values"][f"{found['weight']:g}"]
+    code, out, _ = call(*ask[:-1])
+    assert code == 0 and "best" in out and "the index is searched by it" in out
+
+
+@pytest.mark.parametrize("grid", ["0:2", "a:b:c", "2:0:0.1", "0:2:0", "-1:2:0.1"])
+def test_bad_grids(index, collection, call, grid):
+    assert fails(call("tune", index, collection, f"--grid={grid}", "--split", "test"), "FROM:TO:STEP")
+
+
+def test_a_split_that_is_not_there_is_told(index, collection, call):
+    assert fails(call("tune", index, collection), "dev")
