@@ -46,7 +46,7 @@ def test_latex_escapes_and_marks():
         r"system & nDCG@10 \\",
         r"\midrule",
         r"a one & \textbf{0.5}$^{b}$ \\",
-        r"b |two| & 0.25 \\",
+        r"b \textbar{}two\textbar{} & 0.25 \\",
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
