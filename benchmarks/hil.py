@@ -1,4 +1,4 @@
-"""HIL's tables 2 to 6 and figures 4, 7 and 8 in shape, on MiniLM at a budget for a CPU, beside the paper's.
+"""HIL's tables 2 to 8 and figures 4, 7 and 8 in shape, on MiniLM at a budget for a CPU, beside the paper's.
 
     python benchmarks/hil.py train DATA -o RUNS [--frozen] [--steps N] [--jobs 2] [--rows NAME ...]
     python benchmarks/hil.py evaluate DATA -o RUNS [--json FILE] [--plots FOLDER] [--collections NAME ...]
@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from hil_citadel import CITADELS, reranked
 from hil_rows import ENSEMBLES, Budget, rows
 from hil_tables import draw, show
 
@@ -104,28 +105,36 @@ def train(arguments):
     arguments.output.mkdir(parents=True, exist_ok=True)
     collection = training_collection(arguments.data, arguments.output, arguments.queries)
     budget = Budget(arguments.steps, arguments.batch, frozen=arguments.frozen, seed=arguments.seed)
-    recipes = rows(budget)
+    recipes = rows(budget, lambda name: str(folder_of(name, arguments.output)))
     unknown = set(arguments.rows or ()) - recipes.keys()
     if unknown:
         sys.exit(f"no row is named {sorted(unknown)[0]!r}; there are {', '.join(recipes)}")
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        chosen = arguments.rows or recipes
-        waiting = [pool.submit(train_row, name, recipes[name], arguments, collection) for name in chosen]
-        for future in waiting:
-            future.result()
+    chosen = {name: recipes[name] for name in arguments.rows or recipes}
+    for first in (True, False):  # those that start from another one wait for it
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            waiting = [
+                pool.submit(train_row, name, recipe, arguments, collection)
+                for name, recipe in chosen.items()
+                if (recipe.start is None) == first
+            ]
+            for future in waiting:
+                future.result()
 
 
 # -- evaluation --------------------------------------------------------------------------------------------
 
 
 def trained_rows(output, wanted=None):
-    """The rows that have been trained, as groups of names whose models share a backbone as it was."""
+    """What has been trained: groups of names whose models share a backbone, and CITADEL's folders."""
     names = [name for name in wanted or rows(Budget()) if (folder_of(name, output) / "model").is_dir()]
     alike: dict[str, list[str]] = {}
     for name in names:
+        if name in CITADELS:
+            continue
         backbone = load_model(folder_of(name, output)).encoder.query.backbone
         alike.setdefault(backbone.fingerprint(), []).append(name)
-    return list(alike.values())
+    citadels = {name: folder_of(name, output) for name in names if name in CITADELS}
+    return list(alike.values()), citadels
 
 
 def joined(names, output):
@@ -208,7 +217,7 @@ def ranked(matrix, queries, names, within=None):
     return Run(found)
 
 
-def evaluate_collection(name, groups, arguments):
+def evaluate_collection(name, groups, citadels, arguments):
     """Effectiveness of every system in full, over BM25's best, over HIL's, and InterIso of BM25's pairs."""
     print(f"\n{name} ", end="", file=sys.stderr, flush=True)
     collection = open_collection(arguments.data / name, passage_words=None)
@@ -242,6 +251,13 @@ def evaluate_collection(name, groups, arguments):
         "BM25": {**bm25.measures, "easy": bm25.over(easy).measures["nDCG@10"]},
         "inter_iso": {f"{row}|{on}": float(values[top].mean()) for (row, on), values in inter.items()},
         "systems": {},
+        "citadel": reranked(
+            citadels,
+            arguments.output / "indexes" / f"{name}-citadel",
+            documents,
+            (queries, qrels),
+            first.top(RERANKED),
+        ),
     }
     for system, matrix in systems.items():
         full = evaluate(ranked(matrix, queries, names), qrels, MEASURES)
@@ -310,10 +326,10 @@ def main():
             saved = json.loads(path.read_text(encoding="utf-8"))
             found = saved | {"collections": found["collections"] | saved["collections"]}
     else:
-        groups = trained_rows(arguments.output, arguments.rows)
+        groups, citadels = trained_rows(arguments.output, arguments.rows)
         found = {"collections": {}, "curves": curves(arguments.output)}
         for name in arguments.collections:
-            found["collections"][name] = evaluate_collection(name, groups, arguments)
+            found["collections"][name] = evaluate_collection(name, groups, citadels, arguments)
             if arguments.json is not None:
                 arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
         print(file=sys.stderr)

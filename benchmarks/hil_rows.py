@@ -4,7 +4,9 @@ Every row has InterIso among its terms, where it does not count with a weight to
 logs of all rows have the curves of figure 8.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from hil_citadel import CITADELS, citadel
 
 from counterpoint.encode import (
     PUNCTUATION,
@@ -51,12 +53,16 @@ def per_token(head):
     return head(skip=PUNCTUATION, projection=Linear(128, bias=False), normalise=True)
 
 
-def recipe(heads, objective, scorer, budget, *, idf=False, curve=False):
-    """A row; rates are 50 times higher where only projections learn."""
+def recipe(heads, objective, scorer, budget, *, idf=False, curve=False, start=None):
+    """A row; rates are 50 times higher where only projections learn.
+
+    With a `start`, the folder of a ColBERT, its projection goes on as that of `tokens` or `h`.
+    """
     text = TextInput(32), TextInput(180)
     encoder = Encoder(Transformer("minilm"), {on: per_token(head) for on, head in heads.items()}, *text)
     search = {"weights": dict.fromkeys(heads, 1.0), "scale": "none", **({"idf": {"l": 1.0}} if idf else {})}
-    fits = [Fit(on, "projection", f"fit-{on}", budget.fitted) for on in heads]
+    new = [on for on in heads if start is None or on == "l"]
+    fits = [Fit(on, "projection", f"fit-{on}", budget.fitted) for on in new]
     training = Train(
         objective,
         scorer,
@@ -77,10 +83,12 @@ def recipe(heads, objective, scorer, budget, *, idf=False, curve=False):
         stages=[*fits, *([Fit("l", "idf", "idf", None)] if idf else []), training],
         seed=budget.seed,
         data=DataSettings(development="dev" if curve else None, held_out=0),
+        start=start,
+        start_names={"query.heads.tokens.": "query.heads.h."} if start and "h" in heads else {},
     )
 
 
-def colbert(budget, *terms):
+def colbert(budget, *terms, start=None):
     """ColBERT with terms on its space; 8·MaxSim is about the spread that z-scores give H's."""
     scorer = 8 * MaxSim("tokens")
     objective = PairwiseCrossEntropy(name="late")
@@ -88,14 +96,14 @@ def colbert(budget, *terms):
         objective = objective + term
     if not any(isinstance(term, InterIso) for term in terms):
         objective = objective + InterIso("tokens", SEEN, absolute=False, name="iso_tokens")
-    return recipe({"tokens": TokenVectors}, objective, scorer, budget)
+    return recipe({"tokens": TokenVectors}, objective, scorer, budget, start=start)
 
 
 def iso(weight):
     return InterIso("tokens", weight, name="iso_tokens")
 
 
-def hil(budget, *, lam=-0.3, regs="lh", sets="lh", idf=True, zscore=True, curve=False):
+def hil(budget, *, lam=-0.3, regs="lh", sets="lh", idf=True, zscore=True, curve=False, start=None):
     """HIL, or what is left of it.
 
     Args:
@@ -106,6 +114,7 @@ def hil(budget, *, lam=-0.3, regs="lh", sets="lh", idf=True, zscore=True, curve=
         idf: whether L is weighed by it.
         zscore: whether scores are put on one scale.
         curve: evaluate meanwhile.
+        start: the folder of a ColBERT to begin with.
     """
     heads = {on: {"l": Static, "h": TokenVectors}[on] for on in sets}
     objective, scorer = None, None
@@ -116,11 +125,13 @@ def hil(budget, *, lam=-0.3, regs="lh", sets="lh", idf=True, zscore=True, curve=
         terms = PairwiseCrossEntropy(on, score) + InterIso(on, weight, on == "l", f"iso_{on}")
         objective = terms if objective is None else objective + terms
         scorer = score if scorer is None else scorer + score
-    return recipe(heads, objective, scorer, budget, idf=idf and "l" in sets, curve=curve)
+    return recipe(heads, objective, scorer, budget, idf=idf and "l" in sets, curve=curve, start=start)
 
 
-def rows(budget):
-    """All rows by name."""
+def rows(budget, folder_of=str):
+    """All rows by name; those that start from another one name its folder and stand after it."""
+    second = replace(budget, steps=budget.steps // 2)  # table 8
+    before = folder_of("ColBERT")
     return {
         "ColBERT": colbert(budget),
         **{f"InterIso {weight:+g}": colbert(budget, iso(weight)) for weight in (*ISO, *ANISO)},
@@ -135,6 +146,10 @@ def rows(budget):
         "H only": hil(budget, sets="h"),
         "L only": hil(budget, sets="l"),
         **{f"HIL λ {lam:+g}": hil(budget, lam=lam) for lam in HIL},
+        "ColBERT, half as long again": colbert(second, start=before),
+        "HIL from ColBERT": hil(second, start=before),
+        "HIL λ +0.3 from ColBERT": hil(second, lam=0.3, start=before),
+        **{name: citadel(name, budget) for name in CITADELS},  # table 7
     }
 
 
