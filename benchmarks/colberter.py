@@ -126,11 +126,11 @@ def train(arguments):
                 future.result()
 
 
-def joined(names, output):
+def joined(names, output, thresholds=THRESHOLDS):
     """One model with the heads of all rows under names of their own, and each row's search settings."""
     heads, gates, shared, settings = {}, {}, {}, {}
     for number, name in enumerate(names):
-        trained, threshold = THRESHOLDS.get(name, (name, None))
+        trained, threshold = thresholds.get(name, (name, None))
         model = load_model(folder_of(trained, output))
         if threshold is not None:
             model.close_gates(threshold)
