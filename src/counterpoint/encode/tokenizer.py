@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -60,10 +59,24 @@ class Tokenizer:
 
     @staticmethod
     def load(folder: Path) -> Tokenizer:
-        """Read what `save` wrote."""
-        names = json.loads((folder / "special_tokens_map.json").read_text(encoding="utf-8"))
-        backend = tokenizers.Tokenizer.from_file(os.fspath(folder / "tokenizer.json"))
-        return Tokenizer(backend, pad=names["pad_token"], mask=names["mask_token"])
+        """Read what `save` wrote.
+
+        Raises:
+            ArtifactError: a file of it is missing or damaged.
+        """
+        try:
+            names = json.loads((folder / "special_tokens_map.json").read_text(encoding="utf-8"))
+            pad, mask = names["pad_token"], names["mask_token"]
+            text = (folder / "tokenizer.json").read_text(encoding="utf-8")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ArtifactError(f"the tokenizer cannot be read: {error}", path=folder) from error
+        try:
+            backend = tokenizers.Tokenizer.from_str(text)
+        except Exception as error:  # what the library raises for bad contents has no narrower type
+            raise ArtifactError(
+                f"no tokenizer: {error}; save the model anew", path=folder / "tokenizer.json"
+            ) from error
+        return Tokenizer(backend, pad=pad, mask=mask)
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` and the names of the special tokens."""
