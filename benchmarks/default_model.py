@@ -1,6 +1,7 @@
 """What the default model reaches: BM25, cosine, MaxSim and the default on any collections in BEIR layout.
 
     python benchmarks/default_model.py DATA/scifact DATA/cranfield … [--splits msmarco-v2-dl21-pool=dl21-pool]
+        [--systems NAME …]
 
 Builds two indexes of each collection in a temporary folder (the default, and one that keeps float16 vectors
 of every word-piece instead of whole words), and prints nDCG@10 and R@100 of each system, bytes a document of
@@ -26,6 +27,7 @@ SYSTEMS = (  # name, model, codec, workflow, settings other than the model's own
     ("cosine", "minilm", "int4", "dense", None),
     ("MaxSim of tokens", "minilm-tokens", "float16", "words", PLAIN),
     ("whole words", "minilm", "int4", "words", None),
+    ("default without BM25", "minilm", "int4", "dense-words", None),
     ("default", "minilm", "int4", "hybrid", None),
     ("default, tokens", "minilm-tokens", "float16", "hybrid", None),
 )
@@ -37,16 +39,20 @@ def main() -> None:
     )
     parser.add_argument("collections", nargs="+")
     parser.add_argument("--splits", nargs="*", default=[], help="NAME=SPLIT where it is not 'test'")
+    names = [system[0] for system in SYSTEMS]
+    parser.add_argument(
+        "--systems", nargs="+", default=names, choices=names, metavar="NAME", help="only these"
+    )
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     splits = dict(pair.split("=") for pair in options.splits)
     rows = []
     for source in options.collections:
         split = splits.get(Path(source).name, "test")
-        for row in measure(source, split):
+        for row in measure(source, split, options.systems):
             rows.append(row)
             print(
-                f"{row['collection']:22} {row['system']:18} {row['nDCG@10']:.4f} {row['R@100']:.4f} "
+                f"{row['collection']:22} {row['system']:20} {row['nDCG@10']:.4f} {row['R@100']:.4f} "
                 f"{row['vector_bytes_per_document']:>10,.0f} B {row['bytes_per_document']:>10,.0f} B "
                 f"{row['ms']:>8.1f} ms",
                 flush=True,
@@ -55,12 +61,14 @@ def main() -> None:
         options.json.write_text(json.dumps(rows, indent=1))
 
 
-def measure(source: str, split: str):
+def measure(source: str, split: str, systems: list[str]):
     collection = open_collection(source)
     queries, qrels = collection.queries(split), collection.qrels(split)
     built: dict[tuple[str, str], Path] = {}
     with tempfile.TemporaryDirectory() as scratch:
         for system, name, codec, workflow, other in SYSTEMS:
+            if system not in systems:
+                continue
             model = load_model(name)
             folder = built.setdefault((name, codec), Path(scratch) / f"{name}-{codec}")
             if not folder.exists():
