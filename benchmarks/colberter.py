@@ -16,7 +16,6 @@ models `colberter` and `uni-colberter` into the sources.
 import argparse
 import json
 import os
-import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ import numpy as np
 from colberter_rows import TEACHER, THRESHOLDS, rows
 from colberter_tables import figure4, show
 from safetensors.torch import save_file
+from training_set import training_collection
 
 from counterpoint.data import Collection, open_collection
 from counterpoint.encode import DualEncoder, EncodeOptions, Encoder, TextInput
@@ -48,37 +48,6 @@ MEASURES = ("nDCG@10", "R@100")
 def folder_of(name, output):
     plain = name.replace("α_", "").replace(", ", "-").replace(" ", "-")
     return output / plain
-
-
-def training_collection(data, output):
-    """Some training queries of four collections and all their documents, ids prefixed; drawn once."""
-    folder = output / "collection"
-    if folder.is_dir():
-        return folder
-    documents, queries, qrels = [], {}, {}
-    for name in TRAINING:
-        source = open_collection(data / name, passage_words=None)
-        judged = source.qrels("train")
-        chosen = random.Random(1).sample(sorted(judged), min(QUERIES, len(judged)))
-        texts = source.queries("train")
-        wanted = {document for query in chosen for document in judged[query]}
-        for query in chosen:
-            queries[f"{name}/{query}"] = texts[query]
-            qrels[f"{name}/{query}"] = {f"{name}/{d}": grade for d, grade in judged[query].items()}
-        for document in source.documents():
-            if document.id in wanted:
-                documents.append({"_id": f"{name}/{document.id}", "title": "", "text": document.full_text})
-    made = output / "collection.partial"
-    (made / "qrels").mkdir(parents=True, exist_ok=True)
-    lines = {"corpus": documents, "queries": [{"_id": q, "text": text} for q, text in queries.items()]}
-    for name, records in lines.items():
-        text = "".join(json.dumps(record) + "\n" for record in records)
-        (made / f"{name}.jsonl").write_text(text, encoding="utf-8")
-    judgements = [f"{q}\t{d}\t{grade}\n" for q, found in qrels.items() for d, grade in found.items()]
-    text = "query-id\tcorpus-id\tscore\n" + "".join(judgements)
-    (made / "qrels" / "train.tsv").write_text(text, encoding="utf-8")
-    made.rename(folder)
-    return folder
 
 
 def scored_lists(collection, output):
@@ -112,7 +81,7 @@ def train_row(name, recipe, arguments, collection):
 def train(arguments):
     """All rows; those that start from another one wait for it."""
     arguments.output.mkdir(parents=True, exist_ok=True)
-    collection = training_collection(arguments.data, arguments.output)
+    collection = training_collection(arguments.data, arguments.output / "collection", TRAINING, QUERIES)
     scored_lists(collection, arguments.output)
     recipes = rows(lambda name: str(folder_of(name, arguments.output)))
     for first in (True, False):

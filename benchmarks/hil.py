@@ -16,7 +16,6 @@ saved; rows that one of them lacks are left out of the means.
 import argparse
 import json
 import os
-import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ import numpy as np
 from hil_citadel import CITADELS, reranked
 from hil_rows import ENSEMBLES, Budget, rows
 from hil_tables import draw, show
+from training_set import training_collection
 
 from counterpoint.data import open_collection
 from counterpoint.encode import DualEncoder, Encoder, TextInput
@@ -51,39 +51,6 @@ def folder_of(name, output):
 # -- training ----------------------------------------------------------------------------------------------
 
 
-def training_collection(data, output, queries_each):
-    """Some training queries of four collections, some held out as `dev`, and the documents of all of them."""
-    folder = output / "collection"
-    if folder.is_dir():
-        return folder
-    documents, queries, qrels = [], [], {"train": [], "dev": []}
-    for name in TRAINING:
-        source = open_collection(data / name, passage_words=None)
-        judged, texts = source.qrels("train"), source.queries("train")
-        count = min(queries_each + HELD_OUT, len(judged))
-        chosen = random.Random(1).sample(sorted(judged), count)
-        for at, query in enumerate(chosen):
-            queries.append({"_id": f"{name}/{query}", "text": texts[query]})
-            split = qrels["dev" if at < HELD_OUT else "train"]
-            split += [f"{name}/{query}\t{name}/{d}\t{grade}\n" for d, grade in judged[query].items()]
-        wanted = {document for query in chosen for document in judged[query]}
-        documents += [
-            {"_id": f"{name}/{document.id}", "title": "", "text": document.full_text}
-            for document in source.documents()
-            if document.id in wanted
-        ]
-    made = output / "collection.partial"
-    (made / "qrels").mkdir(parents=True, exist_ok=True)
-    for name, records in (("corpus", documents), ("queries", queries)):
-        text = "".join(json.dumps(record) + "\n" for record in records)
-        (made / f"{name}.jsonl").write_text(text, encoding="utf-8")
-    for split, lines in qrels.items():
-        text = "query-id\tcorpus-id\tscore\n" + "".join(lines)
-        (made / "qrels" / f"{split}.tsv").write_text(text, encoding="utf-8")
-    made.rename(folder)
-    return folder
-
-
 def train_row(name, recipe, arguments, collection):
     folder = folder_of(name, arguments.output)
     if (folder / "model").is_dir():
@@ -103,7 +70,9 @@ def train_row(name, recipe, arguments, collection):
 def train(arguments):
     """All rows, or those that are named."""
     arguments.output.mkdir(parents=True, exist_ok=True)
-    collection = training_collection(arguments.data, arguments.output, arguments.queries)
+    collection = training_collection(
+        arguments.data, arguments.output / "collection", TRAINING, arguments.queries, HELD_OUT
+    )
     budget = Budget(arguments.steps, arguments.batch, frozen=arguments.frozen, seed=arguments.seed)
     recipes = rows(budget, lambda name: str(folder_of(name, arguments.output)))
     unknown = set(arguments.rows or ()) - recipes.keys()

@@ -1,0 +1,203 @@
+"""RoC's tables 1, 3, 4, 5 and 6 and figures 3 to 6 in shape, on MiniLM at a budget for a CPU.
+
+    python benchmarks/roc.py train DATA -o RUNS [--steps N] [--all-layers] [--jobs 2] [--rows NAME ...]
+    python benchmarks/roc.py evaluate DATA -o RUNS --json FILE [--plots FOLDER] [--collections NAME ...]
+    python benchmarks/roc.py show --json FILE [FILE ...] [--plots FOLDER]
+
+DATA holds the collections. `train` draws training queries of one collection (nq-qed: real questions), holds
+some out, and trains every row of `roc_rows.py` by `counterpoint train` under one budget, in a folder of its
+own with its recipe beside it; what was stopped goes on where it was. `evaluate` indexes each collection once
+for each row (a second call finds the indexes), chooses λ by a grid on the queries held out, and searches by
+BM25, by each row's vectors and by both: questions of the collection trained on that no row was trained on,
+and six other collections. `show` prints and draws what evaluations have saved, the paper's figures beside it.
+
+nq-qed has no answer strings, so there a negative is any document that is not judged relevant; a collection
+with answers (squad11-dev) is trained on without negatives that hold one. MiniLM was trained on Natural
+Questions before: the row `start` says what it can do without more. Vectors are made in bfloat16 where that is
+faster.
+"""
+
+import argparse
+import json
+import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from hil import folder_of, train_row
+from roc_figures import draw
+from roc_measures import Material, evaluate_adversarial, evaluate_rows, indexed, tuned
+from roc_pairs import evaluate_pairs, trained_pairs
+from roc_rows import EMBEDDING, START, Budget, rows
+from roc_tables import show
+from training_set import training_collection
+
+from counterpoint.data import open_collection, open_thesaurus, read_answers
+from counterpoint.errors import DataError
+
+EVALUATION = ("scifact", "cranfield", "cisi", "cacm", "med", "msmarco-v2-dl21-pool")  # beside that trained on
+GRADES = {"msmarco-v2-dl21-pool": 2}  # the lowest that is relevant, where it is not 1
+SPLITS = {"msmarco-v2-dl21-pool": "dl21-pool", "nq-qed": "dev"}
+ANSWERS = "answers.jsonl"
+
+
+# -- training ----------------------------------------------------------------------------------------------
+
+
+def answers_of(name, arguments):
+    """A file of the training queries' answers, under their ids there; None where there are none."""
+    path = arguments.output / ANSWERS
+    queries = next((arguments.data / name).glob("queries.jsonl*"))
+    try:
+        found = read_answers(queries)
+    except DataError:  # no line has answers
+        return None
+    lines = [json.dumps({"_id": f"{name}/{query}", "answers": texts}) for query, texts in found.items()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def train(arguments):
+    """All rows, or those that are named."""
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    folder = arguments.output / "collection"
+    training_collection(arguments.data, folder, [arguments.on], arguments.queries, arguments.held_out)
+    recipes = rows(
+        Budget(
+            arguments.steps,
+            arguments.batch,
+            arguments.pair_steps,
+            all_layers=arguments.all_layers,
+            answers=answers_of(arguments.on, arguments),
+            seed=arguments.seed,
+        )
+    )
+    unknown = set(arguments.rows or ()) - recipes.keys()
+    if unknown:
+        sys.exit(f"no row is named {sorted(unknown)[0]!r}; there are {', '.join(recipes)}")
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        chosen = arguments.rows or recipes
+        waiting = [pool.submit(train_row, name, recipes[name], arguments, folder) for name in chosen]
+        for future in waiting:
+            future.result()
+
+
+# -- evaluation --------------------------------------------------------------------------------------------
+
+
+def held_out(arguments):
+    """The collection that was trained on, its queries that λ is chosen by, and their judgements."""
+    made = open_collection(arguments.output / "collection", passage_words=None)
+    queries, qrels = made.queries("dev"), made.qrels("dev")
+    name = next(iter(qrels)).partition("/")[0]
+    plain = {
+        query.removeprefix(f"{name}/"): {d.removeprefix(f"{name}/"): grade for d, grade in grades.items()}
+        for query, grades in qrels.items()
+    }
+    return name, {query: queries[f"{name}/{query}"] for query in plain}, plain
+
+
+def material(name, arguments):
+    """What a collection is searched with: all its queries, or a sample."""
+    collection = open_collection(arguments.data / name, passage_words=None)
+    split = SPLITS.get(name, "test")
+    qrels = {query: dict(grades) for query, grades in collection.qrels(split).items()}
+    if len(qrels) > arguments.queries:
+        chosen = set(random.Random(1).sample(sorted(qrels), arguments.queries))
+        qrels = {query: grades for query, grades in qrels.items() if query in chosen}
+    texts = collection.queries(split)
+    queries = {query: texts[query] for query in qrels}
+    return Material(name, collection, queries, qrels, GRADES.get(name, 1))
+
+
+def evaluate(arguments):
+    """Measure all rows that are trained, collection by collection; what is done is saved after each."""
+    trained, queries, qrels = held_out(arguments)
+    chosen = [START, *(name for name in arguments.rows or EMBEDDING if name in EMBEDDING)]
+    there = [
+        name for name in chosen if name == START or (folder_of(name, arguments.output) / "model").is_dir()
+    ]
+    found = {"trained on": trained, "weights": {}, "collections": {}}
+    development = Material(
+        trained, open_collection(arguments.data / trained, passage_words=None), queries, qrels
+    )
+    for row in there:
+        told(f"λ of {row}")
+        with indexed(row, development, arguments.output) as (index, model):
+            found["weights"][row] = tuned(index, model, development)
+    for name in arguments.collections or dict.fromkeys([trained, *EVALUATION]):
+        told(name)
+        asked = material(name, arguments)
+        measured = evaluate_rows(asked, found["weights"], arguments.output)
+        if name == trained:
+            thesaurus = open_thesaurus(str(arguments.data / "wordnet"))
+            told(f"{name}, perturbed")
+            measured["adversarial"] = evaluate_adversarial(
+                asked, found["weights"], arguments.output, thesaurus
+            )
+            if names := trained_pairs(arguments.output, arguments.rows):
+                told(f"{name}, table 6")
+                measured["pairs"] = evaluate_pairs(asked, names, arguments.reranked_queries, arguments.output)
+        found["collections"][name] = measured
+        arguments.json.write_text(json.dumps(found), encoding="utf-8")
+    return found
+
+
+def told(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+# -- commands ----------------------------------------------------------------------------------------------
+
+
+def parsed():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="what", required=True)
+    train, evaluate, show = map(commands.add_parser, ("train", "evaluate", "show"))
+    for command in (train, evaluate):
+        command.add_argument("data", type=Path, help="folder of the collections")
+        command.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
+        command.add_argument("--rows", nargs="+", metavar="NAME", help="only these")
+    train.add_argument("--on", default="nq-qed", help="the collection whose training queries are drawn")
+    train.add_argument("--queries", type=int, default=6800, help="training queries")
+    train.add_argument("--held-out", type=int, default=300, help="training queries that λ is chosen by")
+    train.add_argument("--steps", type=int, default=Budget().steps)
+    train.add_argument("--batch", type=int, default=Budget().batch)
+    train.add_argument("--pair-steps", type=int, default=Budget().pair_steps, help="of the rows of table 6")
+    train.add_argument("--all-layers", action="store_true", help="not the top two of the backbone alone")
+    train.add_argument("--seed", type=int, default=1)
+    train.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each where above 1")
+    evaluate.add_argument("--collections", nargs="+", help="only these")
+    evaluate.add_argument("--queries", type=int, default=500, help="of a collection, a sample if it has more")
+    evaluate.add_argument("--reranked-queries", type=int, default=100, help="of table 6")
+    evaluate.add_argument("--json", type=Path, required=True, help="save what was measured")
+    show.add_argument("--json", type=Path, nargs="+", required=True, help="what evaluations have saved")
+    for command in (evaluate, show):
+        command.add_argument("--plots", type=Path, help="draw figures 3, 4 and 6 into this folder")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parsed()
+    if arguments.what == "train":
+        return train(arguments)
+    if arguments.what == "show":
+        found = joined([json.loads(path.read_text(encoding="utf-8")) for path in arguments.json])
+    else:
+        found = evaluate(arguments)
+    show(found)
+    own = found["collections"].get(found["trained on"])
+    if arguments.plots is not None and own is not None:
+        draw(found["trained on"], own, list(found["weights"]), arguments.plots)
+
+
+def joined(saved):
+    """What several evaluations of the same rows have found, of different collections."""
+    collections = {name: measured for found in saved for name, measured in found["collections"].items()}
+    return {**saved[0], "collections": collections}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Tables of what `roc.py` measured, with the figures of Lee et al. 2023 beside them."""
+
+from statistics import mean
+
+from roc_claims import ALPHA, apart, difference, perturbed, quality, shares, tests, verdicts
+from roc_figures import print_figures
+from roc_rows import CLEAR, EMBEDDING, NAIVE, OURS, PAIRS, START
+
+from counterpoint.measure import Cell, Table, as_markdown
+
+ROWS = (START, *EMBEDDING)
+TABLE1 = {CLEAR: (0.05, 0.51), OURS: (0.12, 1.19)}  # RoC, R@100, over the naive sum
+TABLE3 = {  # MAP and R@100 on Natural Questions, on coCondenser; * 100
+    "BM25": (26.59, 73.70),
+    NAIVE: (34.32, 89.03),
+    f"BM25 + {NAIVE}": (34.47, 88.94),
+    f"BM25 + {CLEAR}": (34.93, 89.45),
+    f"BM25 + {OURS}": (35.97, 90.13),
+}
+TABLE4 = {  # on BERT-base: R@20 on Natural Questions, MAP and nDCG@20 on Robust04
+    NAIVE: (78.92, 33.65, 49.32),
+    "E": (80.87, 35.54, 52.19),
+    "I": (79.24, 34.08, 51.42),
+    OURS: (81.28, 36.43, 53.27),
+}
+TABLE5 = {
+    NAIVE: (0.32, 34.47),
+    CLEAR: (0.37, 34.93),
+    "E": (0.42, 34.94),
+    "I": (0.38, 35.62),
+    OURS: (0.47, 35.97),
+}
+TABLE6 = {"SparTerm": 26.33, "SparTerm + I": 26.78, "interactive BERT": 41.76, "interactive BERT + I": 42.20}
+FIGURE1 = {NAIVE: (15.2, 32.4, 46.5), CLEAR: (20.0, 34.0, 41.8)}  # |D − S|, |D ∩ S|, failures; % of queries
+
+
+def shown(number, paper=None, form=".2f"):
+    return "–" if number is None else f"{number:{form}}" + ("" if paper is None else f" ({paper:{form}})")
+
+
+def told(title, header, rows, *notes):
+    print(f"\n{as_markdown(Table(title, tuple(header), rows, notes))}")
+
+
+# -- tables ------------------------------------------------------------------------------------------------
+
+
+def show(found):
+    """Every table that there is something for, then what becomes of the paper's claims."""
+    own, others = apart(found)
+    print(f"Trained on {found['trained on']}. Figures × 100 but for RoC; in brackets the paper's.")
+    rows = [row for row in ROWS if row in found["weights"]]
+    _weights(found, rows)
+    if own:
+        _table1(found, own, rows)
+    _table3(found, rows)
+    _table4(found, own, others, rows)
+    _table5(found, own, others, rows)
+    for name in own:
+        measured = found["collections"][name]
+        if "pairs" in measured:
+            _table6(measured["pairs"])
+        print_figures(name, measured, rows)
+        if "adversarial" in measured:
+            _figure5(measured, rows)
+    verdicts(found)
+
+
+def _weights(found, rows):
+    chosen = [[row, shown(found["weights"][row]["weight"], form="g")] for row in rows]
+    edge = [row for row in rows if found["weights"][row]["edge"]]
+    note = f"At the edge of the grid: {', '.join(edge)}." if edge else "None is at the edge of the grid."
+    told(
+        "λ, chosen by AP on training queries held out; each part over the most it could be",
+        ["", "λ"],
+        chosen,
+        note,
+    )
+
+
+def _table1(found, own, rows):
+    if NAIVE not in rows:
+        return
+    base = shares(found, own, NAIVE), quality(found, own, f"BM25 + {NAIVE}", "R@100")
+    lines = []
+    for row in (CLEAR, "E", "I", OURS):
+        if row in rows:
+            ours, recall = shares(found, own, row), quality(found, own, f"BM25 + {row}", "R@100")
+            paper = TABLE1.get(row, (None, None))
+            lines.append(
+                [row, *(shown(ours[at] - base[0][at], form="+.2f") for at in (0, 1))]
+                + [shown(ours[3] - base[0][3], paper[0], "+.3f"), shown(recall - base[1], paper[1], "+.2f")]
+            )
+    header = ["", "|D − S|", "|D ∩ S|", "RoC", "R@100 of the hybrid"]
+    told(f"Table 1: {own[0]}, differences to the naive sum; sets in % of the queries", header, lines)
+
+
+def _table3(found, rows):
+    for name, measured in found["collections"].items():
+        systems = ["BM25", *(system for row in rows for system in (row, f"BM25 + {row}"))]
+        best = {
+            m: max(quality(found, [name], s, m) for s in systems) for m in ("AP", "R@100", "nDCG@10", "RR@10")
+        }
+        lines = []
+        for system in systems:
+            paper = TABLE3.get(system, (None, None)) if name == found["trained on"] else (None, None)
+            cells = []
+            for measure, said in zip(best, (*paper, None, None), strict=True):
+                value = quality(found, [name], system, measure)
+                raised = marks(measured, system, measure)
+                cells.append(Cell(shown(value, said), raised, value == best[measure]))
+            lines.append([system, *cells])
+        told(f"Table 3: {name}, {measured['queries']} queries", ["", *best], lines)
+    print(
+        "\nn, c: better than the naive sum, than CLEAR's hybrid; −n, −c: worse "
+        "(two-sided paired t-test, Bonferroni over the hybrids and both of these, p < 0.05)."
+    )
+
+
+def marks(measured, system, measure):
+    """The letters of a hybrid that differs significantly from the naive sum or from CLEAR's."""
+    letters = {NAIVE: "n", CLEAR: "c"}
+    return " ".join(
+        ("" if difference > 0 else "−") + letters[base]
+        for (row, base), (difference, p) in tests(measured, measure).items()
+        if f"BM25 + {row}" == system and p < ALPHA
+    )
+
+
+def _table4(found, own, others, rows):
+    lines = []
+    for row in (NAIVE, CLEAR, "E", "I", OURS):
+        if row in rows:
+            asked = [(own, "R@20"), (others, "AP"), (others, "nDCG@20")]
+            paper = TABLE4.get(row, (None,) * 3)
+            figures = [quality(found, names, f"BM25 + {row}", measure) for names, measure in asked]
+            lines.append([f"BM25 + {row}", *map(shown, figures, paper)])
+    header = ["", f"{''.join(own) or 'trained on'}: R@20", "others: AP", "others: nDCG@20"]
+    told("Table 4: ablations of the hybrid (the paper: DPR, Natural Questions, Robust04)", header, lines)
+
+
+def _table5(found, own, others, rows):
+    lines = []
+    for row in rows:
+        here, there = shares(found, own, row), shares(found, others, row)
+        paper, figure = TABLE5.get(row, (None, None)), FIGURE1.get(row, (None,) * 3)
+        lines.append(
+            [row, *map(shown, here[:3] if here else (None,) * 3, figure)]
+            + [shown(here and here[3], paper[0], ".3f")]
+            + [shown(quality(found, own, f"BM25 + {row}", "AP"), paper[1])]
+            + [shown(there and there[3], form=".3f"), shown(quality(found, others, f"BM25 + {row}", "AP"))]
+        )
+    header = ["", "|D − S|", "|D ∩ S|", "failures", "RoC", "hybrid AP", "others: RoC", "others: hybrid AP"]
+    told("Table 5, figures 1 and 3: what is among the first 10, % of the queries; RoC; AP", header, lines)
+
+
+def _table6(measured):
+    systems, lines = measured["systems"], []
+    for plain, (hidden, _) in PAIRS.items():
+        for name in (plain, hidden):
+            if name in systems:
+                figures = [
+                    100 * mean(systems[system][measure].values())
+                    for system in (name, f"BM25 + {name}")
+                    for measure in ("AP", "nDCG@20")
+                ]
+                both = name == hidden and plain in systems
+                p = (
+                    shown(difference(systems[hidden]["AP"], systems[plain]["AP"])[1], form=".3f")
+                    if both
+                    else ""
+                )
+                lines.append([name, shown(figures[0], TABLE6[name]), *map(shown, figures[1:]), p])
+    bm25 = (100 * mean(systems["BM25"][measure].values()) for measure in ("AP", "nDCG@20"))
+    note = "BM25 itself: AP {:.2f}, nDCG@20 {:.2f}. In brackets MAP on Natural Questions.".format(*bm25)
+    title = f"Table 6: BM25's first 50 in another order, {measured['queries']} queries"
+    header = ["", "AP", "nDCG@20", "with BM25: AP", "with BM25: nDCG@20", "p against without"]
+    told(title, header, lines, note)
+
+
+def _figure5(measured, rows):
+    lines = []
+    for system in ("BM25", *(f"BM25 + {row}" for row in rows)):
+        before, after = perturbed(measured, system)
+        lines.append([system, shown(before), shown(after), shown(after - before, form="+.2f")])
+    counts = measured["adversarial"]["changed"]
+    note = (
+        f"{counts['changed']} of {counts['documents']} relevant documents changed; "
+        f"{counts['replaced']} of {counts['matched']} words that match a query became synonyms."
+    )
+    told("Figure 5: RR@10, as they are and perturbed", ["", "original", "perturbed", "apart"], lines, note)
