@@ -26,7 +26,9 @@ recipe = Recipe(
             steps=300,
             batch=16,
             negatives=(BM25Negatives(count=1),),
-            lr=5e-5,
+            learn=("query.heads.*",),  # 384 numbers and a bias; the paper has the backbone learn, too
+            lr=1e-2,
+            remember=2.0,
             evaluate_every=100,
         )
     ],
