@@ -12,7 +12,7 @@ import json
 import random
 from pathlib import Path
 
-from colberter import evaluate_collection, folder_of, joined, train_row, training_collection
+from colberter import evaluate_collection, folder_of, joined, train_row
 from colberter_rows import row, words
 
 from counterpoint.data import open_collection
@@ -59,7 +59,7 @@ def row_of(sparse):
 
 def train(arguments):
     """The rows that `colberter.py train` has not."""
-    collection = training_collection(arguments.data, arguments.output)
+    collection = arguments.output / "collection"
     for sparse in SPARSE:
         train_row(row_of(sparse), row(words(32), sparse=sparse, long=True), arguments, collection)
 
