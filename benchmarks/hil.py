@@ -1,6 +1,7 @@
 """HIL's tables 2 to 8 and figures 4, 7 and 8 in shape, on MiniLM at a budget for a CPU, beside the paper's.
 
-    python benchmarks/hil.py train DATA -o RUNS [--frozen] [--steps N] [--jobs 2] [--rows NAME ...]
+    python benchmarks/hil.py train DATA -o RUNS [--frozen] [--no-curves] [--steps N] [--jobs 2]
+        [--rows NAME ...]
     python benchmarks/hil.py evaluate DATA -o RUNS [--json FILE] [--plots FOLDER] [--collections NAME ...]
     python benchmarks/hil.py show --json FILE [FILE ...] [--plots FOLDER]
 
@@ -73,7 +74,8 @@ def train(arguments):
     collection = training_collection(
         arguments.data, arguments.output / "collection", TRAINING, arguments.queries, HELD_OUT
     )
-    budget = Budget(arguments.steps, arguments.batch, frozen=arguments.frozen, seed=arguments.seed)
+    said = {"frozen": arguments.frozen, "seed": arguments.seed, "curves": not arguments.no_curves}
+    budget = Budget(arguments.steps, arguments.batch, **said)
     recipes = rows(budget, lambda name: str(folder_of(name, arguments.output)))
     unknown = set(arguments.rows or ()) - recipes.keys()
     if unknown:
@@ -272,6 +274,7 @@ def parsed():
         command.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
         command.add_argument("--rows", nargs="+", metavar="NAME", help="only these")
     train.add_argument("--frozen", action="store_true", help="only projections learn")
+    train.add_argument("--no-curves", action="store_true", help="evaluate nothing meanwhile, for figure 8")
     train.add_argument("--steps", type=int, default=Budget().steps)
     train.add_argument("--batch", type=int, default=Budget().batch)
     train.add_argument("--queries", type=int, default=2000, help="of each training collection")

@@ -40,6 +40,7 @@ class Budget:
         fitted: documents that projections are fitted to before.
         frozen: whether only projections learn.
         seed: of every row.
+        curves: whether the rows of figure 8 are evaluated meanwhile.
     """
 
     steps: int = 300
@@ -47,6 +48,7 @@ class Budget:
     fitted: int = 300
     frozen: bool = False
     seed: int = 1
+    curves: bool = True
 
 
 def per_token(head):
@@ -61,6 +63,7 @@ def recipe(heads, objective, scorer, budget, *, idf=False, curve=False, start=No
     text = TextInput(32), TextInput(180)
     encoder = Encoder(Transformer("minilm"), {on: per_token(head) for on, head in heads.items()}, *text)
     search = {"weights": dict.fromkeys(heads, 1.0), "scale": "none", **({"idf": {"l": 1.0}} if idf else {})}
+    curve = curve and budget.curves
     new = [on for on in heads if start is None or on == "l"]
     fits = [Fit(on, "projection", f"fit-{on}", budget.fitted) for on in new]
     training = Train(
