@@ -26,9 +26,10 @@ from pathlib import Path
 
 from hil import folder_of, train_row
 from roc_figures import draw
-from roc_measures import Material, evaluate_adversarial, evaluate_rows, indexed, tuned
+from roc_indexes import index_rows
+from roc_measures import Material, evaluate_adversarial, evaluate_rows, tuned
 from roc_pairs import evaluate_pairs, trained_pairs
-from roc_rows import EMBEDDING, START, Budget, rows
+from roc_rows import COSINES, EMBEDDING, START, Budget, rows
 from roc_tables import show
 from training_set import training_collection
 
@@ -113,7 +114,8 @@ def material(name, arguments):
 def evaluate(arguments):
     """Measure all rows that are trained, collection by collection; what is done is saved after each."""
     trained, queries, qrels = held_out(arguments)
-    chosen = [START, *(name for name in arguments.rows or EMBEDDING if name in EMBEDDING)]
+    makes_vectors = (*EMBEDDING, COSINES)
+    chosen = [START, *(name for name in makes_vectors if name in (arguments.rows or makes_vectors))]
     there = [
         name for name in chosen if name == START or (folder_of(name, arguments.output) / "model").is_dir()
     ]
@@ -121,10 +123,11 @@ def evaluate(arguments):
     development = Material(
         trained, open_collection(arguments.data / trained, passage_words=None), queries, qrels
     )
+    told(f"{trained}, indexed")
+    index_rows(there, development, arguments.output)
     for row in there:
         told(f"λ of {row}")
-        with indexed(row, development, arguments.output) as (index, model):
-            found["weights"][row] = tuned(index, model, development)
+        found["weights"][row] = tuned(row, development, arguments.output)
     for name in arguments.collections or dict.fromkeys([trained, *EVALUATION]):
         told(name)
         asked = material(name, arguments)

@@ -6,7 +6,7 @@ import random
 from tempfile import TemporaryDirectory
 
 from hil import folder_of
-from roc_measures import indexed
+from roc_indexes import opened
 from roc_rows import PAIRS, START
 
 from counterpoint.encode import load_interactive
@@ -35,7 +35,7 @@ def evaluate_pairs(material, names, count, output):
     chosen = sorted(material.queries)
     chosen = random.Random(2).sample(chosen, min(count, len(chosen)))
     part = material.of(chosen)
-    with indexed(START, material, output) as (index, _):
+    with opened(START, material, output) as (index, _):
         first = Searcher(index).run(part.queries, RERANKED, workflow="lexical")
     systems = {"BM25": part.values(first)}
     wanted = {document for query in first for document, _ in first[query]}
