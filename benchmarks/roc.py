@@ -29,7 +29,7 @@ from roc_figures import draw
 from roc_indexes import index_rows
 from roc_measures import Material, evaluate_adversarial, evaluate_rows, tuned
 from roc_pairs import evaluate_pairs, trained_pairs
-from roc_rows import COSINES, EMBEDDING, START, Budget, rows
+from roc_rows import EMBEDDING, SCALED_CLEAR, START, Budget, rows
 from roc_tables import show
 from training_set import training_collection
 
@@ -114,7 +114,7 @@ def material(name, arguments):
 def evaluate(arguments):
     """Measure all rows that are trained, collection by collection; what is done is saved after each."""
     trained, queries, qrels = held_out(arguments)
-    makes_vectors = (*EMBEDDING, COSINES)
+    makes_vectors = (*EMBEDDING, SCALED_CLEAR)
     chosen = [START, *(name for name in makes_vectors if name in (arguments.rows or makes_vectors))]
     there = [
         name for name in chosen if name == START or (folder_of(name, arguments.output) / "model").is_dir()

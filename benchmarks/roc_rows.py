@@ -2,6 +2,10 @@
 
 Rows that make a vector differ in their objective and in what is hidden, and in nothing else. SparTerm and the
 interactive model of table 6 have a budget of their own, the same with hidden matches and without.
+
+CLEAR's margin ξ = 1 is against cosines, as public implementations have it. Against 20 times the cosine, the
+scale that NLL needs, MiniLM meets it from the start for nearly every triple, and nothing is learnt: that is a
+row apart.
 """
 
 from dataclasses import dataclass, replace
@@ -13,7 +17,7 @@ from counterpoint.score import Dot
 START = "start"  # the embedded MiniLM, untrained
 NAIVE, CLEAR, OURS = "dense", "CLEAR", "I + E"
 EMBEDDING = {NAIVE: "roc:naive", CLEAR: "roc:clear", "E": "roc:embedding", "I": "roc:input", OURS: "roc"}
-COSINES = "CLEAR, cosines"  # ξ against cosines, as public implementations have it, not against 20 times these
+SCALED_CLEAR = "CLEAR, 20 cosines"  # as the recipe has it; the claims go by CLEAR on cosines
 PAIRS = {  # a row of table 6, and the same with hidden matches
     "SparTerm": ("SparTerm + I", "sparterm"),
     "interactive BERT": ("interactive BERT + I", "cross-encoder"),
@@ -38,7 +42,7 @@ class Budget:
 
     steps: int = 150
     batch: int = 10
-    pair_steps: int = 60
+    pair_steps: int = 200
     pair_batch: int = 8
     all_layers: bool = False
     answers: str | None = None
@@ -55,7 +59,7 @@ def negatives(budget):
 def row(source, budget, *sizes, **settings):
     """A shipped recipe with one stage of training, nothing evaluated meanwhile, and the last model kept."""
     recipe = change(load_recipe(source), sizes)
-    common = {"negatives": negatives(budget), "evaluate_every": None, "keep": "last"}
+    common = {"negatives": negatives(budget), "evaluate_every": None, "checkpoint_every": 50, "keep": "last"}
     return replace(
         recipe,
         stages=[replace(recipe.stages[0], **common, **settings)],
@@ -87,7 +91,8 @@ def pair(source, budget, hidden):
 def rows(budget):
     """All rows by name; what is trained on is said where they are run."""
     found = {name: vectors(source, budget) for name, source in EMBEDDING.items()}
-    found[COSINES] = vectors(EMBEDDING[CLEAR], budget, scorer=Dot("mean"))
+    found[SCALED_CLEAR] = found[CLEAR]
+    found[CLEAR] = vectors(EMBEDDING[CLEAR], budget, scorer=Dot("mean"))
     for plain, (hidden, source) in PAIRS.items():
         found |= {plain: pair(source, budget, False), hidden: pair(source, budget, True)}
     return found
