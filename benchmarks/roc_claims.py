@@ -30,24 +30,30 @@ def quality(found, names, system, measure):
     return 100 * mean(mean(cell[measure].values()) for cell in cells)
 
 
-def regions(found, name, row):
-    """|D − S|, |D ∩ S|, failures in queries, and RoC, of a row's vectors beside BM25."""
-    answered = found["collections"][name]["shared"][row]["answered"]
-    pair = next(pair for pair in answered["pairs"] if pair["first"] == "D")
-    lacking = answered["universe"] - answered["union"]
-    return pair["first_without_second"], pair["both"], lacking, pair["roc"]
-
-
 def shares(found, names, row):
-    """The three as % of the queries, and RoC: means over collections; None where nothing was measured."""
+    """What a row's vectors answer beside BM25, means over collections; None where it was not measured.
+
+    Of the first ten |D − S|, |D ∩ S| and failures as % of the queries, RoC, RoC of documents; then RoC of the
+    first document alone.
+    """
     if not names or any(row not in found["collections"][name]["shared"] for name in names):
         return None
     cells = []
     for name in names:
-        counts, roc = regions(found, name, row)[:3], regions(found, name, row)[3]
-        universe = found["collections"][name]["shared"][row]["answered"]["universe"]
-        cells.append([*(100 * count / universe for count in counts), np.nan if roc is None else roc])
+        measured = found["collections"][name]
+        answered, relevant = (measured["shared"][row][what] for what in ("answered", "relevant"))
+        d, documents = (side["pairs"][0] for side in (answered, relevant))  # of D beside S
+        counts = d["first_without_second"], d["both"], answered["universe"] - answered["union"]
+        first, bm25 = (answered_first(measured, system) for system in (row, "BM25"))
+        alone = len(first - bm25) / len(first) if first else np.nan
+        ratios = [np.nan if side["roc"] is None else side["roc"] for side in (d, documents)]
+        cells.append([*(100 * count / answered["universe"] for count in counts), *ratios, alone])
     return np.nanmean(cells, axis=0).tolist()
+
+
+def answered_first(measured, system):
+    """Queries with a relevant document in front."""
+    return {query for query, value in measured["systems"][system]["RR@10"].items() if value == 1}
 
 
 def tests(measured, measure):
@@ -90,18 +96,16 @@ def _say(where, claims):
 def complementarity(found, names):
     """Research question 1: does orthogonality raise RoC, and in which way?"""
     sets = {row: shares(found, names, row) for row in EMBEDDING}
-    roc = {row: sets[row][3] for row in EMBEDDING}
-    again = {row: resampled(found, names, row) for row in EMBEDDING}
-    said = ", ".join(f"{row} {roc[row]:.3f}" for row in EMBEDDING)
-    for row, rivals in (
-        ("E", (NAIVE, CLEAR)),
-        ("I", (NAIVE, CLEAR)),
-        (OURS, [r for r in EMBEDDING if r != OURS]),
-    ):
-        often = np.mean([again[row] > again[rival] for rival in rivals], axis=1).min()
-        claim = "has the highest RoC" if row == OURS else "raises RoC over naive and CLEAR"
-        figures = f"{said}; above each in {often:.0%} or more of resampled sets of queries"
-        yield f"{row} {claim}", roc[row] > max(roc[rival] for rival in rivals), figures
+    rivals = {"E": (NAIVE, CLEAR), "I": (NAIVE, CLEAR), OURS: [row for row in EMBEDDING if row != OURS]}
+    for k, at in ((10, 3), (1, 5)):
+        roc = {row: sets[row][at] for row in EMBEDDING}
+        again = {row: resampled(found, names, row, k) for row in EMBEDDING}
+        said = ", ".join(f"{row} {roc[row]:.3f}" for row in EMBEDDING)
+        for row, below in rivals.items():
+            often = min(np.mean(again[row] > again[rival]) for rival in below)
+            claim = f"has the highest RoC@{k}" if row == OURS else f"raises RoC@{k} over naive and CLEAR"
+            figures = f"{said}; above each in {often:.0%} or more of resampled sets of queries"
+            yield f"{row} {claim}", roc[row] > max(roc[rival] for rival in below), figures
     for row, at, sign, what in (("E", 1, -1, "|D ∩ S| falls"), ("I", 0, 1, "|D − S| rises")):
         before, after = sets[NAIVE][at], sets[row][at]
         yield (
@@ -185,13 +189,15 @@ def difference(values, others):
     return float(gaps.mean()), paired_t_test(gaps).p_value
 
 
-def resampled(found, names, row):
-    """RoC of a row over resampled queries, the same draws for every row: means over the collections."""
+def resampled(found, names, row, k):
+    """RoC@k of a row over resampled queries, the same draws for every row: means over the collections.
+
+    k is 10 at most: a query is answered by the first k where RR@10 is 1/k or more.
+    """
     values = []
     for name in names:
         systems = found["collections"][name]["systems"]
-        queries = list(systems["BM25"]["RR@10"])
-        d, s = (np.array([systems[x]["RR@10"][query] > 0 for query in queries]) for x in (row, "BM25"))
+        d, s = (np.array([*systems[x]["RR@10"].values()]) * k > 1 - 1e-9 for x in (row, "BM25"))
         draws = np.random.default_rng(1).multinomial(len(d), np.full(len(d), 1 / len(d)), RESAMPLES)
         answered = draws @ d
         values.append(draws @ (d & ~s) / np.where(answered, answered, np.nan))

@@ -4,8 +4,7 @@ Rows that make a vector differ in their objective and in what is hidden, and in 
 interactive model of table 6 have a budget of their own, the same with hidden matches and without.
 
 CLEAR's margin ξ = 1 is against cosines, as public implementations have it. Against 20 times the cosine, the
-scale that NLL needs, MiniLM meets it from the start for nearly every triple, and nothing is learnt: that is a
-row apart.
+scale that NLL needs, MiniLM meets it from the start for most triples and learns little: that is a row apart.
 """
 
 from dataclasses import dataclass, replace
