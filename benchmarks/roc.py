@@ -51,7 +51,9 @@ def answers_of(name, arguments):
     queries = next((arguments.data / name).glob("queries.jsonl*"))
     try:
         found = read_answers(queries)
-    except DataError:  # no line has answers
+    except DataError as error:
+        if error.line is not None:  # a damaged line, not a file without answers
+            raise
         return None
     lines = [json.dumps({"_id": f"{name}/{query}", "answers": texts}) for query, texts in found.items()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
