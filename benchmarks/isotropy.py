@@ -23,6 +23,7 @@ import json
 import statistics
 import time
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -48,21 +49,36 @@ warnings.filterwarnings("ignore", message="Whitening")
 
 
 class Chain:
-    """Maps one after the other; `None` for none."""
+    """Maps one after the other, or none; NICE's products of float32 as precise as `torch` is told."""
 
-    def __init__(self, steps=()):
+    def __init__(self, steps=(), precision="highest"):
         self.steps = list(steps)
+        self.precision = precision
 
     def fit(self, rows):
         for step in self.steps:
-            step.fit(rows.split(BLOCK))
-            rows = apply(step, rows)
+            with self.products(step):
+                step.fit(rows.split(BLOCK))
+            rows = self.apply(step, rows)
         return self
 
     def __call__(self, rows):
         for step in self.steps:
-            rows = apply(step, rows)
+            rows = self.apply(step, rows)
         return rows
+
+    def apply(self, step, rows):
+        with self.products(step):
+            return apply(step, rows)
+
+    @contextmanager
+    def products(self, step):
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision(self.precision if isinstance(step, Nice) else before)
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(before)
 
 
 @torch.inference_mode()
@@ -84,7 +100,7 @@ def chain_of(method, dim, rank, seed, options):
         "NICE": lambda: [turn, Nice(rank, fitting=training)],
         "Glow": lambda: [turn, Glow(rank, fitting=training)],
     }
-    return Chain(made[method]())
+    return Chain(made[method](), "medium" if options.bfloat16 else "highest")
 
 
 # -- ranking --------------------------------------------------------------------------------------------
@@ -298,6 +314,7 @@ def main():
     add("--rows", type=int, default=200_000, help="vectors that a map is fitted to, at most")
     add("--rank", type=int, default=380, help="directions that flows are fed")
     add("--steps", type=int, default=1000, help="of flows")
+    add("--bfloat16", action="store_true", help="NICE's products in bfloat16, where the processor has them")
     add("--json", type=Path)
     options = parser.parse_args()
     if unknown := set(options.sources or ()) - {path.name for path in options.collections}:
