@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import mean
 
 from roc_indexes import WEIGHTS, index_changed, index_rows, opened
+from roc_rows import ALIKE, NAIVE, START
 
 from counterpoint.data import Collection
 from counterpoint.measure import (
@@ -58,24 +59,32 @@ def tuned(row, material, output):
     return {"weight": found.weight, "edge": found.at_the_edge, "values": values}
 
 
-def searched(row, weight, material, output):
-    """Runs of BM25, of a row's vectors alone and of BM25 with λ times these, of the union of both lists."""
+def searched(row, weights, material, output):
+    """Runs of BM25, of a row's vectors alone and of BM25 with λ times these, of the union of both lists.
+
+    And that sum again with the naive sum's λ, which all rows then have alike.
+    """
+    own, alike = (weights[name]["weight"] for name in (row, NAIVE if NAIVE in weights else START))
+    systems = {
+        "BM25": ("lexical", own),
+        row: ("dense", own),
+        f"BM25 + {row}": ("hybrid", own),
+        f"BM25 + {row}{ALIKE}": ("hybrid", alike),
+    }
     with opened(row, material, output) as (index, model):
-        weights = {**WEIGHTS, "mean": weight}
-        searcher = Searcher(index, model, replace(SearchSettings.for_index(index), weights=weights))
-        workflows = {"BM25": "lexical", row: "dense", f"BM25 + {row}": "hybrid"}
-        return {
-            system: searcher.run(material.queries, DEPTH, workflow=workflow)
-            for system, workflow in workflows.items()
-        }
+        plain, found = SearchSettings.for_index(index), {}
+        for system, (workflow, weight) in systems.items():
+            settings = replace(plain, weights={**WEIGHTS, "mean": weight})
+            found[system] = Searcher(index, model, settings).run(material.queries, DEPTH, workflow=workflow)
+        return found
 
 
 def evaluate_rows(material, weights, output):
     """Every row on a collection: values of each query, and what its vectors answer beside BM25."""
     index_rows(weights, material, output)
     systems, shared = {}, {}
-    for row, found in weights.items():
-        runs = searched(row, found["weight"], material, output)
+    for row in weights:
+        runs = searched(row, weights, material, output)
         systems |= {system: material.values(run) for system, run in runs.items()}
         sides = {"D": runs[row], "S": runs["BM25"]}
         shared[row] = share_of(sides, material.qrels, CUTOFF, material.lowest).to_dict()
@@ -99,8 +108,8 @@ def evaluate_adversarial(material, weights, output, thesaurus):
     )
     index_changed(weights, changed, output, original=material)
     systems = {}
-    for row, found in weights.items():
-        runs = searched(row, found["weight"], changed, output)
+    for row in weights:
+        runs = searched(row, weights, changed, output)
         systems |= {system: changed.values(run) for system, run in runs.items()}
     tally = Tally()
     for document in material.collection.documents():  # counted apart, since the indexes may have been there

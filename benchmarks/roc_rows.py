@@ -17,6 +17,7 @@ START = "start"  # the embedded MiniLM, untrained
 NAIVE, CLEAR, OURS = "dense", "CLEAR", "I + E"
 EMBEDDING = {NAIVE: "roc:naive", CLEAR: "roc:clear", "E": "roc:embedding", "I": "roc:input", OURS: "roc"}
 SCALED_CLEAR = "CLEAR, 20 cosines"  # the claims go by CLEAR on cosines
+ALIKE = ", λ alike"  # behind the name of a hybrid that has the naive sum's λ
 PAIRS = {  # a row of table 6, and the same with hidden matches
     "SparTerm": ("SparTerm + I", "sparterm"),
     "interactive BERT": ("interactive BERT + I", "cross-encoder"),

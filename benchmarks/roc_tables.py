@@ -4,7 +4,7 @@ from statistics import mean
 
 from roc_claims import ALPHA, apart, difference, perturbed, quality, shares, tests, verdicts
 from roc_figures import print_figures
-from roc_rows import CLEAR, EMBEDDING, NAIVE, OURS, PAIRS, SCALED_CLEAR, START
+from roc_rows import ALIKE, CLEAR, EMBEDDING, NAIVE, OURS, PAIRS, SCALED_CLEAR, START
 
 from counterpoint.measure import Cell, Table, as_markdown
 
@@ -182,11 +182,21 @@ def _table6(measured):
 def _figure5(measured, rows):
     lines = []
     for system in ("BM25", *(f"BM25 + {row}" for row in rows)):
-        before, after = perturbed(measured, system)
-        lines.append([system, shown(before), shown(after), shown(after - before, form="+.2f")])
+        own = perturbed(measured, system)
+        alike = own if system == "BM25" else perturbed(measured, system + ALIKE)
+        lines.append([system, *_fall(own), *_fall(alike)])
     counts = measured["adversarial"]["changed"]
     note = (
         f"{counts['changed']} of {counts['documents']} relevant documents changed; "
         f"{counts['replaced']} of {counts['matched']} words that match a query became synonyms."
     )
-    told("Figure 5: RR@10, as they are and perturbed", ["", "original", "perturbed", "apart"], lines, note)
+    columns = ["original", "perturbed", "apart"]
+    header = ["", *columns, *(f"{column}{ALIKE}" for column in columns)]
+    told("Figure 5: RR@10, as they are and perturbed", header, lines, note)
+
+
+def _fall(sides):
+    if sides is None:
+        return [shown(None)] * 3
+    before, after = sides
+    return [shown(before), shown(after), shown(after - before, form="+.2f")]
