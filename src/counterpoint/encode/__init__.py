@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from counterpoint.encode.checkpoints import load_encoder
     from counterpoint.encode.checkpoints.classification import load_interactive
     from counterpoint.encode.cut import cut_query
-    from counterpoint.encode.encoder import DualEncoder, Encoder
+    from counterpoint.encode.dual import DualEncoder
+    from counterpoint.encode.encoder import Encoder
     from counterpoint.encode.gate import BY_GATE, Gate
     from counterpoint.encode.heads import Cls, Head, Mean, WholeWords
     from counterpoint.encode.interactive import InteractiveEncoder, Pairs
@@ -81,7 +82,8 @@ _HOMES = {
     "checkpoints": ("load_encoder",),
     "checkpoints.classification": ("load_interactive",),
     "cut": ("cut_query",),
-    "encoder": ("DualEncoder", "Encoder"),
+    "dual": ("DualEncoder",),
+    "encoder": ("Encoder",),
     "gate": ("BY_GATE", "Gate"),
     "heads": ("Cls", "Head", "Mean", "WholeWords"),
     "interactive": ("InteractiveEncoder", "Pairs"),

@@ -16,7 +16,8 @@ from counterpoint.types import Ragged, Side
 from counterpoint.vectors import Vectors
 
 if TYPE_CHECKING:
-    from counterpoint.encode.encoder import DualEncoder, Encoder
+    from counterpoint.encode.dual import DualEncoder
+    from counterpoint.encode.encoder import Encoder
 
 __all__ = [
     "EncodeOptions",

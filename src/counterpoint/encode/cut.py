@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 
-from counterpoint.encode.encoder import DualEncoder, Encoder
+from counterpoint.encode.dual import DualEncoder
+from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.gate import Gate
 from counterpoint.encode.layers import Layer
 from counterpoint.errors import ConfigError

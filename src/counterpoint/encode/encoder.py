@@ -1,8 +1,8 @@
-"""`Encoder` (a backbone and its heads) and `DualEncoder` (one for each side): texts in, vector sets out."""
+"""`Encoder`: a backbone and its heads; texts in, vector sets out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import final
 
 import numpy as np
@@ -11,20 +11,19 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from counterpoint.encode.backbone import Transformer
-from counterpoint.encode.batching import EncodeOptions, encode, encode_layers, in_batches
-from counterpoint.encode.gate import BY_GATE, Gate
+from counterpoint.encode.batching import EncodeOptions, in_batches
+from counterpoint.encode.gate import BY_GATE
 from counterpoint.encode.heads import Head
 from counterpoint.encode.keyed import Keyed
-from counterpoint.encode.layers import Layer
 from counterpoint.encode.text import TextInput
 from counterpoint.encode.token_heads import PerToken
 from counterpoint.encode.tokens import Row, Tokens
 from counterpoint.errors import ConfigError
 from counterpoint.part import Part
-from counterpoint.types import Ragged, Side, Span
+from counterpoint.types import Side, Span
 from counterpoint.vectors import Representation, Vectors
 
-__all__ = ["DualEncoder", "Encoder"]
+__all__ = ["Encoder"]
 
 
 @final
@@ -171,178 +170,3 @@ class Encoder(Part):
 
     def _heads(self) -> dict[str, Head]:
         return {name: head for name, head in self.heads.items() if isinstance(head, Head)}
-
-
-@final
-class DualEncoder(Part):
-    """An encoder for queries and one for documents; one for both, and saved once, where `document` is None.
-
-    Args:
-        query: makes the queries' vector sets.
-        document: makes the documents'; None for one encoder on both sides.
-        shared: by vector set, a layer behind both encoders' heads that is the same on both sides, such as
-            DAFT's projection of two different encoders into one space.
-        gates: by vector set, what weighs and drops rows of documents, before a shared layer (ColBERTer).
-
-    Example:
-        >>> model = DualEncoder(Encoder(Transformer("minilm"), {"mean": Mean(normalise=True)}))
-        >>> found = model.encode_document(["Paris is in France.", "Cats purr."])
-        >>> found["mean"].values.shape
-        (2, 384)
-    """
-
-    def __init__(
-        self,
-        query: Encoder,
-        document: Encoder | None = None,
-        shared: Mapping[str, Layer] | None = None,
-        gates: Mapping[str, Gate] | None = None,
-    ):
-        super().__init__()
-        self.query = query
-        self.document = document
-        self.shared = nn.ModuleDict(shared or {})
-        self.gates = nn.ModuleDict(gates or {})
-
-    def setup(self) -> DualEncoder:
-        """Set up the encoders, check that they fit, and fit the shared layers to them."""
-        if not self.is_set_up:
-            if self.document is self.query:
-                raise ConfigError("DualEncoder: to use one encoder for both sides, leave `document` out")
-            ours, theirs = self.query.setup().sets, self.encoder("document").setup().sets
-            for what, names in (("shared layer", self.shared), ("gate", self.gates)):
-                unknown = [name for name in names if name not in ours]
-                if unknown:
-                    raise ConfigError(
-                        f"DualEncoder: a {what} on {unknown[0]!r}, the encoders make {', '.join(ours)}"
-                    )
-            self._check_gates()
-            if ours != theirs:
-                raise ConfigError(
-                    f"DualEncoder: queries become {ours}, documents {theirs}; they must be equal"
-                )
-            for name, layer in [*self._shared().items(), *self._gates().items()]:
-                layer.fill(ours[name])
-            super().setup()
-        return self
-
-    def forward(self, tokens: Tokens) -> Representation:
-        """The vector sets of one side's texts, gates and shared layers applied.
-
-        For documents, a gated set has its gate's weights beside it, under its name and `.gate`: one component
-        for every row that there was. They are for losses; `encode_document` leaves them out.
-        """
-        made = dict(self.encoder(tokens.side)(tokens))
-        device = next(iter(made.values())).values.device.type
-        with torch.autocast(device, enabled=False):
-            if tokens.side == "document":
-                for name, gate in self._gates().items():
-                    made[name], made[name + BY_GATE] = gate(made[name])
-            for name, layer in self._shared().items():
-                made[name] = made[name].with_values(layer(made[name].values))
-        return made
-
-    def _shared(self) -> dict[str, Layer]:
-        return {name: layer for name, layer in self.shared.items() if isinstance(layer, Layer)}
-
-    def _gates(self) -> dict[str, Gate]:
-        return {name: gate for name, gate in self.gates.items() if isinstance(gate, Gate)}
-
-    def _check_gates(self) -> None:
-        heads = self.encoder("document").heads
-        pooled = [name for name in self.gates if getattr(heads[name], "pooled", False)]
-        if pooled:
-            raise ConfigError(f"DualEncoder: {pooled[0]!r} has one row a text; a gate could leave none")
-        routed = [name for name in self.gates if isinstance(heads[name], Keyed)]
-        if routed:
-            raise ConfigError(
-                f"DualEncoder: {routed[0]!r} needs no gate; its router weighs and drops its rows"
-            )
-
-    def encoder(self, side: Side) -> Encoder:
-        """The encoder of one side."""
-        return self.query if side == "query" or self.document is None else self.document
-
-    @property
-    def sets(self) -> dict[str, int]:
-        """Name and number of components of every vector set."""
-        self.setup()
-        layers = self._shared()
-        return {
-            name: layers[name].out_dim if name in layers else dim for name, dim in self.query.sets.items()
-        }
-
-    def encode_query(self, texts: Sequence[str], options: EncodeOptions | None = None) -> dict[str, Ragged]:
-        """Vector sets of queries, by name, in the order of the texts."""
-        self.setup()
-        return encode(self, texts, "query", options or EncodeOptions())
-
-    def encode_document(
-        self, texts: Sequence[str], options: EncodeOptions | None = None
-    ) -> dict[str, Ragged]:
-        """Vector sets of documents, by name, in the order of the texts."""
-        self.setup()
-        return encode(self, texts, "document", options or EncodeOptions())
-
-    def encode_stream(
-        self, chunks: Iterable[Sequence[str]], options: EncodeOptions | None = None
-    ) -> Iterator[dict[str, Ragged]]:
-        """Vector sets of a corpus that memory cannot hold, chunk (a few thousand documents) by chunk."""
-        for chunk in chunks:
-            yield self.encode_document(chunk, options)
-
-    def encode_layers(
-        self, texts: Sequence[str], side: Side, options: EncodeOptions | None = None
-    ) -> Iterator[tuple[list[int], list[Ragged]]]:
-        """Hidden states by batch: positions of the texts, and their states for each layer of the backbone.
-
-        Layer 0 is what goes into the first one. There is a row for every position that is not padding, [CLS],
-        [SEP] and ColBERT's [MASK] included, with its vocabulary id.
-        """
-        yield from encode_layers(self, texts, side, options or EncodeOptions())
-
-    def gate_weights(self, texts: Sequence[str], name: str, options: EncodeOptions | None = None) -> Ragged:
-        """What a gate or a router makes of each row of documents that `spans` tells of: r, and the row's id.
-
-        Rows with r above the threshold are those that `encode_document` keeps.
-
-        Raises:
-            ConfigError: the set has no gate and no router.
-        """
-        self.setup()
-        heads = self.encoder("document").heads
-        weighed = [*self.gates, *(other for other, head in heads.items() if isinstance(head, Keyed))]
-        if name not in weighed:
-            raise ConfigError(f"no gate on {name!r}; there is one on {', '.join(weighed) or 'none'}")
-        gate = name + BY_GATE
-        return encode(self, texts, "document", options or EncodeOptions(), {gate: 1})[gate]
-
-    def special_ids(self, name: str) -> tuple[int, ...]:
-        """Ids of a set's rows that stand for nothing in a text, on either side."""
-        self.setup()
-        return tuple(sorted({*self.query.special_ids(name), *self.encoder("document").special_ids(name)}))
-
-    def table(self, name: str, side: Side = "document") -> Float[Tensor, "v d"]:
-        """The vector of every vocabulary id in a static set, behind its shared layer.
-
-        Raises:
-            ConfigError: the set is not static, or a gate weighs and drops its documents' rows.
-        """
-        self.setup()
-        if name in self.gates:
-            raise ConfigError(f"{name!r} has no table: a gate weighs and drops its rows")
-        values = self.encoder(side).table(name)
-        return self._shared()[name](values) if name in self.shared else values
-
-    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """For every text, the piece of it that each row of the set `name` stands for, row by row.
-
-        Rows that a gate drops are among them.
-        """
-        self.setup()
-        return self.encoder(side).spans(texts, name, side)
-
-    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
-        """For every text, the ids of the rows that `spans` tells of: those that a gate drops, too."""
-        self.setup()
-        return self.encoder(side).row_ids(texts, name, side)

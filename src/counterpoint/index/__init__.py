@@ -1,7 +1,7 @@
 """The index: documents, vectors and postings in one folder, searched exactly, on numpy alone."""
 
 from counterpoint.index.analysis import Analyzer
-from counterpoint.index.build import IndexSettings, TextModel, VectorSet, build_index, keep_search
+from counterpoint.index.build import build_index, keep_search
 from counterpoint.index.codec import CodecName
 from counterpoint.index.index import Index
 from counterpoint.index.lexical import Lexical, LexicalSettings, TermMatch
@@ -16,6 +16,7 @@ from counterpoint.index.lexical_vectors import (
 )
 from counterpoint.index.manifest import Manifest
 from counterpoint.index.segment import AnnName, SetLayout
+from counterpoint.index.settings import IndexSettings, TextModel, VectorSet
 
 __all__ = [
     "Analyzer",

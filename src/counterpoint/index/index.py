@@ -21,7 +21,7 @@ from counterpoint.index.static import StaticSet
 from counterpoint.types import Document, Ragged
 
 if TYPE_CHECKING:
-    from counterpoint.index.build import TextModel
+    from counterpoint.index.settings import TextModel
 
 __all__ = ["Index"]
 

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, TextModel
-from counterpoint.index.build import check_matching
+from counterpoint.index.settings import check_matching
 from counterpoint.search.explain import explain_hits
 from counterpoint.search.fusion import Fusion, fuse
 from counterpoint.search.hits import Answer, Hit

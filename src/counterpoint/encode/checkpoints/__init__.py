@@ -6,7 +6,8 @@ from pathlib import Path
 
 from counterpoint.encode.checkpoints import colberter, multivector, plain, pylate, sentence, stanford
 from counterpoint.encode.checkpoints.modules import Checkpoint
-from counterpoint.encode.encoder import DualEncoder, Encoder
+from counterpoint.encode.dual import DualEncoder
+from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.sources import locate
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.part import Part

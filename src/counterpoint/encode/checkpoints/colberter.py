@@ -19,7 +19,8 @@ from torch import Tensor
 
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.checkpoints.modules import Checkpoint
-from counterpoint.encode.encoder import DualEncoder, Encoder
+from counterpoint.encode.dual import DualEncoder
+from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.gate import Gate
 from counterpoint.encode.heads import Cls, Head, WholeWords
 from counterpoint.encode.layers import Linear

@@ -13,7 +13,8 @@ from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.checkpoints.dense import projection
 from counterpoint.encode.checkpoints.modules import Checkpoint, Module
 from counterpoint.encode.checkpoints.sentence import both_sides, longest, prompt, transformer_settings
-from counterpoint.encode.encoder import DualEncoder, Encoder
+from counterpoint.encode.dual import DualEncoder
+from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.text import TextInput
 from counterpoint.encode.token_heads import TokenVectors
 from counterpoint.errors import ArtifactError

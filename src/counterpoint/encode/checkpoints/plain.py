@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from counterpoint.encode.checkpoints.modules import Checkpoint, Module
 from counterpoint.encode.checkpoints.sentence import longest
-from counterpoint.encode.encoder import DualEncoder, Encoder
+from counterpoint.encode.dual import DualEncoder
+from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.heads import Mean
 from counterpoint.encode.text import TextInput
 

@@ -13,7 +13,8 @@ from typing import Any
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.checkpoints.dense import projection
 from counterpoint.encode.checkpoints.modules import Checkpoint, Module
-from counterpoint.encode.encoder import DualEncoder, Encoder
+from counterpoint.encode.dual import DualEncoder
+from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.heads import Cls, Head, Mean
 from counterpoint.encode.text import TextInput
 from counterpoint.errors import ArtifactError

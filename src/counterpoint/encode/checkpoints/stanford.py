@@ -9,7 +9,8 @@ prefix) and `linear.weight` (dim, hidden), without bias; `artifact.metadata` is 
 from __future__ import annotations
 
 from counterpoint.encode.checkpoints.modules import Checkpoint
-from counterpoint.encode.encoder import DualEncoder, Encoder
+from counterpoint.encode.dual import DualEncoder
+from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.layers import Linear
 from counterpoint.encode.text import TextInput
 from counterpoint.encode.token_heads import PUNCTUATION, TokenVectors

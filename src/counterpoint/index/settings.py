@@ -1,0 +1,166 @@
+"""What an index keeps: `IndexSettings`, and what it needs of a model, `TextModel` and its `VectorSet`s."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from counterpoint.errors import ConfigError
+from counterpoint.index.codec import CodecName
+from counterpoint.index.lexical import LexicalSettings
+from counterpoint.index.segment import AnnName, SetLayout
+from counterpoint.types import Ragged, Side, Span
+
+__all__ = ["IndexSettings", "TextModel", "VectorSet", "check_matching"]
+
+SMALL = 4  # components below which a scale for each vector would cost as much as it saves
+
+
+@dataclass(frozen=True)
+class VectorSet:
+    """What a model says of one of its vector sets.
+
+    Attributes:
+        dim: components of a vector.
+        pooled: one row a text.
+        ids: every row has an id.
+        static: a row is decided by its id alone.
+        special: ids that stand for nothing in a text ([CLS], [MASK] and their like), which idf weighs by 0.
+    """
+
+    dim: int
+    pooled: bool
+    ids: bool
+    static: bool = False
+    special: tuple[int, ...] = ()
+
+
+class TextModel(Protocol):
+    """What an index needs of a model: texts in, named packed vectors out. No torch on this side."""
+
+    @property
+    def sets(self) -> Mapping[str, VectorSet]:
+        """The vector sets by name."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Equal exactly for models that compute the same."""
+        ...
+
+    def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+        """Vectors of queries."""
+        ...
+
+    def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+        """Vectors of documents."""
+        ...
+
+    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
+        """The piece of text that each row of a set stands for, whether it is kept in an index or not."""
+        ...
+
+    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
+        """The id of each row that `spans` tells of, for sets that have ids."""
+        ...
+
+    def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
+        """For sets of which a gate drops rows: its value for each row of documents that `spans` tells of."""
+        ...
+
+    def table(self, name: str) -> Float[np.ndarray, "v d"]:
+        """The vector of every id in documents, for static sets."""
+        ...
+
+
+@dataclass(frozen=True)
+class IndexSettings:
+    """What an index keeps.
+
+    Attributes:
+        codec: how vectors are stored. Pooled vectors are few, so with `int4` they get `int8`. Vectors of
+            fewer than 4 components get `float16` for both: a scale each would take as much room. Static sets
+            have no vectors stored.
+        sets: which of the model's vector sets; None for all.
+        lexical: BM25 settings; None for no lexical part.
+        search: how it is searched unless told otherwise (`SearchSettings` as plain data). Sets that it calls
+            `exact` get an inverted index.
+        ann: an approximate first stage of pooled sets; None for an exact one, which looks at every vector.
+        model: name under which the model will be found again; a relative path is relative to the index.
+        gate: what the model's gates were closed to before (`Model.close_gates`); None where nothing was done.
+    """
+
+    codec: CodecName = "int8"
+    sets: tuple[str, ...] | None = None
+    lexical: LexicalSettings | None = LexicalSettings()
+    search: Mapping[str, Any] | None = None
+    model: str | None = None
+    ann: AnnName | None = None
+    gate: float | None = None
+
+    def layouts(self, model: TextModel | None) -> dict[str, SetLayout]:
+        """The stored sets of a model.
+
+        Raises:
+            ConfigError: a set that the model does not have or that cannot match as `search` says, or nothing
+                to store at all.
+        """
+        known = {} if model is None else dict(model.sets)
+        wanted = tuple(known) if self.sets is None else self.sets
+        missing = [name for name in wanted if name not in known]
+        if missing:
+            raise ConfigError(
+                f"the model has no vector set {missing[0]!r}; it has {', '.join(known) or 'none'}"
+            )
+        odd = [name for name in wanted if not name.isidentifier()]
+        if odd:
+            raise ConfigError(f"a vector set must be named like a Python variable, found {odd[0]!r}")
+        if not wanted and self.lexical is None:
+            raise ConfigError("neither vectors nor a lexical part: there would be nothing to search")
+        exact = tuple((self.search or {}).get("exact", ()))
+        layouts = {
+            name: SetLayout(
+                x.dim,
+                x.pooled,
+                self._codec(x),
+                x.ids,
+                name in exact and not x.static,
+                self.ann if x.pooled else None,
+                x.static,
+            )
+            for name, x in ((name, known[name]) for name in wanted)
+        }
+        for key, names in (("exact", exact), ("floor", (self.search or {}).get("floor", ()))):
+            check_matching(key, names, layouts)
+        if self.ann is not None and not any(layout.ann for layout in layouts.values()):
+            raise ConfigError(f"ann={self.ann!r}: there is no pooled set to search approximately")
+        return layouts
+
+    def _codec(self, vectors: VectorSet) -> CodecName:
+        if vectors.static:
+            return "float32"
+        if self.codec in ("int8", "int4") and vectors.dim < SMALL:
+            return "float16"
+        return "int8" if vectors.pooled and self.codec == "int4" else self.codec
+
+
+def check_matching(key: str, names: Sequence[str], layouts: Mapping[str, SetLayout]) -> None:
+    """Refuse `exact` or `floor` (the key) of sets that are not there, pooled, or without ids.
+
+    Raises:
+        ConfigError: saying which.
+    """
+    for name in names:
+        if name not in layouts:
+            raise ConfigError(
+                f"search.{key}: no vector set {name!r}; there are {', '.join(layouts) or 'none'}"
+            )
+        if layouts[name].pooled:
+            raise ConfigError(
+                f"search.{key}: {name!r} is pooled; only sets of several vectors match by words"
+            )
+        if key == "exact" and not layouts[name].ids:
+            raise ConfigError(f"search.exact: the vectors of {name!r} have no ids to match by")
