@@ -28,8 +28,8 @@ def test_a_new_collection(collection, wordnet, call, tmp_path):
     assert code == 0, err
     assert json.loads(out) == {
         "output": str(tmp_path / "a"), "collection": "collection", "split": "test", "relevant_from": 1,
-        "seed": 0, "synonyms": "wordnet",
-        "documents": 2, "changed": 1, "matched": 3, "replaced": 1, "kept": 2,
+        "seed": 0, "share": 1.0, "synonyms": "wordnet",
+        "documents": 2, "changed": 1, "matched": 3, "replaced": 1, "spared": 0, "kept": 2,
     }  # fmt: skip
     made = open_collection(tmp_path / "a")
     texts = {document.id: document.text for document in made.documents()}
@@ -48,6 +48,8 @@ def test_a_new_collection(collection, wordnet, call, tmp_path):
         assert call(*base, "--seed", seed)[0] == 0
         drawn.add(contents(tmp_path / "c")["corpus.jsonl"])
     assert len(drawn) == 2
+    code, out, _ = call(*base, "--share", "1e-9")
+    assert code == 0 and "0 were replaced, 0 have no synonym, 3 were not to go" in out
 
 
 def test_what_is_refused(collection, wordnet, call, tmp_path, monkeypatch):
@@ -59,6 +61,9 @@ def test_what_is_refused(collection, wordnet, call, tmp_path, monkeypatch):
     qrels = collection / "qrels" / "test.tsv"
     assert fails(call("perturb", qrels, "-o", out, "--synonyms", wordnet), "test.tsv")
     assert fails(call("perturb", collection, "-o", out, "--synonyms", wordnet, "--split", "dev"), "dev")
+    assert fails(
+        call("perturb", collection, "-o", out, "--synonyms", wordnet, "--share", "0"), "share: must be"
+    )
     nltk = pytest.importorskip("nltk")
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
     assert fails(call("perturb", collection, "-o", out), "python -m nltk.downloader wordnet")

@@ -6,6 +6,7 @@ import pytest
 
 from counterpoint.data import WordNetFolder, collection_of, open_collection
 from counterpoint.data.wordnet import Thesaurus
+from counterpoint.errors import ConfigError
 from counterpoint.index.analysis import Analyzer
 from counterpoint.measure import Adversary, Tally, perturb
 from counterpoint.types import Document
@@ -67,6 +68,31 @@ def test_the_seed_decides():
 
     assert set(draws(0)) == {"auto", "motorcar"}
     assert draws(0) == draws(0) != draws(1)
+
+
+def test_a_share_of_the_words():
+    """About as many stems as asked for; all occurrences of one, and those of a smaller share among them."""
+    qrels = {"q1": {f"d{n}": 1 for n in range(400)}}
+
+    def gone(share):
+        tally = Tally()
+        adversary = Adversary(QUERIES, qrels, Small(), share=share)
+        found = {
+            n for n in range(400) if adversary.change(Document(f"d{n}", "car, car"), tally).text[0] != "c"
+        }
+        assert tally.replaced == 2 * len(found) and tally.spared == tally.matched - tally.replaced
+        assert (tally.documents, tally.changed) == (400, len(found))
+        return found
+
+    few, many = gone(0.2), gone(0.6)
+    assert few < many < gone(1.0) == set(range(400))
+    assert abs(len(few) - 80) < 32 and abs(len(many) - 240) < 40  # four standard deviations
+
+
+@pytest.mark.parametrize("share", [0, -0.1, 1.01, float("nan")])
+def test_a_share_is_checked(share):
+    with pytest.raises(ConfigError, match=r"share: must be above 0 and at most 1"):
+        Adversary(QUERIES, {}, Small(), share=share)
 
 
 def test_a_collection_keeps_all_else():

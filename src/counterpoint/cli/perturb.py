@@ -32,6 +32,9 @@ def perturb(
     ] = None,
     relevant_from: Annotated[int, typer.Option(min=1, help="Lowest grade that is relevant.")] = 1,
     seed: Annotated[int, typer.Option(help="Another seed draws other synonyms.")] = 0,
+    share: Annotated[
+        float, typer.Option(help="Of a document's matching words that are to go: above 0, at most 1.")
+    ] = 1.0,
     overwrite: Annotated[bool, typer.Option(help="Replace a folder that is already there.")] = False,
     json: Json = False,
 ) -> None:
@@ -50,11 +53,12 @@ def perturb(
     thesaurus = open_thesaurus(synonyms)
     judged = judgements_of(collection, split, bare=False)
     source, tally = judged.whole("perturb"), Tally()
-    adversary = Adversary(source.queries(judged.split), judged.qrels, thesaurus, seed, relevant_from)
+    adversary = Adversary(source.queries(judged.split), judged.qrels, thesaurus, seed, relevant_from, share)
     write_beir(perturbed(source, adversary, tally), output, overwrite=overwrite)
     done = {
         "collection": source.name, "split": judged.split, "relevant_from": relevant_from, "seed": seed,
-        "synonyms": Path(synonyms).name, **asdict(tally), "kept": tally.matched - tally.replaced,
+        "share": share, "synonyms": Path(synonyms).name, **asdict(tally),
+        "kept": tally.matched - tally.replaced,
     }  # fmt: skip
     text = json_.dumps(done, indent=2, ensure_ascii=False) + "\n"
     write_atomically(output / "perturbation.json", lambda path: path.write_text(text, encoding="utf-8"))
@@ -62,8 +66,9 @@ def perturb(
 
 
 def _text(output: Path, tally: Tally) -> str:
-    kept = tally.matched - tally.replaced
+    without = tally.matched - tally.replaced - tally.spared
     return (
         f"{output}: {tally.changed:,} of {tally.documents:,} relevant documents changed; {tally.matched:,} "
-        f"words in them match a query: {tally.replaced:,} were replaced, {kept:,} have no synonym"
+        f"words in them match a query: {tally.replaced:,} were replaced, {without:,} have no synonym"
+        + (f", {tally.spared:,} were not to go" if tally.spared else "")
     )

@@ -12,6 +12,7 @@ from counterpoint.data.collection import Collection, Source
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import Located, Reader
 from counterpoint.data.wordnet import Thesaurus
+from counterpoint.errors import ConfigError
 from counterpoint.index.analysis import Analyzer
 from counterpoint.types import Document, Qrels
 
@@ -26,13 +27,15 @@ class Tally:
         documents: that are relevant to some query.
         changed: of these, those with a word replaced.
         matched: words in them, occurrence by occurrence, that match a query of theirs.
-        replaced: of these, those that have a synonym which no query of theirs matches.
+        replaced: of these, those that have a synonym which no query of theirs matches, if they are to go.
+        spared: of these, those that the draw leaves as they are.
     """
 
     documents: int = 0
     changed: int = 0
     matched: int = 0
     replaced: int = 0
+    spared: int = 0
 
 
 @final
@@ -51,6 +54,11 @@ class Adversary:
         thesaurus: where synonyms are from.
         seed: another seed draws others.
         relevant_from: lowest grade that is relevant.
+        share: of a document's matching words (all occurrences of a stem are one) that are to go, on average;
+            a larger share takes the same words and others.
+
+    Raises:
+        ConfigError: the share is not above 0 and at most 1.
     """
 
     def __init__(
@@ -60,9 +68,13 @@ class Adversary:
         thesaurus: Thesaurus,
         seed: int = 0,
         relevant_from: int = 1,
+        share: float = 1.0,
     ):
+        if not 0 < share <= 1:
+            raise ConfigError(f"share: must be above 0 and at most 1, found {share}")
         self.thesaurus = thesaurus
         self.seed = seed
+        self.share = share
         self._analyzer = Analyzer("english")
         self._terms: dict[str, set[str]] = {}
         for query, grades in qrels.items():
@@ -88,20 +100,23 @@ class Adversary:
             if term not in terms:
                 continue
             tally.matched += 1
-            synonym = self._synonym(span.text.lower(), term, document, terms)
+            draw = hashlib.sha256(f"{self.seed}\n{document}\n{term}".encode()).digest()
+            if int.from_bytes(draw[8:16], "big") >= self.share * 2**64:
+                tally.spared += 1
+                continue
+            synonym = self._synonym(span.text.lower(), draw, terms)
             if synonym is not None:
                 tally.replaced += 1
                 pieces += [text[end : span.start], _in_case(synonym, span.text)]
                 end = span.end
         return "".join([*pieces, text[end:]])
 
-    def _synonym(self, word: str, term: str, document: str, terms: AbstractSet[str]) -> str | None:
+    def _synonym(self, word: str, draw: bytes, terms: AbstractSet[str]) -> str | None:
         for sense in self.thesaurus.synonyms(word):
             allowed = [
                 name for name in sense if (found := self._analyzer.terms(name)) and found[0] not in terms
             ]
             if allowed:
-                draw = hashlib.sha256(f"{self.seed}\n{document}\n{term}".encode()).digest()
                 return allowed[int.from_bytes(draw[:8], "big") % len(allowed)]
         return None
 
