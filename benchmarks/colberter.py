@@ -15,17 +15,13 @@ models `colberter` and `uni-colberter` into the sources.
 
 import argparse
 import json
-import os
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from colberter_rows import TEACHER, THRESHOLDS, rows
 from colberter_tables import figure4, show
 from safetensors.torch import save_file
-from training_set import training_collection
+from training import train_rows, training_collection
 
 from counterpoint.data import Collection, open_collection
 from counterpoint.encode import DualEncoder, EncodeOptions, Encoder, TextInput
@@ -61,38 +57,17 @@ def scored_lists(collection, output):
     return path
 
 
-def train_row(name, recipe, arguments, collection):
-    folder = folder_of(name, arguments.output)
-    if (folder / "model").is_dir():
-        return
-    path = folder.with_name(folder.name + ".toml")
-    path.write_text(recipe.to_toml(), encoding="utf-8")
-    lists = scored_lists(collection, arguments.output)
-    command = [sys.executable, "-m", "counterpoint", "train", path, "--data", lists, "-o", folder]
-    command += ["--documents", collection, "--memory", arguments.output / "memory"]
-    threads = {} if arguments.jobs == 1 else {"OMP_NUM_THREADS": "1"}
-    command += ["--resume"] if folder.is_dir() else []
-    done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{name}: {done.stderr}")
-    print(f"{name}: done", file=sys.stderr, flush=True)
+def data_of(collection, arguments):
+    """What all rows are trained on, as `counterpoint train` is told."""
+    return "--data", scored_lists(collection, arguments.output), "--documents", collection
 
 
 def train(arguments):
     """All rows; those that start from another one wait for it."""
     arguments.output.mkdir(parents=True, exist_ok=True)
     collection = training_collection(arguments.data, arguments.output / "collection", TRAINING, QUERIES)
-    scored_lists(collection, arguments.output)
     recipes = rows(lambda name: str(folder_of(name, arguments.output)))
-    for first in (True, False):
-        with ThreadPoolExecutor(arguments.jobs) as pool:
-            waiting = [
-                pool.submit(train_row, name, recipe, arguments, collection)
-                for name, recipe in recipes.items()
-                if (recipe.start is None) == first
-            ]
-            for future in waiting:
-                future.result()
+    train_rows(recipes, folder_of, arguments, *data_of(collection, arguments))
 
 
 def joined(names, output, thresholds=THRESHOLDS):

@@ -12,8 +12,9 @@ import json
 import random
 from pathlib import Path
 
-from colberter import evaluate_collection, folder_of, joined, train_row
+from colberter import data_of, evaluate_collection, folder_of, joined
 from colberter_rows import row, words
+from training import train_rows
 
 from counterpoint.data import open_collection
 
@@ -59,9 +60,8 @@ def row_of(sparse):
 
 def train(arguments):
     """The rows that `colberter.py train` has not."""
-    collection = arguments.output / "collection"
-    for sparse in SPARSE:
-        train_row(row_of(sparse), row(words(32), sparse=sparse, long=True), arguments, collection)
+    recipes = {row_of(sparse): row(words(32), sparse=sparse, long=True) for sparse in SPARSE}
+    train_rows(recipes, folder_of, arguments, *data_of(arguments.output / "collection", arguments))
 
 
 def measure(arguments):

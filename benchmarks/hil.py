@@ -16,17 +16,14 @@ saved; rows that one of them lacks are left out of the means.
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from hil_citadel import CITADELS, reranked
 from hil_rows import ENSEMBLES, Budget, rows
 from hil_tables import draw, show
-from training_set import training_collection
+from training import train_rows, training_collection
 
 from counterpoint.data import open_collection
 from counterpoint.encode import DualEncoder, Encoder, TextInput
@@ -52,22 +49,6 @@ def folder_of(name, output):
 # -- training ----------------------------------------------------------------------------------------------
 
 
-def train_row(name, recipe, arguments, collection):
-    folder = folder_of(name, arguments.output)
-    if (folder / "model").is_dir():
-        return
-    path = folder.with_name(folder.name + ".toml")
-    path.write_text(recipe.to_toml(), encoding="utf-8")
-    command = [sys.executable, "-m", "counterpoint", "train", path, "--data", collection, "-o", folder]
-    command += ["--memory", arguments.output / "memory"]
-    command += ["--resume"] if folder.is_dir() else []
-    threads = {} if arguments.jobs == 1 else {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{name}: {done.stderr}")
-    print(f"{name}: done", file=sys.stderr, flush=True)
-
-
 def train(arguments):
     """All rows, or those that are named."""
     arguments.output.mkdir(parents=True, exist_ok=True)
@@ -81,15 +62,7 @@ def train(arguments):
     if unknown:
         sys.exit(f"no row is named {sorted(unknown)[0]!r}; there are {', '.join(recipes)}")
     chosen = {name: recipes[name] for name in arguments.rows or recipes}
-    for first in (True, False):  # those that start from another one wait for it
-        with ThreadPoolExecutor(arguments.jobs) as pool:
-            waiting = [
-                pool.submit(train_row, name, recipe, arguments, collection)
-                for name, recipe in chosen.items()
-                if (recipe.start is None) == first
-            ]
-            for future in waiting:
-                future.result()
+    train_rows(chosen, folder_of, arguments, "--data", collection)
 
 
 # -- evaluation --------------------------------------------------------------------------------------------

@@ -21,17 +21,16 @@ import argparse
 import json
 import random
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from hil import folder_of, train_row
+from hil import folder_of
 from roc_figures import draw
 from roc_indexes import index_rows
 from roc_measures import Material, evaluate_adversarial, evaluate_rows, tuned
 from roc_pairs import evaluate_pairs, trained_pairs
 from roc_rows import EMBEDDING, SCALED_CLEAR, START, Budget, rows
 from roc_tables import show
-from training_set import training_collection
+from training import train_rows, training_collection
 
 from counterpoint.data import open_collection, open_thesaurus, read_answers
 from counterpoint.errors import DataError
@@ -78,11 +77,8 @@ def train(arguments):
     unknown = set(arguments.rows or ()) - recipes.keys()
     if unknown:
         sys.exit(f"no row is named {sorted(unknown)[0]!r}; there are {', '.join(recipes)}")
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        chosen = arguments.rows or recipes
-        waiting = [pool.submit(train_row, name, recipes[name], arguments, folder) for name in chosen]
-        for future in waiting:
-            future.result()
+    chosen = {name: recipes[name] for name in arguments.rows or recipes}
+    train_rows(chosen, folder_of, arguments, "--data", folder)
 
 
 # -- evaluation --------------------------------------------------------------------------------------------

@@ -1,7 +1,11 @@
-"""A training collection put together from some of several collections' queries; all benchmarks draw alike."""
+"""What benchmarks that train many rows have in common: how queries are drawn, and how rows are trained."""
 
 import json
+import os
 import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from counterpoint.data import open_collection
 
@@ -44,3 +48,39 @@ def training_collection(data, folder, names, queries_each, held_out=0):
         (made / "qrels" / f"{split}.tsv").write_text(text, encoding="utf-8")
     made.rename(folder)
     return folder
+
+
+def train_rows(recipes, folder_of, arguments, *options):
+    """Train rows by `counterpoint train`; those that start from another one wait for it.
+
+    Args:
+        recipes: by row.
+        folder_of: from a row's name and `arguments.output` to the folder of its run; the recipe stands beside
+            it. A row with a model there is done, and one that was stopped goes on.
+        arguments: of the command line: `output`, and `jobs`, runs at a time, one thread each where above 1.
+        options: what `counterpoint train` is told beside: its data.
+    """
+    for first in (True, False):
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            waiting = [
+                pool.submit(_train_row, name, recipe, folder_of(name, arguments.output), arguments, options)
+                for name, recipe in recipes.items()
+                if (recipe.start is None) == first
+            ]
+            for future in waiting:
+                future.result()
+
+
+def _train_row(name, recipe, folder, arguments, options):
+    if (folder / "model").is_dir():
+        return
+    path = folder.with_name(folder.name + ".toml")
+    path.write_text(recipe.to_toml(), encoding="utf-8")
+    command = [sys.executable, "-m", "counterpoint", "train", path, *options, "-o", folder]
+    command += ["--memory", arguments.output / "memory"]
+    command += ["--resume"] if folder.is_dir() else []
+    threads = {} if arguments.jobs == 1 else {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{name}: {done.stderr}")
+    print(f"{name}: done", file=sys.stderr, flush=True)
