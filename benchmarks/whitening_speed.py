@@ -1,12 +1,12 @@
 """Whitening of many rows from a stream: speed as a share of the machine's own matrix products, and memory.
 
-    python benchmarks/whitening_speed.py [--rows 10000000] [--dim 128]
+    python benchmarks/whitening_speed.py [--rows 10000000] [--dim 128] [--flows 200000 [--steps 1000]]
 
 Blocks of correlated float32 rows are generated one by one and thrown away; making them is outside the clock.
 `fit` accumulates the covariance in float64, 2·d² operations a row, and is compared with a large square
 product in float64; the map itself is a product in float32, and is compared with one in float32. Squares are
 timed before and after, and the faster counts. What is measured beside the products is all that a user pays:
-conversion, centring, checks, masks.
+conversion, centring, checks, masks. `--flows` also trains Glow and NICE, on so many rows.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import time
 
 import torch
 
-from counterpoint.transform import Nice, Whitening
+from counterpoint.transform import Glow, Nice, Whitening
 from counterpoint.transform.flow import FlowTraining
 from counterpoint.vectors import Vectors
 
@@ -69,6 +69,17 @@ def timed_fit(transform, stream):
     return time.perf_counter() - started - stream.seconds
 
 
+def timed_flows(options):
+    """Seconds, and seconds of the processor, that each flow takes."""
+    training = FlowTraining(steps=options.steps, sample=options.flows)
+    found = {"flow_rows": options.flows, "flow_steps": options.steps}
+    for name, kind in (("glow", Glow), ("nice", Nice)):
+        used = time.process_time()
+        seconds = timed_fit(kind(options.dim, fitting=training), Stream(options.flows, options.dim))
+        found |= {f"{name}_seconds": seconds, f"{name}_cpu_seconds": time.process_time() - used}
+    return found
+
+
 def timed_map(transform, stream):
     total = 0.0
     for block in stream:
@@ -84,9 +95,8 @@ def main():
     )
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--dim", type=int, default=128)
-    parser.add_argument(
-        "--nice", type=int, metavar="ROWS", help="also fit NICE on so many rows, with its defaults"
-    )
+    parser.add_argument("--flows", type=int, metavar="ROWS", help="also train Glow and NICE on so many rows")
+    parser.add_argument("--steps", type=int, default=FlowTraining().steps, help="of flows")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     before = peaks()
@@ -106,12 +116,8 @@ def main():
         "float64_peak": double, "float32_peak": single,
         "memory_before_mib": base, "memory_after_fit_mib": after_fit, "memory_after_map_mib": memory(),
     }  # fmt: skip
-    if options.nice:
-        found["nice_rows"] = options.nice
-        training = FlowTraining(sample=options.nice)
-        found["nice_seconds"] = timed_fit(
-            Nice(options.dim, fitting=training), Stream(options.nice, options.dim)
-        )
+    if options.flows:
+        found |= timed_flows(options)
     print(
         json.dumps(found)
         if options.json
