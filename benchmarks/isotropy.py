@@ -14,11 +14,15 @@ candidates are reranked:
 Seeds decide which documents a map is fitted to (four of five) and a flow's start. The encoder is the same
 in all, so p(seeds), a one-tailed t-test of equal variances against a baseline without variance, says that the
 maps are alike and nothing of other queries; p(queries), a one-tailed paired t-test over the target's queries,
-does. `rule` fits whitening to more and fewer documents, shrunk, cut and without queries, in distribution,
-also for [CLS] and, with --layers, for what the first layers make, whose space is a narrower cone.
+does. With `--centre target` a map is fitted to a source as before, and then subtracts the mean of the
+target's documents and queries in place of the source's, without labels.
+
+`rule` fits whitening to more and fewer documents, shrunk, cut and without queries, in distribution, also for
+[CLS] and, with --layers, for what the first layers make, whose space is a narrower cone.
 """
 
 import argparse
+import copy
 import json
 import statistics
 import time
@@ -61,6 +65,11 @@ class Chain:
                 step.fit(rows.split(BLOCK))
             rows = self.apply(step, rows)
         return self
+
+    def centred_on(self, rows):
+        """The same maps about the mean of these rows; flows come behind a rotation, which has it."""
+        first = copy.deepcopy(self.steps[0]).recentre(rows.split(BLOCK))
+        return Chain([first, *self.steps[1:]], self.precision)
 
     def __call__(self, rows):
         for step in self.steps:
@@ -209,10 +218,13 @@ def one_map(source, collections, level, method, options):
     seconds = []
     for seed in options.seeds:
         started = time.perf_counter()
-        rows = fit_rows(source, seed, "tokens" if level == "token" else "mean", options)
+        space = "tokens" if level == "token" else "mean"
+        rows = fit_rows(source, seed, space, options)
         chain = chain_of(method, rows.shape[1], options.rank, seed, options).fit(rows)
         seconds.append(time.perf_counter() - started)
         for target in collections:
+            if options.centre == "target":
+                chain = chain.centred_on(fit_rows(target, seed, space, options))
             for model, one in measured(target, chain, level, LEVELS[level]).items():
                 found[target.name, model].append(one)
     common = {
@@ -312,6 +324,7 @@ def main():
     add("--queries", type=int, default=100, help="a collection, drawn at random where there are more")
     add("--documents", type=int, default=5000, help="a collection that may be fitted to")
     add("--rows", type=int, default=200_000, help="vectors that a map is fitted to, at most")
+    add("--centre", choices=["source", "target"], default="source", help="whose mean a map subtracts")
     add("--rank", type=int, default=380, help="directions that flows are fed")
     add("--steps", type=int, default=1000, help="of flows")
     add("--bfloat16", action="store_true", help="NICE's products in bfloat16, where the processor has them")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.cli.commands import fails
 
+from counterpoint.data import open_collection
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
 from counterpoint.model import Model, load_model
 
@@ -80,6 +81,30 @@ def test_levels_of_a_mean(collection, two_sets, call, tmp_path, level):
     found = made.encode_query(TEXTS)["mean"].values
     assert found.shape == (2, 3)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+
+
+def test_a_map_from_elsewhere_is_centred_on_a_collection(collection, two_sets, call, tmp_path):
+    """Fitted to queries and documents, then centred on documents alone."""
+    first, then = tmp_path / "white", tmp_path / "centred"
+    options = ("--on", "mean", "--documents", "0")
+    assert call("fit", "whitening", two_sets, collection, "-o", first, *options, "--queries", "test")[0] == 0
+    code, out, err = call("fit", "centre", first, collection, "-o", then, *options)
+    assert code == 0, err
+    assert f"{then}: centre on mean, 16 components, from 4 documents in" in out
+    (before, after) = (load_model(folder).steps("mean")[0] for folder in (first, then))
+    assert before.matrix_.equal(after.matrix_) and not before.mean_.equal(after.mean_)
+    documents = [document.full_text for document in open_collection(collection).documents()]
+    rows = load_model(two_sets).encode_document(documents)["mean"].values
+    np.testing.assert_allclose(after.mean_, rows.mean(0), atol=2e-3)
+    told = json.loads(
+        call("fit", "centre", first, collection, "-o", then, *options, "--overwrite", "--json")[1]
+    )
+    assert (told["level"], told["vectors"], told["kept"]) == (None, None, None)
+    again = ("fit", "centre", two_sets, collection, "-o", tmp_path / "m", "--on", "mean")
+    assert fails(call(*again), "no map behind 'mean' subtracts a mean; fit one first")
+    assert fails(call(*again, "--rank", 3), "--rank is for whitening and")
+    assert fails(call(*again, "--level", "token"), "--level is for whitening and")
+    assert not (tmp_path / "m").exists()
 
 
 def test_what_a_fit_warns_of_is_said_and_a_sample_is_drawn(collection, tiny_bert_folder, call, tmp_path):

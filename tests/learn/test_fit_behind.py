@@ -17,7 +17,7 @@ from counterpoint.encode import (
     WholeWords,
 )
 from counterpoint.errors import ConfigError
-from counterpoint.learn import Contrastive, Fit, FitTexts, Job, Train, fit_behind, train
+from counterpoint.learn import Contrastive, Fit, FitTexts, Job, Train, fit_behind, recentre_behind, train
 from counterpoint.model import Model, load_model
 from counterpoint.score import Dot
 from counterpoint.transform import FlowTraining, Nice, Normalise, Whitening
@@ -135,6 +135,51 @@ def test_several_maps_are_fitted_in_turn(tiny_bert_folder, level):
     assert made.sets["mean"].dim == 6 and steps[0].count_ == steps[1].count_ == len(rows)
     np.testing.assert_allclose(steps[1].mean_, turned.mean(0), atol=5e-3)
     np.testing.assert_allclose(steps[1].deviation_, turned.std(0, ddof=1), rtol=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+@pytest.mark.parametrize("level", ["token", "sequence"])
+def test_maps_are_recentred_by_loops(tiny_bert_folder, tmp_path, level):
+    """The rotation takes the mean of other texts' rows, and the flow behind it stays as it is."""
+    made = model(tiny_bert_folder, mean=Mean(normalise=True)).setup()
+    maps = [Whitening(16, rank=6, power=0.0), *nice(6)]
+    fit_behind(made, "mean", lambda dim: maps, FitTexts(DOCUMENTS), level)
+    before, values = made.fingerprint(), maps[1].state_dict()
+    values = {name: value.clone() for name, value in values.items()}
+    recentre_behind(made, "mean", FitTexts(DOCUMENTS[:7], QUERIES[:5]))
+    texts = [*DOCUMENTS[:7], *QUERIES[:5]]
+    rows = np.concatenate(states(tiny_bert_folder, texts))
+    if level == "sequence":
+        rows = unit(np.array([rows.mean(0) for rows in states(tiny_bert_folder, texts)]))
+    np.testing.assert_allclose(maps[0].mean_, rows.mean(0), atol=1e-2)  # of bfloat16
+    assert maps[0].count_ == maps[1].count_ > len(rows) and made.fingerprint() != before
+    assert all(torch.equal(value, values[name]) for name, value in maps[1].state_dict().items())
+    made.save(tmp_path / "recentred")
+    assert load_model(tmp_path / "recentred").fingerprint() == made.fingerprint()
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+def test_every_map_of_a_set_is_recentred_in_turn(tiny_bert_folder):
+    """Of tokens, of the mean, and behind another one; those that do not centre are none of them."""
+    made = model(tiny_bert_folder, mean=Mean(), cls=Cls()).setup()
+    fit_behind(made, "mean", whiten, FitTexts(DOCUMENTS), "token")
+    for _ in range(2):
+        fit_behind(made, "mean", lambda dim: [Whitening(dim, rank=5)], FitTexts(DOCUMENTS))
+    before = [step.mean_.clone() for step in made.steps("mean") if isinstance(step, Whitening)]
+    wrong = made.encode_query(QUERIES, FP32)["mean"].values.mean(0)
+    recentre_behind(made, "mean", FitTexts(QUERIES))
+    after = [step.mean_ for step in made.steps("mean") if isinstance(step, Whitening)]
+    assert len(after) == 2 and not any(old.equal(new) for old, new in zip(before, after, strict=True))
+    (tokens,) = made.encoder.query.heads["mean"].tokenwise
+    there, here = (np.concatenate(states(tiny_bert_folder, texts)).mean(0) for texts in (DOCUMENTS, QUERIES))
+    np.testing.assert_allclose(tokens.mean_, here, atol=1e-2)  # of bfloat16
+    assert np.abs(here - there).max() > 0.1
+    right = made.encode_query(QUERIES, FP32)["mean"].values.mean(0)
+    assert np.linalg.norm(right) < np.linalg.norm(wrong) / 2
+    fit_behind(made, "cls", lambda dim: [Whitening(dim, centre=False)], FitTexts(DOCUMENTS))
+    for on, message in (("cls", "no map behind 'cls' subtracts a mean"), ("x", "no vector set 'x'")):
+        with pytest.raises(ConfigError, match=message):
+            recentre_behind(made, on, FitTexts(QUERIES))
 
 
 def test_a_projected_mean_is_mapped_in_its_own_space(tiny_bert_folder):

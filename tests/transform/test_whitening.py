@@ -74,6 +74,36 @@ def test_whitened_rows_have_mean_zero_and_unit_covariance():
     np.testing.assert_allclose(np.cov(z.T), np.eye(4), atol=1e-5)
 
 
+@settings(deadline=None)
+@given(st.integers(1, 30), st.floats(-100, 100), st.sampled_from([-0.5, -0.25, 0.0]))
+def test_recentred_rows_of_elsewhere_come_out_as_if_they_were_from_here(pieces, offset, power):
+    """Only the mean is other: rows moved by any vector, and recentred, are mapped as they were before."""
+    rows = sample(400)
+    moved = rows + offset * np.array([1, -2, 0.5, 3])
+    before = Whitening(4, rank=3, power=power).fit([rows])
+    matrix, wanted = before.matrix_.clone(), apply(before, rows)
+    after = before.recentre(np.array_split(moved, pieces))
+    np.testing.assert_allclose(after.mean_, moved.mean(0), rtol=1e-5, atol=1e-4)
+    assert torch.equal(after.matrix_, matrix) and after.count_ == 400
+    assert_close(apply(after, moved), wanted, atol=2e-4, rtol=2e-4)
+
+
+def test_what_cannot_be_recentred():
+    rows = sample(100)
+    with pytest.raises(NotFittedError):
+        Whitening(4).recentre([rows])
+    with pytest.raises(ConfigError, match="centre is False"):
+        Whitening(4, centre=False).fit([rows]).recentre([rows])
+    fitted = Whitening(4).fit([rows])
+    mean = fitted.mean_.clone()
+    for wrong, error in (([], DataError), ([rows[:0]], DataError), ([rows[:, :3]], ShapeError)):
+        with pytest.raises(error):
+            fitted.recentre(wrong)
+    with pytest.raises(DataError, match="NaN or infinite"):
+        fitted.recentre([np.full((1, 4), np.nan)])
+    assert torch.equal(fitted.mean_, mean)
+
+
 def test_rank_keeps_the_leading_directions():
     rows = sample(500)
     full, two = apply(Whitening(4).fit([rows]), rows), apply(Whitening(4, rank=2).fit([rows]), rows)

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["fit"]
 
-Method = Literal["whitening", "nice", "glow", "normalise"]
+Method = Literal["whitening", "nice", "glow", "normalise", "centre"]
 OF_METHODS = {
     "rank": ("whitening", "nice", "glow"),
     "shrinkage": ("whitening",),
     "power": ("whitening",),
     "steps": ("nice", "glow"),
+    "level": ("whitening", "nice", "glow", "normalise"),
 }
 
 
@@ -85,12 +86,15 @@ def fit(
     overwrite: Annotated[bool, typer.Option(help="Replace a folder that is already there.")] = False,
     json: Json = False,
 ) -> None:
-    """Fit a map to MODEL's vectors of COLLECTION, whitening or a normalising flow; save MODEL with it."""
+    """Fit a map to MODEL's vectors of COLLECTION, whitening or a normalising flow; save MODEL with it.
+
+    `centre` fits nothing new: the maps that MODEL has subtract the mean of COLLECTION from now on.
+    """
     from counterpoint.errors import ArtifactError, ConfigError
-    from counterpoint.learn import FitTexts, fit_behind
+    from counterpoint.learn import FitTexts, fit_behind, recentre_behind
     from counterpoint.model import load_model
 
-    given = {"rank": rank, "shrinkage": shrinkage, "power": power, "steps": steps}
+    given = {"rank": rank, "shrinkage": shrinkage, "power": power, "steps": steps, "level": level}
     for name in (name for name, value in given.items() if value is not None):
         if method not in OF_METHODS[name]:
             raise ConfigError(f"--{name} is for {' and '.join(OF_METHODS[name])}; leave it out")
@@ -121,15 +125,20 @@ def fit(
             trained(step)
             last[:] = [bits]
 
-        fit_behind(loaded, chosen, declare, FitTexts(texts, more, encoded), level, on_step)
+        fitted = FitTexts(texts, more, encoded)
+        if method == "centre":
+            recentre_behind(loaded, chosen, fitted)
+        else:
+            fit_behind(loaded, chosen, declare, fitted, level, on_step)
     for warning in raised:
         note(str(warning.message))
     loaded.save(output, overwrite=overwrite)
     pooled = loaded.sets[chosen].pooled
     result = {
         "output": str(output), "method": method, "on": chosen,
-        "level": level or ("sequence" if pooled else "token"), "documents": len(texts), "queries": len(more),
-        "vectors": int(made[-1].count_) if method != "normalise" else None,
+        "level": None if method == "centre" else level or ("sequence" if pooled else "token"),
+        "documents": len(texts), "queries": len(more),
+        "vectors": None if method in ("normalise", "centre") else int(made[-1].count_),
         "components": loaded.sets[chosen].dim, "kept": made[-1].kept if method == "whitening" else None,
         "bits_per_dimension": last[0] if last else None, "seconds": round(time.perf_counter() - started, 2),
     }  # fmt: skip
@@ -186,8 +195,9 @@ def _text(result: dict[str, Any]) -> str:
         facts.append(f"{result['kept']} directions")
     if result["bits_per_dimension"] is not None:
         facts.append(f"{result['bits_per_dimension']:.3f} bits a component at the end")
+    level = "" if result["level"] is None else f" ({result['level']})"
     return (
-        f"{result['output']}: {result['method']} on {result['on']} ({result['level']}), "
+        f"{result['output']}: {result['method']} on {result['on']}{level}, "
         f"{result['components']} components, from {', '.join(facts)} in {result['seconds']:.1f} s\n"
         f"Index with it: counterpoint index SOURCE -o INDEX --model {result['output']}"
     )

@@ -25,7 +25,7 @@ from counterpoint.vectors import Vectors
 if TYPE_CHECKING:
     from counterpoint.learn.trainer import Run
 
-__all__ = ["FitTexts", "Level", "fit", "fit_behind", "linear_of", "tokenwise_of"]
+__all__ = ["FitTexts", "Level", "fit", "fit_behind", "linear_of", "recentre_behind", "tokenwise_of"]
 
 PIECE = 512  # texts encoded at a time
 
@@ -147,6 +147,39 @@ def fit_behind(
             tokens.tokenwise.append(step)
     model.leave_out()
     return model if model.has_unit_length(on) else model.append(on, Normalise())
+
+
+def recentre_behind(model: Model, on: str, texts: FitTexts) -> Model:
+    """Let every map of a set that subtracts a mean subtract that of these texts; all else of it stays.
+
+    A map that was fitted to one collection is made ready for another one. The model changes, in place.
+
+    Args:
+        model: with maps that are fitted, of tokens before their mean or of the set's rows.
+        on: the vector set.
+        texts: whose vectors, at each map what those before make of them.
+
+    Raises:
+        ConfigError: there is no such set, or no such map behind it.
+    """
+    if on not in model.sets:
+        raise ConfigError(f"no vector set {on!r}; this model makes {', '.join(model.sets)}")
+    head = tokenwise_of(model.encoder, on)
+    chains = [(model.encoder, model.steps(on))]
+    if head is not None and head.tokenwise:
+        chains.insert(0, (_tokens(model.encoder, on), [cast(Transform, step) for step in head.tokenwise]))
+    found = [(*chain, at) for chain in chains for at, step in enumerate(chain[1]) if _centres(step)]
+    if not found:
+        raise ConfigError(f"no map behind {on!r} subtracts a mean; fit one first, as `fit whitening` does")
+    for encoder, steps, at in found:
+        rows = _rows(encoder, on, texts, steps[:at], torch.device("cpu"))
+        cast(Whitening, steps[at]).recentre(rows)
+    model.leave_out()
+    return model
+
+
+def _centres(step: Transform) -> bool:
+    return isinstance(step, Whitening) and step.centre
 
 
 def _mean_head(model: Model, on: str) -> Mean:

@@ -103,6 +103,29 @@ class Whitening(Transform):
         self.count_.fill_(moments.count)
         return self
 
+    def recentre(self, rows: Rows) -> Self:
+        """Subtract the mean of these rows from now on; directions and scales stay as they were fitted.
+
+        Texts of another collection have a mean of their own, which a map from elsewhere leaves standing, and
+        a cone around it. A mean needs a few hundred rows where a covariance needs thousands. Ours.
+
+        Raises:
+            NotFittedError: nothing has been fitted.
+            ConfigError: it does not centre.
+            ShapeError: rows of another length.
+            DataError: components that are not finite, or no rows.
+        """
+        self._check_fitted()
+        if not self.centre:
+            raise ConfigError("Whitening: centre is False, so there is no mean to replace")
+        moments = Moments(self.dim)
+        for piece in rows:
+            moments.update(piece)
+        if not moments.count:
+            raise DataError("there are no rows to take the mean of")
+        self.mean_.copy_(moments.mean)
+        return self
+
     def forward(self, vectors: Vectors) -> Vectors:
         """The whitened rows, in the type they came in."""
         self._check_fitted()
