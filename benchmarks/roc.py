@@ -8,8 +8,9 @@ DATA holds the collections. `train` draws training queries of one collection (nq
 some out, and trains every row of `roc_rows.py` by `counterpoint train` under one budget, in a folder of its
 own with its recipe beside it; what was stopped goes on where it was. `evaluate` indexes each collection once
 for each row (a second call finds the indexes), chooses λ by a grid on the queries held out, and searches by
-BM25, by each row's vectors and by both: questions of the collection trained on that no row was trained on,
-and six other collections. `show` prints and draws what evaluations have saved, the paper's figures beside it.
+BM25, by each row's vectors and by both, at the row's own λ and at one for all rows: questions of the
+collection trained on that no row was trained on, and six other collections. `show` prints and draws what
+evaluations have saved, the paper's figures beside it.
 
 nq-qed has no answer strings, so there a negative is any document that is not judged relevant; a collection
 with answers (squad11-dev) is trained on without negatives that hold one. MiniLM was trained on Natural

@@ -124,8 +124,7 @@ def fit_behind(
     Raises:
         ConfigError: there is no such set, or not at this level.
     """
-    if on not in model.sets:
-        raise ConfigError(f"no vector set {on!r}; this model makes {', '.join(model.sets)}")
+    _check_set(model, on)
     pooled = model.sets[on].pooled
     if level == "sequence" and not pooled:
         raise ConfigError(f"{on!r} has many rows a text, so there is no sequence to map; leave the level out")
@@ -162,8 +161,7 @@ def recentre_behind(model: Model, on: str, texts: FitTexts) -> Model:
     Raises:
         ConfigError: there is no such set, or no such map behind it.
     """
-    if on not in model.sets:
-        raise ConfigError(f"no vector set {on!r}; this model makes {', '.join(model.sets)}")
+    _check_set(model, on)
     head = tokenwise_of(model.encoder, on)
     chains = [(model.encoder, model.steps(on))]
     if head is not None and head.tokenwise:
@@ -176,6 +174,11 @@ def recentre_behind(model: Model, on: str, texts: FitTexts) -> Model:
         cast(Whitening, steps[at]).recentre(rows)
     model.leave_out()
     return model
+
+
+def _check_set(model: Model, on: str) -> None:
+    if on not in model.sets:
+        raise ConfigError(f"no vector set {on!r}; this model makes {', '.join(model.sets)}")
 
 
 def _centres(step: Transform) -> bool:
