@@ -121,6 +121,16 @@ def test_running_statistics_are_exponential_averages():
     assert scorer.std_.item() == before and scorer.batches_ == 6  # only batches move them
 
 
+def test_a_batch_counts_once_however_many_losses_share_the_scorer():
+    scorer, other = made(), made()
+    for seed in range(3):
+        batch = random_batch(seed)
+        found = [scorer.batch_scores(*batch) for _ in range(3)]
+        assert_close(found[0], found[2])
+        other.batch_scores(*batch)
+    assert scorer.batches_ == 3 and scorer.std_ == other.std_
+
+
 def test_scores_do_not_depend_on_the_other_candidates():
     scorer = made()
     q, d, own = random_batch(3)

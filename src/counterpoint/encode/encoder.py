@@ -126,11 +126,16 @@ class Encoder(Part):
         return head.finish(self.backbone.embeddings.weight)
 
     def special_ids(self, name: str) -> tuple[int, ...]:
-        """Ids of a set's rows that stand for nothing in a text: [CLS], [SEP], ColBERT's markers and masks."""
-        if not isinstance(self._head(name), PerToken):
+        """Ids of a set's rows that idf has nothing to say of: no document counts them, or every one does.
+
+        [CLS], [SEP], ColBERT's markers and masks stand for nothing in a text; what a side skips (punctuation
+        in ColBERT's documents) has no row there, and would seem the rarest of words.
+        """
+        head = self._head(name)
+        if not isinstance(head, PerToken):
             return ()
         tokenizer = self.backbone.tokenizer
-        found = {tokenizer.pad_id, *tokenizer.prefix, *tokenizer.suffix}
+        found = {tokenizer.pad_id, *tokenizer.prefix, *tokenizer.suffix, *(head.skip_ids_ or ())}
         for side in ("query", "document"):
             found |= self._input(side).added_ids(tokenizer)
         return tuple(sorted(found))

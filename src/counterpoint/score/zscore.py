@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import cast, final
 
 import torch
@@ -45,6 +46,7 @@ class ZScore(Scorer):
         if not 0 <= momentum < 1:
             raise ConfigError(f"ZScore: momentum must be from 0 up to below 1, found {momentum}")
         self.of, self.momentum, self.detach = of, momentum, detach
+        self._kept: weakref.ref[Tensor] | None = None
 
     def _allocate(self) -> None:
         self.register_buffer("mean_", torch.tensor(0.0))
@@ -65,7 +67,9 @@ class ZScore(Scorer):
         if not len(counted):  # no query has a row, so every score is 0
             return matches.sum(1)
         mean, std = counted.mean(), counted.var(unbiased=False).clamp(min=FLOOR**2).sqrt()
-        self._keep(mean.detach(), std.detach())
+        if self._kept is None or self._kept() is not q[self.of.on].values:  # a loss may share this scorer
+            self._keep(mean.detach(), std.detach())
+            self._kept = weakref.ref(q[self.of.on].values)
         if self.detach:
             mean, std = mean.detach(), std.detach()
         return ((matches - mean) / std).masked_fill(~rows[:, :, None], 0).sum(1)
