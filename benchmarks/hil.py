@@ -209,6 +209,7 @@ def evaluate_collection(name, groups, citadels, arguments):
         same = None if hil is None else evaluate(ranked(matrix, queries, names, hil), qrels, MEASURES)
         found["systems"][system] = {
             "full": dict(full.measures),
+            "queries": dict(full.per_query["nDCG@10"]),
             "rerank": dict(again.measures),
             "same": None if same is None else dict(same.measures),
             "easy": again.over(easy).measures["nDCG@10"],

@@ -1,7 +1,9 @@
 """Tables and pictures of what `hil.py` measured, with the figures of Kim, Lee and Hwang 2024 beside them."""
 
+import numpy as np
 from hil_rows import ANISO, CURVES, ISO
 
+from counterpoint.measure.significance import paired_t_test
 from counterpoint.plots.canvas import PALETTE, picture
 
 FULL = {  # table 2, average of BEIR's 18, and ColBERT-HIL's rows of table 5 (nDCG@10)
@@ -40,6 +42,7 @@ STARTED = {  # table 8: in full, from a trained ColBERT; the paper has ColBERTv2
     "HIL from ColBERT": 46.61,
     "HIL λ +0.3 from ColBERT": None,
 }
+ALPHA = 0.01  # of the paper's †: better than ColBERT by a paired t-test
 MODULES = {  # whose InterIso is subtracted from whose
     "ColBERT-λ": ("InterIso -0.1|tokens", "InterIso +0.4|tokens"),
     "ColBERT-cosreg": ("CosReg -0.1|tokens", "CosReg +0.2|tokens"),
@@ -106,19 +109,40 @@ def _head(title, columns):
 
 
 def _table2(measured):
-    _head("2: full ranking", ["", *measured, "mean", "over BM25", "over ColBERT"])
+    _head("2: full ranking", ["", *measured, "mean", "over BM25", "over ColBERT", "p, all queries"])
     for system, paper in FULL.items():
         ours = value(measured, system, "full")
         if ours is None:
             continue
         cells = [c["BM25"] if system == "BM25" else c["systems"][system]["full"] for c in measured.values()]
-        each = [f"{100 * cell['nDCG@10']:.2f}" for cell in cells]
+        marks = ["†" if better(system, [c]) else "" for c in measured.values()]
+        each = [f"{100 * cell['nDCG@10']:.2f}{mark}" for cell, mark in zip(cells, marks, strict=True)]
         over = [
             _cell(None if base is None else ours - base, paper - FULL[name], "+.2f")
             for name in ("BM25", "ColBERT")
             for base in [value(measured, name, "full")]
         ]
-        print(f"| {system} | {' | '.join(each)} | {_cell(ours, paper)} | {' | '.join(over)} |")
+        p = over_colbert(system, measured.values())
+        said = "" if p is None else f"{p[1]:.3f}"
+        print(f"| {system} | {' | '.join(each)} | {_cell(ours, paper)} | {' | '.join(over)} | {said} |")
+
+
+def over_colbert(system, cells):
+    """Mean gain over ColBERT of the queries of some collections, and p of a two-sided paired t-test.
+
+    None of ColBERT itself, and where the values of single queries were not saved.
+    """
+    pairs = [[c["systems"].get(name, {}).get("queries") for name in (system, "ColBERT")] for c in cells]
+    if system == "ColBERT" or any(None in pair for pair in pairs):
+        return None
+    gaps = np.array([ours[query] - base[query] for ours, base in pairs for query in ours])
+    return float(gaps.mean()), paired_t_test(gaps).p_value
+
+
+def better(system, cells):
+    """Whether a system is significantly better than ColBERT."""
+    found = over_colbert(system, cells)
+    return found is not None and found[0] > 0 and found[1] < ALPHA
 
 
 def _simple(measured, title, what, rows):

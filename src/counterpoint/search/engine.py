@@ -193,7 +193,7 @@ class Searcher:
     def _idf(self, name: str, ids: Int[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
         weights = self.index.idf(name, ids) ** self.settings.idf[name]
         special = () if self.model is None else self.model.sets[name].special
-        # A [MASK] stands in no document, nor does a sign that is skipped there: they would seem rarest of all.
+        # A [MASK] stands in no document, nor does a sign skipped there: they would seem the rarest of words.
         return np.where(np.isin(ids, special), np.float32(0), weights)
 
     def _ceilings(self, text: str, vectors: Mapping[str, np.ndarray], plan: Plan) -> dict[str, float]:
