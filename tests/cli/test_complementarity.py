@@ -81,6 +81,19 @@ def test_by_judgements(call, world):
     assert code == 0 and "| dense beside bm25 | 3 | 1 | 2 | 3 | 1 | 0.3333 | 0.3333 |" in out
 
 
+def test_condensed_lists_are_those_of_both_tables(call, world):
+    """Without what nobody judged, dense is q1: a; q2: b; q3: d; q4 nothing. So R@1 is 3/4, and not 1/4."""
+    base = ["compare", f"c={world / 'c'}", world / "bm25.trec", world / "dense.trec"]
+    base += ["--measures", "R@1", "--complementarity", 1, "--json"]
+    for more, dense in ([], 1 / 4), (["--condensed"], 3 / 4):
+        code, out, err = call(*base, *more)
+        assert code == 0, err
+        data = json.loads(out)
+        (cutoff,) = data["complementarity"][0]["cutoffs"]
+        assert cutoff["recall"] == pytest.approx(data["comparisons"][0]["means"])
+        assert cutoff["recall"]["dense"] == pytest.approx(dense)
+
+
 def test_a_run_that_answers_nothing(call, world):
     base = ["compare", world / "c", *(world / f"{name}.trec" for name in RUNS), "--complementarity", "2"]
     code, out, _ = call(*base, "--baseline", "none")
@@ -171,6 +184,7 @@ def test_what_is_refused(call, world):
     assert fails(call(*bare, "--lengths", 40), "holds judgements only")
     answers = ["--complementarity", 1, "--answers", world / "answers.tsv"]
     assert fails(call(*bare, *answers), "--answers: ", "holds judgements only")
+    assert fails(call(*base, *answers, "--condensed"), "--condensed", "--answers", "choose one")
     (world / "answers.tsv").write_text("other\tx\n")
     assert fails(call(*base, *answers), "answers for none of the judged queries")
     twice = ["compare", world / "c", f"a={bm25}", f"a={dense}", f"b={dense}", "--complementarity", 1]

@@ -134,6 +134,11 @@ def compare(
 
     if not measures.split():
         raise ConfigError("--measures names no measure")
+    if condensed and answers:
+        raise ConfigError(
+            "--condensed looks at judged documents only, and --answers judges all of them by their texts; "
+            "choose one of the two"
+        )
     if forest is not None:
         check_format(forest)
     cutoffs = checked_cutoffs(complementarity, {"--answers": answers, "--answered": answered, "--venn": venn})
@@ -173,7 +178,7 @@ def compare(
 
 def _found(group: Group, relevant_from: int | None, answers: Path | None, question: Question) -> Found:
     """Everything that is asked of one collection."""
-    from counterpoint.measure import with_judging
+    from counterpoint.measure import condense, with_judging
     from counterpoint.search import Run
 
     def whole(names: Sequence[str]) -> list[str]:
@@ -186,6 +191,9 @@ def _found(group: Group, relevant_from: int | None, answers: Path | None, questi
     comparisons = list(_compared(group.name, names, reports, question.settings))
     overlaps = cut = None
     if question.cutoffs:
+        if question.condensed:  # as the measures do it themselves, so that both tables go by one ranking
+            qrels = group.judged.qrels
+            runs = {system: [condense(run, qrels) for run in found] for system, found in runs.items()}
         overlaps = overlaps_of(group, runs, question.cutoffs, relevant_from or 1, answers)
         comparisons += overlaps.compared(question.settings)
     if parts.any:
