@@ -31,6 +31,20 @@ def test_golden_hashes(golden):
 
 
 @pytest.mark.shared
+def test_golden_collisions(golden):
+    """As many pairs of words share an id as of numbers drawn evenly would, within five standard deviations.
+
+    With a sixteenth of the words and eight bits less as many are expected, and the test is quick.
+    """
+    case = golden["hash_collisions"]
+    count, bits = case["inputs"]["n"] // 16, case["inputs"]["bits"] - 8
+    expected = case["expected"]["expected"]
+    _, counts = np.unique([word_id(f"w{at}", bits) for at in range(count)], return_counts=True)
+    pairs = (counts * (counts - 1) // 2).sum()
+    assert pairs == pytest.approx(expected, abs=5 * expected**0.5)
+
+
+@pytest.mark.shared
 def test_golden_token_counts(golden):
     case = golden["bow2_tokens_fig1"]
     text = case["inputs"]["text"]

@@ -83,6 +83,21 @@ def test_your_own_loss_needs_forward_and_nothing_else():
     assert objective.terms(triple([[1.0, 4.0]]))["largest"].item() == 8
 
 
+def test_the_worked_sum_of_colberter(golden):
+    class Constant(Loss):
+        def __init__(self, value: float):
+            super().__init__()
+            self.value = value
+
+        def forward(self, step):
+            return torch.tensor(self.value, dtype=torch.float64)
+
+    case = golden("colberter_total_loss")
+    given = case["inputs"]
+    objective = Objective([Constant(value) for value in given["losses"]], given["alphas"])
+    assert objective(even(2)).item() == pytest.approx(case["expected"]["total"], abs=case["tol"])
+
+
 def test_what_is_no_loss_or_no_number_does_not_add_up():
     with pytest.raises(TypeError):
         MarginMSE() + 1  # type: ignore[operator]

@@ -135,6 +135,15 @@ def test_what_is_wrong_is_named():
         Fusion(weights={})
 
 
+def test_the_worked_hybrid_score(golden):
+    """RoC's equation 11: BM25 + λ times the vectors' product, nothing normalised."""
+    case = golden("hybrid_score")
+    given = case["inputs"]
+    fusion = Fusion(weights={"lexical": 1.0, "dense": given["lam"]})
+    found, _ = fuse(np.column_stack([given["lex"], given["sem"]]), fusion)
+    assert found.tolist() == pytest.approx(case["expected"]["score"], abs=case["tol"])
+
+
 def test_survives_as_plain_data():
     fusion = Fusion(weights={"a": 1.0}, method="rrf", k=10, missing="zero")
     assert Fusion(**fusion.to_dict()) == fusion
