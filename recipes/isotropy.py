@@ -7,7 +7,7 @@ from counterpoint.recipe import DataSettings, Recipe
 from counterpoint.score import MaxSim
 from counterpoint.transform import Normalise, Whitening
 
-tokens = TokenVectors(skip=PUNCTUATION, normalise=True)  # the paper whitens them as they come
+tokens = TokenVectors(skip=PUNCTUATION)  # whitened as long as they come; training takes their cosines
 encoder = Encoder(
     Transformer("minilm"), heads={"tokens": tokens}, query=TextInput(32), document=TextInput(180)
 )
@@ -24,7 +24,7 @@ recipe = Recipe(
     stages=[
         Train(
             Contrastive(scale=8.0),
-            MaxSim("tokens"),
+            MaxSim("tokens", normalise=True),
             steps=100,
             batch=16,
             negatives=(BM25Negatives(count=1),),

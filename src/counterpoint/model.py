@@ -121,6 +121,14 @@ class Model(Part):
         self.__dict__.pop("_sets", None)
         return self
 
+    def pop(self, name: str) -> Transform:
+        """Take the last map behind a set away. The model changes, in place, and its fingerprint with it."""
+        steps = cast(nn.ModuleList, self.transforms[name])
+        last = cast(Transform, steps[-1])
+        del steps[-1]
+        self.__dict__.pop("_sets", None)
+        return last
+
     def leave_out(self, transforms: Collection[str] = (), tokenwise: Collection[str] = ()) -> None:
         """Pass over maps that are still to be fitted: a recipe may train first and fit afterwards.
 

@@ -17,7 +17,17 @@ from counterpoint.encode import (
     WholeWords,
 )
 from counterpoint.errors import ConfigError
-from counterpoint.learn import Contrastive, Fit, FitTexts, Job, Train, fit_behind, recentre_behind, train
+from counterpoint.learn import (
+    Contrastive,
+    Fit,
+    FitTexts,
+    Job,
+    Train,
+    fit_behind,
+    raw_length,
+    recentre_behind,
+    train,
+)
 from counterpoint.model import Model, load_model
 from counterpoint.score import Dot
 from counterpoint.transform import FlowTraining, Nice, Normalise, Whitening
@@ -93,12 +103,12 @@ def test_a_map_behind_a_mean_by_loops(tiny_bert_folder, tmp_path, level, declare
     made.save(tmp_path / "mapped")
     again = load_model(tmp_path / "mapped")
     found = again.encode_document(DOCUMENTS, FP32)["mean"].values
-    (step,) = made.encoder.query.heads["mean"].tokenwise if level == "token" else made.steps("mean")[1:2]
+    (step,) = made.encoder.query.heads["mean"].tokenwise if level == "token" else made.steps("mean")[:1]
     for text, rows in enumerate(states(tiny_bert_folder, DOCUMENTS[:6])):
         if level == "token":
             wanted = sum(mapped(step, row) for row in rows) / len(rows)
         else:
-            wanted = mapped(step, unit(sum(rows) / len(rows)))
+            wanted = mapped(step, sum(rows) / len(rows))
         np.testing.assert_allclose(found[text], unit(wanted), atol=2e-4)
     assert made.has_unit_length("mean") and made.sets["mean"].dim == step.out_dim(16)
 
@@ -115,7 +125,7 @@ def test_maps_of_rows_stand_behind_each_other(tiny_bert_folder):
     for rank in (10, 4):
         fit_behind(made, "words", lambda dim, rank=rank: [Whitening(dim, rank=rank)], FitTexts(DOCUMENTS))
     kinds = [type(step).__name__ for step in made.steps("words")]
-    assert kinds == ["Whitening", "Normalise", "Whitening", "Normalise"] and made.sets["words"].dim == 4
+    assert kinds == ["Whitening", "Whitening", "Normalise"] and made.sets["words"].dim == 4
     values = made.encode_document(DOCUMENTS, FP32)["words"].values
     np.testing.assert_allclose(np.linalg.norm(values, axis=1), 1, rtol=1e-5)
 
@@ -130,7 +140,7 @@ def test_several_maps_are_fitted_in_turn(tiny_bert_folder, level):
     steps = made.encoder.query.heads["mean"].tokenwise if level == "token" else made.steps("mean")
     rows = np.concatenate(states(tiny_bert_folder, DOCUMENTS))
     if level == "sequence":
-        rows = unit(np.array([rows.mean(0) for rows in states(tiny_bert_folder, DOCUMENTS)]))
+        rows = np.array([rows.mean(0) for rows in states(tiny_bert_folder, DOCUMENTS)])
     turned = (rows - rows.mean(0)) @ steps[0].matrix_.numpy()
     assert made.sets["mean"].dim == 6 and steps[0].count_ == steps[1].count_ == len(rows)
     np.testing.assert_allclose(steps[1].mean_, turned.mean(0), atol=5e-3)
@@ -150,7 +160,7 @@ def test_maps_are_recentred_by_loops(tiny_bert_folder, tmp_path, level):
     texts = [*DOCUMENTS[:7], *QUERIES[:5]]
     rows = np.concatenate(states(tiny_bert_folder, texts))
     if level == "sequence":
-        rows = unit(np.array([rows.mean(0) for rows in states(tiny_bert_folder, texts)]))
+        rows = np.array([rows.mean(0) for rows in states(tiny_bert_folder, texts)])
     np.testing.assert_allclose(maps[0].mean_, rows.mean(0), atol=1e-2)  # of bfloat16
     assert maps[0].count_ == maps[1].count_ > len(rows) and made.fingerprint() != before
     assert all(torch.equal(value, values[name]) for name, value in maps[1].state_dict().items())
@@ -180,6 +190,21 @@ def test_every_map_of_a_set_is_recentred_in_turn(tiny_bert_folder):
     for on, message in (("cls", "no map behind 'cls' subtracts a mean"), ("x", "no vector set 'x'")):
         with pytest.raises(ConfigError, match=message):
             recentre_behind(made, on, FitTexts(QUERIES))
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was(tiny_bert_folder):
+    heads = {"head": Mean(normalise=True), "step": Mean(), "cls": Cls()}
+    made = Model(model(tiny_bert_folder, **heads).encoder, {"step": [Normalise()]}).setup()
+    before = made.fingerprint()
+    for on in heads:
+        with pytest.raises(ConfigError):
+            fit_behind(made, on, lambda dim: [Nice(dim + 1)], FitTexts(DOCUMENTS))
+        assert made.fingerprint() == before
+    for on, unit_before in (("head", True), ("step", True), ("cls", False)):
+        undo = raw_length(made, on)
+        assert not made.has_unit_length(on) and (made.fingerprint() == before) != unit_before
+        undo()
+        assert made.has_unit_length(on) == unit_before and made.fingerprint() == before
 
 
 def test_a_projected_mean_is_mapped_in_its_own_space(tiny_bert_folder):

@@ -226,11 +226,16 @@ PRINTED = """
 """
 
 
-def test_what_isotropic_dr_prints_obeys_the_same_relation():
+def test_what_isotropic_dr_prints_is_what_cones_have_with_the_positive_sign():
+    """A cone with the printed avgcos has about the printed I(W), which the paper measured on BERTs."""
     rows = np.array(PRINTED.split(), float).reshape(-1, 2)
     assert len(rows) == 36
-    away = np.exp(-np.sqrt(rows[:, 1])) - rows[:, 0]
-    assert np.abs(away).max() < 0.0211 and away.mean() == pytest.approx(0.011, abs=0.001)
+    noise = np.random.default_rng(4).normal(size=(2000, 384))
+    for printed, cosine in rows:
+        # ‖mean‖² is avgcos / (1 − avgcos) of the noise's variance, summed over the components
+        cone = noise + math.sqrt(cosine / (1 - cosine))
+        assert mean_cosine(cone) == pytest.approx(cosine, abs=0.005)
+        assert partition_isotropy(cone, signs="positive") == pytest.approx(printed, abs=0.04)
 
 
 def test_vectors_of_one_component():

@@ -6,7 +6,8 @@ from counterpoint.learn.cache import NegativeCache, join_drawn
 from counterpoint.learn.cross import cross_step, own_pairs
 from counterpoint.learn.development import DevelopmentSet, first_stage, rerank, retrieve
 from counterpoint.learn.examples import Example, TrainingSet
-from counterpoint.learn.fit import FitTexts, Level, fit_behind, recentre_behind
+from counterpoint.learn.fit import FitTexts
+from counterpoint.learn.fit_behind import Level, fit_behind, raw_length, recentre_behind
 from counterpoint.learn.formats import open_training_data
 from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.lexical import BM25Terms, RunningTerms, bm25_scores, lexical_set
@@ -110,6 +111,7 @@ __all__ = [
     "make_batch",
     "open_training_data",
     "own_pairs",
+    "raw_length",
     "recentre_behind",
     "rerank",
     "retrieve",

@@ -1,11 +1,11 @@
-"""What is learnt from vectors alone, with the encoder frozen: a `Fit` stage, and a map put behind a model."""
+"""What is learnt from vectors alone, with the encoder frozen: a `Fit` stage."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -19,18 +19,15 @@ from counterpoint.learn.stages import Fit
 from counterpoint.model import Model
 from counterpoint.part import Part
 from counterpoint.score import MaxSim
-from counterpoint.transform import Flow, Normalise, Transform, Whitening
+from counterpoint.transform import Transform, Whitening
 from counterpoint.vectors import Vectors
 
 if TYPE_CHECKING:
     from counterpoint.learn.trainer import Run
 
-__all__ = ["FitTexts", "Level", "fit", "fit_behind", "linear_of", "recentre_behind", "tokenwise_of"]
+__all__ = ["FitTexts", "fit", "linear_of", "rows_of_set", "token_rows", "tokenwise_of"]
 
 PIECE = 512  # texts encoded at a time
-
-Level = Literal["token", "sequence"]
-"""Whether a map is of every token's vector or of the one vector that a text is pooled to."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ def fit(run: Run, stage: Fit, model: Model) -> None:
             documents, queries, lambda done, first=total * place: run.reporter.step(first + done, {})
         )
         device = run.accelerator.device
-        step.fit(_rows(encoder, stage.on, texts, steps[:place], device))
+        step.fit(rows_of_set(encoder, stage.on, texts, steps[:place], device))
     if stage.what == "projection":
         _into_projection(cast(Whitening, steps[0]), cast(Linear, linear_of(model.encoder, stage.on)))
 
@@ -97,111 +94,6 @@ def _fit_idf(run: Run, stage: Fit, model: Model, texts: Sequence[str]) -> None:
     for scorer in scorers:
         unseen = float(idf_of(np.zeros(1), len(texts))[0])
         scorer.set_idf(torch.tensor(words), torch.from_numpy(idf), unseen)
-
-
-def fit_behind(
-    model: Model,
-    on: str,
-    declare: Callable[[int], Sequence[Transform]],
-    texts: FitTexts,
-    level: Level | None = None,
-    on_step: Callable[[int, int, float], object] | None = None,
-) -> Model:
-    """Fit maps to a set's vectors as they are, and put them behind what the set has; then unit length.
-
-    The model changes, in place. Queries and documents pass the same map.
-
-    Args:
-        model: whose encoder and maps stay as they are.
-        on: the vector set.
-        declare: what is fitted, each behind the one before, given the number of components of the vectors.
-        texts: to whose vectors; they are encoded once for every map.
-        level: "token" maps every token's vector: of a set of one row a text those that its `Mean` head
-            takes the mean of (Isotropic DR, section 4.1). "sequence" maps that one row. Unless given, the
-            set's rows.
-        on_step: called after every step that a flow is trained (see `Flow.fit`).
-
-    Raises:
-        ConfigError: there is no such set, or not at this level.
-    """
-    _check_set(model, on)
-    pooled = model.sets[on].pooled
-    if level == "sequence" and not pooled:
-        raise ConfigError(f"{on!r} has many rows a text, so there is no sequence to map; leave the level out")
-    tokens = _mean_head(model, on) if level == "token" and pooled else None
-    before, encoder = model.steps(on), model.encoder
-    if tokens is not None:
-        before, encoder = [cast(Transform, found) for found in tokens.tokenwise], _tokens(model.encoder, on)
-    steps = declare(model.sets[on].dim if tokens is None else tokens.dim)
-    for place, step in enumerate(steps):
-        rows = _rows(encoder, on, texts, [*before, *steps[:place]], torch.device("cpu"))
-        if isinstance(step, Flow):
-            step.fit(rows, on_step)
-        else:
-            step.fit(rows)
-    for step in steps:
-        if tokens is None:
-            model.append(on, step)
-        else:
-            tokens.tokenwise.append(step)
-    model.leave_out()
-    return model if model.has_unit_length(on) else model.append(on, Normalise())
-
-
-def recentre_behind(model: Model, on: str, texts: FitTexts) -> Model:
-    """Let every map of a set that subtracts a mean subtract that of these texts; all else of it stays.
-
-    A map that was fitted to one collection is made ready for another one. The model changes, in place.
-
-    Args:
-        model: with maps that are fitted, of tokens before their mean or of the set's rows.
-        on: the vector set.
-        texts: whose vectors, at each map what those before make of them.
-
-    Raises:
-        ConfigError: there is no such set, or no such map behind it.
-    """
-    _check_set(model, on)
-    head = tokenwise_of(model.encoder, on)
-    chains = [(model.encoder, model.steps(on))]
-    if head is not None and head.tokenwise:
-        chains.insert(0, (_tokens(model.encoder, on), [cast(Transform, step) for step in head.tokenwise]))
-    found = [(*chain, at) for chain in chains for at, step in enumerate(chain[1]) if _centres(step)]
-    if not found:
-        raise ConfigError(f"no map behind {on!r} subtracts a mean; fit one first, as `fit whitening` does")
-    for encoder, steps, at in found:
-        rows = _rows(encoder, on, texts, steps[:at], torch.device("cpu"))
-        cast(Whitening, steps[at]).recentre(rows)
-    model.leave_out()
-    return model
-
-
-def _check_set(model: Model, on: str) -> None:
-    if on not in model.sets:
-        raise ConfigError(f"no vector set {on!r}; this model makes {', '.join(model.sets)}")
-
-
-def _centres(step: Transform) -> bool:
-    return isinstance(step, Whitening) and step.centre
-
-
-def _mean_head(model: Model, on: str) -> Mean:
-    """The head whose tokens can be mapped.
-
-    Raises:
-        ConfigError: saying why there is none.
-    """
-    head = tokenwise_of(model.encoder, on)
-    if head is None:
-        raise ConfigError(
-            f"{on!r} has no tokens to map; that needs one encoder for both sides, a Mean head whose "
-            "projection, if any, is linear, and no shared layer"
-        )
-    if not all(isinstance(step, Normalise) for step in model.steps(on)):
-        raise ConfigError(
-            f"the maps on {on!r} were fitted to means of tokens as they are now; map the tokens first"
-        )
-    return head
 
 
 def linear_of(encoder: DualEncoder, on: str) -> Linear | None:
@@ -238,7 +130,7 @@ def _steps(stage: Fit, model: Model) -> tuple[list[Transform], DualEncoder]:
                 f"{stage.name}: {stage.on!r} needs one encoder for both sides and a head "
                 "Mean(tokenwise=[...])"
             )
-        return [cast(Transform, step) for step in head.tokenwise], _tokens(model.encoder, stage.on)
+        return [cast(Transform, step) for step in head.tokenwise], token_rows(model.encoder, stage.on)
     if stage.on not in model.transforms:
         known = ", ".join(model.transforms) or "none"
         raise ConfigError(
@@ -268,7 +160,7 @@ def _bare(encoder: DualEncoder, on: str) -> DualEncoder:
     return _alone(encoder.query, on, cast(Head, head))
 
 
-def _tokens(encoder: DualEncoder, on: str) -> DualEncoder:
+def token_rows(encoder: DualEncoder, on: str) -> DualEncoder:
     """What makes the rows of which a `Mean` head takes the mean."""
     return _alone(encoder.query, on, TokenVectors(projection=_heads(encoder.query)[on].projection))
 
@@ -282,7 +174,7 @@ def _heads(encoder: Encoder) -> dict[str, Head]:
 
 
 @torch.no_grad()
-def _rows(
+def rows_of_set(
     encoder: DualEncoder, on: str, texts: FitTexts, before: Sequence[Transform], device: torch.device
 ) -> Iterator[torch.Tensor]:
     """The rows of a set for many texts, behind some maps, piece by piece."""
