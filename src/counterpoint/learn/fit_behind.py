@@ -29,8 +29,8 @@ def fit_behind(
 ) -> Model:
     """Fit maps to a set's vectors and put them behind what the set has; then unit length.
 
-    The maps see the vectors as long as they come (see `raw_length`), as in Isotropic DR. Queries and documents
-    pass the same map. The model changes, in place; where a fit fails it stays as it was.
+    The maps see the vectors as long as they come (see `raw_length`), as in Isotropic DR. Both sides pass the
+    same map. The model changes, in place; where a fit fails it stays as it was.
 
     Args:
         model: whose encoder and maps stay as they are.
