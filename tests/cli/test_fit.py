@@ -24,10 +24,8 @@ def two_sets(tmp_path_factory, tiny_bert_folder):
 
 @pytest.mark.parametrize("method", ["whitening", "glow", "nice", "normalise"])
 def test_the_model_that_comes_out_is_indexed_and_searched(collection, two_sets, call, tmp_path, method):
-    folder, steps = (
-        tmp_path / "fitted",
-        ["--steps", "3", "--rank", "12"] if method in ("glow", "nice") else [],
-    )
+    flow = method in ("glow", "nice")
+    folder, steps = tmp_path / "fitted", ["--steps", "3", "--rank", "12"] if flow else []
     code, out, err = call(
         "fit",
         method,
