@@ -2,9 +2,10 @@
 
 from statistics import mean
 
-from roc_claims import ALPHA, apart, difference, perturbed, quality, shares, tests, verdicts
+from roc_claims import apart, perturbed, quality, shares, verdicts
 from roc_figures import print_figures
 from roc_rows import ALIKE, CLEAR, EMBEDDING, NAIVE, OURS, PAIRS, SCALED_CLEAR, START
+from roc_statistics import ALPHA, pair_tests, tests
 
 from counterpoint.measure import Cell, Table, as_markdown
 
@@ -31,6 +32,10 @@ TABLE5 = {
     OURS: (0.47, 35.97),
 }
 TABLE6 = {"SparTerm": 26.33, "SparTerm + I": 26.78, "interactive BERT": 41.76, "interactive BERT + I": 42.20}
+LETTERS, DAGGER = {NAIVE: "n", CLEAR: "c"}, {NAIVE: "†"}  # what a hybrid differs from significantly
+DAGGERS = (
+    "†, −†: the hybrid of CLEAR, E, I or I + E is better, worse than the naive sum, tested as in table 3"
+)
 FIGURE1 = {NAIVE: (15.2, 32.4, 46.5), CLEAR: (20.0, 34.0, 41.8)}  # |D − S|, |D ∩ S|, failures; % of queries
 
 
@@ -67,9 +72,10 @@ def show(found):
 
 
 def _weights(found, rows):
-    chosen = [[row, shown(found["weights"][row]["weight"], form="g")] for row in rows]
-    edge = [row for row in rows if found["weights"][row]["edge"]]
-    note = f"At the edge of the grid: {', '.join(edge)}." if edge else "None is at the edge of the grid."
+    weights = {row: found["weights"][row] for row in rows}
+    chosen = [[row, f"{said['weight']:.1f}{', edge' * said['edge']}"] for row, said in weights.items()]
+    edge = any(said["edge"] for said in weights.values())
+    note = "edge: of the grid; the best λ may lie beyond." if edge else "None is at the edge of the grid."
     told(
         "λ, chosen by AP on training queries held out; each part over the most it could be",
         ["", "λ"],
@@ -87,12 +93,13 @@ def _table1(found, own, rows):
         if row in rows:
             ours, recall = shares(found, own, row), quality(found, own, f"BM25 + {row}", "R@100")
             paper = TABLE1.get(row, (None, None))
-            lines.append(
-                [row, *(shown(ours[at] - base[0][at], form="+.2f") for at in (0, 1))]
-                + [shown(ours[3] - base[0][3], paper[0], "+.3f"), shown(recall - base[1], paper[1], "+.2f")]
-            )
+            sets = [shown(ours[at] - base[0][at], form="+.2f") for at in (0, 1)]
+            roc = shown(ours[3] - base[0][3], paper[0], "+.3f")
+            raised = marks(found, own, f"BM25 + {row}", "R@100", DAGGER)
+            lines.append([row, *sets, roc, Cell(shown(recall - base[1], paper[1], "+.2f"), raised)])
     header = ["", "|D − S|", "|D ∩ S|", "RoC", "R@100 of the hybrid"]
-    told(f"Table 1: {own[0]}, differences to the naive sum; sets in % of the queries", header, lines)
+    title = f"Table 1: {own[0]}, differences to the naive sum; sets in % of the queries"
+    told(title, header, lines, f"{DAGGERS}.")
 
 
 def _table3(found, rows):
@@ -107,7 +114,7 @@ def _table3(found, rows):
             cells = []
             for measure, said in zip(best, (*paper, None, None), strict=True):
                 value = quality(found, [name], system, measure)
-                raised = marks(measured, system, measure)
+                raised = marks(found, [name], system, measure, LETTERS)
                 cells.append(Cell(shown(value, said), raised, value == best[measure]))
             lines.append([system, *cells])
         told(f"Table 3: {name}, {measured['queries']} queries", ["", *best], lines)
@@ -117,13 +124,12 @@ def _table3(found, rows):
     )
 
 
-def marks(measured, system, measure):
+def marks(found, names, system, measure, letters):
     """The letters of a hybrid that differs significantly from the naive sum or from CLEAR's."""
-    letters = {NAIVE: "n", CLEAR: "c"}
     return " ".join(
-        ("" if difference > 0 else "−") + letters[base]
-        for (row, base), (difference, p) in tests(measured, measure).items()
-        if f"BM25 + {row}" == system and p < ALPHA
+        ("" if gap > 0 else "−") + letters[base]
+        for (row, base), (gap, p) in tests(found, names, measure).items()
+        if f"BM25 + {row}" == system and base in letters and p < ALPHA
     )
 
 
@@ -133,10 +139,17 @@ def _table4(found, own, others, rows):
         if row in rows:
             asked = [(own, "R@20"), (others, "AP"), (others, "nDCG@20")]
             paper = TABLE4.get(row, (None,) * 3)
-            figures = [quality(found, names, f"BM25 + {row}", measure) for names, measure in asked]
-            lines.append([f"BM25 + {row}", *map(shown, figures, paper)])
+            cells = [
+                Cell(
+                    shown(quality(found, names, f"BM25 + {row}", measure), said),
+                    marks(found, names, f"BM25 + {row}", measure, DAGGER),
+                )
+                for (names, measure), said in zip(asked, paper, strict=True)
+            ]
+            lines.append([f"BM25 + {row}", *cells])
     header = ["", f"{''.join(own) or 'trained on'}: R@20", "others: AP", "others: nDCG@20"]
-    told("Table 4: ablations of the hybrid (the paper: DPR, Natural Questions, Robust04)", header, lines)
+    title = "Table 4: ablations of the hybrid (the paper: DPR, Natural Questions, Robust04)"
+    told(title, header, lines, f"{DAGGERS}, over the queries of all of them together.")
 
 
 def _table5(found, own, others, rows):
@@ -149,14 +162,16 @@ def _table5(found, own, others, rows):
             sets = shares(found, names, row)
             ratios = map(shown, sets[3:], (paper[0], None, None), (".3f",) * 3)
             hybrid = shown(quality(found, names, f"BM25 + {row}", "AP"), paper[1])
-            lines.append([row, *map(shown, sets[:3], figure), *ratios, hybrid])
+            raised = marks(found, names, f"BM25 + {row}", "AP", DAGGER)
+            lines.append([row, *map(shown, sets[:3], figure), *ratios, Cell(hybrid, raised)])
         if lines:
             title = f"Table 5, figures 1 and 3: {where}, first 10 documents, sets in % of the queries"
-            told(title, ["", *columns], lines, "RoC@1: of the first document alone.")
+            told(title, ["", *columns], lines, f"RoC@1: of the first document alone. {DAGGERS}.")
 
 
 def _table6(measured):
     systems, lines = measured["systems"], []
+    tested = pair_tests(systems)
     for plain, (hidden, _) in PAIRS.items():
         for name in (plain, hidden):
             if name in systems:
@@ -165,15 +180,11 @@ def _table6(measured):
                     for system in (name, f"BM25 + {name}")
                     for measure in ("AP", "nDCG@20")
                 ]
-                both = name == hidden and plain in systems
-                p = (
-                    shown(difference(systems[hidden]["AP"], systems[plain]["AP"])[1], form=".3f")
-                    if both
-                    else ""
-                )
+                p = shown(tested[plain][1], form=".3f") if name == hidden and plain in tested else ""
                 lines.append([name, shown(figures[0], TABLE6[name]), *map(shown, figures[1:]), p])
     bm25 = (100 * mean(systems["BM25"][measure].values()) for measure in ("AP", "nDCG@20"))
-    note = "BM25 itself: AP {:.2f}, nDCG@20 {:.2f}. In brackets MAP on Natural Questions.".format(*bm25)
+    note = "BM25 itself: AP {:.2f}, nDCG@20 {:.2f}. In brackets MAP on Natural Questions. ".format(*bm25)
+    note += "p: of AP, two-sided paired t-test, Bonferroni over both models."
     title = f"Table 6: BM25's first 50 in another order, {measured['queries']} queries"
     header = ["", "AP", "nDCG@20", "with BM25: AP", "with BM25: nDCG@20", "p against without"]
     told(title, header, lines, note)
