@@ -42,6 +42,14 @@ SPLITS = {"msmarco-v2-dl21-pool": "dl21-pool", "nq-qed": "dev"}
 ANSWERS = "answers.jsonl"
 
 
+def wanted(arguments, known):
+    """The rows that the command line names, or all."""
+    unknown = [name for name in arguments.rows or () if name not in known]
+    if unknown:
+        sys.exit(f"no row is named {unknown[0]!r}; there are {', '.join(known)}")
+    return arguments.rows or list(known)
+
+
 # -- training ----------------------------------------------------------------------------------------------
 
 
@@ -75,10 +83,7 @@ def train(arguments):
             seed=arguments.seed,
         )
     )
-    unknown = set(arguments.rows or ()) - recipes.keys()
-    if unknown:
-        sys.exit(f"no row is named {sorted(unknown)[0]!r}; there are {', '.join(recipes)}")
-    chosen = {name: recipes[name] for name in arguments.rows or recipes}
+    chosen = {name: recipes[name] for name in wanted(arguments, recipes)}
     train_rows(chosen, folder_of, arguments, "--data", folder)
 
 
@@ -110,14 +115,20 @@ def material(name, arguments):
     return Material(name, collection, queries, qrels, GRADES.get(name, 1))
 
 
+def trained_rows(arguments):
+    """Rows that make vectors, are wanted and are trained; what is not trained is said."""
+    chosen = [name for name in wanted(arguments, [START, *rows(Budget())]) if name != START]
+    missing = [name for name in chosen if not (folder_of(name, arguments.output) / "model").is_dir()]
+    if missing:
+        told(f"left out, since not trained: {', '.join(missing)}")
+    makes_vectors = (*EMBEDDING, SCALED_CLEAR)
+    return [START, *(name for name in makes_vectors if name in chosen and name not in missing)]
+
+
 def evaluate(arguments):
     """Measure all rows that are trained, collection by collection; what is done is saved after each."""
+    there = trained_rows(arguments)
     trained, queries, qrels = held_out(arguments)
-    makes_vectors = (*EMBEDDING, SCALED_CLEAR)
-    chosen = [START, *(name for name in makes_vectors if name in (arguments.rows or makes_vectors))]
-    there = [
-        name for name in chosen if name == START or (folder_of(name, arguments.output) / "model").is_dir()
-    ]
     found = {"trained on": trained, "weights": {}, "collections": {}}
     development = Material(
         trained, open_collection(arguments.data / trained, passage_words=None), queries, qrels
@@ -186,7 +197,7 @@ def main():
     if arguments.what == "train":
         return train(arguments)
     if arguments.what == "show":
-        found = joined([json.loads(path.read_text(encoding="utf-8")) for path in arguments.json])
+        found = joined({path: json.loads(path.read_text(encoding="utf-8")) for path in arguments.json})
     else:
         found = evaluate(arguments)
     show(found)
@@ -196,9 +207,17 @@ def main():
 
 
 def joined(saved):
-    """What several evaluations of the same rows have found, of different collections."""
-    collections = {name: measured for found in saved for name, measured in found["collections"].items()}
-    return {**saved[0], "collections": collections}
+    """What several evaluations of the same rows have found, of different collections; `saved` is by file."""
+    (first, found), *others = saved.items()
+    for path, other in others:
+        for key, what in (
+            ("trained on", "rows trained on one collection"),
+            ("weights", "the same rows and λ"),
+        ):
+            if other[key] != found[key]:
+                sys.exit(f"{first} and {path} differ in {key!r}: only evaluations of {what} go together")
+    collections = {name: measured for one in saved.values() for name, measured in one["collections"].items()}
+    return {**found, "collections": collections}
 
 
 if __name__ == "__main__":
