@@ -1,5 +1,6 @@
 """Paired tests, resampled queries and rank correlation: whether a figure of `roc.py` may be chance."""
 
+from functools import cache
 from itertools import permutations
 from statistics import mean
 
@@ -63,6 +64,7 @@ def corrected(found):
 # -- resampled queries -------------------------------------------------------------------------------------
 
 
+@cache
 def draws(count):
     """How often each of so many queries is drawn: a row a resampled set, the same ones every time."""
     return np.random.default_rng(1).multinomial(count, np.full(count, 1 / count), RESAMPLES)
