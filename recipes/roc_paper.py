@@ -10,6 +10,8 @@ text = TextInput(256)
 encoder = Encoder(Transformer("Luyu/co-condenser-marco"), {"cls": Cls()}, query=text, document=text)
 bert = Encoder(Transformer("google-bert/bert-base-uncased"), {"cls": Cls()}, query=text, document=text)
 
+# λ = 1.5 is the published one for MS MARCO, beside Pyserini's BM25. Whether that has the factor k1 + 1 of the
+# paper's formula is not said; ours, like that of today's Lucene, has not (docs/roc.md).
 recipe = Recipe(
     name="roc-paper",
     paper="Lee et al. 2023, On complementarity objectives for hybrid retrieval",
