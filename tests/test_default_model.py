@@ -37,9 +37,11 @@ def test_the_default_beats_its_parts_and_is_small(shared, tmp_path, capsys):
         workflow: result(capsys, "evaluate", data, "--index", index, "--workflow", workflow)["measures"][
             "nDCG@10"
         ]
-        for workflow in ("hybrid", "lexical", "dense", "words")
+        for workflow in ("hybrid", "lexical", "dense", "words", "dense-words")
     }
     assert found["hybrid"] > max(found["lexical"], found["dense"], found["words"])
+    # On med all that is dense, without BM25, is .0003 better (docs/default-model.md); .001 is tolerated.
+    assert found["hybrid"] >= found["dense-words"] - 0.001
     assert found["hybrid"] > 0.80
     info = result(capsys, "info", index)
     assert sum(info["bytes_by_purpose"].values()) == built["bytes"]
