@@ -244,7 +244,7 @@ def _two_axes(label, series, second):
 
 def _figure8(curves):
     """ΔInterIso of the batches and nDCG@10 of the queries held out, over training steps."""
-    names = [name for name in CURVES if name in curves]
+    names = [name for name in CURVES if curves.get(name, {}).get("nDCG@10")]  # not of --no-curves
     if not names:
         return None
     made = picture(6, 4)
@@ -254,8 +254,7 @@ def _figure8(curves):
         low = dict(map(tuple, found["l"]))
         apart = [(step, high - low[step]) for step, high in found["h"] if step in low]
         right.plot(*zip(*apart, strict=True), color=colour, linestyle="--")
-        if found["nDCG@10"]:
-            made.axes.plot(*zip(*found["nDCG@10"], strict=True), color=colour, marker="o", label=name)
+        made.axes.plot(*zip(*found["nDCG@10"], strict=True), color=colour, marker="o", label=name)
     made.axes.set_xlabel("step")
     made.axes.set_ylabel("nDCG@10, queries held out")
     right.set_ylabel("ΔInterIso of the batches (dashed)")
