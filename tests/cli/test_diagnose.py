@@ -194,6 +194,8 @@ def test_without_judgements_pairs_are_those_of_bm25(collection, model_folder, ca
     assert code == 0, err
     mean = json.loads(out)["sets"]["mean"]
     assert json.loads(out)["split"] is None and mean["query"]["rows"] == 3
+    assert mean["whitening"]["half"]["ranking"] is None
+    assert mean["whitening"]["advice"] in ("leave", "half")  # whole only by a ranking
     assert mean["inter_iso"]["from"] == "best by BM25" and mean["whitening"]["ranking"] is None
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from counterpoint.cli.console import Json, emit
+from counterpoint.cli.diagnosis.advice import advice
 from counterpoint.cli.diagnosis.gates import gate_text, gates_of
 from counterpoint.cli.diagnosis.layers import layers_of, layers_text
 from counterpoint.cli.diagnosis.page import sets_text
 from counterpoint.cli.diagnosis.pictures import layer_pictures, score_pictures, space_pictures
-from counterpoint.cli.diagnosis.space import delta, spaces_of
+from counterpoint.cli.diagnosis.space import Space, delta, spaces_of
 from counterpoint.cli.diagnosis.training import curves, read_metrics, summary, training_text
 from counterpoint.cli.diagnosis.whitened import Whitened, whitened
 from counterpoint.cli.sampling import Sample, sample_of
@@ -22,6 +23,8 @@ from counterpoint.cli.token_counts import count_collection, counts_text
 if TYPE_CHECKING:
     from counterpoint.model import Model
     from counterpoint.plots import Picture
+
+    Models = Sequence[tuple[str, Model]]  # by what the user calls them; the first is the one looked at
 
 __all__ = ["diagnose"]
 
@@ -41,7 +44,10 @@ def diagnose(
         str | None,
         typer.Option(help="Whose queries; needed where there are several splits and none is test."),
     ] = None,
-    on: Annotated[str | None, typer.Option(help="Only this vector set.", show_default=False)] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(help="Only this vector set; of --against, too, if it has it.", show_default=False),
+    ] = None,
     sample: Annotated[int, typer.Option(min=10, help="Queries, and documents, at most.")] = 500,
     seed: Annotated[int, typer.Option(help="Decides which ones.")] = 0,
     plots: Annotated[
@@ -51,9 +57,12 @@ def diagnose(
         bool, typer.Option("--layers", help="Look at every layer of the backbone, too.")
     ] = False,
     against: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="With --layers: another model, whose layers are compared (HIL, figure 5).",
+            metavar="MODEL",
+            help="Another model, of the same texts: with --plots its vector sets join the picture scores "
+            "(HIL, figures 2 and 6), with --layers its layers are compared (figure 5). May be repeated; "
+            "layers are compared with the first.",
             show_default=False,
         ),
     ] = None,
@@ -80,6 +89,12 @@ def diagnose(
         return emit(counted, lambda: counts_text(counted), as_json)
     if model is None:
         raise ConfigError("name a MODEL or the folder of a run, or count tokens with --tokens COLLECTION")
+    others = against or []
+    if len(others) > int(layers) and plots is None:
+        raise ConfigError(
+            "--against adds a model to the picture scores, so choose a folder with --plots; with --layers, "
+            "which compares layers, one may do without"
+        )
     metrics = Path(model) / "metrics.jsonl"
     result: dict[str, Any] = {"model": model}
     pictures: dict[str, Picture] = {}
@@ -96,14 +111,14 @@ def diagnose(
 
         drawn = sample_of(collection, split, sample, seed)
         result |= {"collection": collection, "split": drawn.split}
-        loaded = load_model(model)
-        pictures |= _look(loaded, drawn, on, seed, result, plots is not None)
-        if gates := gates_of(loaded, list(drawn.documents.values()), on):
+        models = [(name, load_model(name)) for name in [model, *others]]
+        pictures |= _look(models, drawn, on, seed, result, plots is not None)
+        if gates := gates_of(models[0][1], list(drawn.documents.values()), on):
             result["gates"] = gates
-        if layers or against is not None:
-            result["layers"] = _layers(loaded, against, drawn, seed)
+        if layers:
+            result["layers"] = _layers(models, drawn, seed)
             pictures |= layer_pictures(result["layers"]) if plots is not None else {}
-    elif layers or against is not None:
+    elif layers or others:
         raise ConfigError("--layers and --against look at texts, so name a COLLECTION to take them from")
     if plots is not None:
         plots.mkdir(parents=True, exist_ok=True)
@@ -114,12 +129,13 @@ def diagnose(
 
 
 def _look(
-    model: Model, sample: Sample, on: str | None, seed: int, result: dict[str, Any], draw: bool
+    models: Models, sample: Sample, on: str | None, seed: int, result: dict[str, Any], draw: bool
 ) -> dict[str, Picture]:
-    """Put the numbers of the model's vector sets into the result; their pictures, if wanted."""
-    spaces = spaces_of(model, sample, on, seed)
-    result["too_few_rows"] = {name: few for name, space in spaces.items() if (few := space.few())}
-    spaces = {name: space for name, space in spaces.items() if name not in result["too_few_rows"]}
+    """Put the numbers of the first model's vector sets into the result; pictures, if wanted, of all."""
+    (model, loaded), *others = models
+    made = spaces_of(loaded, sample, on, seed)
+    result["too_few_rows"] = {name: few for name, space in made.items() if (few := space.few())}
+    spaces = {name: space for name, space in made.items() if name not in result["too_few_rows"]}
     result["texts"] = {
         "queries": len(sample.queries),
         "documents": len(sample.documents),
@@ -128,23 +144,37 @@ def _look(
     }
     result["sets"], pictures = {}, {}
     for name, space in spaces.items():
-        made = whitened(space)
-        after = made.numbers() if isinstance(made, Whitened) else {"refused": made}
-        result["sets"][name] = {**space.numbers(), "whitening": after}
-        pictures |= space_pictures(space, made) if draw else {}
+        maps = whitened(space)
+        result["sets"][name] = _numbers(space, maps)
+        pictures |= space_pictures(space, maps) if draw else {}
     result["delta_inter_iso"] = delta(result["sets"])
-    return pictures | (dict(score_pictures(spaces)) if draw else {})
+    if draw:
+        beside = {
+            name: spaces_of(other, sample, on if on in other.sets else None, seed) for name, other in others
+        }
+        pictures |= score_pictures({model: spaces, **beside})
+    return pictures
 
 
-def _layers(model: Model, against: str | None, sample: Sample, seed: int) -> dict[str, Any]:
-    """The layers of one model, and how they differ from another's."""
+def _numbers(space: Space, maps: Whitened | str) -> dict[str, Any]:
+    """What is measured of a set, and what is recommended."""
+    if isinstance(maps, str):
+        return {**space.numbers(), "whitening": {"refused": maps}}
+    found = {**space.numbers(), "whitening": maps.numbers()}
+    found["whitening"]["advice"] = advice(found)
+    return found
+
+
+def _layers(models: Models, sample: Sample, seed: int) -> dict[str, Any]:
+    """The layers of the first model, and how they differ from those of the second."""
     from counterpoint.measure.layers import log_differences
-    from counterpoint.model import load_model
 
-    found, sizes = layers_of(model, sample, seed)
+    found, sizes = layers_of(models[0][1], sample, seed)
     layers = [layer.to_dict() for layer in found]
-    if against is not None:
-        base, _ = layers_of(load_model(against), sample, seed)
+    against = None
+    if len(models) > 1:
+        against, other = models[1]
+        base, _ = layers_of(other, sample, seed)
         for layer, difference in zip(layers, log_differences(found, base), strict=False):
             layer["log_difference"] = difference
     return {"texts": sizes, "from": sample.pairing(), "against": against, "layers": layers}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from counterpoint.cli.diagnosis.advice import advice
 from counterpoint.cli.diagnosis.page import sets_text
 from counterpoint.cli.diagnosis.space import delta
 
@@ -18,6 +19,9 @@ def found(query=None, document=None, **changes):
     whitening = {
         "fitted": 5000, "enough": 1000, "rows": 400, "before": scores,
         "after": {"cosine": 0.0, "partition": 0.9, "iso_score": 0.8}, "ranking": None,
+        "half": {
+            "power": -0.25, "after": {"cosine": 0.01, "partition": 0.7, "iso_score": 0.6}, "ranking": None,
+        },
     }  # fmt: skip
     return {
         "pooled": True,
@@ -31,6 +35,8 @@ def found(query=None, document=None, **changes):
 
 
 def page(numbers, **more):
+    if "refused" not in numbers["whitening"]:
+        numbers["whitening"]["advice"] = advice(numbers)
     result = {
         "model": "m", "collection": "c", "split": "test", "sets": {"mean": numbers}, "too_few_rows": {},
         "texts": {"queries": 30, "documents": 500, "pairs": 12, "from": "judged relevant in test"}, **more,
@@ -82,11 +88,19 @@ def test_how_the_sides_lie():
     assert "No pair of texts is known" in page(found(inter_iso=alone))
 
 
-def ranking(difference, p_value):
+def ranking(difference, p_value=0.5):
     return {
         "measure": "nDCG@10", "queries": 40, "documents": 250, "before": 0.5, "after": 0.5 + difference,
         "difference": difference, "interval": [difference - 0.05, difference + 0.05], "p_value": p_value,
     }  # fmt: skip
+
+
+def cone(whole=None, half=None, fitted=5000, cosine=0.5):
+    """A set whose documents have this mean cosine, and how it ranks after either map."""
+    numbers = found(document={"cosine": cosine})
+    numbers["whitening"].update(fitted=fitted, ranking=whole)
+    numbers["whitening"]["half"]["ranking"] = half
+    return numbers
 
 
 @pytest.mark.parametrize(
@@ -97,22 +111,83 @@ def ranking(difference, p_value):
         (0.01, 0.4, "not a difference that so few queries can show"),
     ],
 )
-def test_what_whitening_would_do(difference, p_value, verdict):
-    numbers = found()
-    numbers["whitening"]["ranking"] = ranking(difference, p_value)
-    text = page(numbers)
-    assert "cosine 0.50 → 0.00, I(W) 0.30 → 0.90, IsoScore 0.20 → 0.80" in text
-    assert "Of 40 queries that rank the 250 documents of that half by cosine, nDCG@10 goes from 0.500" in text
-    assert f", {verdict}." in text and "Not on so little" not in text
+def test_what_either_map_would_do(difference, p_value, verdict):
+    text = page(cone(ranking(-0.2, 0.01), ranking(difference, p_value)))
+    assert "nDCG@10 is of 40 queries that rank the 250 documents of that half by cosine." in text
+    low, change, high = (
+        f"{d:+.3f}".replace("-", "−") for d in (difference - 0.05, difference, difference + 0.05)
+    )
+    assert (
+        "Half the way: cosine 0.50 → 0.01, I(W) 0.30 → 0.70, IsoScore 0.20 → 0.60, nDCG@10 0.500 → "
+        f"{0.5 + difference:.3f}: {change} [{low}, {high}], {verdict}."
+    ) in text
+    assert (
+        "The whole way: cosine 0.50 → 0.00, I(W) 0.30 → 0.90, IsoScore 0.20 → 0.80, nDCG@10 0.500 → "
+        "0.300: −0.200 [−0.250, −0.150], worse."
+    ) in text
+    assert "do not determine" not in text
 
 
-def test_too_few_rows_are_said_first():
-    numbers = found()
-    numbers["whitening"]["fitted"] = 300
-    text = page(numbers)
-    assert "Whitening? Not on so little: 300 rows do not determine 100 directions, 1,000 would" in text
+def test_too_few_rows_for_the_whole_way():
+    text = page(cone(ranking(0.1, 0.01), ranking(0.05, 0.01), fitted=300))
+    assert "by cosine. 300 rows do not determine 100 directions, 1,000 would" in text
     assert "--sample 1667" in text  # 500 documents gave 300 rows
+    assert "Go half the way:" in text and "the whole way wants more rows:" in text
     assert "Not possible here: why." in page(found(whitening={"refused": "why"}))
+
+
+COMMAND = "counterpoint fit whitening m c -o white"
+
+
+@pytest.mark.parametrize(
+    ("whole", "half", "fitted", "chosen", "why"),
+    [
+        (0.02, 0.01, 1000, "whole", "the rows suffice, and nDCG@10 does not fall:"),
+        (0.02, 0.01, 999, "half", "the whole way wants more rows:"),
+        (-0.01, -0.02, 1000, "half", "the whole way loses nDCG@10:"),
+        (0.01, 0.02, 1000, "half", "the whole way gains less:"),
+        (None, None, 1000, "half", "what the whole way does to a ranking is not known here:"),
+    ],
+)
+def test_a_cone_goes_half_the_way_or_the_whole(whole, half, fitted, chosen, why):
+    numbers = cone(*(None if at is None else ranking(at) for at in (whole, half)), fitted=fitted, cosine=0.3)
+    assert advice(numbers) == chosen
+    text = page(numbers)
+    power = " --power -0.25" if chosen == "half" else ""
+    assert "way: with a mean cosine of 0.300, not below 0.3, this is a cone, " in text
+    assert f"{why} {COMMAND}{power} --on mean" in text
+
+
+def test_no_cone_is_left_whatever_the_ranking():
+    for chosen in (cone(cosine=0.29), cone(ranking(0.2, 0.01), ranking(0.2, 0.01), cosine=0.29)):
+        assert advice(chosen) == "leave"
+        text = page(chosen)
+        assert "Leave it: the mean cosine, 0.290 of documents and 0.050 of queries, is below 0.3, so" in text
+        assert "counterpoint fit" not in page(chosen)
+
+
+def test_a_cone_that_half_the_way_ranks_worse():
+    """With enough rows that is the answer; with few it may be the rows."""
+    numbers = cone(ranking(-0.2, 0.01), ranking(-0.1, 0.01))
+    assert advice(numbers) == "leave"
+    text = page(numbers)
+    assert "Leave it, or only centre it (--power 0)" in text and "counterpoint fit" not in text
+    numbers = cone(ranking(-0.2, 0.01), ranking(-0.1, 0.01), fitted=300)
+    assert advice(numbers) == "half"
+    assert f"only centre it (--power 0), or fit it on more and evaluate it first: {COMMAND}" in page(numbers)
+
+
+def test_the_command_is_one_line_and_quoted():
+    numbers = cone()
+    numbers["whitening"]["advice"] = advice(numbers)
+    result = {
+        "model": "my models/" + "m" * 100, "collection": "c", "sets": {"mean": numbers}, "too_few_rows": {},
+        "texts": {"queries": 30, "documents": 500, "pairs": 12, "from": "judged relevant in test"},
+    }  # fmt: skip
+    (line,) = [line for line in sets_text(result).splitlines() if "counterpoint fit" in line]
+    assert line.strip() == (
+        f"counterpoint fit whitening 'my models/{'m' * 100}' c -o white --power -0.25 --on mean"
+    )
 
 
 def test_the_difference_of_two_sets():

@@ -54,17 +54,32 @@ def test_a_cone_becomes_round_on_documents_it_was_not_fitted_on(cone):
         },
         abs=1e-4,
     )
+    half = (held - fitted.mean(0)) @ vectors / values**0.25
+    assert found["half"]["power"] == -0.25
+    assert found["half"]["after"] == pytest.approx(
+        {"cosine": mean_cosine(half), "partition": partition_isotropy(half), "iso_score": iso_score(half)},
+        abs=1e-4,
+    )
+    assert found["after"]["iso_score"] > found["half"]["after"]["iso_score"] > found["before"]["iso_score"]
     assert (found["fitted"], found["enough"], found["rows"]) == (200, 60, 200)
     assert "fitted on 200 rows" in made.about()
 
 
 def test_the_ranking_before_and_after_is_of_the_held_out_half(cone):
     made = whitened(cone)
-    ranking = made.numbers()["ranking"]
+    numbers = made.numbers()
+    ranking, half = numbers["ranking"], numbers["half"]["ranking"]
+    rest = np.delete(cone.documents.values, made.held, axis=0).astype(np.float64)
+    values, vectors = np.linalg.eigh(np.cov(rest.T))
     held = [int(at) for at in made.held]
     judged = {f"q{at}": {f"d{at}": 1} for at in range(50) if at in held}
     assert (ranking["queries"], ranking["documents"]) == (len(judged), 200)
-    for when, change in (("before", lambda rows: rows), ("after", made.apply)):
+    for value, change in (
+        (ranking["before"], lambda rows: rows),
+        (half["before"], lambda rows: rows),
+        (ranking["after"], made.apply),
+        (half["after"], lambda rows: (rows - rest.mean(0)) @ vectors / values**0.25),
+    ):
         queries, documents = change(cone.queries.values), change(cone.documents.values)
         run = {}
         for query in judged:
@@ -74,7 +89,7 @@ def test_the_ranking_before_and_after_is_of_the_held_out_half(cone):
                 for at in held
             }
         expected = evaluate(Run(run), judged, ["nDCG@10"]).measures["nDCG@10"]
-        assert ranking[when] == pytest.approx(expected, abs=1e-3)
+        assert value == pytest.approx(expected, abs=1e-3)
     assert ranking["difference"] == pytest.approx(ranking["after"] - ranking["before"])
     assert ranking["difference"] > 0.1 and ranking["p_value"] < 0.05
     low, high = ranking["interval"]
@@ -83,8 +98,9 @@ def test_the_ranking_before_and_after_is_of_the_held_out_half(cone):
 
 def test_no_ranking_without_judgements_or_with_many_rows_a_text(cone):
     vectors = cone.queries.values, cone.documents.values, cone.sample.grades
-    assert whitened(space(*vectors, split=None)).numbers()["ranking"] is None
-    assert whitened(space(*vectors, pooled=False)).numbers()["ranking"] is None
+    for changes in ({"split": None}, {"pooled": False}):
+        numbers = whitened(space(*vectors, **changes)).numbers()
+        assert numbers["ranking"] is None and numbers["half"]["ranking"] is None
 
 
 def test_what_cannot_be_whitened_says_why():

@@ -6,11 +6,13 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from counterpoint.cli.diagnosis.advice import fit_command, whitening_text
 from counterpoint.cli.tables import text_table
 
 __all__ = ["alignment_sentence", "sets_text"]
 
 WIDTH = 110
+INDENT = " " * 18  # of answers, behind their questions
 COLUMNS = {
     "rows": "rows",
     "dimension": "dimension",
@@ -28,7 +30,6 @@ CONE, SLIGHT = 0.4, 0.1  # mean cosine from which a space is called a cone, or a
 POINT = 0.95  # mean cosine from which it has collapsed
 FEW = 0.05  # effective rank as a share of the most that there could be, below which few dimensions are used
 SHOWN = 5  # outliers named
-SURE = 0.05  # p-value below which a difference of rankings is told as one
 
 
 def sets_text(result: Mapping[str, Any]) -> str:
@@ -38,13 +39,16 @@ def sets_text(result: Mapping[str, Any]) -> str:
         rows = "one vector" if found["pooled"] else "several vectors"
         head = f"{name}: {rows} of {found['document']['dimension']} components a text"
         answers = {
-            "A cone?": _cone(found),
-            "Collapsed?": _collapse(found),
-            "Outliers?": _outliers(found),
-            "The two sides?": f"{_inter_iso(found['inter_iso'])} {alignment_sentence(found['between'])}.",
-            "Whitening?": _whitening(found, result["texts"]["documents"]),
+            "A cone?": [_cone(found)],
+            "Collapsed?": [_collapse(found)],
+            "Outliers?": [_outliers(found)],
+            "The two sides?": [f"{_inter_iso(found['inter_iso'])} {alignment_sentence(found['between'])}."],
+            "Whitening?": whitening_text(found, result["texts"]["documents"]),
         }
-        blocks.append("\n".join([head, *(_answer(question, text) for question, text in answers.items())]))
+        lines = [head, *(_answer(question, paragraphs) for question, paragraphs in answers.items())]
+        if (command := fit_command(result, name)) is not None:
+            lines.append(INDENT + command)  # in one line however long, so that it can be copied
+        blocks.append("\n".join(lines))
     for name, sizes in result["too_few_rows"].items():
         rows = ", ".join(f"{size:,} of {of}" for of, size in sizes.items())
         blocks.append(f"{name}: too few rows to be looked at ({rows})")
@@ -72,9 +76,11 @@ def alignment_sentence(between: Mapping[str, Any]) -> str:
     return f"KL of the sides on queries is {between['kl']:.1f}, δ {between['delta']:.1f}: {aligned}{apart}"
 
 
-def _answer(question: str, text: str) -> str:
-    return textwrap.fill(
-        text, WIDTH, initial_indent=f"  {question:<15} ", subsequent_indent=" " * 18, break_on_hyphens=False
+def _answer(question: str, paragraphs: Sequence[str]) -> str:
+    indents = [f"  {question:<15} ", *[INDENT] * (len(paragraphs) - 1)]
+    return "\n".join(
+        textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=INDENT, break_on_hyphens=False)
+        for first, text in zip(indents, paragraphs, strict=True)
     )
 
 
@@ -150,42 +156,3 @@ def _inter_iso(found: Mapping[str, Any]) -> str:
         return "No pair of texts is known that belongs together."
     other = "" if found["other"] is None else f", other queries and documents {found['other']:.2f}"
     return f"{found['pairs']:,} pairs ({found['from']}) have InterIso {found['together']:.2f}{other}."
-
-
-def _whitening(found: Mapping[str, Any], documents: int) -> str:
-    """Held-out measures, then what it does to the ranking."""
-    whitening = found["whitening"]
-    if "refused" in whitening:
-        return f"Not possible here: {whitening['refused']}."
-    before, after, fitted, enough = (whitening[key] for key in ("before", "after", "fitted", "enough"))
-    scores = [
-        f"{name} {before[key]:.2f} → {after[key]:.2f}"
-        for key, name in (("cosine", "cosine"), ("partition", "I(W)"), ("iso_score", "IsoScore"))
-        if before[key] is not None
-    ]
-    text = ""
-    if fitted < enough:
-        times = -(-enough * documents // fitted)
-        text = (
-            f"Not on so little: {fitted:,} rows do not determine {found['document']['dimension']} "
-            f"directions, {enough:,} would (about --sample {times}, if there are so many). What follows is "
-            "noise more than whitening. "
-        )
-    text += (
-        f"Fitted on {fitted:,} rows of one half of the documents, measured on {whitening['rows']:,} of the "
-        f"other: {', '.join(scores)}."
-    )
-    return text if whitening["ranking"] is None else f"{text} {_ranking(whitening['ranking'])}"
-
-
-def _ranking(found: Mapping[str, Any]) -> str:
-    low, high = found["interval"]
-    change = f"{found['difference']:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
-    verdict = "not a difference that so few queries can show"
-    if found["p_value"] < SURE:
-        verdict = "better" if found["difference"] > 0 else "worse"
-    return (
-        f"Of {found['queries']:,} queries that rank the {found['documents']:,} documents of that half by "
-        f"cosine, {found['measure']} goes from {found['before']:.3f} to {found['after']:.3f}: {change}, "
-        f"{verdict}."
-    )

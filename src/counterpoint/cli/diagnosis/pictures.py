@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.cli.diagnosis.space import Space
@@ -42,10 +43,14 @@ def space_pictures(space: Space, made: Whitened | str) -> Iterator[tuple[str, Pi
         yield from _components(space, made)
 
 
-def score_pictures(spaces: Mapping[str, Space]) -> Iterator[tuple[str, Picture]]:
-    """Cosines of pairs that belong together and of others, of all sets (HIL, figures 2 and 6)."""
+def score_pictures(models: Mapping[str, Mapping[str, Space]]) -> Iterator[tuple[str, Picture]]:
+    """Cosines of pairs that belong together and of others, of all sets (HIL, figures 2 and 6).
+
+    Several models, whose vectors are of the same sample, share the picture.
+    """
     from counterpoint.plots.scores import scores_plot
 
+    spaces = _labelled(models)
     together, other = {}, {}
     for name, space in spaces.items():
         together[name], other[name] = _cosines(space)
@@ -107,6 +112,19 @@ def _components(space: Space, made: Whitened) -> Iterator[tuple[str, Picture]]:
     after = {name: made.apply(values[None])[0] for name, values in vectors.items()}
     versions = {"as encoded": vectors, "whitened": after}
     yield f"components-{space.name}", components_plot(versions, f"{space.name}, {made.about()}")
+
+
+def _labelled(models: Mapping[str, Mapping[str, Space]]) -> dict[str, Space]:
+    """The sets that have rows, by what a legend calls them: with their model, where there are several."""
+    last = {model: Path(model).name or model for model in models}
+    if len(set(last.values())) < len(last):  # two runs may keep their models in folders of one name
+        last = {model: model for model in models}
+    return {
+        name if len(models) == 1 else f"{last[model]} {name}": space
+        for model, spaces in models.items()
+        for name, space in spaces.items()
+        if space.few() is None
+    }
 
 
 def _cosines(space: Space) -> tuple[np.ndarray, np.ndarray]:

@@ -1,8 +1,9 @@
-"""What whitening would do: fitted on one half of the documents, measured on the other."""
+"""What whitening would do, or half of it: fitted on one half of the documents, measured on the other."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,81 +14,96 @@ if TYPE_CHECKING:
 
     from counterpoint.transform import Transform
 
-__all__ = ["Whitened", "whitened"]
+__all__ = ["HALF", "Whitened", "whitened"]
 
 ENOUGH = 10  # rows for each component, below which an estimate of the covariance is not to be trusted
+HALF = -0.25  # exponent of the variances that goes half the way, beside whitening's -0.5
 
 
 @dataclass(frozen=True)
 class Whitened:
-    """A space, and a map fitted on one half of its documents.
+    """A space, and two maps fitted on one half of its documents.
 
     Attributes:
         space: as encoded.
-        map: what was fitted.
-        fitted: rows it was fitted on.
-        held: which documents of the sample's `texts` it never saw.
+        map: whitening, the whole way.
+        half: half the way, after which the directions that vary least are not as loud as the others.
+        fitted: rows they were fitted on.
+        held: which documents of the sample's `texts` they never saw.
     """
 
     space: Space
     map: Transform
+    half: Transform
     fitted: int
     held: np.ndarray
 
     def numbers(self) -> dict[str, Any]:
         """The held-out documents before and after, and, of a pooled set with judgements, the ranking."""
-        before = some_rows(self.space.documents.take(self.held).values, self.space.seed)
-        found = {
+        rows = some_rows(self.space.documents.take(self.held).values, self.space.seed)
+        ranked = _Ranked.of(self.space, self.held)
+        return {
             "fitted": self.fitted,
-            "enough": ENOUGH * before.shape[1],
-            "rows": len(before),
-            "before": _isotropy(before),
-            "after": _isotropy(self.apply(before)),
+            "enough": ENOUGH * rows.shape[1],
+            "rows": len(rows),
+            "before": _isotropy(rows),
+            **_after(self.map, rows, ranked),
+            "half": {"power": HALF, **_after(self.half, rows, ranked)},
         }
-        return {**found, "ranking": self._ranking() if self.space.pooled else None}
 
     def about(self) -> str:
         """For a picture's title."""
         return f"whitening fitted on {self.fitted:,} rows"
 
     def apply(self, rows: np.ndarray) -> np.ndarray:
-        """The rows, whitened."""
+        """The rows, whitened the whole way."""
+        return _mapped(self.map, rows)
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """Held-out documents, ranked by cosine for the queries that have one among them."""
+
+    space: Space
+    names: list[str]
+    judged: Mapping[str, Mapping[str, int]]
+    documents: np.ndarray
+    before: Mapping[str, float]
+
+    @classmethod
+    def of(cls, space: Space, held: np.ndarray) -> _Ranked | None:
+        """None of a set with many rows a text, without judgements, and with too few of them for a test."""
         import numpy as np
-        import torch
 
-        from counterpoint.vectors import Vectors
-
-        with torch.inference_mode():  # as one text, so that no padding takes part
-            values = torch.from_numpy(np.ascontiguousarray(rows, np.float32)).unsqueeze(0)
-            vectors = Vectors(values, torch.ones(values.shape[:2], dtype=torch.bool))
-            return self.map(vectors).values[0].numpy()
-
-    def _ranking(self) -> dict[str, Any] | None:
-        """Of the held-out documents by cosine, for the queries that have one; None without judgements."""
-        import numpy as np
-
-        from counterpoint.measure.significance import bootstrap_interval, paired_t_test
-
-        space = self.space
-        names = np.array(list(space.sample.texts), object)[self.held].tolist()
+        names = np.array(list(space.sample.texts), object)[held].tolist()
         pool = set(names)
         judged = {
             query: {document: grade for document, grade in grades.items() if document in pool}
             for query, grades in space.sample.grades.items()
         }
         judged = {query: grades for query, grades in judged.items() if grades}
-        if space.sample.split is None or len(judged) < 2:
+        if not space.pooled or space.sample.split is None or len(judged) < 2:
             return None
-        documents = space.documents.take(self.held).values
-        before = _scores(space, judged, names, space.queries.values, documents)
-        after = _scores(space, judged, names, self.apply(space.queries.values), self.apply(documents))
-        differences = np.array([after[query] - before[query] for query in judged])
+        documents = space.documents.take(held).values
+        return cls(
+            space, names, judged, documents, _scores(space, judged, names, space.queries.values, documents)
+        )
+
+    def after(self, made: Transform) -> dict[str, Any]:
+        """What a map of both sides does to it."""
+        import numpy as np
+
+        from counterpoint.measure.significance import bootstrap_interval, paired_t_test
+
+        rows = _mapped(made, self.space.queries.values), _mapped(made, self.documents)
+        after = _scores(self.space, self.judged, self.names, *rows)
+        differences = np.array([after[query] - self.before[query] for query in self.judged])
         low, high = bootstrap_interval(differences)
         return {
             "measure": "nDCG@10",
-            "queries": len(judged),
-            "documents": len(names),
-            "before": float(np.mean(list(before.values()))),
+            "queries": len(self.judged),
+            "documents": len(self.names),
+            "before": float(np.mean(list(self.before.values()))),
             "after": float(np.mean(list(after.values()))),
             "difference": float(differences.mean()),
             "interval": [low, high],
@@ -96,7 +112,7 @@ class Whitened:
 
 
 def whitened(space: Space) -> Whitened | str:
-    """Fit whitening on a random half of the documents; a sentence where that is not possible."""
+    """Fit both maps on a random half of the documents; a sentence where that is not possible."""
     import numpy as np
 
     from counterpoint.errors import DataError
@@ -108,12 +124,33 @@ def whitened(space: Space) -> Whitened | str:
     held = np.sort(order[half:])
     if len(space.documents.take(held).values) < 2:
         return "the documents are too few to fit it on one half and look at the other"
+    dim = space.documents.dim
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of too few rows; the page says so in its words
-            return Whitened(space, Whitening(space.documents.dim).fit([rows]), len(rows), held)
+            maps = (Whitening(dim).fit([rows]), Whitening(dim, power=HALF).fit([rows]))
+            return Whitened(space, *maps, len(rows), held)
     except DataError as error:
         return str(error)
+
+
+def _after(made: Transform, rows: np.ndarray, ranked: _Ranked | None) -> dict[str, Any]:
+    return {
+        "after": _isotropy(_mapped(made, rows)),
+        "ranking": None if ranked is None else ranked.after(made),
+    }
+
+
+def _mapped(made: Transform, rows: np.ndarray) -> np.ndarray:
+    import numpy as np
+    import torch
+
+    from counterpoint.vectors import Vectors
+
+    with torch.inference_mode():  # as one text, so that no padding takes part
+        values = torch.from_numpy(np.ascontiguousarray(rows, np.float32)).unsqueeze(0)
+        vectors = Vectors(values, torch.ones(values.shape[:2], dtype=torch.bool))
+        return made(vectors).values[0].numpy()
 
 
 def _isotropy(rows: np.ndarray) -> dict[str, Any]:
@@ -125,7 +162,7 @@ def _isotropy(rows: np.ndarray) -> dict[str, Any]:
 
 def _scores(
     space: Space,
-    judged: dict[str, dict[str, int]],
+    judged: Mapping[str, Mapping[str, int]],
     names: list[str],
     queries: np.ndarray,
     documents: np.ndarray,

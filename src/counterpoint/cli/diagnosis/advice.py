@@ -1,0 +1,140 @@
+"""Whether to whiten: what was measured of it in words, and the rule of docs/isotropy.md, "When to whiten"."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any, Literal
+
+__all__ = ["Advice", "advice", "fit_command", "whitening_text"]
+
+Advice = Literal["leave", "half", "whole"]
+
+CONE = 0.3  # mean cosine below which the rule leaves a space as it is
+SURE = 0.05  # p-value below which a difference of rankings is told as one
+
+
+def advice(found: Mapping[str, Any]) -> Advice:
+    """What the rule says of a set, by the numbers of its sides and of its `whitening`."""
+    whitening = found["whitening"]
+    whole, half = whitening["ranking"], whitening["half"]["ranking"]
+    enough = whitening["fitted"] >= whitening["enough"]
+    if _narrowest(found) < CONE or (enough and _verdict(half) == "worse"):
+        return "leave"
+    # Of two maps that both cost nothing the one that ranks better, and half the way where nothing tells.
+    if enough and whole is not None and whole["difference"] >= max(0, half["difference"]):
+        return "whole"
+    return "half"
+
+
+def whitening_text(found: Mapping[str, Any], documents: int) -> list[str]:
+    """Paragraphs: how it was measured, either map on held-out documents, and what to do.
+
+    Args:
+        found: of a set.
+        documents: drawn for it, so that a larger sample can be named.
+    """
+    whitening = found["whitening"]
+    if "refused" in whitening:
+        return [f"Not possible here: {whitening['refused']}."]
+    before = whitening["before"]
+    return [
+        _how(found, documents),
+        f"Half the way: {_change(before, whitening['half'])}",
+        f"The whole way: {_change(before, whitening)}",
+        _recommended(found),
+    ]
+
+
+def fit_command(result: Mapping[str, Any], name: str) -> str | None:
+    """The command that does to a set what is recommended; None where it is to be left."""
+    recommended = result["sets"][name]["whitening"].get("advice", "leave")
+    if recommended == "leave":
+        return None
+    power = result["sets"][name]["whitening"]["half"]["power"]
+    scaled = ["--power", str(power)] if recommended == "half" else []
+    words = ["counterpoint", "fit", "whitening", result["model"], result["collection"], "-o", "white"]
+    return shlex.join([*words, *scaled, "--on", name])
+
+
+def _how(found: Mapping[str, Any], documents: int) -> str:
+    """What the maps were fitted on and what ranks, and whether that is too little."""
+    whitening = found["whitening"]
+    fitted, enough, ranking = (whitening[key] for key in ("fitted", "enough", "ranking"))
+    text = (
+        f"Fitted on {fitted:,} rows of one half of the documents, measured on {whitening['rows']:,} of the "
+        "other"
+    )
+    if ranking is not None:
+        text += (
+            f"; {ranking['measure']} is of {ranking['queries']:,} queries that rank the "
+            f"{ranking['documents']:,} documents of that half by cosine"
+        )
+    if fitted >= enough:
+        return f"{text}."
+    times = -(-enough * documents // fitted)
+    return (
+        f"{text}. {fitted:,} rows do not determine {found['document']['dimension']} directions, {enough:,} "
+        f"would (about --sample {times}, if there are so many): the whole way is noise more than whitening, "
+        "and half the way has some of it."
+    )
+
+
+def _recommended(found: Mapping[str, Any]) -> str:
+    whitening = found["whitening"]
+    recommended, whole, half = whitening["advice"], whitening["ranking"], whitening["half"]["ranking"]
+    if (cosine := _narrowest(found)) < CONE:
+        return (
+            f"Leave it: the mean cosine, {found['document']['cosine']:.3f} of documents and "
+            f"{found['query']['cosine']:.3f} of queries, is below {CONE}, so there is no cone to take away."
+        )
+    cone = f"with a mean cosine of {cosine:.3f}, not below {CONE}, this is a cone"
+    if recommended == "leave":
+        return f"Leave it, or only centre it (--power 0): {cone}, but even half the way ranks worse."
+    if recommended == "whole":
+        return f"Go the whole way: {cone}, the rows suffice, and {whole['measure']} does not fall:"
+    if whitening["fitted"] < whitening["enough"]:
+        rest = "the whole way wants more rows"
+    elif whole is None:
+        rest = "what the whole way does to a ranking is not known here"
+    elif whole["difference"] < 0:
+        rest = f"the whole way loses {whole['measure']}"
+    else:
+        rest = "the whole way gains less"
+    text = f"Go half the way: {cone}, and {rest}."
+    if _verdict(half) == "worse":  # of too few rows: with enough of them it is left
+        text += (
+            " On so few rows that ranks worse, too: only centre it (--power 0), or fit it on more and "
+            "evaluate it first."
+        )
+    return f"{text[:-1]}:"
+
+
+def _narrowest(found: Mapping[str, Any]) -> float:
+    """The mean cosine of the narrower side, as in the answer about a cone."""
+    return max(found["query"]["cosine"], found["document"]["cosine"])
+
+
+def _change(before: Mapping[str, Any], mapped: Mapping[str, Any]) -> str:
+    """A map's measures before and after, and the difference of rankings with its interval."""
+    after, ranking = mapped["after"], mapped["ranking"]
+    text = ", ".join(
+        f"{name} {before[key]:.2f} → {after[key]:.2f}"
+        for key, name in (("cosine", "cosine"), ("partition", "I(W)"), ("iso_score", "IsoScore"))
+        if before[key] is not None
+    )
+    if ranking is None:
+        return f"{text}."
+    low, high = ranking["interval"]
+    change = f"{ranking['difference']:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
+    verdict = _verdict(ranking) or "not a difference that so few queries can show"
+    return (
+        f"{text}, {ranking['measure']} {ranking['before']:.3f} → {ranking['after']:.3f}: {change}, {verdict}."
+    )
+
+
+def _verdict(ranking: Mapping[str, Any] | None) -> str | None:
+    """Better or worse; None where that is not shown, or there is no ranking."""
+    if ranking is None or ranking["p_value"] >= SURE:
+        return None
+    return "better" if ranking["difference"] > 0 else "worse"
