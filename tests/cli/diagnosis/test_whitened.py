@@ -1,5 +1,7 @@
 """What whitening would do is measured on documents that it was not fitted on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -94,6 +96,22 @@ def test_the_ranking_before_and_after_is_of_the_held_out_half(cone):
     assert ranking["difference"] > 0.1 and ranking["p_value"] < 0.05
     low, high = ranking["interval"]
     assert low < ranking["difference"] < high
+
+
+def test_maps_are_fitted_to_vectors_as_long_as_they_come(cone):
+    """A set of unit vectors is compared as it is, and whitened as it was before."""
+
+    def unit(rows):
+        return packed(rows.values / np.linalg.norm(rows.values, axis=1, keepdims=True))
+
+    scaled = replace(
+        cone, **{side: unit(getattr(cone, side)) for side in ("queries", "documents", "crossed")}
+    )
+    found, plain = whitened(replace(scaled, raw=cone)).numbers(), whitened(cone).numbers()
+    assert found["after"] == plain["after"] and found["half"]["after"] == plain["half"]["after"]
+    assert found["ranking"]["after"] == plain["ranking"]["after"]
+    assert found["before"]["cosine"] == pytest.approx(plain["before"]["cosine"], abs=1e-4)
+    assert whitened(scaled).numbers()["after"] != plain["after"]
 
 
 def test_no_ranking_without_judgements_or_with_many_rows_a_text(cone):

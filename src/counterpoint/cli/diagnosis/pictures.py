@@ -38,7 +38,8 @@ def space_pictures(space: Space, made: Whitened | str) -> Iterator[tuple[str, Pi
     yield f"spectrum-{space.name}", spectrum_plot(variances, space.name)
     if isinstance(made, Whitened):
         if plane:
-            after = {name: made.apply(rows) for name, rows in space.groups(made.held).items() if len(rows)}
+            groups = made.source.groups(made.held)
+            after = {name: made.apply(rows) for name, rows in groups.items() if len(rows)}
             yield f"pca-{space.name}-whitened", pca_plot(after, f"{space.name}, {made.about()}")
         yield from _components(space, made)
 
@@ -106,11 +107,14 @@ def _components(space: Space, made: Whitened) -> Iterator[tuple[str, Picture]]:
     query, document = pairs[int(rng.integers(len(pairs)))]
     own = {d for q, d in space.sample.pairs() if q == query}
     rest = [at for at in range(len(documents)) if documents[at] and at not in own]
-    vectors = {"query": space.queries[query][0], "relevant document": space.documents[document][0]}
-    if rest:
-        vectors["other document"] = space.documents[rest[int(rng.integers(len(rest)))]][0]
-    after = {name: made.apply(values[None])[0] for name, values in vectors.items()}
-    versions = {"as encoded": vectors, "whitened": after}
+    other = rest[int(rng.integers(len(rest)))] if rest else None
+
+    def vectors(of: Space) -> dict[str, np.ndarray]:
+        found = {"query": of.queries[query][0], "relevant document": of.documents[document][0]}
+        return found | ({} if other is None else {"other document": of.documents[other][0]})
+
+    after = {name: made.apply(values[None])[0] for name, values in vectors(made.source).items()}
+    versions = {"as encoded": vectors(space), "whitened": after}
     yield f"components-{space.name}", components_plot(versions, f"{space.name}, {made.about()}")
 
 

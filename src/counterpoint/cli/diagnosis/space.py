@@ -31,6 +31,7 @@ class Space:
         documents: of all its `texts`.
         crossed: of the queries, encoded as if they were documents.
         seed: decides which rows are measured where there are many.
+        raw: the same vectors as long as they come, which is what maps are fitted to, if they end at length 1.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Space:
     documents: Ragged
     crossed: Ragged
     seed: int
+    raw: Space | None = None
 
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Some rows of the queries, and of the documents that were drawn from all."""
@@ -103,21 +105,43 @@ def spaces_of(model: Model, sample: Sample, on: str | None, seed: int) -> dict[s
         ConfigError: the model does not make the set.
     """
     from counterpoint.errors import ConfigError
+    from counterpoint.learn import raw_length
 
     if on is not None and on not in model.sets:
         raise ConfigError(f"--on {on}: the model makes {', '.join(model.sets)}")
+    names = [on] if on is not None else list(model.sets)
+    unit = [name for name in names if model.has_unit_length(name)]
+    undo = [raw_length(model, name) for name in unit]
+    shortened = [name for name in unit if not model.has_unit_length(name)]
     queries = list(sample.queries.values())
-    made = encode_texts(
-        {
-            "query": (model.encode_query, queries),
-            "document": (model.encode_document, list(sample.texts.values())),
-            "crossed": (model.encode_document, queries),
-        }
-    )
-    return {
-        name: Space(name, model.sets[name].pooled, sample, *(made[what][name] for what in made), seed=seed)
-        for name in ([on] if on is not None else model.sets)
-    }
+    try:
+        made = encode_texts(
+            {
+                "query": (model.encode_query, queries),
+                "document": (model.encode_document, list(sample.texts.values())),
+                "crossed": (model.encode_document, queries),
+            }
+        )
+    finally:
+        for take_back in undo:
+            take_back()
+    found = {}
+    for name in names:
+        sides, pooled = [made[what][name] for what in made], model.sets[name].pooled
+        raw = Space(name, pooled, sample, *sides, seed=seed)
+        found[name] = raw
+        if name in shortened:
+            found[name] = Space(name, pooled, sample, *map(_unit, sides), seed=seed, raw=raw)
+    return found
+
+
+def _unit(rows: Ragged) -> Ragged:
+    import numpy as np
+
+    from counterpoint.types import Ragged
+
+    lengths = np.linalg.norm(rows.values, axis=1, keepdims=True)
+    return Ragged(rows.values / np.where(lengths > 0, lengths, 1), rows.offsets, rows.ids)
 
 
 def delta(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:

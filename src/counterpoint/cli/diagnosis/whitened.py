@@ -38,15 +38,23 @@ class Whitened:
     fitted: int
     held: np.ndarray
 
+    @property
+    def source(self) -> Space:
+        """What the maps are fitted to and applied to: the vectors as long as they come."""
+        return self.space.raw or self.space
+
     def numbers(self) -> dict[str, Any]:
         """The held-out documents before and after, and, of a pooled set with judgements, the ranking."""
-        rows = some_rows(self.space.documents.take(self.held).values, self.space.seed)
+        before, rows = (
+            some_rows(space.documents.take(self.held).values, space.seed)
+            for space in (self.space, self.source)
+        )
         ranked = _Ranked.of(self.space, self.held)
         return {
             "fitted": self.fitted,
             "enough": ENOUGH * rows.shape[1],
             "rows": len(rows),
-            "before": _isotropy(rows),
+            "before": _isotropy(before),
             **_after(self.map, rows, ranked),
             "half": {"power": HALF, **_after(self.half, rows, ranked)},
         }
@@ -85,9 +93,9 @@ class _Ranked:
         if not space.pooled or space.sample.split is None or len(judged) < 2:
             return None
         documents = space.documents.take(held).values
-        return cls(
-            space, names, judged, documents, _scores(space, judged, names, space.queries.values, documents)
-        )
+        before = _scores(space, judged, names, space.queries.values, documents)
+        source = space.raw or space
+        return cls(source, names, judged, source.documents.take(held).values, before)
 
     def after(self, made: Transform) -> dict[str, Any]:
         """What a map of both sides does to it."""
@@ -120,7 +128,7 @@ def whitened(space: Space) -> Whitened | str:
 
     order = np.random.default_rng(space.seed).permutation(len(space.documents))
     half = len(order) // 2
-    rows = space.documents.take(np.sort(order[:half])).values
+    rows = (space.raw or space).documents.take(np.sort(order[:half])).values
     held = np.sort(order[half:])
     if len(space.documents.take(held).values) < 2:
         return "the documents are too few to fit it on one half and look at the other"
