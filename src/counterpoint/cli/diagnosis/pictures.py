@@ -38,7 +38,7 @@ def space_pictures(space: Space, made: Whitened | str) -> Iterator[tuple[str, Pi
     yield f"spectrum-{space.name}", spectrum_plot(variances, space.name)
     if isinstance(made, Whitened):
         if plane:
-            groups = made.source.groups(made.held)
+            groups = space.source.groups(made.held)
             after = {name: made.apply(rows) for name, rows in groups.items() if len(rows)}
             yield f"pca-{space.name}-whitened", pca_plot(after, f"{space.name}, {made.about()}")
         yield from _components(space, made)
@@ -113,7 +113,7 @@ def _components(space: Space, made: Whitened) -> Iterator[tuple[str, Picture]]:
         found = {"query": of.queries[query][0], "relevant document": of.documents[document][0]}
         return found | ({} if other is None else {"other document": of.documents[other][0]})
 
-    after = {name: made.apply(values[None])[0] for name, values in vectors(made.source).items()}
+    after = {name: made.apply(values[None])[0] for name, values in vectors(space.source).items()}
     versions = {"as encoded": vectors(space), "whitened": after}
     yield f"components-{space.name}", components_plot(versions, f"{space.name}, {made.about()}")
 

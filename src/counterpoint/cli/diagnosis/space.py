@@ -43,6 +43,11 @@ class Space:
     seed: int
     raw: Space | None = None
 
+    @property
+    def source(self) -> Space:
+        """What maps are fitted to and applied to: the vectors as long as they come."""
+        return self.raw or self
+
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Some rows of the queries, and of the documents that were drawn from all."""
         return some_rows(self.queries.values, self.seed), some_rows(self._drawn().values, self.seed)

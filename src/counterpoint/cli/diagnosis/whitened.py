@@ -38,16 +38,11 @@ class Whitened:
     fitted: int
     held: np.ndarray
 
-    @property
-    def source(self) -> Space:
-        """What the maps are fitted to and applied to: the vectors as long as they come."""
-        return self.space.raw or self.space
-
     def numbers(self) -> dict[str, Any]:
         """The held-out documents before and after, and, of a pooled set with judgements, the ranking."""
         before, rows = (
             some_rows(space.documents.take(self.held).values, space.seed)
-            for space in (self.space, self.source)
+            for space in (self.space, self.space.source)
         )
         ranked = _Ranked.of(self.space, self.held)
         return {
@@ -94,8 +89,7 @@ class _Ranked:
             return None
         documents = space.documents.take(held).values
         before = _scores(space, judged, names, space.queries.values, documents)
-        source = space.raw or space
-        return cls(source, names, judged, source.documents.take(held).values, before)
+        return cls(space.source, names, judged, space.source.documents.take(held).values, before)
 
     def after(self, made: Transform) -> dict[str, Any]:
         """What a map of both sides does to it."""
@@ -128,7 +122,7 @@ def whitened(space: Space) -> Whitened | str:
 
     order = np.random.default_rng(space.seed).permutation(len(space.documents))
     half = len(order) // 2
-    rows = (space.raw or space).documents.take(np.sort(order[:half])).values
+    rows = space.source.documents.take(np.sort(order[:half])).values
     held = np.sort(order[half:])
     if len(space.documents.take(held).values) < 2:
         return "the documents are too few to fit it on one half and look at the other"
