@@ -27,7 +27,6 @@ import json
 import statistics
 import time
 import warnings
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +44,8 @@ from counterpoint.vectors import Vectors
 
 MODELS = {"ColBERT": "tokens", "RepBERT": "mean", "CLS": "cls"}
 SAMPLE = 4000  # rows that isotropy is measured on
-BLOCK = 65_536
+BLOCK = 65_536  # rows read at a time
+MAPPED = 2048  # rows mapped at a time: what a flow makes of more does not fit in a core's cache
 warnings.filterwarnings("ignore", message="Whitening")
 
 
@@ -53,15 +53,15 @@ warnings.filterwarnings("ignore", message="Whitening")
 
 
 class Chain:
-    """Maps one after the other, or none; NICE's products of float32 as precise as `torch` is told."""
+    """Maps one after the other, or none; NICE's networks in bfloat16 if that is wished."""
 
-    def __init__(self, steps=(), precision="highest"):
+    def __init__(self, steps=(), bfloat16=False):
         self.steps = list(steps)
-        self.precision = precision
+        self.bfloat16 = bfloat16
 
     def fit(self, rows):
         for step in self.steps:
-            with self.products(step):
+            with self.precision(step):
                 step.fit(rows.split(BLOCK))
             rows = self.apply(step, rows)
         return self
@@ -69,7 +69,7 @@ class Chain:
     def centred_on(self, rows):
         """The same maps about the mean of these rows; flows come behind a rotation, which has it."""
         first = copy.deepcopy(self.steps[0]).recentre(rows.split(BLOCK))
-        return Chain([first, *self.steps[1:]], self.precision)
+        return Chain([first, *self.steps[1:]], self.bfloat16)
 
     def __call__(self, rows):
         for step in self.steps:
@@ -77,24 +77,19 @@ class Chain:
         return rows
 
     def apply(self, step, rows):
-        with self.products(step):
-            return apply(step, rows)
+        with self.precision(step):
+            return apply(step, rows).float()
 
-    @contextmanager
-    def products(self, step):
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision(self.precision if isinstance(step, Nice) else before)
-        try:
-            yield
-        finally:
-            torch.set_float32_matmul_precision(before)
+    def precision(self, step):
+        """The one that a map is fitted and applied in; additions and scales stay in float32."""
+        return torch.autocast("cpu", torch.bfloat16, enabled=self.bfloat16 and isinstance(step, Nice))
 
 
 @torch.inference_mode()
 def apply(step, rows):
     found = [
         step(Vectors(piece[None], torch.ones(1, len(piece), dtype=torch.bool))).values[0]
-        for piece in rows.split(BLOCK)
+        for piece in rows.split(MAPPED)
     ]
     return torch.cat(found) if found else rows
 
@@ -109,7 +104,7 @@ def chain_of(method, dim, rank, seed, options):
         "NICE": lambda: [turn, Nice(rank, fitting=training)],
         "Glow": lambda: [turn, Glow(rank, fitting=training)],
     }
-    return Chain(made[method](), "medium" if options.bfloat16 else "highest")
+    return Chain(made[method](), options.bfloat16)
 
 
 # -- ranking --------------------------------------------------------------------------------------------
@@ -327,7 +322,7 @@ def main():
     add("--centre", choices=["source", "target"], default="source", help="whose mean a map subtracts")
     add("--rank", type=int, default=380, help="directions that flows are fed")
     add("--steps", type=int, default=1000, help="of flows")
-    add("--bfloat16", action="store_true", help="NICE's products in bfloat16, where the processor has them")
+    add("--bfloat16", action="store_true", help="NICE's networks in bfloat16, where the processor is faster so")
     add("--json", type=Path)
     options = parser.parse_args()
     if unknown := set(options.sources or ()) - {path.name for path in options.collections}:
