@@ -15,14 +15,14 @@ Seeds decide which documents a map is fitted to (four of five) and a flow's star
 in all, so p(seeds), a one-tailed t-test of equal variances against a baseline without variance, says that the
 maps are alike and nothing of other queries; p(queries), a one-tailed paired t-test over the target's queries,
 does. With `--centre target` a map is fitted to a source as before, and then subtracts the mean of the
-target's documents and queries in place of the source's, without labels.
+target's documents and queries in place of the source's, without labels; `--centre source target` measures
+both.
 
 `rule` fits whitening to more and fewer documents, shrunk, cut and without queries, in distribution, also for
 [CLS] and, with --layers, for what the first layers make, whose space is a narrower cone.
 """
 
 import argparse
-import copy
 import json
 import statistics
 import time
@@ -31,6 +31,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from isotropy_maps import BLOCK, Chain, chain_of
 from isotropy_tables import MEASURES, show, summary
 from isotropy_vectors import encoded, means, rows_of
 
@@ -39,72 +40,11 @@ from counterpoint.measure.alignment import mean_cosine
 from counterpoint.measure.isotropy import partition_isotropy
 from counterpoint.measure.significance import paired_t_test, two_sample_t_test
 from counterpoint.search import Run
-from counterpoint.transform import FlowTraining, Glow, Nice, Whitening
-from counterpoint.vectors import Vectors
+from counterpoint.transform import Whitening
 
 MODELS = {"ColBERT": "tokens", "RepBERT": "mean", "CLS": "cls"}
 SAMPLE = 4000  # rows that isotropy is measured on
-BLOCK = 65_536  # rows read at a time
-MAPPED = 2048  # rows mapped at a time: what a flow makes of more does not fit in a core's cache
 warnings.filterwarnings("ignore", message="Whitening")
-
-
-# -- maps ---------------------------------------------------------------------------------------------
-
-
-class Chain:
-    """Maps one after the other, or none; NICE's networks in bfloat16 if that is wished."""
-
-    def __init__(self, steps=(), bfloat16=False):
-        self.steps = list(steps)
-        self.bfloat16 = bfloat16
-
-    def fit(self, rows):
-        for step in self.steps:
-            with self.precision(step):
-                step.fit(rows.split(BLOCK))
-            rows = self.apply(step, rows)
-        return self
-
-    def centred_on(self, rows):
-        """The same maps about the mean of these rows; flows come behind a rotation, which has it."""
-        first = copy.deepcopy(self.steps[0]).recentre(rows.split(BLOCK))
-        return Chain([first, *self.steps[1:]], self.bfloat16)
-
-    def __call__(self, rows):
-        for step in self.steps:
-            rows = self.apply(step, rows)
-        return rows
-
-    def apply(self, step, rows):
-        with self.precision(step):
-            return apply(step, rows).float()
-
-    def precision(self, step):
-        """The one that a map is fitted and applied in; additions and scales stay in float32."""
-        return torch.autocast("cpu", torch.bfloat16, enabled=self.bfloat16 and isinstance(step, Nice))
-
-
-@torch.inference_mode()
-def apply(step, rows):
-    found = [
-        step(Vectors(piece[None], torch.ones(1, len(piece), dtype=torch.bool))).values[0]
-        for piece in rows.split(MAPPED)
-    ]
-    return torch.cat(found) if found else rows
-
-
-def chain_of(method, dim, rank, seed, options):
-    """A map by its name; MiniLM has components that never change, so flows come behind a rotation."""
-    training = FlowTraining(steps=options.steps, sample=options.rows, seed=seed)
-    turn = Whitening(dim, rank=rank, power=0.0)
-    made = {
-        "none": lambda: [],
-        "whitening": lambda: [Whitening(dim)],
-        "NICE": lambda: [turn, Nice(rank, fitting=training)],
-        "Glow": lambda: [turn, Glow(rank, fitting=training)],
-    }
-    return Chain(made[method](), options.bfloat16)
 
 
 # -- ranking --------------------------------------------------------------------------------------------
@@ -166,18 +106,22 @@ def one_model(target, queries, documents):
 def fit_rows(source, seed, space, options, count=None, queries=True):
     """Rows of fitted documents, drawn by the seed (four of five unless a count is given), and of queries.
 
-    Queries are those of other splits; where there are none, the target's own, without their judgements.
+    Queries are those of other splits; where there are none, the target's own, without their judgements. Where
+    they are as many as the documents, the mean is of neither: `--fit-queries` says how many may be taken.
     """
     draw = np.random.default_rng([seed, 7])
     total = len(source.fit.offsets) - 1
     drawn = draw.permutation(total)[: count or max(1, 4 * total // 5)]
     own = source.other if source.other is not None else source.queries
+    if options.fit_queries is not None:
+        own = own.take(range(min(options.fit_queries, len(own.offsets) - 1)))
     found = torch.cat([rows_of(source.fit.take(drawn), space), *([rows_of(own, space)] if queries else [])])
     if len(found) > options.rows:
         found = found[torch.from_numpy(np.sort(draw.choice(len(found), options.rows, replace=False)))]
     return found
 
 
+MEANS = ("source", "target")  # whose a map may subtract
 LEVELS = {"token": ("ColBERT", "RepBERT"), "sequence": ("RepBERT",)}  # the models that each level can map
 
 
@@ -190,6 +134,7 @@ def tables(collections, options):
                 "source": "-",
                 "target": target.name,
                 "model": model,
+                "mean": "-",
                 "level": "-",
                 "method": "none",
                 "seeds": [one],
@@ -208,8 +153,13 @@ def tables(collections, options):
 
 
 def one_map(source, collections, level, method, options):
-    """A map fitted once a seed, and measured on every target."""
-    found = {(target.name, model): [] for target in collections for model in LEVELS[level]}
+    """A map fitted once a seed, and measured on every target, about one mean or both."""
+    found = {
+        (target.name, model, mean): []
+        for mean in options.centre
+        for target in collections
+        for model in LEVELS[level]
+    }
     seconds = []
     for seed in options.seeds:
         started = time.perf_counter()
@@ -217,11 +167,12 @@ def one_map(source, collections, level, method, options):
         rows = fit_rows(source, seed, space, options)
         chain = chain_of(method, rows.shape[1], options.rank, seed, options).fit(rows)
         seconds.append(time.perf_counter() - started)
-        for target in collections:
-            if options.centre == "target":
-                chain = chain.centred_on(fit_rows(target, seed, space, options))
-            for model, one in measured(target, chain, level, LEVELS[level]).items():
-                found[target.name, model].append(one)
+        for mean in options.centre:
+            for target in collections:
+                own = fit_rows(target, seed, space, options) if mean == "target" else None
+                asked = chain if own is None else chain.centred_on(own)
+                for model, one in measured(target, asked, level, LEVELS[level]).items():
+                    found[target.name, model, mean].append(one)
     common = {
         "level": level,
         "method": method,
@@ -229,8 +180,8 @@ def one_map(source, collections, level, method, options):
         "fit_seconds": statistics.mean(seconds),
     }
     return [
-        {"source": source.name, "target": target, "model": model, **common, "seeds": seeds}
-        for (target, model), seeds in found.items()
+        {"source": source.name, "target": target, "model": model, "mean": mean, **common, "seeds": seeds}
+        for (target, model, mean), seeds in found.items()
     ]
 
 
@@ -318,11 +269,12 @@ def main():
     add("--depth", type=int, default=100, help="documents that BM25 finds and that are reranked")
     add("--queries", type=int, default=100, help="a collection, drawn at random where there are more")
     add("--documents", type=int, default=5000, help="a collection that may be fitted to")
+    add("--fit-queries", type=int, help="queries that a map is fitted to, at most; all unless given")
     add("--rows", type=int, default=200_000, help="vectors that a map is fitted to, at most")
-    add("--centre", choices=["source", "target"], default="source", help="whose mean a map subtracts")
+    add("--centre", nargs="+", choices=MEANS, default=["source"], help="whose mean a map subtracts")
     add("--rank", type=int, default=380, help="directions that flows are fed")
     add("--steps", type=int, default=1000, help="of flows")
-    add("--bfloat16", action="store_true", help="NICE's networks in bfloat16, where the processor is faster so")
+    add("--bfloat16", action="store_true", help="NICE's networks in bfloat16, for speed")
     add("--json", type=Path)
     options = parser.parse_args()
     if unknown := set(options.sources or ()) - {path.name for path in options.collections}:

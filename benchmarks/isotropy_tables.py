@@ -4,8 +4,9 @@ import statistics
 
 MEASURES = ("P@20", "nDCG@10")
 COLUMNS = (
-    "source", "target", "distribution", "model", "level", "method", "map", *MEASURES, "I(W)", "avgcos",
-    *(f"p({over}) {name}" for name in MEASURES for over in ("seeds", "queries")), "fit_rows", "fit_seconds",
+    "source", "target", "mean", "distribution", "model", "level", "method", "map",
+    *MEASURES, "I(W)", "avgcos", *(f"p({over}) {name}" for name in MEASURES for over in ("seeds", "queries")),
+    "fit_rows", "fit_seconds",
 )  # fmt: skip
 
 
@@ -36,7 +37,9 @@ def summary(rows):
     "better" and "worse" count the targets where a one-tailed t-test over queries says so at .05.
     """
     said = "map" if any("map" in row for row in rows) else "method"
-    names = ("model", "level", "map") if said == "map" else ("distribution", "model", "level", "method")
+    names = ("model", "level", said)
+    if said == "method":
+        names = ("distribution", "mean", *names)
     base = {(row["target"], row["model"]): row for row in rows if row[said] == "none"}
     groups = {}
     for row in rows:
