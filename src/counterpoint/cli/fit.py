@@ -25,6 +25,11 @@ OF_METHODS = {
     "steps": ("nice", "glow"),
     "level": ("whitening", "nice", "glow", "normalise"),
 }
+MOST_QUERIES = 0.2  # of the texts; with a tenth, maps of small collections ranked a little better
+MANY_QUERIES = (
+    "{:.0%} of the texts are queries, so the mean lies between theirs and the documents'; where the two "
+    "sides lie apart, documents are a cone about it. Without --queries it is the documents'"
+)
 
 
 def fit(
@@ -130,13 +135,15 @@ def fit(
             recentre_behind(loaded, chosen, fitted)
         else:
             fit_behind(loaded, chosen, declare, fitted, level, on_step)
+    mapped = level or ("sequence" if loaded.sets[chosen].pooled else "token")
     for warning in raised:
         note(str(warning.message))
+    if method != "normalise" and mapped == "sequence" and len(more) > MOST_QUERIES * len(fitted):
+        note(MANY_QUERIES.format(len(more) / len(fitted)))
     loaded.save(output, overwrite=overwrite)
-    pooled = loaded.sets[chosen].pooled
     result = {
         "output": str(output), "method": method, "on": chosen,
-        "level": None if method == "centre" else level or ("sequence" if pooled else "token"),
+        "level": None if method == "centre" else mapped,
         "documents": len(texts), "queries": len(more),
         "vectors": None if method in ("normalise", "centre") else int(made[-1].count_),
         "components": loaded.sets[chosen].dim, "kept": made[-1].kept if method == "whitening" else None,
