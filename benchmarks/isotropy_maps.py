@@ -8,7 +8,6 @@ from counterpoint.transform import FlowTraining, Glow, Nice, Whitening
 from counterpoint.vectors import Vectors
 
 BLOCK = 65_536  # rows read at a time
-MAPPED = 2048  # rows mapped at a time: what a flow makes of more does not fit in a core's cache
 
 
 class Chain:
@@ -48,7 +47,7 @@ class Chain:
 def apply(step, rows):
     found = [
         step(Vectors(piece[None], torch.ones(1, len(piece), dtype=torch.bool))).values[0]
-        for piece in rows.split(MAPPED)
+        for piece in rows.split(BLOCK)
     ]
     return torch.cat(found) if found else rows
 
