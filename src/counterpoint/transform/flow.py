@@ -20,8 +20,8 @@ from counterpoint.vectors import Vectors
 
 __all__ = ["Flow", "FlowTraining"]
 
-BLOCK = 2048  # rows at a time: what a flow makes of more does not fit in a core's cache
-"""Rows mapped at a time."""
+BLOCK = 2048
+"""Rows mapped at a time; what a flow makes of more does not fit in a core's cache."""
 FLAT = 1e-4
 """Share of the largest deviation below which a component holds rounding errors only."""
 
