@@ -216,7 +216,11 @@ def joined(saved):
         ):
             if other[key] != found[key]:
                 sys.exit(f"{first} and {path} differ in {key!r}: only evaluations of {what} go together")
-    collections = {name: measured for one in saved.values() for name, measured in one["collections"].items()}
+    collections = {}
+    for path, one in saved.items():
+        if twice := collections.keys() & one["collections"].keys():
+            sys.exit(f"{path} has {min(twice)!r} again: leave one of the files out")
+        collections |= one["collections"]
     return {**found, "collections": collections}
 
 

@@ -22,6 +22,8 @@ def test_only_evaluations_of_the_same_rows_go_together():
     for changed in ({"trained on": "b"}, {"weights": {"E": {"weight": 1.1}}}):
         with pytest.raises(SystemExit, match=f"1 and 2 differ in '{next(iter(changed))}'"):
             joined({"1": first, "2": {**first, **changed}})
+    with pytest.raises(SystemExit, match="2 has 'a' again"):
+        joined({"1": first, "2": first})
 
 
 def test_a_weight_at_the_edge_of_the_grid_is_marked(capsys):
