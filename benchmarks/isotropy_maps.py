@@ -1,6 +1,7 @@
 """Maps that `isotropy.py` fits and measures, one behind the other."""
 
 import copy
+from contextlib import contextmanager
 
 import torch
 
@@ -11,17 +12,22 @@ BLOCK = 65_536  # rows read at a time
 
 
 class Chain:
-    """Maps one after the other, or none; NICE's networks in bfloat16 if that is wished."""
+    """Maps one after the other, or none; NICE with bfloat16 if that is wished.
+
+    It is fitted with float32 products of that precision, since batch statistics in bfloat16 spoil the fit,
+    and applied with its networks in bfloat16, which changes nothing to speak of.
+    """
 
     def __init__(self, steps=(), bfloat16=False):
         self.steps = list(steps)
         self.bfloat16 = bfloat16
 
     def fit(self, rows):
-        for step in self.steps:
-            with self.precision(step):
+        for place, step in enumerate(self.steps):
+            if place:
+                rows = self.apply(self.steps[place - 1], rows)
+            with products("medium" if self.quick(step) else "highest"):
                 step.fit(rows.split(BLOCK))
-            rows = self.apply(step, rows)
         return self
 
     def centred_on(self, rows):
@@ -35,12 +41,22 @@ class Chain:
         return rows
 
     def apply(self, step, rows):
-        with self.precision(step):
-            return apply(step, rows).float()
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.quick(step)):
+            return apply(step, rows)
 
-    def precision(self, step):
-        """The one that a map is fitted and applied in; additions and scales stay in float32."""
-        return torch.autocast("cpu", torch.bfloat16, enabled=self.bfloat16 and isinstance(step, Nice))
+    def quick(self, step):
+        return self.bfloat16 and isinstance(step, Nice)
+
+
+@contextmanager
+def products(precision):
+    """How precise `torch` multiplies float32."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 @torch.inference_mode()
