@@ -121,6 +121,14 @@ def test_fitting_is_decided_by_the_seed_alone(declare, request):
     assert torch.equal(state, torch.get_rng_state())
 
 
+def test_a_fit_keeps_to_float32_inside_an_autocast():
+    rows, _ = gaussian(300, 6)
+    plain = FLOWS["nice"](6, steps=20).fit([rows])
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = FLOWS["nice"](6, steps=20).fit([rows])
+    assert_close(inside.state_dict(), plain.state_dict(), atol=0, rtol=0)
+
+
 def test_no_training_around_it_moves_a_flow():
     rows, _ = gaussian(300, 6)
     flow = FLOWS["nice"](6, steps=3).fit([rows])

@@ -125,7 +125,8 @@ class Flow(Transform):
         sample = sample.to(device)
         with torch.no_grad():
             self._start(sample)
-        with torch.enable_grad():
+        # batch statistics in bfloat16, of an autocast around this, spoil the fit
+        with torch.enable_grad(), torch.autocast(device.type, enabled=False):
             self._learn(sample, on_step)
         _freeze(self)
         self.count_.fill_(count)
