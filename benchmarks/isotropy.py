@@ -3,6 +3,7 @@
     python benchmarks/isotropy.py tables DATA/cranfield DATA/scifact … --work WORK [--seeds 0 1 2]
     python benchmarks/isotropy.py rule DATA/cranfield DATA/scifact … --work WORK
     python benchmarks/isotropy.py rule DATA/cranfield DATA/scifact … --work WORK --layers 2
+    python benchmarks/isotropy.py show FILE.json …
 
 Every collection is encoded once, without training (--backbone takes a trained one), and its token vectors are
 kept in WORK. Each is a source, whose documents and queries the maps are fitted to, and a target, whose BM25
@@ -19,7 +20,8 @@ target's documents and queries in place of the source's, without labels; `--cent
 both.
 
 `rule` fits whitening to more and fewer documents, shrunk, cut and without queries, in distribution, also for
-[CLS] and, with --layers, for what the first layers make, whose space is a narrower cone.
+[CLS] and, with --layers, for what the first layers make, whose space is a narrower cone. `show` puts what
+several calls have saved (--json) into one table.
 """
 
 import argparse
@@ -32,7 +34,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from isotropy_maps import BLOCK, Chain, chain_of
-from isotropy_tables import MEASURES, show, summary
+from isotropy_tables import MEASURES, NAMES, show, summary
 from isotropy_vectors import encoded, means, rows_of
 
 from counterpoint.measure import evaluate
@@ -257,10 +259,10 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("what", choices=["tables", "rule"])
-    add("collections", nargs="+", type=Path)
+    add("what", choices=["tables", "rule", "show"])
+    add("collections", nargs="+", type=Path, metavar="PATH", help="folders; of `show` what --json has saved")
     add("--sources", nargs="+", metavar="NAME", help="those that maps are fitted to; all unless given")
-    add("--work", type=Path, required=True, help="folder for token vectors")
+    add("--work", type=Path, help="folder for token vectors; needed but for `show`")
     add("--methods", nargs="+", default=["whitening", "NICE", "Glow"], choices=["whitening", "NICE", "Glow"])
     add("--levels", nargs="+", default=list(LEVELS), choices=list(LEVELS))
     add("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -277,14 +279,32 @@ def main():
     add("--bfloat16", action="store_true", help="NICE's networks in bfloat16, for speed")
     add("--json", type=Path)
     options = parser.parse_args()
-    if unknown := set(options.sources or ()) - {path.name for path in options.collections}:
-        parser.error(f"--sources: {min(unknown)!r} is none of the collections")
-    collections = [encoded(path, options) for path in options.collections]
-    rows = (tables if options.what == "tables" else rule)(collections, options)
+    if options.what == "show":
+        rows = saved(options.collections)
+    else:
+        rows = measure(options, parser.error)
     show(rows)
     summary(rows)
     if options.json:
         options.json.write_text(json.dumps({"options": vars(options), "rows": rows}, default=str, indent=1))
+
+
+def measure(options, fail):
+    if options.work is None:
+        fail("--work: a folder for token vectors is needed")
+    if unknown := set(options.sources or ()) - {path.name for path in options.collections}:
+        fail(f"--sources: {min(unknown)!r} is none of the collections")
+    collections = [encoded(path, options) for path in options.collections]
+    return (tables if options.what == "tables" else rule)(collections, options)
+
+
+def saved(paths):
+    """Rows of several files, those without a map once."""
+    found = {}
+    for path in paths:
+        for row in json.loads(path.read_text())["rows"]:
+            found[tuple(row.get(name) for name in NAMES)] = row
+    return list(found.values())
 
 
 if __name__ == "__main__":

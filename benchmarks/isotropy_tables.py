@@ -3,10 +3,10 @@
 import statistics
 
 MEASURES = ("P@20", "nDCG@10")
+NAMES = ("source", "target", "mean", "distribution", "model", "level", "method", "map")
 COLUMNS = (
-    "source", "target", "mean", "distribution", "model", "level", "method", "map",
-    *MEASURES, "I(W)", "avgcos", *(f"p({over}) {name}" for name in MEASURES for over in ("seeds", "queries")),
-    "fit_rows", "fit_seconds",
+    *NAMES, *MEASURES, "I(W)", "avgcos",
+    *(f"p({over}) {name}" for name in MEASURES for over in ("seeds", "queries")), "fit_rows", "fit_seconds",
 )  # fmt: skip
 
 
