@@ -101,11 +101,11 @@ def batch_of(count=8):
     return make_batch(data, range(count), [given], np.random.default_rng(0))
 
 
-def altered(tiny, share, number=0, seed=(1, "train")):
+def altered(tiny, share, number=0, seed=(1, "train"), hide="mask"):
     """Rows of a batch's documents as they are and as they are trained on; each one's query."""
     encoder = model(tiny).encoder.query
     batch, owners = one_owner_each(batch_of())
-    masks = MatchMasks(encoder.backbone.tokenizer, share, seed)
+    masks = MatchMasks(encoder.backbone.tokenizer, share, seed, hide)
     alter = masks.documents(batch, owners, number)
     rows = encoder.rows(batch.documents, "document")
     return rows, [alter(at, row) for at, row in enumerate(rows)], [batch.queries[at] for at in owners]
@@ -135,6 +135,17 @@ def test_each_position_is_hidden_with_the_probability_asked_for(tiny_bert_folder
             matched += sum(piece in asked for piece in row.ids)
             hidden += int((found.ids == MASK).sum())
     assert abs(hidden - 0.15 * matched) < 4 * (matched * 0.15 * 0.85) ** 0.5 and matched > 2000
+
+
+def test_dropped_matches_are_those_that_would_be_masked(tiny_bert_folder):
+    rows, masked, _ = altered(tiny_bert_folder, 0.5)
+    _, dropped, _ = altered(tiny_bert_folder, 0.5, hide="drop")
+    for row, hidden, left in zip(rows, masked, dropped, strict=True):
+        kept = [at for at, piece in enumerate(hidden.ids) if piece != MASK]
+        for name in ("ids", "kinds", "attended", "spans"):
+            assert getattr(left, name).tolist() == [getattr(row, name)[at].tolist() for at in kept]
+        assert len(left) == len(kept) and left.text == row.text
+    assert sum(map(len, dropped)) < sum(map(len, rows)) - 10
 
 
 def test_draws_are_decided_by_seed_step_and_example(tiny_bert_folder):
@@ -176,6 +187,10 @@ def test_in_pairs_the_document_loses_matches_and_the_query_none(tiny_bert_folder
             assert after == (MASK if place > end and before in asked else before)
             hidden += after == MASK
         assert found.segments.tolist() == row.segments.tolist()
+        kept = found.ids != MASK
+        left = MatchMasks(encoder.backbone.tokenizer, 1.0, (1,), "drop").pairs(batch, 0)(at, row)
+        for name in ("ids", "segments", "texts"):
+            assert getattr(left, name).tolist() == getattr(row, name)[kept].tolist()
     assert hidden > 10
 
 
@@ -275,6 +290,16 @@ def test_only_training_hides_anything(tiny_bert_folder, tmp_path, monkeypatch, m
     assert losses(tmp_path / "run")[0][2] != losses(tmp_path / "none")[0][2]
 
 
+@pytest.mark.parametrize("made", [vector_job, pair_job])
+def test_a_model_that_matches_are_dropped_for_never_sees_a_mask(
+    tiny_bert_folder, tmp_path, monkeypatch, made
+):
+    run = made(tiny_bert_folder, tmp_path / "run", hide="drop", chunk=3)
+    assert seen_masks(monkeypatch, lambda: train(run)) == {(False, True), (False, False)}
+    train(made(tiny_bert_folder, tmp_path / "none", mask_matches=0.0, chunk=3))
+    assert losses(tmp_path / "run")[0][2] != losses(tmp_path / "none")[0][2]
+
+
 @pytest.mark.parametrize("made", [vector_job, pair_job, remembering_job])
 def test_a_run_that_is_cut_goes_on_to_the_same_losses(tiny_bert_folder, tmp_path, made):
     more = {"checkpoint_every": 3, "evaluate_every": 5, "accumulate": 2}
@@ -309,6 +334,7 @@ def test_chunks_change_no_step(tiny_bert_folder, tmp_path, made):
     ("changes", "message"),
     [
         ({"mask_matches": 1.5}, "mask_matches is a probability, from 0 to 1, found 1.5"),
+        ({"mask_matches": 0.1, "hide": "blank"}, "hide must be one of mask, drop"),
         ({"mask_matches": 0.1, "mirror": True}, "every query is its own document, so mask_matches"),
         ({"mask_matches": 0.1, "cache": NegativeCache(size=64)}, "the cache keeps one vector of a document"),
     ],
@@ -320,6 +346,8 @@ def test_what_is_refused(changes, message):
 
 def test_a_vocabulary_without_a_mask_token_is_refused():
     backend = tiny_tokenizer().backend_tokenizer
-    with pytest.raises(ConfigError, match="this vocabulary has none; take a backbone"):
-        MatchMasks(Tokenizer(backend, pad="[PAD]", mask=None), 0.15, (1,))
+    bare = Tokenizer(backend, pad="[PAD]", mask=None)
+    with pytest.raises(ConfigError, match="this vocabulary has none; take them out with hide='drop'"):
+        MatchMasks(bare, 0.15, (1,))
+    assert MatchMasks(bare, 0.15, (1,), "drop")
     assert Tokenizer(backend, pad="[PAD]", mask="[MASK]").special_ids == SPECIAL

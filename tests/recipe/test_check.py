@@ -293,6 +293,7 @@ def test_masking_needs_a_mask_token(tiny_bert_folder, tmp_path, saved):
         assert not [fault for fault in check(found) if "mask" in fault]
     (fault,) = check(declared(bare, stages=masked))
     assert "stages.train: mask_matches" in fault and "this vocabulary has none" in fault
+    assert check(declared(bare, stages=[replace(masked[0], hide="drop")])) == []
     judge = InteractiveEncoder(Transformer(str(bare)), Linear(1))
     pairs = [Train(NegativeLogLikelihood(), mask_matches=0.15, negatives=(FromData(),))]
     (fault,) = check(declared(model=judge, search=None, stages=pairs))

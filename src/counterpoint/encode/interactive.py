@@ -48,6 +48,10 @@ class PairRow:
         ids[at] = mask_id
         return replace(self, ids=ids)
 
+    def without(self, at: Int[np.ndarray, " n"]) -> PairRow:
+        """The same without some positions."""
+        return PairRow(*(np.delete(array, at) for array in (self.ids, self.segments, self.texts)))
+
 
 @dataclass(frozen=True)
 class Pairs:

@@ -61,6 +61,11 @@ class Row:
         ids[at], spans[at] = mask_id, 0
         return replace(self, ids=ids, spans=spans)
 
+    def without(self, at: Int[np.ndarray, " n"]) -> Row:
+        """The same without some positions."""
+        arrays = {name: getattr(self, name) for name in ("ids", "kinds", "attended", "spans")}
+        return replace(self, **{name: np.delete(array, at, axis=0) for name, array in arrays.items()})
+
 
 @dataclass(frozen=True)
 class WordMap:

@@ -2,13 +2,13 @@
 
 Lee et al. 2023, "On Complementarity Objectives for Hybrid Retrieval", equation 10. What BM25 finds by itself
 need not be learnt; without it a model must go by what else the document says. The equation takes tokens out,
-the text puts [MASK] in their place; so do we.
+the text puts [MASK] in their place; a stage says which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TypeVar, final
+from typing import Literal, TypeVar, final
 
 import numpy as np
 from jaxtyping import Int
@@ -25,8 +25,8 @@ from counterpoint.learn.seeds import seed_of
 __all__ = ["NO_MASK", "MatchMasks", "exact_matches"]
 
 NO_MASK = (
-    "mask_matches puts a mask token in the place of matches, and this vocabulary has none; take a backbone "
-    "that was trained with one, such as BERT, or leave it out"
+    "mask_matches puts a mask token in the place of matches, and this vocabulary has none; take them out "
+    "with hide='drop', or take a backbone that was trained with one, such as BERT"
 )
 
 Maskable = TypeVar("Maskable", Row, PairRow)
@@ -55,16 +55,24 @@ class MatchMasks:
         tokenizer: the documents'; queries are compared by its word-pieces, without prompts and markers.
         share: the probability.
         seed: what draws begin with.
+        hide: "mask" puts a mask token in a match's place, "drop" takes it out of the row.
 
     Raises:
-        ConfigError: the vocabulary has no mask token.
+        ConfigError: there is no mask token in the vocabulary, and one is needed.
     """
 
-    def __init__(self, tokenizer: Tokenizer, share: float, seed: Sequence[object]):
-        if tokenizer.mask_id is None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        share: float,
+        seed: Sequence[object],
+        hide: Literal["mask", "drop"] = "mask",
+    ):
+        if hide == "mask" and tokenizer.mask_id is None:
             raise ConfigError(NO_MASK)
         self._tokenizer, self._share, self._seed = tokenizer, share, tuple(seed)
-        self._mask, self._special = tokenizer.mask_id, tokenizer.special_ids
+        self._mask = tokenizer.mask_id if hide == "mask" else None
+        self._special = tokenizer.special_ids
 
     def documents(self, batch: Batch, owners: Sequence[int], number: int) -> Alter:
         """For the documents of a batch, each with its own query only.
@@ -102,4 +110,5 @@ class MatchMasks:
 
     def _hide(self, row: Maskable, matches: Int[np.ndarray, " n"], *place: object) -> Maskable:
         draws = np.random.default_rng(seed_of(*self._seed, "mask", *place)).random(len(matches))
-        return row.masked(matches[draws < self._share], self._mask)
+        hidden = matches[draws < self._share]
+        return row.without(hidden) if self._mask is None else row.masked(hidden, self._mask)

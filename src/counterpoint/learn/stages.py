@@ -51,6 +51,8 @@ class Train(Stage):
         mask_matches: the probability with which [MASK] takes the place of a word-piece of a document that its
             query has, too: in training only, drawn for each position anew at every step, in positives and
             negatives alike (input-level orthogonality). A document of several queries is encoded for each.
+        hide: "mask" is that (the paper's text); "drop" takes the word-piece out instead (its equation 10), so
+            that there is no [MASK] to learn from.
         sampler: which examples stand together.
         teacher: scores each query's own documents where the data have no scores.
         cache: the negative cache (DAFT).
@@ -84,6 +86,7 @@ class Train(Stage):
     negatives: tuple[Negatives, ...] = ()
     mirror: bool = False
     mask_matches: float = 0.0
+    hide: Literal["mask", "drop"] = "mask"
     sampler: Sampler = RandomBatches()
     teacher: Teacher | None = None
     cache: NegativeCache | None = None
@@ -145,6 +148,7 @@ class Train(Stage):
                 "leave them out"
             )
         for name, known in (
+            ("hide", ("mask", "drop")),
             ("schedule", ("linear", "constant", "cosine")),
             ("precision", ("auto", "fp32", "bf16")),
             ("keep", ("best", "last")),

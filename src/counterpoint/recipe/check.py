@@ -120,7 +120,7 @@ def _measures(recipe: Recipe) -> Iterator[str]:
 def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
     if stage.teacher is not None and not any("teacher" in loss.needs for loss in losses_of(stage)):
         yield "teacher: no loss of this stage uses it; leave it out"
-    if stage.mask_matches:
+    if stage.mask_matches and stage.hide == "mask":
         yield from _mask(recipe)
     modules = _roots(recipe, stage)
     for field in ("learn", "freeze", "lr_factors"):

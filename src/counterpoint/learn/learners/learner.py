@@ -59,8 +59,8 @@ class Learner(ABC):
         Raises:
             ConfigError: the vocabulary has no mask token.
         """
-        share, name = self.stage.mask_matches, self.stage.name
-        return MatchMasks(tokenizer, share, (self.run.job.seed, name)) if share else None
+        stage, seed = self.stage, (self.run.job.seed, self.stage.name)
+        return MatchMasks(tokenizer, stage.mask_matches, seed, stage.hide) if stage.mask_matches else None
 
     # -- what learns -----------------------------------------------------------------------------------
 
