@@ -18,10 +18,8 @@ NAIVE, CLEAR, OURS = "dense", "CLEAR", "I + E"
 EMBEDDING = {NAIVE: "roc:naive", CLEAR: "roc:clear", "E": "roc:embedding", "I": "roc:input", OURS: "roc"}
 SCALED_CLEAR = "CLEAR, 20 cosines"  # the claims go by CLEAR on cosines
 ALIKE = ", λ alike"  # behind the name of a hybrid that has the naive sum's λ
-PAIRS = {  # a row of table 6, and the same with hidden matches
-    "SparTerm": ("SparTerm + I", "sparterm"),
-    "interactive BERT": ("interactive BERT + I", "cross-encoder"),
-}
+PAIRS = {"SparTerm": "sparterm", "interactive BERT": "cross-encoder"}  # rows of table 6, and their recipes
+HIDDEN = {" + I": "mask", " + I, dropped": "drop"}  # behind the name of such a row: how matches are hidden
 SIZES = {"query": 64, "document": 128}  # positions in training
 TOP_LAYERS = ("query.backbone.model_.encoder.layer.[45].*",)  # of MiniLM's six
 
@@ -77,13 +75,14 @@ def vectors(source, budget, **settings):
     )
 
 
-def pair(source, budget, hidden):
-    """A row of table 6."""
+def pair(source, budget, hide=None):
+    """A row of table 6, with hidden matches or without."""
     where = "model.max_length" if source == "cross-encoder" else "model.encoder.query.document.max_length"
     settings = {
         "steps": budget.pair_steps,
         "batch": budget.pair_batch,
-        "mask_matches": 0.15 if hidden else 0.0,
+        "mask_matches": 0.15 if hide else 0.0,
+        "hide": hide or "mask",
     }
     return row(source, budget, f"{where}={SIZES['document']}", **settings)
 
@@ -92,6 +91,7 @@ def rows(budget):
     """All rows by name; what is trained on is said where they are run."""
     found = {name: vectors(source, budget) for name, source in EMBEDDING.items()}
     found[SCALED_CLEAR] = vectors(EMBEDDING[CLEAR], budget, scorer=20.0 * Dot("mean"))
-    for plain, (hidden, source) in PAIRS.items():
-        found |= {plain: pair(source, budget, False), hidden: pair(source, budget, True)}
+    for plain, source in PAIRS.items():
+        found[plain] = pair(source, budget)
+        found |= {plain + name: pair(source, budget, hide) for name, hide in HIDDEN.items()}
     return found
