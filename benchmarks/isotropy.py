@@ -299,12 +299,16 @@ def measure(options, fail):
 
 
 def saved(paths):
-    """Rows of several files, those without a map once."""
+    """Rows of several files, those without a map once; what differs in its seeds alone becomes one row."""
     found = {}
     for path in paths:
         for row in json.loads(path.read_text())["rows"]:
-            found[tuple(row.get(name) for name in NAMES)] = row
-    return list(found.values())
+            name = tuple(row.get(name) for name in NAMES)
+            if name in found and row.get("method", "none") != "none":
+                row = {**row, "seeds": [*found[name]["seeds"], *row["seeds"]]}
+            found[name] = row
+    rows = list(found.values())
+    return with_tests(rows) if "method" in rows[0] else rows
 
 
 if __name__ == "__main__":
