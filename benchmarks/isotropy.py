@@ -204,9 +204,12 @@ def with_tests(rows):
         for name in MEASURES:
             values = [seed[name] for seed in row["seeds"]]
             if len(values) > 1:
-                row[f"p(seeds) {name}"] = two_sample_t_test(
-                    values, [base[name]] * len(values), "greater"
-                ).p_value
+                with warnings.catch_warnings():
+                    warnings.filterwarnings(
+                        "ignore", "Precision loss", RuntimeWarning
+                    )  # equal values are meant
+                    test = two_sample_t_test(values, [base[name]] * len(values), "greater")
+                row[f"p(seeds) {name}"] = test.p_value
             row[f"p(queries) {name}"] = p_queries(row["seeds"], base, name)
     return rows
 
@@ -300,13 +303,19 @@ def measure(options, fail):
 
 def saved(paths):
     """Rows of several files, those without a map once; what differs in its seeds alone becomes one row."""
-    found = {}
+    found, drawn = {}, {}
     for path in paths:
-        for row in json.loads(path.read_text())["rows"]:
+        content = json.loads(path.read_text())
+        for row in content["rows"]:
             name = tuple(row.get(name) for name in NAMES)
             if name in found and row.get("method", "none") != "none":
+                if again := drawn[name] & set(content["options"]["seeds"]):
+                    raise SystemExit(
+                        f"{path} has seed {min(again)} again of " + ", ".join(filter(None, name))
+                    )
                 row = {**row, "seeds": [*found[name]["seeds"], *row["seeds"]]}
             found[name] = row
+            drawn.setdefault(name, set()).update(content["options"]["seeds"])
     rows = list(found.values())
     return with_tests(rows) if "method" in rows[0] else rows
 

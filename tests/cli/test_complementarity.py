@@ -94,6 +94,15 @@ def test_condensed_lists_are_those_of_both_tables(call, world):
         assert cutoff["recall"]["dense"] == pytest.approx(dense)
 
 
+@pytest.mark.parametrize(("k", "cut"), [(1, False), (2, True)])
+def test_condensed_lists_may_have_been_cut_too_early(call, world, k, cut):
+    """No list is longer than two, so nobody knows which judged documents would follow."""
+    base = ["compare", world / "c", world / "bm25.trec", world / "dense.trec", "--measures", "R@1"]
+    err = call(*base, "--complementarity", k, "--condensed")[2]
+    assert ("no query has more than 2 documents" in err) == cut
+    assert "no query has more" not in call(*base, "--complementarity", k)[2]
+
+
 def test_a_run_that_answers_nothing(call, world):
     base = ["compare", world / "c", *(world / f"{name}.trec" for name in RUNS), "--complementarity", "2"]
     code, out, _ = call(*base, "--baseline", "none")

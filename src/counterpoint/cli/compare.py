@@ -187,7 +187,8 @@ def _found(group: Group, relevant_from: int | None, answers: Path | None, questi
     asked, parts = question.measures, question.parts.named(whole)
     names = dict(zip(asked, whole(asked), strict=True))
     runs = {system: [Run.read(path) for path in paths] for system, paths in group.runs.items()}
-    reports = _reports(group, runs, [*names.values(), *parts.measures])
+    condensed = question.cutoffs if question.condensed else ()
+    reports = _reports(group, runs, [*names.values(), *parts.measures], condensed)
     comparisons = list(_compared(group.name, names, reports, question.settings))
     overlaps = cut = None
     if question.cutoffs:
@@ -202,13 +203,13 @@ def _found(group: Group, relevant_from: int | None, answers: Path | None, questi
 
 
 def _reports(
-    group: Group, runs: Mapping[str, Sequence[Run]], measures: Sequence[str]
+    group: Group, runs: Mapping[str, Sequence[Run]], measures: Sequence[str], condensed: Sequence[int]
 ) -> dict[str, list[Report]]:
     """By system a report of each of its runs."""
-    found = {}
+    found, qrels, asked = {}, group.judged.qrels, list(dict.fromkeys(measures))
     for system, paths in group.runs.items():
         named = dict(zip(map(str, paths), runs[system], strict=True))
-        found[system] = list(measure_runs(named, group.judged.qrels, list(dict.fromkeys(measures))).values())
+        found[system] = list(measure_runs(named, qrels, asked, condensed).values())
     return found
 
 

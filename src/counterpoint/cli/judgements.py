@@ -83,12 +83,22 @@ def read_runs(paths: Sequence[Path]) -> dict[str, Run]:
     return {str(path): Run.read(path) for path in paths}
 
 
-def measure_runs(runs: Mapping[str, Run], qrels: Qrels, measures: Sequence[str]) -> dict[str, Report]:
-    """A report of each run, with notes on stderr about what it lacks."""
+def measure_runs(
+    runs: Mapping[str, Run], qrels: Qrels, measures: Sequence[str], condensed: Sequence[int] = ()
+) -> dict[str, Report]:
+    """A report of each run, with notes on stderr about what it lacks.
+
+    Args:
+        runs: by name.
+        qrels: judgements.
+        measures: what to report.
+        condensed: cutoffs of anything else that leaves unjudged documents out.
+    """
     from counterpoint.measure import evaluate, parse_measure
 
     settings = [dict(parse_measure(name).params) for name in measures]
     cutoffs = [found["cutoff"] for found in settings if found.get("judged_only") and "cutoff" in found]
+    cutoffs += condensed
     reports = {}
     for name, run in runs.items():
         reports[name] = report = evaluate(run, qrels, measures)
