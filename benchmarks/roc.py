@@ -29,7 +29,7 @@ from roc_figures import draw
 from roc_indexes import index_rows
 from roc_measures import Material, evaluate_adversarial, evaluate_rows, tuned
 from roc_pairs import evaluate_pairs, trained_pairs
-from roc_rows import EMBEDDING, SCALED_CLEAR, START, Budget, rows
+from roc_rows import START, VECTORS, Budget, rows
 from roc_tables import show
 from training import train_rows, training_collection
 
@@ -121,8 +121,7 @@ def trained_rows(arguments):
     missing = [name for name in chosen if not (folder_of(name, arguments.output) / "model").is_dir()]
     if missing:
         told(f"left out, since not trained: {', '.join(missing)}")
-    makes_vectors = (*EMBEDDING, SCALED_CLEAR)
-    return [START, *(name for name in makes_vectors if name in chosen and name not in missing)]
+    return [START, *(name for name in VECTORS if name in chosen and name not in missing)]
 
 
 def evaluate(arguments):

@@ -17,6 +17,8 @@ START = "start"  # the embedded MiniLM, untrained
 NAIVE, CLEAR, OURS = "dense", "CLEAR", "I + E"
 EMBEDDING = {NAIVE: "roc:naive", CLEAR: "roc:clear", "E": "roc:embedding", "I": "roc:input", OURS: "roc"}
 SCALED_CLEAR = "CLEAR, 20 cosines"  # the claims go by CLEAR on cosines
+DROPPED = "I, dropped"  # the claims go by [MASK]
+VECTORS = (*EMBEDDING, SCALED_CLEAR, DROPPED)  # rows whose index is searched
 ALIKE = ", λ alike"  # behind the name of a hybrid that has the naive sum's λ
 PAIRS = {"SparTerm": "sparterm", "interactive BERT": "cross-encoder"}  # rows of table 6, and their recipes
 HIDDEN = {" + I": "mask", " + I, dropped": "drop"}  # behind the name of such a row: how matches are hidden
@@ -91,6 +93,7 @@ def rows(budget):
     """All rows by name; what is trained on is said where they are run."""
     found = {name: vectors(source, budget) for name, source in EMBEDDING.items()}
     found[SCALED_CLEAR] = vectors(EMBEDDING[CLEAR], budget, scorer=20.0 * Dot("mean"))
+    found[DROPPED] = vectors(EMBEDDING["I"], budget, hide="drop")
     for plain, source in PAIRS.items():
         found[plain] = pair(source, budget)
         found |= {plain + name: pair(source, budget, hide) for name, hide in HIDDEN.items()}
