@@ -140,6 +140,22 @@ def test_slices(files, call, tmp_path):
     assert default["slices"][0]["note"] == f"easy from 1.0000, hard to {second:.4f}"
 
 
+@pytest.mark.parametrize(
+    ("more", "note"),
+    [
+        ([], "easy from 1.0000, hard to 0.5000"),
+        (["--condensed"], "easy from 1.0000, hard to 1.0000"),  # all that stands before is unjudged
+        (["--relevant-from", 3], "easy from 0.0000, hard to 0.0000"),  # only -4 has such a document
+    ],
+)
+def test_halves_go_by_the_same_relevance_as_the_measures(files, call, more, note):
+    folder, one, two, _ = files
+    arguments = ("evaluate", folder, "--run", two, "--measures", "RR", "--slice", f"bm25:{one}:RR", "--json")
+    code, out, err = call(*arguments, *more)
+    assert code == 0, err
+    assert json.loads(out)["slices"][0]["note"].startswith(note)
+
+
 def test_slices_that_cannot_be_cut(files, call, tmp_path):
     folder, one, _, qrels = files
     arguments = ("evaluate", folder, "--run", one, "--slice")

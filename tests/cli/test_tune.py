@@ -7,7 +7,7 @@ from tests.cli.commands import fails
 from tests.fakes import HashModel
 
 from counterpoint.cli.main import main
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, IndexSettings, build_index
 from counterpoint.measure import evaluate, tune_weight
 from counterpoint.search import Searcher, SearchSettings
@@ -107,7 +107,14 @@ def index(collection, tiny_bert_folder, tmp_path, capsys):
     return folder
 
 
-def test_the_index_remembers_what_was_chosen(index, collection, call):
+@pytest.fixture
+def hard(collection):
+    """A query that shares no word with its document, beside two that BM25 answers."""
+    with open(collection / "qrels" / "test.tsv", "a") as file:
+        file.write("q3\twhale\t1\n")
+
+
+def test_the_index_remembers_what_was_chosen(index, collection, hard, call):
     ask = ("tune", index, collection, "--split", "test", "--fusion", "none", "--grid", "0:0.3:0.1", "--json")
     before = (index / "manifest.json").read_bytes()
     code, out, _ = call(*ask, "--weights", "lexical=1 mean=1", "--dry-run")
@@ -115,8 +122,9 @@ def test_the_index_remembers_what_was_chosen(index, collection, call):
     assert code == 0 and not dry["kept"] and (index / "manifest.json").read_bytes() == before
     code, out, err = call(*ask, "--weights", "lexical=1 mean=1")
     found = json.loads(out)
-    assert code == 0 and found["kept"] and found["values"] == dry["values"]
-    assert list(found["values"]) == ["0", "0.1", "0.2", "0.3"] and "edge of the grid" in err
+    assert code == 0 and found["kept"] and found["values"] == dry["values"] and found["weight"] > 0
+    assert list(found["values"]) == ["0", "0.1", "0.2", "0.3"]
+    assert "edge of the grid" in call(*ask[:-2], "0:0.1:0.1", "--weights", "lexical=1 mean=1", "--dry-run")[2]
     with Index(index) as opened:
         kept = SearchSettings.for_index(opened)
     assert kept.weights == {"lexical": 1.0, "mean": found["weight"]} and kept.scale == "none"
@@ -127,9 +135,39 @@ def test_the_index_remembers_what_was_chosen(index, collection, call):
     assert code == 0 and "best" in out and "the index is searched by it" in out
 
 
-@pytest.mark.parametrize("grid", ["0:2", "a:b:c", "2:0:0.1", "0:2:0", "-1:2:0.1"])
+def test_what_is_best_whose_weight_and_how_deep_are_asked_for(index, collection, hard, call):
+    ask = ("tune", index, collection, "--split", "test", "--fusion", "none", "--grid", "0.5:2:0.5", "--json")
+    ask += ("--weights", "lexical=1 mean=1", "--part", "lexical", "--measure", "NumRet", "-k", 1)
+    found = json.loads(call(*ask, "--dry-run")[1])
+    assert found["part"] == "lexical" and found["search"]["weights"]["mean"] == 1.0
+    code, out, _ = call("evaluate", collection, "--index", index, "--measures", "NumRet", "-k", 1, "--json")
+    assert code == 0 and set(found["values"].values()) == {json.loads(out)["measures"]["NumRet"]}
+
+
+def test_a_grid_that_says_nothing_changes_nothing(index, collection, call):
+    """One document is retrieved for each query at every weight."""
+    ask = ("tune", index, collection, "--split", "test", "--grid", "0:1:0.5", "--measure", "NumRet", "-k", 1)
+    before = (index / "manifest.json").read_bytes()
+    assert fails(call(*ask), "at every weight from 0 to 1", "the index is as it was")
+    assert (index / "manifest.json").read_bytes() == before
+    code, out, _ = call(*ask, "--dry-run")
+    assert code == 0 and "the index is as it was" in out
+
+
+def test_nothing_relevant_at_any_weight(searcher):
+    with pytest.raises(DataError, match="AP is 0 at every weight"):
+        tune_weight(searcher, QUERIES, {"q1": {"elsewhere": 1}}, [0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    "grid", ["0:2", "a:b:c", "2:0:0.1", "0:2:0", "-1:2:0.1", "0:inf:1", "0:1:inf", "nan:1:1"]
+)
 def test_bad_grids(index, collection, call, grid):
     assert fails(call("tune", index, collection, f"--grid={grid}", "--split", "test"), "FROM:TO:STEP")
+
+
+def test_a_grid_of_too_many(index, collection, call):
+    assert fails(call("tune", index, collection, "--grid=0:1:0.0001", "--split", "test"), "10,001 weights")
 
 
 def test_a_split_that_is_not_there_is_told(index, collection, call):

@@ -107,7 +107,7 @@ def evaluate(
     )
     depth = k or (DEEP if save_run else _depth(names))
     judged = judgements_of(collection, split, bare=index is None)
-    slicings = slicings_of(slices or [], Material(judged, relevant_from or 1))
+    slicings = slicings_of(slices or [], Material(judged, relevant_from or 1, condensed))
     extra: dict[str, Any] = {}
     if index is not None:
         asked = Asked(index, workflow, depth, weights, fusion, exhaustive, rerank, model)

@@ -26,9 +26,8 @@ KINDS = "bm25:RUN[:MEASURE], query-length[:4,8], document-length[:40,80], query.
 class Material:
     """What queries can be cut by. Each is read once, and only if something asks for it."""
 
-    def __init__(self, judged: Judged, relevant_from: int):
-        self.judged = judged
-        self.relevant_from = relevant_from
+    def __init__(self, judged: Judged, relevant_from: int, condensed: bool = False):
+        self.judged, self.relevant_from, self.condensed = judged, relevant_from, condensed
 
     @cached_property
     def relevant(self) -> dict[str, list[Facts]]:
@@ -93,13 +92,18 @@ def _slicing(kind: str, material: Material) -> Slicing:
 
 
 def _by_bm25(kind: str, rest: str, material: Material) -> Slicing:
-    """Halves by what a run of BM25 reaches; the measure follows the last colon, if the rest is no file."""
-    from counterpoint.measure import evaluate, slice_by_rank
+    """Halves by what a run of BM25 reaches; the measure follows the last colon, if the rest is no file.
+
+    It is measured as everything else is: on condensed lists, from the same grade on.
+    """
+    from counterpoint.measure import evaluate, slice_by_rank, with_judging
     from counterpoint.search import Run
 
     path, _, measure = (rest, "", "") if Path(rest).is_file() or ":" not in rest else rest.rpartition(":")
-    measure = measure or "nDCG@10"
-    return slice_by_rank(evaluate(Run.read(path), material.judged.qrels, [measure]).per_query[measure], kind)
+    (name,) = with_judging(
+        [measure or "nDCG@10"], condensed=material.condensed, relevant_from=material.relevant_from
+    )
+    return slice_by_rank(evaluate(Run.read(path), material.judged.qrels, [name]).per_query[name], kind)
 
 
 def _edges(kind: str, text: str) -> list[float] | None:

@@ -13,6 +13,8 @@ from counterpoint.cli.options import FusionName, IndexFolder, ModelName, Weights
 
 __all__ = ["tune"]
 
+MOST = 1000  # weights
+
 
 def tune(
     index: IndexFolder,
@@ -36,6 +38,7 @@ def tune(
     json: Json = False,
 ) -> None:
     """Choose the weight of a part of INDEX's hybrid on a split of COLLECTION; INDEX remembers it."""
+    from counterpoint.errors import DataError
     from counterpoint.index import Index, keep_search
     from counterpoint.measure import parse_measure, tune_weight
     from counterpoint.search import Searcher
@@ -51,9 +54,17 @@ def tune(
             found = tune_weight(
                 searcher, queries, judged.qrels, tried, part, measure=measure, depth=k, on_progress=update
             )
+    if found.says_nothing and not dry_run:
+        raise DataError(
+            f"{measure} is {found.values[found.weight]:.4f} at every weight from {tried[0]:g} to "
+            f"{tried[-1]:g}, so there is nothing to choose by, and the index is as it was; take harder "
+            "queries, or another --measure"
+        )
     if not dry_run:
         keep_search(index, found.settings.to_dict())
-    if found.at_the_edge:
+    if not found.weight:
+        note(f"the best weight is 0: {found.part} does not help on {judged.split}")
+    elif found.at_the_edge:
         note(f"the best weight, {found.weight:g}, is at the edge of the grid; try a wider --grid")
     result: dict[str, Any] = {
         "index": str(index), "split": judged.split, "part": found.part, "weight": found.weight,
@@ -73,11 +84,14 @@ def _grid(text: str) -> list[float]:
 
     try:
         low, high, step = (Decimal(number) for number in text.split(":"))
-        if not (0 <= low <= high and step > 0):
+        if not (0 <= low <= high and step > 0 and high.is_finite() and step.is_finite()):
             raise ValueError
+        count = int((high - low) / step) + 1
     except (ValueError, InvalidOperation) as error:
         raise ConfigError(f"--grid: expected FROM:TO:STEP, as in 0:2:0.1, found {text!r}") from error
-    return [float(low + at * step) for at in range(int((high - low) / step) + 1)]
+    if count > MOST:
+        raise ConfigError(f"--grid: {text} are {count:,} weights, and each is searched; take {MOST} at most")
+    return [float(low + at * step) for at in range(count)]
 
 
 def _text(result: dict[str, Any]) -> str:

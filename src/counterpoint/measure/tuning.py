@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, TextModel
 from counterpoint.measure.evaluate import evaluate
 from counterpoint.search import LEXICAL, Searcher, SearchSettings
@@ -33,6 +33,11 @@ class Tuned:
     def weight(self) -> float:
         """The best weight."""
         return max(self.values, key=self.values.__getitem__)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether several weights were tried and all are equally good."""
+        return len(self.values) > 1 and len(set(self.values.values())) == 1
 
     @property
     def at_the_edge(self) -> bool:
@@ -69,6 +74,7 @@ def tune_weight(
     Raises:
         ConfigError: it is not clear which part is meant, the grid is empty or has a number below 0, or no
             other part has a weight.
+        DataError: the measure is 0 at every weight.
     """
     name = _part(searcher.index, part)
     others = {
@@ -88,6 +94,11 @@ def tune_weight(
         run = Searcher(searcher.index, model, tried[weight]).run(queries, depth)
         values[weight] = evaluate(run, qrels, [measure]).measures[measure]
         on_progress(done)
+    if not any(values.values()):
+        raise DataError(
+            f"tune: {measure} is 0 at every weight, so nothing relevant was found; were the index and the "
+            "judgements made from one collection?"
+        )
     best = max(values, key=values.__getitem__)
     return Tuned(name, values, tried[best])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -143,6 +144,8 @@ def parse_weights(text: str, names: Sequence[str] | None = None) -> dict[str, fl
         name, _, number = entry.rpartition("=")
         try:
             weights[name] = float(number)
+            if not isfinite(weights[name]):
+                raise ValueError
         except ValueError:
             faults.append(f"weights: expected name=number, found {entry!r}")
             continue
@@ -206,5 +209,10 @@ def plan_of_parts(
     if not weights:
         raise ConfigError(f"workflow {workflow!r}: none of its parts ({', '.join(parts)}) has a weight")
     if settings.scale == "ceiling":
+        if negative := [part for part, weight in weights.items() if weight < 0]:
+            raise ConfigError(
+                f"weights: {negative[0]}={weights[negative[0]]:g} is below 0, and shares of a ceiling cannot "
+                "be; choose another fusion, such as --fusion none, or another weight"
+            )
         weights = {part: weight / sum(weights.values()) for part, weight in weights.items()}
     return Plan(workflow, tuple(part for part in first if part in weights) or tuple(first), weights)
