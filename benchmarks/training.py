@@ -20,7 +20,12 @@ def training_collection(data, folder, names, queries_each, held_out=0):
         queries_each: how many are drawn of each, beside those that are held out.
         held_out: how many of each are held out.
     """
+    drawn = {"names": list(names), "queries_each": queries_each, "held_out": held_out}
+    record = folder.with_name(folder.name + ".json")
     if folder.is_dir():
+        before = json.loads(record.read_text()) if record.is_file() else None
+        if before not in (None, drawn):  # None: written before this was kept
+            sys.exit(f"{folder} was drawn as {before}, not as {drawn}; choose another --output")
         return folder
     documents, queries, qrels = [], [], {"train": [], **({"dev": []} if held_out else {})}
     for name in names:
@@ -46,6 +51,7 @@ def training_collection(data, folder, names, queries_each, held_out=0):
     for split, lines in qrels.items():
         text = "query-id\tcorpus-id\tscore\n" + "".join(lines)
         (made / "qrels" / f"{split}.tsv").write_text(text, encoding="utf-8")
+    record.write_text(json.dumps(drawn))
     made.rename(folder)
     return folder
 
@@ -72,9 +78,11 @@ def train_rows(recipes, folder_of, arguments, *options):
 
 
 def _train_row(name, recipe, folder, arguments, options):
-    if (folder / "model").is_dir():
-        return
     path = folder.with_name(folder.name + ".toml")
+    if (folder / "model").is_dir():
+        if path.is_file() and path.read_text(encoding="utf-8") != recipe.to_toml():
+            sys.exit(f"{name} was trained by another recipe, {path}; choose another --output")
+        return
     path.write_text(recipe.to_toml(), encoding="utf-8")
     command = [sys.executable, "-m", "counterpoint", "train", path, *options, "-o", folder]
     command += ["--memory", arguments.output / "memory"]

@@ -38,6 +38,27 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
 
 
+def test_a_folder_of_another_kind_is_never_replaced(tmp_path):
+    target = tmp_path / "folder"
+    target.mkdir()
+    (target / "thesis.txt").write_text("years")
+    with pytest.raises(ArtifactError, match=r"something else \('thesis.txt', and no known\)"):
+        with publish_folder(target, overwrite=True, known_by="known"):
+            pass
+    file = target / "thesis.txt"
+    with (
+        pytest.raises(ArtifactError, match="is a file"),
+        publish_folder(file, overwrite=True, known_by="known"),
+    ):
+        pass
+    assert file.read_text() == "years"
+    file.unlink()  # an empty folder may be taken, and one of the same kind replaced
+    for text in ("1", "2"):
+        with publish_folder(target, overwrite=True, known_by="known") as inside:
+            (inside / "known").write_text(text)
+        assert (target / "known").read_text() == text
+
+
 def test_checksums_are_sha256(tmp_path):
     (tmp_path / "x").write_bytes(b"abc" * 100_000)
     assert sha256_file(tmp_path / "x") == hashlib.sha256(b"abc" * 100_000).hexdigest()

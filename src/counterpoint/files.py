@@ -63,14 +63,24 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 @contextmanager
-def publish_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+def publish_folder(path: Path, *, overwrite: bool = False, known_by: str | None = None) -> Iterator[Path]:
     """Yield an empty folder beside `path`; when the block ends well, it becomes `path`.
 
+    Args:
+        path: what it is called afterwards.
+        overwrite: replace what is called so.
+        known_by: a file that is in every folder of this kind; one that holds anything else stays.
+
     Raises:
-        ArtifactError: `path` exists and `overwrite` is false, or writing failed; `path` is as it was.
+        ArtifactError: `path` exists and `overwrite` is false or it is of another kind, or writing failed;
+            `path` is as it was.
     """
     if path.exists() and not overwrite:
         raise ArtifactError("already exists; choose another name or ask to overwrite it", path=path)
+    if known_by is not None and path.exists() and not (path / known_by).exists():
+        if path.is_file() or (other := min((entry.name for entry in path.iterdir()), default=None)):
+            held = "is a file" if path.is_file() else f"holds something else ({other!r}, and no {known_by})"
+            raise ArtifactError(f"{held} and is not replaced; choose another name", path=path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with writing(path):
         try:

@@ -85,7 +85,7 @@ class Part(Declared, nn.Module):
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write `part.toml`, `weights.safetensors` and the assets into a new folder, all or nothing."""
         self.setup()
-        with publish_folder(Path(folder), overwrite=overwrite) as target:
+        with publish_folder(Path(folder), overwrite=overwrite, known_by="part.toml") as target:
             document = {"format": FORMAT, "fingerprint": self.fingerprint(), "part": self.to_dict()}
             (target / "part.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
             tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}

@@ -130,6 +130,41 @@ def test_by_answers(call, world):
     assert "with an answer among its first 2" in out and "R@2 by answers" in out
 
 
+def test_a_cutoff_by_answers_does_not_depend_on_the_others(call, world):
+    base = ["compare", f"c={world / 'c'}", world / "bm25.trec", world / "dense.trec"]
+    base += ["--answers", world / "answers.tsv", "--json", "--complementarity"]
+    alone, (beside, _) = (
+        json.loads(call(*base, k)[1])["complementarity"][0]["cutoffs"] for k in ("1", "1,2")
+    )
+    assert alone == [beside] and "recall" not in beside and "union_recall" not in beside
+
+
+def test_nobody_answers_anything(call, world):
+    (world / "other.trec").write_text("q1 Q0 c 1 1.0 t\n")
+    base = ["compare", world / "c", world / "none.trec", world / "other.trec", "--complementarity", 10]
+    code, out, err = call(*base, "--venn", world / "v.svg", "--answered", world / "a.csv")
+    assert code == 0, err
+    assert "4 of 4 queries" in out and (world / "v.svg").is_file() and len(table(world / "a.csv")) == 4
+
+
+def test_a_run_without_a_line_found_nothing(call, world):
+    (world / "nothing.trec").write_text("")
+    base = ["compare", world / "c", world / "bm25.trec", world / "nothing.trec", "--measures", "RR", "--json"]
+    code, out, err = call(*base)
+    assert code == 0, err
+    assert json.loads(out)["comparisons"][0]["means"]["nothing"] == 0
+    assert fails(call("compare", world / "nothing.trec", *base[2:]), "before its runs")
+
+
+def test_lengths_are_those_of_documents_that_are_relevant_enough(call, world):
+    qrels = world / "c" / "qrels" / "test.tsv"
+    qrels.write_text(qrels.read_text().replace("q4\td\t1", "q4\td\t2"))
+    base = ["compare", world / "c", world / "bm25.trec", world / "dense.trec", "--lengths", 40, "--json"]
+    for grade, part in ((1, "above 40 to 80"), (2, "above 80 to 120")):  # of 50 and 90 words, or 90 alone
+        (parts,) = json.loads(call(*base, "--relevant-from", grade)[1])["parts"]
+        assert "q4" in {p["part"]: p["queries"] for p in parts["lengths"]["parts"]}[part]
+
+
 def test_halves_wins_and_lengths(call, world):
     """BM25 has RR 1, 1/2, 0, 0; dense 1/2, 1, 1/2, 0. Relevant documents have 4, 50, 90 and 70 words."""
     base = ["compare", f"c={world / 'c'}", world / "bm25.trec", world / "dense.trec", "--baseline", "bm25"]

@@ -52,12 +52,30 @@ def test_a_new_collection(collection, wordnet, call, tmp_path):
     assert code == 0 and "0 were replaced, 0 have no synonym, 3 were not to go" in out
 
 
+def test_only_what_is_relevant_enough_is_changed(collection, wordnet, call, tmp_path):
+    qrels = collection / "qrels" / "test.tsv"
+    qrels.write_text(qrels.read_text().replace("q2\ttrain\t1", "q2\ttrain\t2"))
+    base = ["perturb", collection, "-o", tmp_path / "a", "--synonyms", wordnet, "--overwrite", "--json"]
+    for grade, documents, changed in ((1, 2, 1), (2, 1, 0), (3, 0, 0)):
+        code, out, err = call(*base, "--relevant-from", grade)
+        assert code == 0, err
+        made = json.loads(out)
+        assert (made["documents"], made["changed"]) == (documents, changed)
+
+
 def test_what_is_refused(collection, wordnet, call, tmp_path, monkeypatch):
     out = tmp_path / "out"
     assert fails(
         call("perturb", collection, "-o", out, "--synonyms", tmp_path / "x"), "no such folder", "'nltk'"
     )
-    assert fails(call("perturb", collection, "-o", collection, "--synonyms", wordnet), "--overwrite")
+    for more in ((), ("--overwrite",)):
+        itself = call("perturb", collection, "-o", collection / ".", "--synonyms", wordnet, *more)
+        assert fails(itself, "is the collection itself")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years")
+    base = ("perturb", collection, "-o", tmp_path / "mine", "--synonyms", wordnet)
+    assert fails(call(*base), "is already there", "--overwrite")
+    assert fails(call(*base, "--overwrite"), "'thesis.txt'") and (tmp_path / "mine" / "thesis.txt").is_file()
     qrels = collection / "qrels" / "test.tsv"
     assert fails(call("perturb", qrels, "-o", out, "--synonyms", wordnet), "test.tsv")
     assert fails(call("perturb", collection, "-o", out, "--synonyms", wordnet, "--split", "dev"), "dev")

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from counterpoint.data import read_answers
+from counterpoint.data import open_collection, read_answers, write_beir
 from counterpoint.errors import DataError
 
 
@@ -20,6 +20,20 @@ def test_lines_of_json(tmp_path):
     path = tmp_path / "queries.jsonl.gz"
     path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
     assert read_answers(path) == {"q1": ("1973", "October 1973"), "3": ("x",), "q4": ("y",)}
+
+
+def test_answers_are_found_again_in_a_collection_that_was_written(tmp_path):
+    """Queries keep what else they carry under `metadata`."""
+    source, copy = tmp_path / "source", tmp_path / "copy"
+    (source / "qrels").mkdir(parents=True)
+    (source / "corpus.jsonl").write_text('{"_id": "a", "text": "October 1973"}\n')
+    (source / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "when", "answers": ["1973", "in October"]}\n'
+    )
+    (source / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n")
+    write_beir(open_collection(source), copy)
+    found = read_answers(copy / "queries.jsonl")
+    assert found == read_answers(source / "queries.jsonl") == {"q1": ("1973", "in October")}
 
 
 def test_columns(tmp_path):

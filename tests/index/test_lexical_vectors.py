@@ -1,5 +1,6 @@
 """BM25 as an inner product, and its random projection: by loops, worked examples, the engine, real texts."""
 
+import tracemalloc
 from functools import cache
 
 import numpy as np
@@ -142,6 +143,19 @@ def test_many_terms_are_projected_piece_by_piece(monkeypatch):
     whole = project_terms(packed, 32)
     monkeypatch.setattr(lexical_vectors, "SIGNS", 64)
     np.testing.assert_allclose(project_terms(packed, 32), whole, atol=1e-6)
+
+
+def test_memory_does_not_grow_with_texts_times_terms():
+    """2,000 texts of 50 terms of their own: dense, their weights would take 800 MB."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 2**62, 100_000)
+    packed = Ragged(np.ones((100_000, 1), np.float32), np.arange(0, 100_001, 50), ids)
+    tracemalloc.start()
+    try:
+        project_terms(packed, 16)
+        assert tracemalloc.get_traced_memory()[1] < 60e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_signs_are_those_of_coins():

@@ -173,6 +173,23 @@ def test_a_prompt_is_no_part_of_the_document_and_a_hidden_word_is_no_word(tiny_b
     assert VOCABULARY.index("cat") not in encoder(tokens)["tokens"].ragged().ids_of(1)
 
 
+def test_every_document_has_draws_of_its_own(tiny_bert_folder):
+    """The same text, sixteen times: under two queries, in eight documents of each."""
+    encoder = model(tiny_bert_folder).encoder.query
+    text = "the cat sat on the mat the cat sat on the mat"
+    names = tuple(f"d{at}" for at in range(16))
+    batch = replace(batch_of(2), queries=(text,) * 2, documents=(text,) * 16, document_ids=names)
+    rows = encoder.rows(batch.documents, "document")
+
+    def hidden(owners, names):
+        made = replace(batch, document_ids=names)
+        alter = MatchMasks(encoder.backbone.tokenizer, 0.5, (1,)).documents(made, owners, 0)
+        return {tuple(alter(at, row).ids.tolist()) for at, row in enumerate(rows)}
+
+    assert len(hidden([0] * 16, names)) > 12  # by the document
+    assert len(hidden([0] * 8 + [1] * 8, names[:1] * 16)) == 2  # and by the query
+
+
 def test_in_pairs_the_document_loses_matches_and_the_query_none(tiny_bert_folder):
     encoder = judge(tiny_bert_folder)
     batch = batch_of(3)

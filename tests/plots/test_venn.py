@@ -54,6 +54,14 @@ def test_nothing_is_not_drawn():
         overlap_plot([("first 10", Overlap(("a", "b"), {}))])
 
 
+def test_that_nobody_answers_a_query_is_a_finding():
+    circles = overlap_plot([("first 10", Overlap(("a", "b"), {}, 4))], of_universe=True).axes
+    assert "in none: 100.0%" in [text.get_text() for text in circles.texts]
+    bars = overlap_plot([("first 10", Overlap(("a", "b", "c"), {}, 4))], of_universe=True).axes
+    assert [label.get_text() for label in bars.get_yticklabels()] == ["none"]
+    assert [bar.get_width() for bar in bars.patches] == [1]
+
+
 def test_shares_of_all_queries_as_in_figure_1():
     """The paper's first diagram: 15.2 % D alone, 32.4 % both, 5.9 % S alone, 46.5 % nobody."""
     overlap = Overlap(("S", "D"), {("D",): 15.2, ("S", "D"): 32.4, ("S",): 5.9}, 100)
@@ -62,6 +70,6 @@ def test_shares_of_all_queries_as_in_figure_1():
     assert texts[5:] == ["S", "RoC 0.154", "D", "RoC 0.319"]
     regions = {("a",): 2, ("b",): 1, ("a", "c"): 1}
     axes = overlap_plot([("x", Overlap(("a", "b", "c"), regions, 8))], of_universe=True).axes
-    assert [bar.get_width() for bar in axes.patches] == [0.125, 0.25, 0.125]
+    assert [bar.get_width() for bar in axes.patches] == [0.125, 0.25, 0.125, 0.5]
     empty = Overlap(("D", "S"), {("S",): 1}, 2)
     assert "RoC –" in [t.get_text() for t in overlap_plot([("x", empty)], of_universe=True).axes.texts]

@@ -149,6 +149,24 @@ def test_shipped_recipes_have_no_fault_and_load_nothing():
         assert len(path.read_text().splitlines()) <= 50
 
 
+@pytest.mark.parametrize("name", ["roc", "roc-paper"])
+def test_ablations_of_roc_differ_in_what_they_are_called_by(name):
+    """Terms of the objective, whether there are BM25's vectors, and the share of matches that is hidden."""
+    nll, both = ["Contrastive"], ["Contrastive", "Orthogonality"]
+    expected = {
+        "": (both, True, 0.15),
+        ":embedding": (both, True, 0),
+        ":input": (nll, False, 0.15),
+        ":naive": (nll, False, 0),
+        ":clear": (["ResidualMargin"], True, 0),
+    }
+    for variant, (terms, lexical, share) in expected.items():
+        (stage,) = load_recipe(name + variant).stages
+        found = getattr(stage.objective, "losses", [stage.objective])
+        assert sorted(type(loss).__name__ for loss in found) == terms
+        assert (stage.lexical is not None, stage.mask_matches) == (lexical, share)
+
+
 def test_variants_of_shipped_recipes_have_no_fault_and_differ():
     found = {
         f"{name}:{variant}": load_recipe(f"{name}:{variant}")

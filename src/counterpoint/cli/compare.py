@@ -162,10 +162,10 @@ def compare(
         forest_plot(syntheses).save(forest)
     if per_query is not None:
         _write_differences(per_query, comparisons)
-    if venn is not None:
-        draw_venn(venn, beside)
     if answered is not None:
         write_answered(answered, beside)
+    if venn is not None:
+        draw_venn(venn, beside)
     draw_parts(parts, cut)
     more = {"complementarity": [one.data() for one in beside], "parts": [one.data() for one in cut]}
     tables = [table for one in [*beside, *cut] for table in one.tables(baseline)]

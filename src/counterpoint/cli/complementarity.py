@@ -93,7 +93,12 @@ class Overlaps:
                 query: {"relevant": found.universe, **{name: found.size(name) for name in found.names}}
                 for query, found in shared.per_query.items()
             }
-            cutoffs.append({**shared.to_dict(), "per_query": queries})
+            found = {**shared.to_dict(), "per_query": queries}
+            if self.by_answers:  # who knows how many other texts hold an answer?
+                found = {
+                    name: value for name, value in found.items() if name not in ("recall", "union_recall")
+                }
+            cutoffs.append(found)
         relevance = "answers" if self.by_answers else "judgements"
         return {"collection": self.collection, "relevance": relevance, "cutoffs": cutoffs}
 
@@ -155,8 +160,17 @@ def overlaps_of(
         shared = [share_of(single, group.judged.qrels, k, relevant_from) for k in cutoffs]
     else:
         qrels = _by_answers(group.judged, answers, single, max(cutoffs))
-        shared = [share_of(single, qrels, k, queries=qrels) for k in cutoffs]
+        # Each cutoff as if it were asked for alone: a document that nobody ranks so high is not judged.
+        shared = [share_of(single, _within(qrels, single, k), k, queries=qrels) for k in cutoffs]
     return Overlaps(group.name, answers is not None, tuple(shared))
+
+
+def _within(qrels: Qrels, runs: Mapping[str, Run], k: int) -> Qrels:
+    """What is judged of the first `k` documents of every run."""
+    first = {
+        query: {d for run in runs.values() if query in run for d, _ in run[query][:k]} for query in qrels
+    }
+    return {query: {d: grade for d, grade in qrels[query].items() if d in first[query]} for query in qrels}
 
 
 def _by_answers(judged: Judged, path: Path, runs: Mapping[str, Run], k: int) -> Qrels:

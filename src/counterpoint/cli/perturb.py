@@ -43,11 +43,13 @@ def perturb(
     Queries and judgements stay. Index the new folder, search it, and `compare` the runs on both.
     """
     from counterpoint.data import open_thesaurus, write_beir
-    from counterpoint.errors import ArtifactError
+    from counterpoint.errors import ArtifactError, ConfigError
     from counterpoint.files import write_atomically
     from counterpoint.measure import Adversary, Tally
     from counterpoint.measure import perturb as perturbed
 
+    if output.exists() and Path(collection).exists() and output.samefile(collection):
+        raise ConfigError(f"{output} is the collection itself, which stays as it is; choose another --output")
     if output.exists() and not overwrite:
         raise ArtifactError("is already there; choose another folder or add --overwrite", path=output)
     thesaurus = open_thesaurus(synonyms)

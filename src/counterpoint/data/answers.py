@@ -19,8 +19,8 @@ def read_answers(path: str | Path) -> dict[str, tuple[str, ...]]:
     r"""Answers by query id.
 
     A `.jsonl[.gz]` has a line a query, its id under `_id`, `query_id` or `id` and a list under `answers` (as
-    queries of a BEIR folder may have beside their text; lines without one are passed over). Any other file is
-    tab-separated: the id, then one answer a column.
+    queries of a BEIR folder may have beside their text or, once they were written again, under `metadata`;
+    lines without one are passed over). Any other file is tab-separated: the id, then one answer a column.
 
     Raises:
         DataError: a line does not fit, an answer is blank, an id comes twice, or there is no answer at all.
@@ -46,14 +46,17 @@ def read_answers(path: str | Path) -> dict[str, tuple[str, ...]]:
 
 def _objects(path: Path) -> Iterator[tuple[int, str, list]]:
     for line, record in records(path, strict_reader(ReadPolicy())):
-        if "answers" not in record:
+        holder = next(
+            (x for x in (record, record.get("metadata")) if isinstance(x, dict) and "answers" in x), None
+        )
+        if holder is None:
             continue
         query = next((record[name] for name in IDS if name in record), None)
-        if not isinstance(query, str | int) or not isinstance(record["answers"], list):
+        if not isinstance(query, str | int) or not isinstance(holder["answers"], list):
             raise DataError(
                 "expected an id (_id, query_id or id) and a list under answers", path=path, line=line
             )
-        yield line, str(query), record["answers"]
+        yield line, str(query), holder["answers"]
 
 
 def _columns(path: Path) -> Iterator[tuple[int, str, list]]:

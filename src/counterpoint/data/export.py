@@ -25,7 +25,7 @@ def write_beir(collection: Collection, folder: str | Path, *, overwrite: bool = 
         ArtifactError: the folder exists already, or could not be written.
         DataError: the collection could not be read.
     """
-    with publish_folder(Path(folder), overwrite=overwrite) as target:
+    with publish_folder(Path(folder), overwrite=overwrite, known_by="corpus.jsonl") as target:
         write_documents(collection.documents(), target / "corpus.jsonl", layout="beir-jsonl")
         write_queries(collection.queries(), target / "queries.jsonl", collection.query_metadata())
         (target / "qrels").mkdir()
@@ -76,7 +76,7 @@ def write_colbert(collection: Collection, folder: str | Path, *, overwrite: bool
         ArtifactError: the folder exists already, or could not be written.
         DataError: the collection could not be read.
     """
-    with publish_folder(Path(folder), overwrite=overwrite) as target:
+    with publish_folder(Path(folder), overwrite=overwrite, known_by="collection.tsv") as target:
         documents = enumerate(collection.documents())
         rows = (_row(str(n), found.text, *([found.title] if found.title else [])) for n, found in documents)
         write_lines(target / "collection.tsv", rows)

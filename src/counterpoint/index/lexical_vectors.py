@@ -16,6 +16,7 @@ from typing import final
 
 import numpy as np
 from jaxtyping import Float, Int, Int8, Shaped
+from scipy.sparse import csc_array
 
 from counterpoint.errors import ConfigError, ShapeError
 from counterpoint.index.analysis import Analyzer
@@ -210,8 +211,7 @@ def project_terms(packed: Ragged, dim: int, seed: int = 0) -> Float[np.ndarray, 
         raise ShapeError("a projection takes rows of one component, each with the id of its term")
     terms, columns = np.unique(packed.ids, return_inverse=True)
     rows = np.repeat(np.arange(len(packed)), packed.lengths)
-    weights = np.zeros((len(packed), len(terms)), np.float32)
-    np.add.at(weights, (rows, columns), packed.values[:, 0])
+    weights = csc_array((packed.values[:, 0], (rows, columns)), (len(packed), len(terms)), dtype=np.float32)
     projected = np.zeros((len(packed), dim), np.float32)
     some = max(1, SIGNS // max(dim, 1))
     for at in range(0, len(terms), some):

@@ -31,10 +31,10 @@ def overlap_plot(
             shares of the union.
 
     Raises:
-        ConfigError: nothing is in any set.
+        ConfigError: nothing is in any set, and shares are to be those of the union.
         MissingExtraError: matplotlib is not installed.
     """
-    if not any(overlap.union for _, overlap in overlaps):
+    if not of_universe and not any(overlap.union for _, overlap in overlaps):
         raise ConfigError("there is nothing in any of these sets, so there is no overlap to draw")
     if all(len(overlap.names) == 2 for _, overlap in overlaps):
         made = picture(3.2 * len(overlaps), 3.4)
@@ -117,13 +117,15 @@ def _circles(axes: Axes, x: float, label: str, overlap: Overlap, of_universe: bo
 
 def _bars(overlaps: Sequence[tuple[str, Overlap]], of_universe: bool) -> Picture:
     regions = sorted({r for _, overlap in overlaps for r in overlap.regions}, key=lambda r: (-len(r), r))
-    made = picture(6.0, 1.2 + 0.28 * len(regions) * len(overlaps))
+    labels = [" ∩ ".join(region) for region in regions] + ["none"] * of_universe
+    made = picture(6.0, 1.2 + 0.28 * len(labels) * len(overlaps))
     height = 0.8 / len(overlaps)
     for at, (label, overlap) in enumerate(overlaps):
         shares = [overlap.regions.get(region, 0) / _whole(overlap, of_universe) for region in regions]
-        places = [row + (len(overlaps) - 1 - 2 * at) * height / 2 for row in range(len(regions))]
+        shares += [overlap.failure] * of_universe
+        places = [row + (len(overlaps) - 1 - 2 * at) * height / 2 for row in range(len(labels))]
         made.axes.barh(places, shares, height, color=PALETTE[at % len(PALETTE)], label=label)
-    made.axes.set_yticks(range(len(regions)), [" ∩ ".join(region) for region in regions])
+    made.axes.set_yticks(range(len(labels)), labels)
     made.axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     made.axes.set_xlabel("share of all" if of_universe else "share of all that any set has")
     made.axes.legend(frameon=False, fontsize=9)
