@@ -11,7 +11,15 @@ from pathlib import Path
 
 from counterpoint.errors import ArtifactError
 
-__all__ = ["publish_folder", "sha256_file", "sync_file", "sync_folder", "write_atomically", "writing"]
+__all__ = [
+    "check_replaceable",
+    "publish_folder",
+    "sha256_file",
+    "sync_file",
+    "sync_folder",
+    "write_atomically",
+    "writing",
+]
 
 
 @contextmanager
@@ -62,6 +70,23 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def check_replaceable(path: Path, known_by: str) -> None:
+    """Refuse to replace a folder of another kind: `known_by` is a file that is in every folder of this one.
+
+    Raises:
+        ArtifactError: `path` is a file, or a folder with anything in it but without that file.
+    """
+    if not path.exists() or (path / known_by).exists():
+        return
+    if path.is_file():
+        raise ArtifactError("is a file and is not replaced; choose another name", path=path)
+    if other := min((entry.name for entry in path.iterdir()), default=None):
+        raise ArtifactError(
+            f"holds something else ({other!r}, and no {known_by}) and is not replaced; choose another name",
+            path=path,
+        )
+
+
 @contextmanager
 def publish_folder(path: Path, *, overwrite: bool = False, known_by: str | None = None) -> Iterator[Path]:
     """Yield an empty folder beside `path`; when the block ends well, it becomes `path`.
@@ -77,10 +102,8 @@ def publish_folder(path: Path, *, overwrite: bool = False, known_by: str | None 
     """
     if path.exists() and not overwrite:
         raise ArtifactError("already exists; choose another name or ask to overwrite it", path=path)
-    if known_by is not None and path.exists() and not (path / known_by).exists():
-        if path.is_file() or (other := min((entry.name for entry in path.iterdir()), default=None)):
-            held = "is a file" if path.is_file() else f"holds something else ({other!r}, and no {known_by})"
-            raise ArtifactError(f"{held} and is not replaced; choose another name", path=path)
+    if known_by is not None:
+        check_replaceable(path, known_by)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with writing(path):
         try:

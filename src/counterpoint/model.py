@@ -104,8 +104,15 @@ class Model(Part):
         """Whether what a set passes last scales its vectors to length 1."""
         shared, heads = self.encoder.shared, self.encoder.query.heads
         last: Any = [heads[name], *([shared[name]] if name in shared else []), *self.steps(name)][-1]
-        weighed = isinstance(last, Keyed) or (last is heads[name] and name in self.encoder.gates)
+        weighed = last is heads[name] and self._has_weights(name)
         return isinstance(last, Normalise) or (bool(getattr(last, "normalise", False)) and not weighed)
+
+    def is_weighed(self, name: str) -> bool:
+        """Whether a gate or a router weighs the rows of a set, and their lengths still say how much."""
+        return self._has_weights(name) and not self.has_unit_length(name)
+
+    def _has_weights(self, name: str) -> bool:
+        return isinstance(self.encoder.query.heads[name], Keyed) or name in self.encoder.gates
 
     def steps(self, name: str) -> list[Transform]:
         """The maps on a set, in order, without those that are left out."""

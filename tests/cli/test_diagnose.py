@@ -264,12 +264,18 @@ def test_mistakes(collection, model_folder, training, call, tmp_path):
     assert fails(call("diagnose", model_folder, collection, "--split", "dev"), "dev", "test")
     assert fails(call("diagnose", model_folder, tmp_path / "nowhere"), "no such file")
     assert fails(call("diagnose", model_folder, collection, "--sample", "2"), "sample")
+    assert fails(call("diagnose", model_folder, collection, "--seed", "-1"), "--seed")
+    (tmp_path / "file").write_text("")
+    for plots in ("file", "file/inside"):
+        found = call("diagnose", model_folder, collection, "--plots", tmp_path / plots)
+        assert fails(found, "cannot write", "file") and "encoding" not in found[2]
     metrics = training / "metrics.jsonl"
     whole = metrics.read_text()
     metrics.write_text(whole + '{"number": 1, "st')  # being written
     assert call("diagnose", training)[0] == 0
-    metrics.write_text(whole + '{"step": 3}\n')
-    assert fails(call("diagnose", training), "metrics.jsonl:9", "not a line of metrics")
+    for broken in (b'{"step": 3}\n', b'{"number": 0, "step": 3}\n', b"\xff\xfe\n", b"3\n"):
+        metrics.write_bytes(whole.encode() + broken)
+        assert fails(call("diagnose", training), "metrics.jsonl:9", "not a line of metrics")
     metrics.write_text("")
     assert fails(call("diagnose", training), "only begun")
     (collection / "queries.jsonl").write_text('{"_id": "q1", "text": "fox"}\n{"_id": "q2", "text": "Fox!"}\n')

@@ -1,11 +1,13 @@
 """`counterpoint fit` as a user meets it: a model in, a model out, indexed and searched like any other."""
 
 import json
+import weakref
 
 import numpy as np
 import pytest
 from tests.cli.commands import fails
 
+from counterpoint.cli.sampling import drawn
 from counterpoint.data import open_collection
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
 from counterpoint.model import Model, load_model
@@ -153,7 +155,43 @@ def test_mistakes(collection, two_sets, call, tmp_path):
     assert fails(call(*fit, "--on", "mean", "--rank", 99), "rank 99 and dim 16")
     assert fails(call(*fit, "--on", "mean", "--queries", "dev"), "dev")
     assert fails(call("fit", "blackening", *fit[2:]), "blackening")
+    assert fails(call(*fit, "--on", "mean", "--seed", "-1"), "--seed")
     assert not (tmp_path / "m").exists()
     (tmp_path / "m").mkdir()
     assert fails(call(*fit, "--on", "mean"), "is already there", "--overwrite")
+    (tmp_path / "m" / "thesis.txt").write_text("years")
+    err = call(*fit, "--on", "mean", "--overwrite")
+    assert fails(err, "'thesis.txt'", "is not replaced") and "encoding" not in err[2]
+    (tmp_path / "m" / "thesis.txt").unlink()
     assert call(*fit, "--on", "mean", "--overwrite")[0] == 0 and load_model(tmp_path / "m").steps("mean")
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+def test_that_an_inner_product_becomes_a_cosine_is_said(collection, two_sets, call, tmp_path):
+    fit = ("fit", "whitening", two_sets, collection, "--on", "tokens", "-o")
+    assert "inner products are cosines" in call(*fit, tmp_path / "m")[2]  # as long as the hidden states
+    again = ("fit", "whitening", tmp_path / "m", collection, "--on", "tokens", "-o", tmp_path / "n")
+    code, _, err = call(*again)
+    assert code == 0 and "inner products are cosines" not in err
+
+
+def test_documents_are_drawn_in_one_pass_that_keeps_no_others():
+    class Text:
+        def __init__(self, at):
+            self.id = str(at)
+
+    def documents(count):
+        for at in range(count):
+            document = Text(at)
+            alive.append(weakref.ref(document))
+            yield document
+            del document
+
+    alive: list = []
+    rng = np.random.default_rng(0)
+    chosen = drawn(documents(1000), 20, rng)
+    assert len({document.id for document in chosen}) == 20
+    assert sum(found() is not None for found in alive) <= 21
+    everything = [str(at) for at in range(30)]
+    for size in (0, 30, 31):
+        assert [document.id for document in drawn(documents(30), size, rng)] == everything

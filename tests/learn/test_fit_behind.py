@@ -233,3 +233,24 @@ def test_what_cannot_be_mapped_is_named(tiny_bert_folder, tmp_path):
     refused(made, "mean", "token", "one encoder for both sides")
     with pytest.raises(ConfigError, match=r"needs one encoder for both sides and a head Mean\(tokenwise="):
         fitted(tmp_path, model(tiny_bert_folder, mean=Mean()), Fit("mean", what="tokenwise"))
+
+
+@pytest.mark.filterwarnings("ignore:Whitening")
+@pytest.mark.parametrize("kind", ["gated", "routed"])
+def test_weights_of_rows_outlive_a_map(tiny_bert_folder, kind):
+    """The rows are whitened as they come; scaled to length 1 they would all weigh the same."""
+    from counterpoint.encode import Gate, Routed, Router
+
+    if kind == "gated":
+        encoder = Encoder(Transformer(str(tiny_bert_folder), layers=1), {"words": WholeWords(normalise=True)})
+        made = Model(DualEncoder(encoder, gates={"words": Gate()})).setup()
+    else:
+        made = model(tiny_bert_folder, words=Routed(Router("softmax", start="new"), normalise=True)).setup()
+    assert made.is_weighed("words") and not made.has_unit_length("words")
+    before = made.encode_document(DOCUMENTS, FP32)["words"].values
+    fit_behind(made, "words", whiten, FitTexts(DOCUMENTS))
+    (step,) = made.steps("words")
+    assert isinstance(step, Whitening) and made.is_weighed("words")
+    after = made.encode_document(DOCUMENTS, FP32)["words"].values
+    np.testing.assert_allclose(after, mapped(step, before), atol=1e-4)
+    assert np.ptp(np.linalg.norm(after, axis=1)) > 0.1

@@ -179,6 +179,10 @@ def test_what_is_wrong_is_named(tmp_path):
     flat[0, 4] += 1e-6  # rounding
     with pytest.raises(DataError, match=r"component 2 is the same in all 300 vectors \(2 such components\)"):
         flow.fit([flat])
+    with pytest.raises(DataError, match="they vary too little for a density: fit it to more texts"):
+        FLOWS["nice"](6).fit([torch.ones(5, 6)])
+    with pytest.raises(DataError, match=r"rank=2, power=0.0\), or --rank 2 of"):  # 3 vectors span no more
+        FLOWS["nice"](6).fit([torch.eye(6)[:3]])
     with pytest.raises(DataError, match=r"Whitening\(6, rank=4, power=0.0\), or --rank 4 of"):
         FLOWS["nice"](6).fit([flat])
     with pytest.raises(DataError, match="the likelihood is not finite at step 1"):

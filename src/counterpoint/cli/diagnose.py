@@ -49,7 +49,7 @@ def diagnose(
         typer.Option(help="Only this vector set; of --against, too, if it has it.", show_default=False),
     ] = None,
     sample: Annotated[int, typer.Option(min=10, help="Queries, and documents, at most.")] = 500,
-    seed: Annotated[int, typer.Option(help="Decides which ones.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Decides which ones.")] = 0,
     plots: Annotated[
         Path | None, typer.Option(help="Draw pictures into this folder.", show_default=False)
     ] = None,
@@ -83,6 +83,7 @@ def diagnose(
 ) -> None:
     """Say how a model's queries and documents lie in space, what whitening would do, and draw them."""
     from counterpoint.errors import ConfigError
+    from counterpoint.files import writing
 
     if tokens is not None:
         counted = count_collection(tokens, model or "minilm", stem)
@@ -95,6 +96,9 @@ def diagnose(
             "--against adds a model to the picture scores, so choose a folder with --plots; with --layers, "
             "which compares layers, one may do without"
         )
+    if plots is not None:
+        with writing(plots):  # before anything takes time
+            plots.mkdir(parents=True, exist_ok=True)
     metrics = Path(model) / "metrics.jsonl"
     result: dict[str, Any] = {"model": model}
     pictures: dict[str, Picture] = {}
@@ -121,7 +125,6 @@ def diagnose(
     elif layers or others:
         raise ConfigError("--layers and --against look at texts, so name a COLLECTION to take them from")
     if plots is not None:
-        plots.mkdir(parents=True, exist_ok=True)
         for name, picture in pictures.items():
             picture.save(plots / f"{name}.{form}")
         result["pictures"] = [str(plots / f"{name}.{form}") for name in pictures]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from counterpoint.cli.console import Json, emit, note, progress
+from counterpoint.cli.sampling import drawn
 
 if TYPE_CHECKING:
     from counterpoint.transform import Transform
@@ -87,7 +88,7 @@ def fit(
         str | None,
         typer.Option(metavar="SPLIT", help="Fit it to the queries of this split, too.", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides which documents, and a flow's start.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Decides which documents, and a flow's start.")] = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace a folder that is already there.")] = False,
     json: Json = False,
 ) -> None:
@@ -96,6 +97,7 @@ def fit(
     `centre` fits nothing new: the maps that MODEL has subtract the mean of COLLECTION from now on.
     """
     from counterpoint.errors import ArtifactError, ConfigError
+    from counterpoint.files import check_replaceable
     from counterpoint.learn import FitTexts, fit_behind, recentre_behind
     from counterpoint.model import load_model
 
@@ -106,6 +108,7 @@ def fit(
     scaling = {"shrinkage": _share(shrinkage), "power": -0.5 if power is None else power}
     if output.exists() and not overwrite:
         raise ArtifactError("is already there; choose another folder or add --overwrite", path=output)
+    check_replaceable(output, "part.toml")
     loaded = load_model(model)
     chosen = on or next(iter(loaded.sets))
     if on is None and len(loaded.sets) > 1:
@@ -115,6 +118,8 @@ def fit(
         made[:] = _declared(method, dim, rank, scaling, steps, seed)
         return made
 
+    known = chosen in loaded.sets  # if not, that is told where it is fitted
+    plain = known and not (loaded.has_unit_length(chosen) or loaded.is_weighed(chosen))
     made: list[Any] = []
     texts, more = _texts(collection, documents, queries, seed)
     started = time.perf_counter()
@@ -140,6 +145,10 @@ def fit(
         note(str(warning.message))
     if method != "normalise" and mapped == "sequence" and len(more) > MOST_QUERIES * len(fitted):
         note(MANY_QUERIES.format(len(more) / len(fitted)))
+    if plain and method not in ("normalise", "centre"):
+        note(
+            f"the vectors of {chosen!r} had other lengths; now they have length 1: inner products are cosines"
+        )
     loaded.save(output, overwrite=overwrite)
     result = {
         "output": str(output), "method": method, "on": chosen,
@@ -187,11 +196,8 @@ def _texts(source: str, count: int, split: str | None, seed: int) -> tuple[list[
 
     collection = open_collection(source)
     queries = [] if split is None else list(collection.queries(split).values())
-    found = [document.full_text for document in collection.documents()]
-    if count and count < len(found):
-        places = np.random.default_rng(seed).choice(len(found), count, replace=False)
-        found = [found[int(at)] for at in np.sort(places)]
-    return found, queries
+    rng = np.random.default_rng(seed)
+    return [document.full_text for document in drawn(collection.documents(), count, rng)], queries
 
 
 def _text(result: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from counterpoint.data import Collection
     from counterpoint.types import Document, Qrels, Ragged
 
-__all__ = ["Sample", "encode_texts", "sample_of"]
+__all__ = ["Sample", "drawn", "encode_texts", "sample_of"]
 
 
 @dataclass(frozen=True)
@@ -111,18 +111,32 @@ def _drawn(
     collection: Collection, wanted: set[str], size: int, rng: np.random.Generator
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Texts of `size` documents at random, and of those wanted, by their ids."""
-    kept: list[Document] = []
     matching: dict[str, str] = {}
     with progress("reading", "documents", collection.size) as update:
-        for read, document in enumerate(collection.documents()):
-            if document.id in wanted:
-                matching[document.id] = document.full_text
-            # Algorithm R: every document so far is in the sample with the same chance.
-            place = read if read < size else int(rng.integers(read + 1))
-            if place < size:
-                kept[place : place + 1] = [document]
-            update(read + 1)
+
+        def watched() -> Iterator[Document]:
+            for read, document in enumerate(collection.documents(), 1):
+                if document.id in wanted:
+                    matching[document.id] = document.full_text
+                yield document
+                update(read)
+
+        kept = drawn(watched(), size, rng)
     return {document.id: document.full_text for document in kept}, matching
+
+
+def drawn(documents: Iterable[Document], size: int, rng: np.random.Generator) -> list[Document]:
+    """`size` documents, each with the same chance (all for 0), from one pass that keeps no more than these.
+
+    Algorithm R: every document so far is in the sample with the same chance. Where there are no more than
+    `size` they stay in their order.
+    """
+    kept: list[Document] = []
+    for read, document in enumerate(documents):
+        place = read if read < size or not size else int(rng.integers(read + 1))
+        if place < size or not size:
+            kept[place : place + 1] = [document]
+    return kept
 
 
 def _best_by_bm25(collection: Collection, queries: Mapping[str, str]) -> dict[str, dict[str, int]]:

@@ -29,8 +29,9 @@ def fit_behind(
 ) -> Model:
     """Fit maps to a set's vectors and put them behind what the set has; then unit length.
 
-    The maps see the vectors as long as they come (see `raw_length`), as in Isotropic DR. Both sides pass the
-    same map. The model changes, in place; where a fit fails it stays as it was.
+    The maps see the vectors as long as they come (see `raw_length`), as in Isotropic DR. Rows that a gate
+    or a router weighs keep their lengths, which are these weights. Both sides pass the same map. The model
+    changes, in place; where a fit fails it stays as it was.
 
     Args:
         model: whose encoder and maps stay as they are.
@@ -71,7 +72,9 @@ def fit_behind(
         else:
             tokens.tokenwise.append(step)
     model.leave_out()
-    return model if model.has_unit_length(on) else model.append(on, Normalise())
+    if not (model.has_unit_length(on) or model.is_weighed(on)):
+        model.append(on, Normalise())
+    return model
 
 
 def raw_length(model: Model, on: str) -> Callable[[], object]:

@@ -203,11 +203,15 @@ class Flow(Transform):
         spread = sample.std(0)
         flat = torch.nonzero(spread <= FLAT * spread.max())[:, 0].tolist()
         if flat:
-            rank = (self.dim - len(flat)) // self.divisor * self.divisor
+            rank = min(self.dim - len(flat), len(sample) - 1) // self.divisor * self.divisor
+            what = f"{name}: component {flat[0]} is the same in all {len(sample)} vectors ({len(flat)} such "
+            if not rank:
+                raise DataError(
+                    f"{what}components); they vary too little for a density: fit it to more texts"
+                )
             raise DataError(
-                f"{name}: component {flat[0]} is the same in all {len(sample)} vectors ({len(flat)} such "
-                "components), where a density is infinite; turn them to their leading directions before: "
-                f"Whitening({self.dim}, rank={rank}, power=0.0), or --rank {rank} of counterpoint fit"
+                f"{what}components), where a density is infinite; turn them to their leading directions "
+                f"before: Whitening({self.dim}, rank={rank}, power=0.0), or --rank {rank} of counterpoint fit"
             )
 
     def _check_fitted(self) -> None:

@@ -25,6 +25,7 @@ def found(query=None, document=None, **changes):
     }  # fmt: skip
     return {
         "pooled": True,
+        "weighed": False,
         "query": side(**(query or {})),
         "document": side(**(document or {})),
         "between": {"cosine": 0.1, "kl": None, "delta": 50.0, "room": 1.0},
@@ -154,8 +155,27 @@ def test_a_cone_goes_half_the_way_or_the_whole(whole, half, fitted, chosen, why)
     assert advice(numbers) == chosen
     text = page(numbers)
     power = " --power -0.25" if chosen == "half" else ""
-    assert "way: with a mean cosine of 0.300, not below 0.3, this is a cone, " in text
+    assert "way: the mean cosine, 0.300, is not below 0.3, " in text
     assert f"{why} {COMMAND}{power} --on mean" in text
+
+
+def test_sets_that_are_mapped_are_mapped_one_behind_the_other():
+    """Two commands that both begin with the model would end with half of what was wanted."""
+    numbers = {name: cone(cosine=0.5) for name in ("mean", "words")} | {"cls": cone(cosine=0.1)}
+    for one in numbers.values():
+        one["whitening"]["advice"] = advice(one)
+    text = page(cone(), sets=numbers)
+    fit = "counterpoint fit whitening {} c -o {} --power -0.25 --on {}"
+    assert fit.format("m", "white-mean", "mean") in text
+    assert fit.format("white-mean", "white-words", "words") in text
+    assert text.count("counterpoint fit") == 2
+
+
+def test_rows_that_are_weighed_are_not_asked_for_alignment():
+    numbers = found(weighed=True)
+    assert "alignment of the sides is not looked at" in page(numbers) and "nothing to align" not in page(
+        numbers
+    )
 
 
 def test_no_cone_is_left_whatever_the_ranking():

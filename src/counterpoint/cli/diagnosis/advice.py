@@ -47,14 +47,25 @@ def whitening_text(found: Mapping[str, Any], documents: int) -> list[str]:
 
 
 def fit_command(result: Mapping[str, Any], name: str) -> str | None:
-    """The command that does to a set what is recommended; None where it is to be left."""
-    recommended = result["sets"][name]["whitening"].get("advice", "leave")
-    if recommended == "leave":
+    """The command that does to a set what is recommended; None where it is to be left.
+
+    Of several sets, each begins with what the command before made.
+    """
+    mapped = [other for other, found in result["sets"].items() if _recommendation(found) != "leave"]
+    if name not in mapped:
         return None
-    power = result["sets"][name]["whitening"]["half"]["power"]
-    scaled = ["--power", str(power)] if recommended == "half" else []
-    words = ["counterpoint", "fit", "whitening", result["model"], result["collection"], "-o", "white"]
+    at, found = mapped.index(name), result["sets"][name]
+    model, output = result["model"], "white"
+    if len(mapped) > 1:
+        output = f"white-{name}"
+        model = f"white-{mapped[at - 1]}" if at else model
+    scaled = ["--power", str(found["whitening"]["half"]["power"])] if _recommendation(found) == "half" else []
+    words = ["counterpoint", "fit", "whitening", model, result["collection"], "-o", output]
     return shlex.join([*words, *scaled, "--on", name])
+
+
+def _recommendation(found: Mapping[str, Any]) -> Advice:
+    return found["whitening"].get("advice", "leave")
 
 
 def _how(found: Mapping[str, Any], documents: int) -> str:
@@ -88,7 +99,7 @@ def _recommended(found: Mapping[str, Any]) -> str:
             f"Leave it: the mean cosine, {found['document']['cosine']:.3f} of documents and "
             f"{found['query']['cosine']:.3f} of queries, is below {CONE}, so there is no cone to take away."
         )
-    cone = f"with a mean cosine of {cosine:.3f}, not below {CONE}, this is a cone"
+    cone = f"the mean cosine, {cosine:.3f}, is not below {CONE}"
     if recommended == "leave":
         return f"Leave it, or only centre it (--power 0): {cone}, but even half the way ranks worse."
     if recommended == "whole":

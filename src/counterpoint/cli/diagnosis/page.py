@@ -42,7 +42,7 @@ def sets_text(result: Mapping[str, Any]) -> str:
             "A cone?": [_cone(found)],
             "Collapsed?": [_collapse(found)],
             "Outliers?": [_outliers(found)],
-            "The two sides?": [f"{_inter_iso(found['inter_iso'])} {alignment_sentence(found['between'])}."],
+            "The two sides?": [f"{_inter_iso(found['inter_iso'])} {_alignment(found)}."],
             "Whitening?": whitening_text(found, result["texts"]["documents"]),
         }
         lines = [head, *(_answer(question, paragraphs) for question, paragraphs in answers.items())]
@@ -74,6 +74,14 @@ def alignment_sentence(between: Mapping[str, Any]) -> str:
     aligned = "aligned" if between["kl"] < between["delta"] and matches else "not aligned"
     apart = "" if matches else f", for the query side has {between['room']:.0%} of the document side's spread"
     return f"KL of the sides on queries is {between['kl']:.1f}, δ {between['delta']:.1f}: {aligned}{apart}"
+
+
+def _alignment(found: Mapping[str, Any]) -> str:
+    if found["weighed"]:
+        return (
+            "Rows are weighed, on each side in a way of its own, so alignment of the sides is not looked at"
+        )
+    return alignment_sentence(found["between"])
 
 
 def _answer(question: str, paragraphs: Sequence[str]) -> str:

@@ -31,6 +31,7 @@ class Space:
         documents: of all its `texts`.
         crossed: of the queries, encoded as if they were documents.
         seed: decides which rows are measured where there are many.
+        weighed: a gate's or a router's weights are the lengths of the rows.
         raw: the same vectors as long as they come, which is what maps are fitted to, if they end at length 1.
     """
 
@@ -41,6 +42,7 @@ class Space:
     documents: Ragged
     crossed: Ragged
     seed: int
+    weighed: bool = False
     raw: Space | None = None
 
     @property
@@ -85,16 +87,18 @@ class Space:
             "pooled": self.pooled,
             "query": _measured(queries),
             "document": _measured(documents),
-            "between": _between(queries, documents, some_rows(self.crossed.values, self.seed)),
+            "weighed": self.weighed,
+            "between": _between(queries, documents, some_rows(self.crossed.values, self.seed), self.weighed),
             "inter_iso": self._inter_iso(),
         }
 
     def _inter_iso(self) -> dict[str, Any]:
-        """Of the pairs that belong together, and of all others."""
+        """Of the pairs that belong together, and of all others; weights count, as in training."""
         from counterpoint.measure.inter_iso import all_inter_iso, split_inter_iso
 
         pairs = self.sample.pairs()
-        own, other = split_inter_iso(all_inter_iso(self.queries, self.documents), pairs)
+        found = all_inter_iso(self.queries, self.documents, unit=not self.weighed)
+        own, other = split_inter_iso(found, pairs)
         return {"pairs": len(pairs), "from": self.sample.pairing(), "together": own, "other": other}
 
     def _drawn(self) -> Ragged:
@@ -133,7 +137,7 @@ def spaces_of(model: Model, sample: Sample, on: str | None, seed: int) -> dict[s
     found = {}
     for name in names:
         sides, pooled = [made[what][name] for what in made], model.sets[name].pooled
-        raw = Space(name, pooled, sample, *sides, seed=seed)
+        raw = Space(name, pooled, sample, *sides, seed=seed, weighed=model.is_weighed(name))
         found[name] = raw
         if name in shortened:
             found[name] = Space(name, pooled, sample, *map(_unit, sides), seed=seed, raw=raw)
@@ -179,8 +183,12 @@ def _measured(rows: np.ndarray) -> dict[str, Any]:
     return {**profile(rows).to_dict(), **{key: found[key] for key in ("partition", "iso_score", "outliers")}}
 
 
-def _between(queries: np.ndarray, documents: np.ndarray, crossed: np.ndarray) -> dict[str, Any]:
+def _between(
+    queries: np.ndarray, documents: np.ndarray, crossed: np.ndarray, weighed: bool
+) -> dict[str, Any]:
     """`kl` is None where both sides encode queries to the same vectors: nothing is to be aligned.
+
+    It is None of rows that are weighed, too: a document's are weighed in another way than a query's.
 
     `room` is the query side's 1 − mean cosine of two queries as a share of the document side's. Where it is
     low, a low `kl` does not mean that the sides are aligned. It is 1 where that side has none.
@@ -191,7 +199,7 @@ def _between(queries: np.ndarray, documents: np.ndarray, crossed: np.ndarray) ->
 
     room = 1 - mean_cosine(crossed)
     kl = None
-    if not np.array_equal(queries, crossed):
+    if not weighed and not np.array_equal(queries, crossed):
         # Where a set has many rows a text, a row may be there twice.
         kl = kl_divergence(np.unique(crossed, axis=0), np.unique(queries, axis=0))
     return {

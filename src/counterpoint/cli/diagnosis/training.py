@@ -31,12 +31,13 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     from counterpoint.errors import DataError
 
     records = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(keepends=True), 1):
-        if not line.endswith("\n"):
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+        if not line.endswith(b"\n"):
             break
         try:
             found = json.loads(line)
-            records.append({**found, "number": int(found["number"]), "step": int(found["step"])})
+            counts = {"number": int(found["number"]), "step": int(found["step"])}
+            records.append({**found, **counts, "stage": str(found["stage"])})
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"not a line of metrics ({error!r})", path=path, line=number) from error
     if not records:
