@@ -172,3 +172,13 @@ def test_a_grid_of_too_many(index, collection, call):
 
 def test_a_split_that_is_not_there_is_told(index, collection, call):
     assert fails(call("tune", index, collection), "dev")
+
+
+def test_a_weight_below_0_has_no_share_of_a_ceiling(index, call):
+    """Shares of −1 and +2 would turn the ranking upside down; of −1 and 1, there are none."""
+    search = ("search", index, "whale", "--json", "--weights")
+    for weights in ("lexical=1 mean=-1", "lexical=1 mean=-2"):
+        assert fails(call(*search, weights), "mean=-", "below 0", "--fusion none")
+    assert call(*search, "lexical=1 mean=-2", "--fusion", "none")[0] == 0
+    for number in ("nan", "inf"):
+        assert fails(call(*search, f"lexical=1 mean={number}"), f"found 'mean={number}'")
