@@ -1,0 +1,122 @@
+"""The weights of the default model's parts, chosen on training queries alone.
+
+    python benchmarks/default_weights.py DATA/medquad DATA/scifact --work FOLDER [--json FILE]
+
+Of each collection, queries of the split `train` are drawn and searched in all its documents by the hybrid.
+Every way to give the parts shares that are multiples of a step, none without any, ranks what was found, and
+that with the best nDCG@10 in the mean over the collections is chosen; of equals, the first that is printed.
+Candidates and the parts' scores do not depend on the shares, so each query is searched once.
+
+The two collections above are those with training queries that MiniLM itself was not trained on. On what it
+was trained on (Natural Questions, SQuAD, abstracts of papers by their titles) vectors look better than they
+are on new collections, and BM25 gets too small a share.
+"""
+
+import argparse
+import json
+import random
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from counterpoint.data import open_collection
+from counterpoint.index import Index, build_index
+from counterpoint.measure import evaluate
+from counterpoint.model import load_model
+from counterpoint.search import Run, Searcher, SearchSettings
+
+MEASURE = "nDCG@10"
+DEPTH = 400  # what two first stages propose at most, 200 each
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("collections", nargs="+", type=Path)
+    parser.add_argument("--work", type=Path, required=True, help="folder of the indexes; used again if there")
+    parser.add_argument("--model", default="minilm")
+    parser.add_argument("--queries", type=int, default=500, help="drawn of each collection")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=10, help="shares are multiples of one part in so many")
+    parser.add_argument("--json", type=Path, help="save every share's values")
+    options = parser.parse_args()
+    found = {path.name: measured(path, options) for path in options.collections}
+    print(text(found))
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+def measured(source: Path, options: argparse.Namespace) -> dict[str, float]:
+    """nDCG@10 of each way to share, by the way's text, on one collection."""
+    collection, model = open_collection(source), load_model(options.model)
+    queries, qrels = collection.queries("train"), collection.qrels("train")
+    judged = sorted(qrels)
+    drawn = random.Random(options.seed).sample(judged, min(options.queries, len(judged)))
+    folder = options.work / source.name
+    if not (folder / "manifest.json").is_file():
+        told(f"{source.name}: indexing")
+        settings = model.index_settings(options.model, codec=model.codec)
+        build_index(collection.documents(), model, folder, settings)
+    with Index(folder) as index:
+        told(f"{source.name}: searching for {len(drawn)} queries")
+        settings = SearchSettings.for_index(index)
+        assert settings.scale == "ceiling", f"the parts of {options.model} have no shares"
+        parts = settings.weights
+        scores = {query: scores_of(queries[query], index, model, parts) for query in drawn}
+    asked = {query: qrels[query] for query in drawn}
+    values = {}
+    for shares in all_shares(len(parts), options.steps):
+        run = Run({query: ranked(names, table, shares) for query, (names, table) in scores.items()})
+        values[named(parts, shares)] = evaluate(run.top(10), asked, [MEASURE]).measures[MEASURE]
+    return values
+
+
+def scores_of(query, index, model, weights):
+    """Ids of what the hybrid finds, and each part's score of them over its ceiling: one column a part."""
+    hits = Searcher(index, model).search(query, DEPTH).hits
+    shares = np.array(list(weights.values())) / sum(weights.values())
+    table = np.array([[hit.parts[part] for part in weights] for hit in hits])
+    return [hit.document.id for hit in hits], table / shares if hits else table
+
+
+def ranked(names, table, shares):
+    """Id to score."""
+    return dict(zip(names, (table @ np.array(shares)).tolist(), strict=True)) if names else {}
+
+
+def all_shares(parts: int, steps: int):
+    """Every way to share one among so many parts in so many steps, none without any."""
+    for counts in product(range(1, steps), repeat=parts):
+        if sum(counts) == steps:
+            yield tuple(count / steps for count in counts)
+
+
+def named(parts, shares) -> str:
+    """As `--weights` takes it."""
+    return " ".join(f"{part}={share:g}" for part, share in zip(parts, shares, strict=True))
+
+
+def text(found) -> str:
+    """All shares, the best first."""
+    shares = next(iter(found.values()))
+    means = {share: sum(values[share] for values in found.values()) / len(found) for share in shares}
+    order = sorted(means, key=lambda share: -means[share])
+    lines = ["shares".ljust(36) + "  mean " + " ".join(name.rjust(14) for name in found)]
+    lines += [
+        share.ljust(36)
+        + f" {means[share]:.4f} "
+        + " ".join(f"{values[share]:14.4f}" for values in found.values())
+        for share in order
+    ]
+    return "\n".join([*lines, f"chosen: {order[0]}"])
+
+
+def told(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

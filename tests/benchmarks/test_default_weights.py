@@ -1,0 +1,59 @@
+"""The benchmark that chooses the default model's weights: values are those of a search by these weights."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+from default_weights import all_shares, main
+
+from counterpoint.data import open_collection
+from counterpoint.index import Index
+from counterpoint.measure import evaluate
+from counterpoint.model import load_model
+from counterpoint.search import Searcher, SearchSettings
+
+TEXTS = {
+    "whale": "The whale is the largest animal of the sea.",
+    "oak": "An oak grows old, and its wood is hard.",
+    "sea": "The sea is salt, and animals live there.",
+    "ship": "Ships of oak sailed all oceans.",
+    "none": "",
+}
+QUERIES = {
+    "a": ("largest creature of the ocean", "whale"),
+    "b": ("timber of vessels", "ship"),
+    "c": ("", "sea"),
+}
+
+
+def test_shares_add_up_to_one_and_leave_no_part_out():
+    shares = list(all_shares(3, 10))
+    assert len(shares) == len(set(shares)) == 36  # ways to put two marks into the nine gaps of ten steps
+    assert all(sum(share) == pytest.approx(1) and min(share) > 0 for share in shares)
+
+
+@pytest.mark.minilm
+def test_values_are_those_of_a_search_by_these_weights(tmp_path, monkeypatch, capsys):
+    source = tmp_path / "small"
+    (source / "qrels").mkdir(parents=True)
+    records = {"corpus": TEXTS, "queries": {query: text for query, (text, _) in QUERIES.items()}}
+    for kind, texts in records.items():
+        lines = [json.dumps({"_id": name, "text": text}) for name, text in texts.items()]
+        (source / f"{kind}.jsonl").write_text("\n".join(lines) + "\n")
+    lines = [f"{query}\t{document}\t1" for query, (_, document) in QUERIES.items()]
+    (source / "qrels" / "train.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n")
+    command = ["default_weights.py", source, "--work", tmp_path / "work", "--steps", 4]
+    monkeypatch.setattr(sys, "argv", [str(word) for word in [*command, "--json", tmp_path / "found.json"]])
+    main()
+    values = json.loads((tmp_path / "found.json").read_text())["small"]
+    assert len(values) == 3
+    best = capsys.readouterr().out.splitlines()[-1].removeprefix("chosen: ")
+    assert values[best] == max(values.values())
+    collection = open_collection(source)
+    with Index(tmp_path / "work" / "small") as index:
+        for shares, value in values.items():
+            weights = {part: float(share) for part, share in (word.split("=") for word in shares.split())}
+            settings = replace(SearchSettings.for_index(index), weights=weights)
+            run = Searcher(index, load_model("minilm"), settings).run(collection.queries("train"), 10)
+            assert evaluate(run, collection.qrels("train"), ["nDCG@10"]).measures["nDCG@10"] == value
