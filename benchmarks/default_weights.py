@@ -5,7 +5,6 @@
 Of each collection, queries of the split `train` are drawn and searched in all its documents by the hybrid.
 Every way to give the parts shares that are multiples of a step, none without any, ranks what was found, and
 that with the best nDCG@10 in the mean over the collections is chosen; of equals, the first that is printed.
-Candidates and the parts' scores do not depend on the shares, so each query is searched once.
 
 The two collections above are those with training queries that MiniLM itself was not trained on. On what it
 was trained on (Natural Questions, SQuAD, abstracts of papers by their titles) vectors look better than they
@@ -16,19 +15,16 @@ import argparse
 import json
 import random
 import sys
-from itertools import product
 from pathlib import Path
-
-import numpy as np
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
-from counterpoint.measure import evaluate
+from counterpoint.measure import tune_shares
 from counterpoint.model import load_model
-from counterpoint.search import Run, Searcher, SearchSettings
+from counterpoint.search import Searcher
 
 MEASURE = "nDCG@10"
-DEPTH = 400  # what two first stages propose at most, 200 each
+DEPTH = 100  # documents a query; 200 are proposed by each first stage
 
 
 def main() -> None:
@@ -50,7 +46,7 @@ def main() -> None:
 
 
 def measured(source: Path, options: argparse.Namespace) -> dict[str, float]:
-    """nDCG@10 of each way to share, by the way's text, on one collection."""
+    """nDCG@10 of each way to share, as `--weights` takes it, on one collection."""
     collection, model = open_collection(source), load_model(options.model)
     queries, qrels = collection.queries("train"), collection.qrels("train")
     judged = sorted(qrels)
@@ -60,43 +56,15 @@ def measured(source: Path, options: argparse.Namespace) -> dict[str, float]:
         told(f"{source.name}: indexing")
         settings = model.index_settings(options.model, codec=model.codec)
         build_index(collection.documents(), model, folder, settings)
+    told(f"{source.name}: searching for {len(drawn)} queries")
+    asked = {query: queries[query] for query in drawn}, {query: qrels[query] for query in drawn}
     with Index(folder) as index:
-        told(f"{source.name}: searching for {len(drawn)} queries")
-        settings = SearchSettings.for_index(index)
-        assert settings.scale == "ceiling", f"the parts of {options.model} have no shares"
-        parts = settings.weights
-        scores = {query: scores_of(queries[query], index, model, parts) for query in drawn}
-    asked = {query: qrels[query] for query in drawn}
-    values = {}
-    for shares in all_shares(len(parts), options.steps):
-        run = Run({query: ranked(names, table, shares) for query, (names, table) in scores.items()})
-        values[named(parts, shares)] = evaluate(run.top(10), asked, [MEASURE]).measures[MEASURE]
-    return values
-
-
-def scores_of(query, index, model, weights):
-    """Ids of what the hybrid finds, and each part's score of them over its ceiling: one column a part."""
-    hits = Searcher(index, model).search(query, DEPTH).hits
-    shares = np.array(list(weights.values())) / sum(weights.values())
-    table = np.array([[hit.parts[part] for part in weights] for hit in hits])
-    return [hit.document.id for hit in hits], table / shares if hits else table
-
-
-def ranked(names, table, shares):
-    """Id to score."""
-    return dict(zip(names, (table @ np.array(shares)).tolist(), strict=True)) if names else {}
-
-
-def all_shares(parts: int, steps: int):
-    """Every way to share one among so many parts in so many steps, none without any."""
-    for counts in product(range(1, steps), repeat=parts):
-        if sum(counts) == steps:
-            yield tuple(count / steps for count in counts)
-
-
-def named(parts, shares) -> str:
-    """As `--weights` takes it."""
-    return " ".join(f"{part}={share:g}" for part, share in zip(parts, shares, strict=True))
+        found = tune_shares(Searcher(index, model), *asked, options.steps, measure=MEASURE, depth=DEPTH)
+    return {
+        " ".join(f"{part}={share:g}" for part, share in zip(found.parts, shares, strict=True)): value
+        for shares, value in found.values.items()
+        if all(shares)
+    }
 
 
 def text(found) -> str:

@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from default_weights import all_shares, main
+from default_weights import main
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index
@@ -25,12 +25,6 @@ QUERIES = {
     "b": ("timber of vessels", "ship"),
     "c": ("", "sea"),
 }
-
-
-def test_shares_add_up_to_one_and_leave_no_part_out():
-    shares = list(all_shares(3, 10))
-    assert len(shares) == len(set(shares)) == 36  # ways to put two marks into the nine gaps of ten steps
-    assert all(sum(share) == pytest.approx(1) and min(share) > 0 for share in shares)
 
 
 @pytest.mark.minilm

@@ -9,7 +9,7 @@ from tests.fakes import HashModel
 from counterpoint.cli.main import main
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, IndexSettings, build_index
-from counterpoint.measure import evaluate, tune_weight
+from counterpoint.measure import evaluate, tune_shares, tune_weight
 from counterpoint.search import Searcher, SearchSettings
 from counterpoint.types import Document
 
@@ -80,6 +80,30 @@ def test_queries_are_encoded_once(searcher, monkeypatch):
     assert len(calls) == 1
 
 
+def test_all_shares_are_measured_as_evaluate_does_and_the_best_is_chosen(tmp_path):
+    search = SearchSettings(weights={"lexical": 1.0, "mean": 1.0, "words": 1.0}, candidates=2).to_dict()
+    documents = [Document(*row) for row in TEXTS.items()]
+    build_index(documents, HashModel(), tmp_path / "three", IndexSettings(codec="float32", search=search))
+    told = []
+    with Index(tmp_path / "three") as index:
+        searcher = Searcher(index, HashModel())
+        found = tune_shares(searcher, QUERIES, QRELS, 4, depth=2, on_progress=told.append)
+        assert told == list(range(1, 16)) and len(found.values) == 15  # two bars among six places
+        for shares, value in found.values.items():
+            assert sum(shares) == 1 and all(share * 4 in range(5) for share in shares)
+            weights = dict(zip(found.parts, shares, strict=True))
+            run = Searcher(index, HashModel(), SearchSettings(weights, candidates=2)).run(QUERIES, 2)
+            assert value == evaluate(run, QRELS, ["AP"]).measures["AP"]
+        assert len(set(found.values.values())) > 1
+        assert found.values[found.shares] == max(found.values.values())
+        assert tuple(found.settings.weights.values()) == found.shares
+        two = SearchSettings({"lexical": 1.0, "mean": 0.0, "words": 3.0})
+        assert tune_shares(Searcher(index, HashModel(), two), QUERIES, QRELS, 1).parts == ("lexical", "words")
+        for steps, weights in ((0, {"lexical": 1.0, "mean": 1.0}), (3, {"mean": 1.0})):
+            with pytest.raises(ConfigError, match="shares need two parts"):
+                tune_shares(Searcher(index, HashModel(), SearchSettings(weights)), QUERIES, QRELS, steps)
+
+
 @pytest.mark.parametrize(
     ("grid", "part", "message"),
     [
@@ -135,6 +159,40 @@ def test_the_index_remembers_what_was_chosen(index, collection, hard, call):
     assert code == 0 and "best" in out and "the index is searched by it" in out
 
 
+def test_the_index_remembers_shares(index, collection, hard, call):
+    ask = ("tune", index, collection, "--split", "test", "--shares", 4)
+    code, out, err = call(*ask, "--json")
+    found = json.loads(out)
+    assert code == 0 and found["kept"] and set(found["shares"]) == {"lexical", "mean"}
+    assert list(found["values"]) == [f"mean={i / 4:g} lexical={1 - i / 4:g}" for i in range(5)]
+    with Index(index) as opened:
+        assert SearchSettings.for_index(opened).weights == found["shares"] == found["search"]["weights"]
+    for weights, value in found["values"].items():
+        evaluated = call(
+            "evaluate", collection, "--index", index, "--weights", weights, "--measures", "AP", "--json"
+        )
+        assert json.loads(evaluated[1])["measures"]["AP"] == value
+    lines = call(*ask, "--weights", "lexical=1 mean=1", "--dry-run")[1].splitlines()
+    values = [line.removesuffix("  best").rpartition("  ")[2] for line in lines[1:-1]]
+    assert lines[1].endswith("best") and values == sorted(values, reverse=True) and len(values) == 5
+    assert fails(call(*ask, "--weights", "lexical=1"), "two parts with a weight")
+    for wrong, message in (
+        (("--shares", 0), "1 or more"),
+        (("--shares", 1000), "1,001 ways"),
+        (("--shares", 4, "--part", "mean"), "leave --part and --grid out"),
+        (("--shares", 4, "--grid", "0:1:1"), "leave --part and --grid out"),
+    ):
+        assert fails(call(*ask[:-2], *wrong), message)
+
+
+def test_a_part_that_does_not_help_is_said(index, collection, call):
+    code, _, err = call(
+        "tune", index, collection, "--split", "test", "--shares", 1, "--dry-run",
+        "--measure", "NumRet",
+    )  # fmt: skip
+    assert code == 0 and "the best share is 0: " in err and "does not help" in err
+
+
 def test_what_is_best_whose_weight_and_how_deep_are_asked_for(index, collection, hard, call):
     ask = ("tune", index, collection, "--split", "test", "--fusion", "none", "--grid", "0.5:2:0.5", "--json")
     ask += ("--weights", "lexical=1 mean=1", "--part", "lexical", "--measure", "NumRet", "-k", 1)
@@ -148,7 +206,7 @@ def test_a_grid_that_says_nothing_changes_nothing(index, collection, call):
     """One document is retrieved for each query at every weight."""
     ask = ("tune", index, collection, "--split", "test", "--grid", "0:1:0.5", "--measure", "NumRet", "-k", 1)
     before = (index / "manifest.json").read_bytes()
-    assert fails(call(*ask), "at every weight from 0 to 1", "the index is as it was")
+    assert fails(call(*ask), "at every weight that was tried", "the index is as it was")
     assert (index / "manifest.json").read_bytes() == before
     code, out, _ = call(*ask, "--dry-run")
     assert code == 0 and "the index is as it was" in out

@@ -1,6 +1,7 @@
 """The engine against loops over the model's own vectors: nothing here knows how an index works."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from tests.fakes import DOCUMENTS, HashModel
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index import Index, IndexSettings, build_index
 from counterpoint.search import Pipeline, Run, Searcher, SearchSettings
+from counterpoint.search.settings import FUSIONS
 from counterpoint.types import Document
 
 QUERIES = ["brown fox", "green box under a bridge", "dog", "nothing of this is there", ""]
@@ -168,6 +170,33 @@ def test_batches_of_queries_do_not_show(index, searcher, monkeypatch):
     assert done == [1, 2, 3, 4, 5]
     for query in queries:
         assert dict(apart[query]) == pytest.approx(dict(together[query]), abs=1e-6)
+
+
+EACH = [
+    {"lexical": 0.3, "mean": 0.3, "words": 0.4},
+    {"lexical": 1.0, "mean": 7.0, "words": 0.1},
+    {"words": 0.7, "mean": 0.1, "lexical": 0.1},
+]
+
+
+@pytest.mark.parametrize("fusion", FUSIONS)
+def test_several_weights_for_the_time_of_one_search(index, fusion, monkeypatch):
+    settings, queries = SETTINGS.with_fusion(fusion), {str(i): text for i, text in enumerate(QUERIES)}
+    alone = [Searcher(index, HashModel(), replace(settings, weights=each)).run(queries, 3) for each in EACH]
+    assert len({str(run.to_dict()) for run in alone}) == len(EACH)
+    calls = []
+    encode = HashModel.encode_query
+    monkeypatch.setattr(HashModel, "encode_query", lambda self, t: calls.append(t) or encode(self, t))
+    assert list(Searcher(index, HashModel(), settings).run_each(queries, 3, EACH)) == alone
+    assert len(calls) == 1
+
+
+def test_several_weights_are_of_the_same_parts(searcher):
+    assert list(searcher.run_each({"q": "fox"}, 3, [])) == []
+    with pytest.raises(ConfigError, match="weights of lexical, mean beside such of lexical, mean, words"):
+        list(searcher.run_each({"q": "fox"}, 3, [EACH[0], {**EACH[0], "words": 0.0}]))
+    with pytest.raises(ConfigError, match="at least 1, found 0"):
+        list(searcher.run_each({"q": "fox"}, 0, EACH))
 
 
 def test_settings_that_cannot_be_carried_out(index, tmp_path):

@@ -1,9 +1,10 @@
-"""`counterpoint tune`: choose the weight of a part of the hybrid on a split; the index remembers it."""
+"""`counterpoint tune`: choose the weights of the hybrid's parts on a split; the index remembers them."""
 
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any
+from math import comb
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,9 +12,13 @@ from counterpoint.cli.console import Json, emit, note, progress
 from counterpoint.cli.judgements import judgements_of
 from counterpoint.cli.options import FusionName, IndexFolder, ModelName, Weights, model_of, settings_of
 
+if TYPE_CHECKING:
+    from counterpoint.measure import Tuned, TunedShares
+
 __all__ = ["tune"]
 
-MOST = 1000  # weights
+GRID = "0:2:0.1"  # the paper's
+MOST = 1000  # weights, or ways to share
 
 
 def tune(
@@ -28,7 +33,17 @@ def tune(
         str | None,
         typer.Option(help="Whose weight; the set of one vector a text unless given.", show_default=False),
     ] = None,
-    grid: Annotated[str, typer.Option(help="Weights that are tried: FROM:TO:STEP.")] = "0:2:0.1",
+    grid: Annotated[
+        str | None,
+        typer.Option(help="Weights that are tried: FROM:TO:STEP; 0:2:0.1 unless given.", show_default=False),
+    ] = None,
+    shares: Annotated[
+        int | None,
+        typer.Option(
+            help="Not one part's weight but all: every way to share 1 among the parts in so many steps.",
+            show_default=False,
+        ),
+    ] = None,
     measure: Annotated[str, typer.Option(help="What is to be best.")] = "AP",
     weights: Weights = None,
     fusion: FusionName = None,
@@ -37,38 +52,40 @@ def tune(
     model: ModelName = None,
     json: Json = False,
 ) -> None:
-    """Choose the weight of a part of INDEX's hybrid on a split of COLLECTION; INDEX remembers it."""
-    from counterpoint.errors import DataError
+    """Choose weights of INDEX's hybrid on a split of COLLECTION; INDEX remembers them."""
+    from counterpoint.errors import ConfigError, DataError
     from counterpoint.index import Index, keep_search
-    from counterpoint.measure import parse_measure, tune_weight
+    from counterpoint.measure import parse_measure, tune_shares, tune_weight
     from counterpoint.search import Searcher
 
-    tried = _grid(grid)
+    if shares is not None and (part is not None or grid is not None):
+        raise ConfigError("--shares is of all parts and has a grid of its own; leave --part and --grid out")
+    tried = _grid(grid or GRID)
     parse_measure(measure)
     judged = judgements_of(collection, split, bare=False)
-    queries = judged.whole("tune").queries(judged.split)
+    asked = judged.whole("tune").queries(judged.split), judged.qrels
     with Index(index) as opened:
-        settings = settings_of(opened, weights, fusion)
-        searcher = Searcher(opened, model_of(opened, model, "hybrid"), settings)
-        with progress("searching", "weights", len(tried)) as update:
-            found = tune_weight(
-                searcher, queries, judged.qrels, tried, part, measure=measure, depth=k, on_progress=update
-            )
+        searcher = Searcher(opened, model_of(opened, model, "hybrid"), settings_of(opened, weights, fusion))
+        if shares is None:
+            with progress("searching", "weights", len(tried)) as update:
+                one = tune_weight(searcher, *asked, tried, part, measure=measure, depth=k, on_progress=update)
+            found, result = one, _of_weight(one)
+        else:
+            parts = [name for name, weight in searcher.settings.weights.items() if weight]
+            with progress("searching", "weights", _ways(shares, len(parts))) as update:
+                all_ = tune_shares(searcher, *asked, shares, measure=measure, depth=k, on_progress=update)
+            found, result = all_, _of_shares(all_)
     if found.says_nothing and not dry_run:
         raise DataError(
-            f"{measure} is {found.values[found.weight]:.4f} at every weight from {tried[0]:g} to "
-            f"{tried[-1]:g}, so there is nothing to choose by, and the index is as it was; take harder "
-            "queries, or another --measure"
+            f"{measure} is {max(found.values.values()):.4f} at every weight that was tried, so there is "
+            "nothing to choose by, and the index is as it was; take harder queries, or another --measure"
         )
     if not dry_run:
         keep_search(index, found.settings.to_dict())
-    if not found.weight:
-        note(f"the best weight is 0: {found.part} does not help on {judged.split}")
-    elif found.at_the_edge:
-        note(f"the best weight, {found.weight:g}, is at the edge of the grid; try a wider --grid")
-    result: dict[str, Any] = {
-        "index": str(index), "split": judged.split, "part": found.part, "weight": found.weight,
-        "measure": measure, "values": {f"{weight:g}": value for weight, value in found.values.items()},
+    for line in result.pop("notes"):
+        note(line)
+    result |= {
+        "index": str(index), "split": judged.split, "measure": measure,
         "search": found.settings.to_dict(), "kept": not dry_run,
     }  # fmt: skip
     emit(result, lambda: _text(result), json)
@@ -94,12 +111,53 @@ def _grid(text: str) -> list[float]:
     return [float(low + at * step) for at in range(count)]
 
 
+def _ways(steps: int, parts: int) -> int:
+    """How many ways there are to share so many steps among so many parts.
+
+    Raises:
+        ConfigError: none, or too many.
+    """
+    from counterpoint.errors import ConfigError
+
+    if steps < 1:
+        raise ConfigError(f"--shares: expected the number of steps, 1 or more, found {steps}")
+    count = comb(steps + parts - 1, parts - 1) if parts else 0
+    if count > MOST:
+        raise ConfigError(
+            f"--shares: {steps} steps of {parts} parts are {count:,} ways; take {MOST:,} at most"
+        )
+    return count
+
+
+def _of_weight(found: Tuned) -> dict[str, Any]:
+    notes = []
+    if not found.weight:
+        notes = [f"the best weight is 0: {found.part} does not help here"]
+    elif found.at_the_edge:
+        notes = [f"the best weight, {found.weight:g}, is at the edge of the grid; try a wider --grid"]
+    values = {f"{weight:g}": value for weight, value in found.values.items()}
+    return {"part": found.part, "weight": found.weight, "values": values, "notes": notes}
+
+
+def _of_shares(found: TunedShares) -> dict[str, Any]:
+    best = dict(zip(found.parts, found.shares, strict=True))
+    useless = [part for part, share in best.items() if not share]
+    notes = [f"the best share is 0: {', '.join(useless)} does not help here"] if useless else []
+    values = {
+        " ".join(f"{part}={share:g}" for part, share in zip(found.parts, shares, strict=True)): value
+        for shares, value in found.values.items()
+    }
+    return {"shares": best, "values": values, "notes": notes}
+
+
 def _text(result: dict[str, Any]) -> str:
-    best = f"{result['weight']:g}"
-    lines = [f"{result['part']:>10}  {result['measure']}"]
-    lines += [
-        f"{weight:>10}  {value:.4f}{'  best' if weight == best else ''}"
-        for weight, value in result["values"].items()
-    ]
+    """A weight a line in the grid's order; shares the best first, as `--weights` takes them."""
+    values = result["values"]
+    best = max(values, key=values.__getitem__)
+    if "shares" in result:
+        values = dict(sorted(values.items(), key=lambda item: -item[1]))
+    wide = max(10, *map(len, values))
+    lines = [f"{result.get('part', 'shares'):>{wide}}  {result['measure']}"]
+    lines += [f"{name:>{wide}}  {value:.4f}{'  best' * (name == best)}" for name, value in values.items()]
     said = "the index is searched by it" if result["kept"] else "the index is as it was"
     return "\n".join([*lines, f"chosen on {result['split']}; {said}"])

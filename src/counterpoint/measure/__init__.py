@@ -39,7 +39,7 @@ from counterpoint.measure.slices import (
 )
 from counterpoint.measure.synthesis import Synthesis, synthesise
 from counterpoint.measure.tables import Cell, Table, as_latex, as_markdown, as_text
-from counterpoint.measure.tuning import Tuned, tune_weight
+from counterpoint.measure.tuning import Tuned, TunedShares, tune_shares, tune_weight
 
 __all__ = [
     "Adversary",
@@ -59,6 +59,7 @@ __all__ = [
     "Table",
     "Tally",
     "Tuned",
+    "TunedShares",
     "WinTieLoss",
     "as_latex",
     "as_markdown",
@@ -92,6 +93,7 @@ __all__ = [
     "split_folds",
     "standardised_mean_difference",
     "synthesise",
+    "tune_shares",
     "tune_weight",
     "two_sample_t_test",
     "win_tie_loss",

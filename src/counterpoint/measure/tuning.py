@@ -1,9 +1,10 @@
-"""The weight of one part of a hybrid, chosen on a development split by a grid (Lee et al. 2023, eq. 11)."""
+"""The weights of a hybrid's parts, chosen on a development split by a grid (Lee et al. 2023, eq. 11)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
 from typing import Any, cast
 
 from counterpoint.errors import ConfigError, DataError
@@ -12,7 +13,7 @@ from counterpoint.measure.evaluate import evaluate
 from counterpoint.search import LEXICAL, Searcher, SearchSettings
 from counterpoint.types import Qrels, Ragged
 
-__all__ = ["Tuned", "tune_weight"]
+__all__ = ["Tuned", "TunedShares", "tune_shares", "tune_weight"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,31 @@ class Tuned:
     def at_the_edge(self) -> bool:
         """Whether the best weight is the grid's first or last, so that a better one may lie outside."""
         return self.weight in (next(iter(self.values)), list(self.values)[-1])
+
+
+@dataclass(frozen=True)
+class TunedShares:
+    """What all ways to share one among the parts of a hybrid reach.
+
+    Attributes:
+        parts: in the order of the shares.
+        values: the measure by shares, in the order they were tried.
+        settings: those of the best shares, the first of equals.
+    """
+
+    parts: tuple[str, ...]
+    values: Mapping[tuple[float, ...], float]
+    settings: SearchSettings
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The best shares."""
+        return max(self.values, key=self.values.__getitem__)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether several shares were tried and all are equally good."""
+        return len(self.values) > 1 and len(set(self.values.values())) == 1
 
 
 def tune_weight(
@@ -86,21 +112,95 @@ def tune_weight(
         )
     if not weights or min(weights) < 0:
         raise ConfigError(f"tune: the grid needs weights from 0 up, found {list(weights)}")
+    tried = {weight: {**others, name: weight} for weight in weights}
+    values = _values(searcher, queries, qrels, list(tried.values()), (measure, depth), on_progress)
+    by_weight = dict(zip(tried, values, strict=True))
+    best = max(by_weight, key=by_weight.__getitem__)
+    return Tuned(name, by_weight, replace(searcher.settings, weights=tried[best]))
+
+
+def tune_shares(
+    searcher: Searcher,
+    queries: Mapping[str, str],
+    qrels: Qrels,
+    steps: int,
+    *,
+    measure: str = "AP",
+    depth: int = 1000,
+    on_progress: Callable[[int], None] = lambda done: None,
+) -> TunedShares:
+    """Search by the hybrid with every way to share one among its parts, and measure.
+
+    Of n parts with a weight there are (steps + n − 1)! / (steps! (n − 1)!) ways, each part alone among them.
+    Everything is searched as a user would, as `tune_weight` does.
+
+    Args:
+        searcher: an index with its model and settings, whose parts with a weight are meant.
+        queries: id to text.
+        qrels: judgements of these queries.
+        steps: shares are multiples of 1 / steps.
+        measure: what is best.
+        depth: documents retrieved for each query.
+        on_progress: called with the number of ways done.
+
+    Raises:
+        ConfigError: fewer than two parts have a weight, or there is no step.
+        DataError: the measure is 0 whatever the shares.
+    """
+    parts = tuple(part for part, weight in searcher.settings.weights.items() if weight)
+    if len(parts) < 2 or steps < 1:
+        raise ConfigError(
+            f"tune: shares need two parts with a weight or more, and a step or more; found "
+            f"{', '.join(parts) or 'none'} and {steps}"
+        )
+    tried = list(_all_shares(len(parts), steps))
+    weights = [dict(zip(parts, shares, strict=True)) for shares in tried]
+    values = _values(searcher, queries, qrels, weights, (measure, depth), on_progress)
+    best = max(range(len(tried)), key=values.__getitem__)
+    settings = replace(searcher.settings, weights=weights[best])
+    return TunedShares(parts, dict(zip(tried, values, strict=True)), settings)
+
+
+def _all_shares(parts: int, steps: int) -> Iterator[tuple[float, ...]]:
+    """By rising share of the first part, then of the second, and so on."""
+    for bars in combinations(range(steps + parts - 1), parts - 1):
+        edges = (-1, *bars, steps + parts - 1)
+        yield tuple((right - left - 1) / steps for left, right in pairwise(edges))
+
+
+def _values(
+    searcher: Searcher,
+    queries: Mapping[str, str],
+    qrels: Qrels,
+    weights: Sequence[Mapping[str, float]],
+    measured: tuple[str, int],
+    on_progress: Callable[[int], None],
+) -> list[float]:
+    """A measure of the first so many documents with each of several weights.
+
+    Raises:
+        DataError: it is 0 with all of them.
+    """
+    measure, depth = measured
     model = None if searcher.model is None else cast(TextModel, _EncodesOnce(searcher.model))
-    values: dict[float, float] = {}
-    tried: dict[float, SearchSettings] = {}
-    for done, weight in enumerate(weights, start=1):
-        tried[weight] = replace(searcher.settings, weights={**others, name: weight})
-        run = Searcher(searcher.index, model, tried[weight]).run(queries, depth)
-        values[weight] = evaluate(run, qrels, [measure]).measures[measure]
-        on_progress(done)
+    alike: dict[tuple[str, ...], list[int]] = {}  # what is found depends on which parts have a weight
+    for at, each in enumerate(weights):
+        alike.setdefault(tuple(part for part, weight in each.items() if weight), []).append(at)
+    values: dict[int, float] = {}
+    for places in alike.values():
+        settings = replace(searcher.settings, weights=weights[places[0]])
+        runs = Searcher(searcher.index, model, settings).run_each(
+            queries, depth, [weights[at] for at in places]
+        )
+        for at, run in zip(places, runs, strict=True):
+            values[at] = evaluate(run, qrels, [measure]).measures[measure]
+            on_progress(len(values))
     if not any(values.values()):
         raise DataError(
             f"tune: {measure} is 0 at every weight, so nothing relevant was found; were the index and the "
             "judgements made from one collection?"
         )
-    best = max(values, key=values.__getitem__)
-    return Tuned(name, values, tried[best])
+    return [values[at] for at in range(len(weights))]
 
 
 def _part(index: Index, part: str | None) -> str:

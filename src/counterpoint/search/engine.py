@@ -20,7 +20,7 @@ from counterpoint.index.settings import check_matching
 from counterpoint.search.explain import explain_hits
 from counterpoint.search.fusion import Fusion, fuse
 from counterpoint.search.hits import Answer, Hit
-from counterpoint.search.prepared import PreparedQuery, Scored, slopes_of
+from counterpoint.search.prepared import PreparedQuery, Scored, prepare, slopes_of
 from counterpoint.search.run import Run
 from counterpoint.search.settings import LEXICAL, Plan, SearchSettings, Workflow, plan_for
 
@@ -64,7 +64,7 @@ class Searcher:
         """
         _check_depth(k)
         plan = plan_for(workflow, self.index, self.settings)
-        (prepared,) = self._prepare([query], plan)
+        (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
         (found,) = self._first_stage([prepared], plan, k)
         scored = self._score(prepared, plan, found)
         rows = {self.index.name_of(int(position)): row for row, position in enumerate(found[0])}
@@ -134,6 +134,42 @@ class Searcher:
             )
         return runs
 
+    def run_each(
+        self,
+        queries: Mapping[str, str],
+        k: int,
+        weights: Sequence[Mapping[str, float]],
+        on_progress: Callable[[int], None] = lambda done: None,
+    ) -> Iterator[Run]:
+        """The hybrid with several weights of its parts, one run each, for the time of one search.
+
+        What is found and how each part scores it does not depend on weights, as long as no part is without.
+
+        Args:
+            queries: id to text.
+            k: documents kept for each query.
+            weights: all of the same parts.
+            on_progress: called with the number of queries searched.
+
+        Raises:
+            ConfigError: some weights are those of other parts, or one cannot be searched by.
+        """
+        plans = [plan_for("hybrid", self.index, replace(self.settings, weights=each)) for each in weights]
+        if not plans:
+            return
+        own = replace(plans[0], weights=dict.fromkeys(plans[0].weights, 1.0))
+        if wrong := next((plan for plan in plans if plan.weights.keys() != own.weights.keys()), None):
+            raise ConfigError(
+                f"weights of {', '.join(wrong.weights)} beside such of {', '.join(own.weights)}"
+            )
+        scored = self._scored(queries, self._depth(k), own, None, on_progress)
+        found = {qid: (names, each.contributions) for qid, names, each in scored}
+        for plan in plans:
+            by = np.array([plan.weights[part] for part in own.weights])
+            yield self._best(
+                {qid: (names, (c * by).sum(axis=1)) for qid, (names, c) in found.items()}, k, plan
+            )
+
     def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
         """The hybrid over all documents, or over those of `run`: a `Retriever`."""
         return self.run(queries, candidates=run)
@@ -148,61 +184,49 @@ class Searcher:
         candidates: Run | None,
         on_progress: Callable[[int], None],
     ) -> Run:
+        found = self._scored(queries, self._depth(k), plan, candidates, on_progress)
+        return self._best({qid: (names, scored.scores) for qid, names, scored in found}, k, plan)
+
+    def _depth(self, k: int) -> int:
+        """How many documents, or passages of documents, are looked for to find `k` documents."""
         _check_depth(k)
-        depth = k * PASSAGES if self.index.parents else k
-        ranked: dict[str, dict[str, float]] = {}
-        stream = iter(queries.items())
-        while batch := list(islice(stream, max(1, SCORES // len(self.index)))):
-            prepared = self._prepare([text for _, text in batch], plan)
-            if candidates is None:
-                found = self._first_stage(prepared, plan, depth)
-            else:
-                found = (self._candidates(candidates, qid) for qid, _ in batch)
-            for (qid, _), query, proposal in zip(batch, prepared, found, strict=True):
-                scores = self._score(query, plan, proposal).scores
-                names = [self.index.name_of(int(position)) for position in proposal[0]]
-                ranked[qid] = dict(zip(names, scores.tolist(), strict=True))
-            on_progress(len(ranked))
+        return k * PASSAGES if self.index.parents else k
+
+    def _best(
+        self, found: Mapping[str, tuple[list[str], Float[np.ndarray, " c"]]], k: int, plan: Plan
+    ) -> Run:
+        """The best `k` documents by the scores of what was found."""
+        ranked = {
+            qid: dict(zip(names, scores.tolist(), strict=True)) for qid, (names, scores) in found.items()
+        }
         provenance = {"workflow": plan.workflow, "tag": f"counterpoint-{plan.workflow}"}
-        run = Run(ranked, provenance=provenance).top(depth)
+        run = Run(ranked, provenance=provenance).top(self._depth(k))
         if self.index.parents:
             passages = {name for query in run for name, _ in run[query]}
             run = run.max_passage({name: self.index.parents.get(name, name) for name in passages})
         return run.top(k)
 
-    def _prepare(self, texts: Sequence[str], plan: Plan) -> list[PreparedQuery]:
-        """Encode queries, weight their rows by idf, and find each part's ceiling."""
-        names = [part for part in dict.fromkeys([*plan.first, *plan.weights]) if part != LEXICAL]
-        if names and self.model is None:
-            raise ConfigError(f"workflow {plan.workflow!r} needs the model that the index was built with")
-        encoded = self.model.encode_query(texts) if self.model is not None and names else {}
-        floored = frozenset(filter(self.settings.floors, names))
-        weighted = [name for name in names if self.settings.idf.get(name)]
-        prepared = []
-        for i, text in enumerate(texts):
-            idf = {name: self._idf(name, encoded[name].ids_of(i)) for name in names if name in weighted}
-            vectors = {
-                name: encoded[name][i] * idf[name][:, None] if name in idf else encoded[name][i]
-                for name in names
-            }
-            ids = {name: encoded[name].ids_of(i) for name in names if name in self.settings.exact}
-            ceilings = self._ceilings(text, vectors, plan)
-            prepared.append(PreparedQuery(text, vectors, ceilings, ids, floored, idf))
-        return prepared
-
-    def _idf(self, name: str, ids: Int[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-        weights = self.index.idf(name, ids) ** self.settings.idf[name]
-        special = () if self.model is None else self.model.sets[name].special
-        # A [MASK] stands in no document, nor does a sign skipped there: they would seem the rarest of words.
-        return np.where(np.isin(ids, special), np.float32(0), weights)
-
-    def _ceilings(self, text: str, vectors: Mapping[str, np.ndarray], plan: Plan) -> dict[str, float]:
-        if self.settings.scale == "none" or len(plan.weights) == 1:
-            return dict.fromkeys(plan.weights, 1.0)
-        ceilings = {name: float(np.linalg.norm(rows, axis=1).sum()) for name, rows in vectors.items()}
-        if LEXICAL in plan.weights and self.index.lexical is not None:
-            ceilings[LEXICAL] = self.index.lexical.ceiling(text)
-        return {part: ceiling or 1.0 for part, ceiling in ceilings.items()}
+    def _scored(
+        self,
+        queries: Mapping[str, str],
+        depth: int,
+        plan: Plan,
+        candidates: Run | None,
+        on_progress: Callable[[int], None],
+    ) -> Iterator[tuple[str, list[str], Scored]]:
+        """Query by query the candidates' names, and their scores."""
+        stream, done = iter(queries.items()), 0
+        while batch := list(islice(stream, max(1, SCORES // len(self.index)))):
+            prepared = prepare([text for _, text in batch], plan, self.settings, self.index, self.model)
+            if candidates is None:
+                found = self._first_stage(prepared, plan, depth)
+            else:
+                found = (self._candidates(candidates, qid) for qid, _ in batch)
+            for (qid, _), query, proposal in zip(batch, prepared, found, strict=True):
+                names = [self.index.name_of(int(position)) for position in proposal[0]]
+                yield qid, names, self._score(query, plan, proposal)
+            done += len(batch)
+            on_progress(done)
 
     def _first_stage(self, queries: Sequence[PreparedQuery], plan: Plan, depth: int) -> Iterator[Proposal]:
         """For each query: the candidates, and their scores by the parts that looked at every document."""

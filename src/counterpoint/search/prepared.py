@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from counterpoint.errors import ConfigError
+from counterpoint.index import Index, TextModel
 from counterpoint.search.fusion import Fusion
+from counterpoint.search.settings import LEXICAL, Plan, SearchSettings
 
-__all__ = ["PreparedQuery", "Scored", "slopes_of"]
+__all__ = ["PreparedQuery", "Scored", "prepare", "slopes_of"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,54 @@ class Scored:
     def parts(self, row: int) -> dict[str, float]:
         """The contributions to one candidate's score."""
         return dict(zip(self.names, self.contributions[row].tolist(), strict=True))
+
+
+def prepare(
+    texts: Sequence[str], plan: Plan, settings: SearchSettings, index: Index, model: TextModel | None
+) -> list[PreparedQuery]:
+    """Encode queries, weight their rows by idf, and find each part's ceiling.
+
+    Raises:
+        ConfigError: the plan needs a model, and there is none.
+    """
+    names = [part for part in dict.fromkeys([*plan.first, *plan.weights]) if part != LEXICAL]
+    if names and model is None:
+        raise ConfigError(f"workflow {plan.workflow!r} needs the model that the index was built with")
+    encoded = model.encode_query(texts) if model is not None and names else {}
+    floored = frozenset(filter(settings.floors, names))
+    prepared = []
+    for i, text in enumerate(texts):
+        idf = {
+            name: _idf(index, name, encoded[name].ids_of(i), settings.idf[name], model)
+            for name in names
+            if settings.idf.get(name)
+        }
+        vectors = {
+            name: encoded[name][i] * idf[name][:, None] if name in idf else encoded[name][i] for name in names
+        }
+        ids = {name: encoded[name].ids_of(i) for name in names if name in settings.exact}
+        ceilings = _ceilings(text, vectors, plan, settings, index)
+        prepared.append(PreparedQuery(text, vectors, ceilings, ids, floored, idf))
+    return prepared
+
+
+def _idf(
+    index: Index, name: str, ids: Int[np.ndarray, " m"], power: float, model: TextModel | None
+) -> Float[np.ndarray, " m"]:
+    special = () if model is None else model.sets[name].special
+    # A [MASK] stands in no document, nor does a sign skipped there: they would seem the rarest of words.
+    return np.where(np.isin(ids, special), np.float32(0), index.idf(name, ids) ** power)
+
+
+def _ceilings(
+    text: str, vectors: Mapping[str, np.ndarray], plan: Plan, settings: SearchSettings, index: Index
+) -> dict[str, float]:
+    if settings.scale == "none" or len(plan.weights) == 1:
+        return dict.fromkeys(plan.weights, 1.0)
+    ceilings = {name: float(np.linalg.norm(rows, axis=1).sum()) for name, rows in vectors.items()}
+    if LEXICAL in plan.weights and index.lexical is not None:
+        ceilings[LEXICAL] = index.lexical.ceiling(text)
+    return {part: ceiling or 1.0 for part, ceiling in ceilings.items()}
 
 
 def slopes_of(
