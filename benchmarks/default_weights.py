@@ -15,13 +15,14 @@ import argparse
 import json
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
 from counterpoint.measure import tune_shares
 from counterpoint.model import load_model
-from counterpoint.search import Searcher
+from counterpoint.search import Searcher, SearchSettings
 
 MEASURE = "nDCG@10"
 DEPTH = 100  # documents a query; 200 are proposed by each first stage
@@ -31,9 +32,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("collections", nargs="+", type=Path)
+    parser.add_argument("collections", nargs="+", type=Path, help="folders in BEIR layout")
     parser.add_argument("--work", type=Path, required=True, help="folder of the indexes; used again if there")
     parser.add_argument("--model", default="minilm")
+    parser.add_argument("--parts", nargs="+", metavar="PART", help="only these, as `minilm-dense` has them")
     parser.add_argument("--queries", type=int, default=500, help="drawn of each collection")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=10, help="shares are multiples of one part in so many")
@@ -59,7 +61,10 @@ def measured(source: Path, options: argparse.Namespace) -> dict[str, float]:
     told(f"{source.name}: searching for {len(drawn)} queries")
     asked = {query: queries[query] for query in drawn}, {query: qrels[query] for query in drawn}
     with Index(folder) as index:
-        found = tune_shares(Searcher(index, model), *asked, options.steps, measure=MEASURE, depth=DEPTH)
+        settings = SearchSettings.for_index(index)
+        settings = replace(settings, weights=dict.fromkeys(options.parts or settings.weights, 1.0))
+        searcher = Searcher(index, model, settings)
+        found = tune_shares(searcher, *asked, options.steps, measure=MEASURE, depth=DEPTH)
     return {
         " ".join(f"{part}={share:g}" for part, share in zip(found.parts, shares, strict=True)): value
         for shares, value in found.values.items()

@@ -37,21 +37,21 @@ def minilm() -> Model:
     return Model(
         _encoder({"mean": Mean(normalise=True), "words": WholeWords(drop_punctuation=True)}),
         transforms={"words": [_whitening()]},
-        search={"weights": {"lexical": 1.0, "mean": 1.0, "words": 1.0}, "idf": {"words": 0.5}},
+        search={"weights": {"lexical": 0.3, "mean": 0.3, "words": 0.4}, "idf": {"words": 0.5}},
         codec="int4",
     )
 
 
 def minilm_dense() -> Model:
     """One pooled vector a text, as the model was trained; cosine."""
-    return Model(_encoder({"mean": Mean(normalise=True)}), search={"weights": {"lexical": 1.0, "mean": 1.0}})
+    return Model(_encoder({"mean": Mean(normalise=True)}), search={"weights": {"lexical": 0.4, "mean": 0.6}})
 
 
 def minilm_tokens() -> Model:
     """As the default with a vector for every word-piece, as it comes out of the last layer, untrained."""
     return Model(
         _encoder({"mean": Mean(normalise=True), "tokens": TokenVectors(normalise=True)}),
-        search={"weights": {"lexical": 1.0, "mean": 1.0, "tokens": 1.0}, "idf": {"tokens": 0.5}},
+        search={"weights": {"lexical": 0.3, "mean": 0.3, "tokens": 0.4}, "idf": {"tokens": 0.5}},
     )
 
 

@@ -37,13 +37,18 @@ def test_values_are_those_of_a_search_by_these_weights(tmp_path, monkeypatch, ca
         (source / f"{kind}.jsonl").write_text("\n".join(lines) + "\n")
     lines = [f"{query}\t{document}\t1" for query, (_, document) in QUERIES.items()]
     (source / "qrels" / "train.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n")
-    command = ["default_weights.py", source, "--work", tmp_path / "work", "--steps", 4]
-    monkeypatch.setattr(sys, "argv", [str(word) for word in [*command, "--json", tmp_path / "found.json"]])
-    main()
-    values = json.loads((tmp_path / "found.json").read_text())["small"]
-    assert len(values) == 3
-    best = capsys.readouterr().out.splitlines()[-1].removeprefix("chosen: ")
-    assert values[best] == max(values.values())
+    values = {}
+    for parts, ways in (("lexical mean words", 3), ("lexical mean", 2)):
+        steps = 4 if "words" in parts else 3
+        command = ["default_weights.py", source, "--work", tmp_path / "work", "--steps", steps]
+        command += ["--json", tmp_path / "found.json", "--parts", *parts.split()]
+        monkeypatch.setattr(sys, "argv", [str(word) for word in command])
+        main()
+        found = json.loads((tmp_path / "found.json").read_text())["small"]
+        assert len(found) == ways
+        best = capsys.readouterr().out.splitlines()[-1].removeprefix("chosen: ")
+        assert found[best] == max(found.values())
+        values |= found
     collection = open_collection(source)
     with Index(tmp_path / "work" / "small") as index:
         for shares, value in values.items():
