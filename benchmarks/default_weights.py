@@ -41,6 +41,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10, help="shares are multiples of one part in so many")
     parser.add_argument("--json", type=Path, help="save every share's values")
     options = parser.parse_args()
+    if len({path.name for path in options.collections}) < len(options.collections):
+        sys.exit("two collections have one name; their indexes would be one")
     found = {path.name: measured(path, options) for path in options.collections}
     print(text(found))
     if options.json:
@@ -61,8 +63,13 @@ def measured(source: Path, options: argparse.Namespace) -> dict[str, float]:
     told(f"{source.name}: searching for {len(drawn)} queries")
     asked = {query: queries[query] for query in drawn}, {query: qrels[query] for query in drawn}
     with Index(folder) as index:
+        if len(index) != sum(1 for _ in collection.documents()):
+            sys.exit(f"{folder} is an index of another collection; choose another --work")
         settings = SearchSettings.for_index(index)
-        settings = replace(settings, weights=dict.fromkeys(options.parts or settings.weights, 1.0))
+        parts = options.parts or list(settings.weights)
+        if options.steps < len(parts):
+            sys.exit(f"--steps {options.steps}: {len(parts)} parts cannot have a share each")
+        settings = replace(settings, weights=dict.fromkeys(parts, 1.0))
         searcher = Searcher(index, model, settings)
         found = tune_shares(searcher, *asked, options.steps, measure=MEASURE, depth=DEPTH)
     return {

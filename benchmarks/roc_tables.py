@@ -8,6 +8,7 @@ from roc_rows import (
     ALIKE,
     CLEAR,
     DROPPED,
+    HEAVY,
     HIDDEN,
     NAIVE,
     OURS,
@@ -100,7 +101,7 @@ def _table1(found, own, rows):
         return
     base = shares(found, own, NAIVE), quality(found, own, f"BM25 + {NAIVE}", "R@100")
     lines = []
-    for row in (CLEAR, SCALED_CLEAR, "E", "I", DROPPED, OURS):
+    for row in (CLEAR, SCALED_CLEAR, "E", HEAVY, "I", DROPPED, OURS):
         if row in rows:
             ours, recall = shares(found, own, row), quality(found, own, f"BM25 + {row}", "R@100")
             paper = TABLE1.get(row, (None, None))
@@ -146,7 +147,7 @@ def marks(found, names, system, measure, letters):
 
 def _table4(found, own, others, rows):
     lines = []
-    for row in (NAIVE, CLEAR, SCALED_CLEAR, "E", "I", DROPPED, OURS):
+    for row in (NAIVE, CLEAR, SCALED_CLEAR, "E", HEAVY, "I", DROPPED, OURS):
         if row in rows:
             asked = [(own, "R@20"), (others, "AP"), (others, "nDCG@20")]
             paper = TABLE4.get(row, (None,) * 3)
