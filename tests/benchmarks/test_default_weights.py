@@ -56,3 +56,10 @@ def test_values_are_those_of_a_search_by_these_weights(tmp_path, monkeypatch, ca
             settings = replace(SearchSettings.for_index(index), weights=weights)
             run = Searcher(index, load_model("minilm"), settings).run(collection.queries("train"), 10)
             assert evaluate(run, collection.qrels("train"), ["nDCG@10"]).measures["nDCG@10"] == value
+
+
+def test_collections_that_would_be_mixed_up(monkeypatch, tmp_path):
+    command = ["default_weights.py", "a/same", "b/same", "--work", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit, match="two collections have one name"):
+        main()

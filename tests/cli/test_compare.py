@@ -1,6 +1,7 @@
 """`counterpoint compare` on small runs and on the real ones."""
 
 import csv
+import gzip
 import json
 
 import pytest
@@ -135,3 +136,21 @@ def test_the_real_runs(call, shared):
     values = comparison["per_query"]
     expected = stats.ttest_rel(list(values["tas-b"].values()), list(values["bm25"].values()))
     assert comparison["pairs"][0]["outcome"]["p_value"] == pytest.approx(expected.pvalue, rel=1e-12)
+
+
+def test_a_run_that_found_nothing_is_no_collection(call, files, tmp_path):
+    (tmp_path / "empty.trec.gz").write_bytes(gzip.compress(b""))
+    (tmp_path / "blank.trec").write_text("\n\n")
+    code, out, err = call(
+        "compare", files["one"], files["early"], tmp_path / "empty.trec.gz", tmp_path / "blank.trec"
+    )
+    assert code == 0 and "empty" in out and "blank" in out
+    assert "6 judged queries have no results" in err
+
+
+def test_outputs_are_looked_at_before_anything_is_read(call, files, tmp_path):
+    base = ("compare", tmp_path / "nothing", tmp_path / "nobody")
+    for option in ("--per-query", "--forest", "--venn"):
+        assert fails(call(*base, option, tmp_path / "no" / "x.svg"), f"{option} ", "no such folder")
+    both = ("--complementarity", 2, "--answered", tmp_path / "x.csv", "--per-query", tmp_path / "x.csv")
+    assert fails(call(*base, *both), "--per-query and --answered name one file")

@@ -6,10 +6,12 @@ import math
 
 import pytest
 from tests.cli.commands import fails
+from tests.cli.conftest import DOCUMENTS
 
 from counterpoint.cli.tables import csv_table, text_table
 from counterpoint.errors import DataError
 from counterpoint.measure import read_folds
+from counterpoint.search import Run
 
 QUERIES = {"q1": "=SUM(A1)", "q2": "two words", "q3": "a question of six words here", "-4": "four"}
 QRELS = {"q1": {"a": 2}, "q2": {"a": 1, "b": 2}, "q3": {"b": 1, "c": 0}, "-4": {"c": 3}}
@@ -162,6 +164,8 @@ def test_slices_that_cannot_be_cut(files, call, tmp_path):
     for kind in ("magic", "bm25", "bm25:", "query.", "query-lengths"):
         assert fails(call(*arguments, kind), f"unknown slice '{kind}'", "document.FIELD")
     assert fails(call(*arguments, "query-length:a,b"), "expected edges such as 40,80,120, found 'a,b'")
+    for edges in ("nan", "4,nan,8", "inf", "1e999"):
+        assert fails(call(*arguments, f"query-length:{edges}"), f"such as 40,80,120, found '{edges}'")
     assert fails(call(*arguments, "query-length:8,4"), "edges must rise")
     assert fails(call(*arguments, "query.sort"), "nothing has a field 'sort'; there are: kind")
     assert fails(call(*arguments, "bm25:absent.trec"), "absent.trec")
@@ -234,3 +238,64 @@ def test_text_tables_line_up():
         "run     nDCG(judged_only=True)@10   n\na                          0.5000   3\n"
         "longer                     1.0000  12"
     )
+
+
+@pytest.mark.parametrize("command", ["evaluate", "tune"])
+def test_a_split_without_a_judgement(collection, lexical, call, command):
+    (collection / "qrels" / "empty.tsv").write_text("query-id\tcorpus-id\tscore\n")
+    where = (collection, "--index", lexical) if command == "evaluate" else (lexical, collection)
+    assert fails(call(command, *where, "--split", "empty"), "split empty", "there is no judgement")
+
+
+def test_where_nothing_could_be_written_nothing_is_searched(collection, lexical, call, tmp_path):
+    base = ("evaluate", collection, "--index", lexical, "--workflow", "lexical")
+    for option in ("--save-run", "--per-query"):
+        assert fails(call(*base, option, tmp_path / "no" / "x"), f"{option} ", "there is no such folder")
+        assert fails(call(*base, option, tmp_path), f"{option} ", "is a folder")
+    same = ("--save-run", tmp_path / "one", "--per-query", tmp_path / "x" / ".." / "one")
+    (tmp_path / "x").mkdir()
+    assert fails(call(*base, *same), "--save-run and --per-query name one file")
+    assert not (tmp_path / "one").exists()
+
+
+def test_an_id_that_a_run_cannot_hold_costs_no_figure(collection, call, tmp_path):
+    corpus = collection / "corpus.jsonl"
+    corpus.write_text(corpus.read_text().replace('"whale"', '"a whale"').replace("sea.", "sea, no fox."))
+    assert call("index", collection, "-o", tmp_path / "i", "--model", "none")[0] == 0
+    base = ("evaluate", collection, "--index", tmp_path / "i", "--workflow", "lexical")
+    code, out, err = call(*base, "--save-run", tmp_path / "run.trec")
+    assert code == 2 and "a document id must be one word" in err and not (tmp_path / "run.trec").exists()
+    assert (
+        out.splitlines()[1:]
+        and out.partition("milliseconds")[0] == call(*base)[1].partition("milliseconds")[0]
+    )
+
+
+def test_what_belongs_to_a_search_is_not_taken_for_a_run(files, call):
+    folder, run, _, _ = files
+    for option in (
+        ("-k", 3),
+        ("--weights", "lexical=1"),
+        ("--fusion", "rrf"),
+        ("--exhaustive",),
+        ("--model", "x"),
+    ):
+        assert fails(call("evaluate", folder, "--run", run, *option), f"{option[0]} ", "goes with --index")
+
+
+def test_a_bare_file_of_judgements_has_no_split(files, call):
+    _, one, _, qrels = files
+    code, _, err = call("evaluate", qrels, "--run", one, "--split", "dev")
+    assert code == 0 and "no splits; --split dev is not looked at" in err
+
+
+def test_documents_of_an_index_of_passages_are_rescored(collection, call, tmp_path):
+    index, run = tmp_path / "passages", tmp_path / "run.trec"
+    assert call("index", collection, "-o", index, "--model", "none", "--passage-words", 3)[0] == 0
+    base = ("evaluate", collection, "--index", index, "--workflow", "lexical", "--json", "--measures", "AP")
+    first = json.loads(call(*base, "--save-run", run)[1])["measures"]
+    saved = Run.read(run)
+    assert {name for query in saved for name, _ in saved[query]} <= set(DOCUMENTS) and first["AP"] == 1
+    code, out, err = call(*base, "--rerank", run, "--save-run", tmp_path / "again.trec")
+    assert code == 0, err
+    assert json.loads(out)["measures"] == first and Run.read(tmp_path / "again.trec") == saved

@@ -1,6 +1,7 @@
 """`counterpoint perturb`: a folder that is a collection, the same bytes from the same seed."""
 
 import json
+import shutil
 
 import pytest
 from tests.cli.commands import fails
@@ -76,6 +77,15 @@ def test_what_is_refused(collection, wordnet, call, tmp_path, monkeypatch):
     base = ("perturb", collection, "-o", tmp_path / "mine", "--synonyms", wordnet)
     assert fails(call(*base), "is already there", "--overwrite")
     assert fails(call(*base, "--overwrite"), "'thesis.txt'") and (tmp_path / "mine" / "thesis.txt").is_file()
+    shutil.copytree(collection, tmp_path / "another")  # a collection, but not one that we wrote
+    another = ("perturb", collection, "-o", tmp_path / "another", "--synonyms", wordnet, "--overwrite")
+    assert fails(call(*another), "no perturbation.json") and contents(tmp_path / "another") == contents(
+        collection
+    )
+    qrels = tmp_path / "another" / "qrels" / "test.tsv"
+    qrels.write_text("query-id\tcorpus-id\tscore\n")
+    nothing = ("perturb", tmp_path / "another", "-o", out, "--synonyms", wordnet)
+    assert fails(call(*nothing), "split test", "no judgement")
     qrels = collection / "qrels" / "test.tsv"
     assert fails(call("perturb", qrels, "-o", out, "--synonyms", wordnet), "test.tsv")
     assert fails(call("perturb", collection, "-o", out, "--synonyms", wordnet, "--split", "dev"), "dev")

@@ -1,6 +1,8 @@
 """A cross-encoder as a user meets it: `train`, then `rerank`, and what goes wrong with it."""
 
 import json
+import os
+from threading import Thread
 
 import pytest
 from tests.cli.commands import fails
@@ -95,6 +97,16 @@ def test_a_split_chooses_queries(call, learnable, first, tmp_path):
     assert list(Run.read(output)) == ["q16"] and len(Run.read(output)["q16"]) == 4
 
 
+def test_a_run_from_a_pipe_has_no_checksum(call, learnable, first, tmp_path):
+    judge, output, pipe = save_classifier(tmp_path / "judge"), tmp_path / "out.trec", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_bytes, args=(first.read_bytes(),))
+    writer.start()
+    assert call("rerank", learnable, "--run", pipe, "--model", judge, "-o", output)[0] == 0
+    writer.join()
+    assert json.loads((tmp_path / "out.trec.provenance.json").read_text())["run_sha256"] is None
+
+
 def test_mistakes(call, learnable, first, tiny_bert_folder, tmp_path):
     judge, output = save_classifier(tmp_path / "judge"), tmp_path / "reranked.trec"
     output.write_text("as it was")
@@ -103,6 +115,8 @@ def test_mistakes(call, learnable, first, tiny_bert_folder, tmp_path):
         return call("rerank", learnable, "--run", run, "--model", model, "-o", to, *more)
 
     assert fails(rerank(to=tmp_path / "no" / "x"), "there is no such folder")
+    before = first.read_bytes()
+    assert fails(rerank(to=first), "is the run itself") and first.read_bytes() == before
     assert fails(rerank(run=tmp_path / "nowhere"), "nowhere")
     assert fails(rerank(model=tiny_bert_folder), "not used")
     assert fails(rerank(model=tmp_path / "nobody" / "x"), "no such folder")

@@ -224,6 +224,22 @@ def test_bad_grids(index, collection, call, grid):
     assert fails(call("tune", index, collection, f"--grid={grid}", "--split", "test"), "FROM:TO:STEP")
 
 
+def test_weights_that_differ_in_the_seventh_digit(index, collection, hard, call):
+    ask = (
+        "tune",
+        index,
+        collection,
+        "--split",
+        "test",
+        "--grid",
+        "100000:100001:0.25",
+        "--dry-run",
+        "--json",
+    )
+    values = json.loads(call(*ask)[1])["values"]
+    assert list(values) == ["100000", "100000.25", "100000.5", "100000.75", "100001"]
+
+
 def test_a_grid_of_too_many(index, collection, call):
     assert fails(call("tune", index, collection, "--grid=0:1:0.0001", "--split", "test"), "10,001 weights")
 
@@ -238,5 +254,6 @@ def test_a_weight_below_0_has_no_share_of_a_ceiling(index, call):
     for weights in ("lexical=1 mean=-1", "lexical=1 mean=-2"):
         assert fails(call(*search, weights), "mean=-", "below 0", "--fusion none")
     assert call(*search, "lexical=1 mean=-2", "--fusion", "none")[0] == 0
+    assert fails(call(*search, "lexical=1 mean=1 lexical=2"), "lexical stands there twice")
     for number in ("nan", "inf"):
         assert fails(call(*search, f"lexical=1 mean={number}"), f"found 'mean={number}'")

@@ -1,11 +1,13 @@
 import codecs
 import gzip
+import os
+from threading import Thread
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.data import read_qrels, read_trec_run, trec, write_qrels, write_trec_run
+from counterpoint.data import is_trec_run, read_qrels, read_trec_run, trec, write_qrels, write_trec_run
 from counterpoint.errors import ArtifactError, DataError
 
 words = st.text(st.characters(exclude_categories=["Cs", "Z", "C"]), min_size=1, max_size=8)
@@ -159,3 +161,30 @@ def test_bad_qrels(tmp_path, text, line, message):
 def test_a_repeated_judgement_is_no_contradiction(tmp_path):
     (tmp_path / "q").write_text("1 0 2 1\n1 0 2 1\n")
     assert read_qrels(tmp_path / "q") == {"1": {"2": 1}}
+
+
+@pytest.mark.parametrize("line", ["q1 Q0 b 2 0.5 tag", "q1 Q0 b"])
+def test_a_pipe_is_read_once(tmp_path, line):
+    """What a first look has used up is not there for a second."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    text = f"q1 Q0 a 1 1.5 tag\n{line}\n"
+    writer = Thread(target=pipe.write_text, args=(text,))
+    writer.start()
+    if line.endswith("tag"):
+        assert read_trec_run(pipe) == ({"q1": {"a": 1.5, "b": 0.5}}, "tag")
+    else:
+        with pytest.raises(DataError, match="pipe:2: a run has six columns"):
+            read_trec_run(pipe)
+    writer.join()
+
+
+def test_a_file_without_a_line_is_a_run_that_found_nothing(tmp_path):
+    for name, write in (("empty", open), ("packed.gz", gzip.open)):
+        with write(tmp_path / name, "wt") as file:
+            file.write("")
+        assert is_trec_run(tmp_path / name) and read_trec_run(tmp_path / name) == ({}, "")
+    (tmp_path / "blank").write_text("\n \n")
+    assert is_trec_run(tmp_path / "blank")
+    (tmp_path / "qrels").write_text("q1 0 d1 1\n")
+    assert not is_trec_run(tmp_path / "qrels")

@@ -23,6 +23,7 @@ from counterpoint.cli.complementarity import (
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.groups import Group, each, groups_of
 from counterpoint.cli.judgements import measure_runs
+from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.parts import (
     Asked,
     Halves,
@@ -141,6 +142,12 @@ def compare(
         )
     if forest is not None:
         check_format(forest)
+    check_outputs(
+        {
+            "--forest": forest, "--per-query": per_query, "--answered": answered, "--venn": venn,
+            "--wins-plot": wins_plot, "--lengths-plot": lengths_plot,
+        }
+    )  # fmt: skip
     cutoffs = checked_cutoffs(complementarity, {"--answers": answers, "--answered": answered, "--venn": venn})
     parts = Asked(baseline, halves, wins, wins_plot, lengths, lengths_plot)
     parts.check()

@@ -22,6 +22,7 @@ from counterpoint.cli.options import (
     model_of,
     settings_of,
 )
+from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.slicing import KINDS, Material, slice_rows, slice_text, slice_values, slicings_of
 from counterpoint.cli.tables import csv_table, text_table
 
@@ -95,12 +96,17 @@ def evaluate(
         raise ConfigError("--measures names no measure")
     if (index is None) == (not run):
         raise ConfigError("say what to evaluate: either --index FOLDER or --run FILE")
-    if run and (rerank or save_run):
-        raise ConfigError("--rerank and --save-run go with --index")
+    searching = {
+        "--rerank": rerank, "--save-run": save_run, "-k": k, "--weights": weights, "--fusion": fusion,
+        "--exhaustive": exhaustive, "--model": model,
+    }  # fmt: skip
+    if run and (idle := [option for option, value in searching.items() if value]):
+        raise ConfigError(f"{' and '.join(idle)} of a search: goes with --index, not with --run")
     if folds is not None and len(run or []) < 2:
         raise ConfigError("--folds chooses between runs; name two or more with --run")
     if slice_table is not None and not slices:
         raise ConfigError("--slice-table writes what --slice cuts; add --slice KIND")
+    check_outputs({"--save-run": save_run, "--per-query": per_query, "--slice-table": slice_table})
     # Bad names and slices are found before anything takes time. Two names may become one.
     names = list(
         dict.fromkeys(with_judging(measures.split(), condensed=condensed, relevant_from=relevant_from))
@@ -109,12 +115,11 @@ def evaluate(
     judged = judgements_of(collection, split, bare=index is None)
     slicings = slicings_of(slices or [], Material(judged, relevant_from or 1, condensed))
     extra: dict[str, Any] = {}
+    found = None
     if index is not None:
         asked = Asked(index, workflow, depth, weights, fusion, exhaustive, rerank, model)
         found, extra = _search(asked, judged)
         runs = {str(index): found}
-        if save_run is not None:
-            found.write(save_run)
     else:
         runs = read_runs(run or [])
     reports = measure_runs(runs, judged.qrels, names)
@@ -130,6 +135,8 @@ def evaluate(
     head = {"collection": collection, "split": judged.split}
     body = results[0] if len(results) == 1 else {"runs": results}
     emit({**head, **body, **({"slices": parts} if parts else {})}, lambda: _text(results, parts), json)
+    if found is not None and save_run is not None:  # last, so that an id with a space in it costs no figure
+        found.write(save_run)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def _is_run(path: str) -> bool:
     """Whether a file's first line has the six columns of a run; a run that found nothing has no line."""
     from counterpoint.data import is_trec_run
 
-    return Path(path).is_file() and (not Path(path).stat().st_size or is_trec_run(path))
+    return Path(path).is_file() and is_trec_run(path)
 
 
 def _short(source: str) -> str:

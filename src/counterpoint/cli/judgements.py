@@ -54,13 +54,15 @@ def judgements_of(source: str, split: str | None, *, bare: bool = True) -> Judge
 
     Raises:
         ConfigError: the collection has no judgements, or several splits and none is chosen.
-        DataError: they cannot be read.
+        DataError: they cannot be read, or there is none among them.
     """
     from counterpoint.data import open_collection, read_qrels
     from counterpoint.errors import ConfigError
 
     if bare and Path(source).is_file():
-        return Judged(source, _judged(read_qrels(source)))
+        if split is not None:
+            note(f"{source} holds judgements only, no splits; --split {split} is not looked at")
+        return Judged(source, _judged(read_qrels(source), source))
     collection = open_collection(source)
     if split is None and len(collection.splits) > 1 and "test" not in collection.splits:
         raise ConfigError(f"{source} has the splits {', '.join(collection.splits)}; choose one with --split")
@@ -69,11 +71,16 @@ def judgements_of(source: str, split: str | None, *, bare: bool = True) -> Judge
             f"{source} has no judgements (qrels/<split>.tsv), so there is nothing to measure against"
         )
     used = split or ("test" if "test" in collection.splits else collection.splits[0])
-    return Judged(source, _judged(collection.qrels(used)), collection, used)
+    return Judged(source, _judged(collection.qrels(used), f"{source}, split {used}"), collection, used)
 
 
-def _judged(qrels: Qrels) -> Qrels:
-    return {query: grades for query, grades in qrels.items() if grades}
+def _judged(qrels: Qrels, source: str) -> Qrels:
+    from counterpoint.errors import DataError
+
+    found = {query: grades for query, grades in qrels.items() if grades}
+    if not found:
+        raise DataError(f"{source}: there is no judgement in it; is this the right split?")
+    return found
 
 
 def read_runs(paths: Sequence[Path]) -> dict[str, Run]:

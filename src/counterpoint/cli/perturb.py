@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["perturb"]
 
+RECORD = "perturbation.json"  # what makes a folder one of ours, which may be replaced
+
 
 def perturb(
     collection: Annotated[
@@ -44,7 +46,7 @@ def perturb(
     """
     from counterpoint.data import open_thesaurus, write_beir
     from counterpoint.errors import ArtifactError, ConfigError
-    from counterpoint.files import write_atomically
+    from counterpoint.files import publish_folder
     from counterpoint.measure import Adversary, Tally
     from counterpoint.measure import perturb as perturbed
 
@@ -56,14 +58,15 @@ def perturb(
     judged = judgements_of(collection, split, bare=False)
     source, tally = judged.whole("perturb"), Tally()
     adversary = Adversary(source.queries(judged.split), judged.qrels, thesaurus, seed, relevant_from, share)
-    write_beir(perturbed(source, adversary, tally), output, overwrite=overwrite)
-    done = {
-        "collection": source.name, "split": judged.split, "relevant_from": relevant_from, "seed": seed,
-        "share": share, "synonyms": Path(synonyms).name, **asdict(tally),
-        "kept": tally.matched - tally.replaced,
-    }  # fmt: skip
-    text = json_.dumps(done, indent=2, ensure_ascii=False) + "\n"
-    write_atomically(output / "perturbation.json", lambda path: path.write_text(text, encoding="utf-8"))
+    with publish_folder(output, overwrite=overwrite, known_by=RECORD) as target:
+        write_beir(perturbed(source, adversary, tally), target, overwrite=True)
+        done = {
+            "collection": source.name, "split": judged.split, "relevant_from": relevant_from, "seed": seed,
+            "share": share, "synonyms": Path(synonyms).name, **asdict(tally),
+            "kept": tally.matched - tally.replaced,
+        }  # fmt: skip
+        text = json_.dumps(done, indent=2, ensure_ascii=False) + "\n"
+        (target / RECORD).write_text(text, encoding="utf-8")
     emit({"output": str(output), **done}, lambda: _text(output, tally), json)
 
 

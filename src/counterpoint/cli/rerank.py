@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from counterpoint.cli.console import Json, emit, note, progress, typed
+from counterpoint.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
     from counterpoint.data import Collection
@@ -43,12 +44,15 @@ def rerank(
     from counterpoint.data import open_collection
     from counterpoint.encode import EncodeOptions, load_interactive
     from counterpoint.errors import ConfigError
+    from counterpoint.files import sha256_file
     from counterpoint.search import Run
 
-    if not output.parent.is_dir():  # told now, not after minutes of scoring
-        raise ConfigError(f"{output}: there is no such folder to write into; make it first")
+    check_outputs({"--output": output})
+    if output.exists() and run.exists() and output.samefile(run):
+        raise ConfigError(f"{output} is the run itself, which stays as it is; choose another --output")
     opened = open_collection(collection)
     first = _of_split(Run.read(run).top(k), opened, split)
+    checksum = sha256_file(run) if run.is_file() else None  # of what was read; a pipe is empty now
     judge = load_interactive(model)
     documents = _texts(opened, {document for query in first for document, _ in first[query]})
     started = time.perf_counter()
@@ -68,7 +72,7 @@ def rerank(
         "output": str(output), "collection": collection, "split": split, "run": str(run), "model": model,
         "k": k, "queries": len(first), "pairs": pairs,
     }  # fmt: skip
-    _tell(output, {**result, "fingerprint": judge.fingerprint()}, run)
+    _tell(output, {**result, "fingerprint": judge.fingerprint(), "run_sha256": checksum})
     emit(
         {**result, "seconds": round(seconds, 2)},
         lambda: f"{output}: {len(first):,} queries, {pairs:,} pairs in {seconds:.1f} s",
@@ -102,13 +106,13 @@ def _texts(collection: Collection, wanted: set[str]) -> dict[str, str]:
     return found
 
 
-def _tell(output: Path, settings: dict[str, Any], run: Path) -> None:
+def _tell(output: Path, settings: dict[str, Any]) -> None:
     """Write down what the output was made of."""
-    from counterpoint.files import sha256_file, write_atomically
+    from counterpoint.files import write_atomically
     from counterpoint.sweep.provenance import provenance
 
     packages = ("torch", "transformers", "tokenizers", "numpy")
-    document = {**settings, "run_sha256": sha256_file(run), **provenance(typed(), packages)}
+    document = {**settings, **provenance(typed(), packages)}
     text = json_.dumps(document, indent=2, ensure_ascii=False)
     path = output.with_name(f"{output.name}.provenance.json")
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))

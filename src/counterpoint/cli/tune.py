@@ -26,9 +26,7 @@ def tune(
     collection: Annotated[
         str, typer.Argument(help="Collection with queries and judgements to choose by.", show_default=False)
     ],
-    split: Annotated[
-        str | None, typer.Option(help="Which judgements; never those that are tested on.", show_default=False)
-    ] = "dev",
+    split: Annotated[str, typer.Option(help="Which judgements; never those that are tested on.")] = "dev",
     part: Annotated[
         str | None,
         typer.Option(help="Whose weight; the set of one vector a text unless given.", show_default=False),
@@ -135,7 +133,7 @@ def _of_weight(found: Tuned) -> dict[str, Any]:
         notes = [f"the best weight is 0: {found.part} does not help here"]
     elif found.at_the_edge:
         notes = [f"the best weight, {found.weight:g}, is at the edge of the grid; try a wider --grid"]
-    values = {f"{weight:g}": value for weight, value in found.values.items()}
+    values = {f"{weight:.12g}": value for weight, value in found.values.items()}
     return {"part": found.part, "weight": found.weight, "values": values, "notes": notes}
 
 

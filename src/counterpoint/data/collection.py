@@ -175,7 +175,7 @@ class Collection:
         where = first.path if first.line is None else f"{first.path}:{first.line}"
         raise DataError(
             f"duplicate id {document.id!r}, first used at {where}; give every document its own id, or keep "
-            "the first of each with ReadPolicy(duplicates='first') (--lenient)",
+            "the first of each with ReadPolicy(duplicates='first') (`counterpoint index --lenient`)",
             path=path,
             line=line,
         )

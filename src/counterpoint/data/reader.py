@@ -134,7 +134,7 @@ class Reader:
         if self.policy.too_long == "error":
             raise DataError(
                 f"a text of more than {most:,} characters; is this the right kind of file? "
-                "Use ReadPolicy(too_long='truncate') (--lenient) to keep its beginning, "
+                "Use ReadPolicy(too_long='truncate') (`counterpoint index --lenient`) to keep its beginning, "
                 "or a larger max_characters",
                 path=path,
                 line=line,
@@ -155,7 +155,7 @@ class Reader:
             if self.policy.encoding == "error":
                 raise DataError(
                     f"half a surrogate pair (U+{ord(text[error.start]):04X}) at character {error.start}; "
-                    "repair the text or use ReadPolicy(encoding='replace') (--lenient)",
+                    "repair the text or use ReadPolicy(encoding='replace') (`counterpoint index --lenient`)",
                     path=path,
                     line=line,
                 ) from error
@@ -174,7 +174,7 @@ class Reader:
         return DataError(
             f"byte 0x{raw[error.start]:02x} at offset {offset + error.start}{unpacked} is not "
             f"{error.encoding.upper()}; convert the file to UTF-8 or use ReadPolicy(encoding='replace') "
-            "(--lenient)",
+            "(`counterpoint index --lenient`)",
             path=path,
             line=line,
         )

@@ -36,13 +36,13 @@ class TrecRun(NamedTuple):
 
 
 def is_trec_run(path: str | Path) -> bool:
-    """Whether a file's first line that is not blank has a run's six columns.
+    """Whether a file's first line that is not blank has a run's six columns, or there is no such line.
 
     Raises:
         DataError: it cannot be read.
     """
     lines = strict_reader(ReadPolicy()).lines(Path(path))
-    return next((len(columns) == 6 for _, line in lines if (columns := line.split())), False)
+    return next((len(columns) == 6 for _, line in lines if (columns := line.split())), True)
 
 
 def read_trec_run(path: str | Path) -> TrecRun:
@@ -55,7 +55,7 @@ def read_trec_run(path: str | Path) -> TrecRun:
         DataError: a line has not six columns or no finite score, or names a document of its query again.
     """
     path = Path(path)
-    sound = _read_sound_run(path)
+    sound = _read_sound_run(path) if path.is_file() else None  # a pipe cannot be read a second time
     return _read_any_run(path) if sound is None else sound
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import final
 
@@ -187,6 +188,14 @@ class Searcher:
         found = self._scored(queries, self._depth(k), plan, candidates, on_progress)
         return self._best({qid: (names, scored.scores) for qid, names, scored in found}, k, plan)
 
+    @cached_property
+    def _passages(self) -> Mapping[str, list[str]]:
+        """By document that was cut, its passages."""
+        found: dict[str, list[str]] = {}
+        for passage, document in self.index.parents.items():
+            found.setdefault(document, []).append(passage)
+        return found
+
     def _depth(self, k: int) -> int:
         """How many documents, or passages of documents, are looked for to find `k` documents."""
         _check_depth(k)
@@ -200,7 +209,7 @@ class Searcher:
             qid: dict(zip(names, scores.tolist(), strict=True)) for qid, (names, scores) in found.items()
         }
         provenance = {"workflow": plan.workflow, "tag": f"counterpoint-{plan.workflow}"}
-        run = Run(ranked, provenance=provenance).top(self._depth(k))
+        run = Run(ranked, provenance=provenance)
         if self.index.parents:
             passages = {name for query in run for name, _ in run[query]}
             run = run.max_passage({name: self.index.parents.get(name, name) for name in passages})
@@ -269,7 +278,8 @@ class Searcher:
 
     def _candidates(self, run: Run, query: str) -> Proposal:
         """The positions of given documents, for reranking; no part has scored them yet."""
-        names = [name for name, _ in run[query]] if query in run else []
+        ranked = [name for name, _ in run[query]] if query in run else []
+        names = [passage for name in ranked for passage in self._passages.get(name, [name])]
         positions = [self.index.position_of(name) for name in names]
         if None in positions:
             raise DataError(

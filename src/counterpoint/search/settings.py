@@ -142,6 +142,8 @@ def parse_weights(text: str, names: Sequence[str] | None = None) -> dict[str, fl
     weights, faults = {}, []
     for entry in text.replace(",", " ").split():
         name, _, number = entry.rpartition("=")
+        if name in weights:
+            faults.append(f"weights: {name} stands there twice; give each part one weight")
         try:
             weights[name] = float(number)
             if not isfinite(weights[name]):

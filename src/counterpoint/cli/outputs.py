@@ -1,0 +1,32 @@
+"""Files that a command is to write, looked at before it takes any time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["check_outputs"]
+
+
+def check_outputs(outputs: Mapping[str, Path | None]) -> None:
+    """Refuse files that could not be written, or of which one would replace another.
+
+    Args:
+        outputs: by option; None where nothing is to be written.
+
+    Raises:
+        ConfigError: naming the option.
+    """
+    from counterpoint.errors import ConfigError
+
+    written: dict[Path, str] = {}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if not path.parent.is_dir():
+            raise ConfigError(f"{option} {path}: there is no such folder to write into; make it first")
+        if path.is_dir():
+            raise ConfigError(f"{option} {path} is a folder; name a file")
+        if other := written.get(path.resolve()):
+            raise ConfigError(f"{other} and {option} name one file, {path}; give each a file of its own")
+        written[path.resolve()] = option
