@@ -15,7 +15,7 @@ bert = Encoder(Transformer("google-bert/bert-base-uncased"), {"cls": Cls()}, que
 recipe = Recipe(
     name="roc-paper",
     paper="Lee et al. 2023, On complementarity objectives for hybrid retrieval",
-    about="coCondenser's [CLS] kept orthogonal to BM25, to be added to BM25",
+    about="one [CLS] vector a text, to be added to BM25: RoC as it was published, and its ablations",
     model=Model(DualEncoder(encoder), search={"weights": {"lexical": 1.0, "cls": 1.5}, "scale": "none"}),
     stages=[
         Train(

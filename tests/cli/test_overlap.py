@@ -54,6 +54,19 @@ def test_the_parts_of_an_index(collection, tiny_bert_folder, call, tmp_path):
         assert json.loads(measured[1])["measures"]["R@2"] == at["recall"][part]
 
 
+def test_nothing_to_draw_does_not_cost_the_table(collection, runs, call, tmp_path):
+    """Neither run has a relevant document first, so these sets are empty."""
+    picture = tmp_path / "venn.svg"
+    for name in ("one", "two"):
+        Run({"q1": {"whale": 1.0}, "q2": {"fox": 1.0}}).write(tmp_path / f"{name}.trec")
+    asked = ["overlap", collection, "--run", runs[0], "--run", runs[1], "-k", 1, "--plot", picture]
+    code, out, err = call(*asked, "--plot-of", "relevant")
+    assert code == 0 and "100.0% of 2 queries were answered by none" in out and not picture.exists()
+    assert f"--plot-of relevant: no run has any, so there is nothing to draw; {picture} was not" in err
+    code, _, err = call(*asked)
+    assert code == 0 and err == "" and picture.exists()
+
+
 def test_what_is_refused(collection, lexical, runs, call):
     one, two = runs
     assert fails(call("overlap", collection), "--index, or --run two times")
@@ -65,5 +78,9 @@ def test_what_is_refused(collection, lexical, runs, call):
     assert fails(call("overlap", collection, "--run", one, "--run", two, "-k", "10,x"), "'10,x'")
     assert fails(call("overlap", collection, "--run", one, "--run", two, "-k", "0"), "from 1")
     assert fails(call("overlap", collection, "--run", one, "--run", two, "--plot", "a.gif"), "'a.gif'")
+    two_runs = ["overlap", collection, "--run", one, "--run", two]
+    assert fails(call(*two_runs, "--relevant-from", "0"), "--relevant-from", "equal to 1")
+    assert fails(call(*two_runs, "--model", "foo"), "--model encodes the queries for an index; name it with")
+    assert fails(call(*two_runs, "--plot-of", "found"), "--plot-of says what --plot draws; name its file")
     code, out, _ = call("overlap", collection, "--index", lexical, "--run", one, "-k", 1, "--json")
     assert code == 0 and json.loads(out)["runs"] == ["lexical", "one"]

@@ -180,6 +180,9 @@ def test_rerank(judge):
     assert found["q3"] == [] and found.provenance["first"] == {"tag": "bm25"}
     with pytest.raises(DataError, match="no text is known for query 'q2', document 'b'"):
         judge.rerank(run, {"q1": "", "q3": ""}, {"a": "", "c": "", "d": ""})
+    twice = Run({"q1": {"x": 2.0, "y": 1.0}, "q2": {"x": 3.0, "z": 2.0, "w": 1.0}})
+    with pytest.raises(DataError, match="for document 'x', document 'y', document 'z' and 1 more, which"):
+        judge.rerank(twice, queries, documents)
     with pytest.raises(ConfigError, match="k must be at least 1"):
         judge.rerank(run, queries, documents, k=0)
 

@@ -207,6 +207,11 @@ def test_bad_projections_are_refused():
         project_terms(packed, 0)
     with pytest.raises(ConfigError, match="seed from 0"):
         project_terms(packed, 8, -1)
+    nothing = BM25Vectors.fit(TEXTS).documents([""])
+    for dim, seed in ((-1, 0), (0, 0), (8, -1), (8, 2**64)):
+        for found in (packed, nothing):
+            with pytest.raises(ConfigError, match=rf"0 to 2\*\*64 - 1, found {dim} and {seed}"):
+                project_terms(found, dim, seed)
     with pytest.raises(ShapeError, match="id of its term"):
         project_terms(Ragged(packed.values, packed.offsets), 8)
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from counterpoint.data import WordNetFolder, collection_of, open_collection
+from counterpoint.data import ReadPolicy, WordNetFolder, collection_of, open_collection
 from counterpoint.data.wordnet import Thesaurus
 from counterpoint.errors import ConfigError
 from counterpoint.index.analysis import Analyzer
@@ -107,6 +107,18 @@ def test_a_collection_keeps_all_else():
     assert made.queries("test") == collection.queries("test") and made.splits == ("test",)
     assert made.qrels("test") == collection.qrels("test") and made.query_metadata() == {"q1": {"kind": "x"}}
     assert (made.name, made.size) == (collection.name, 3)
+
+
+def test_each_document_counts_once():
+    """The judgements of a strict collection are checked against its documents, which are read for that."""
+    documents, qrels = [Document("d", "fox"), Document("d", "fox"), Document("e", "fox")], {"q2": {"d": 1}}
+    policy = ReadPolicy(unknown_judged="error", duplicates="first")
+    collection = collection_of(documents, queries=QUERIES, qrels={"test": qrels}, policy=policy)
+    tally = Tally()
+    made = perturb(collection, Adversary(QUERIES, qrels, Small()), tally)
+    assert made.qrels("test") == qrels
+    assert [document.text for document in made.documents()] == ["trickster", "fox"]
+    assert tally == Tally(1, 1, 1, 1)
 
 
 @pytest.mark.shared

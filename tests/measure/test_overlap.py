@@ -107,6 +107,7 @@ def test_queries_may_count_without_a_known_relevant_document():
     assert (shared.answered.universe, shared.answered.failure) == (4, 0.5)
     assert shared.answered.share("sparse") == 0.25
     assert shared.recall["dense"] == pytest.approx((2 / 4 + 1) / 4)
+    assert share_of(RUNS, QRELS, 2, queries=["q1", "q2", "q4", "q5", "q1"]) == shared
     data = share_of({"a": Run({}), "b": RUNS["dense"]}, QRELS, 1).to_dict()
     assert data["answered"]["pairs"][0]["roc"] is None and data["found"]["failure"] is None
 
@@ -116,6 +117,8 @@ def test_what_cannot_be_compared():
         share_of({"dense": RUNS["dense"]}, QRELS, 2)
     with pytest.raises(ConfigError, match="k must be at least 1, found 0"):
         share_of(RUNS, QRELS, 0)
+    with pytest.raises(ConfigError, match="relevant_from must be a grade from 1 up, found 0"):
+        share_of(RUNS, QRELS, 2, relevant_from=0)
     with pytest.raises(ConfigError, match="no query has a document with a grade of 3"):
         share_of(RUNS, QRELS, 2, relevant_from=3)
 

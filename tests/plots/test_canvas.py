@@ -1,8 +1,10 @@
 """A picture goes out as a file in three formats, or as SVG, and the same picture is the same file."""
 
 import builtins
+import warnings
 
 import pytest
+from matplotlib.artist import Artist
 
 from counterpoint.errors import ConfigError, MissingExtraError
 from counterpoint.plots import picture
@@ -36,6 +38,32 @@ def test_an_unknown_ending_is_refused_and_nothing_is_written(tmp_path):
     with pytest.raises(ConfigError, match=r"\.svg, \.png, \.pdf, found 'p.gif'"):
         drawn().save(tmp_path / "p.gif")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["p.svg", "p.png", "p.pdf"])
+def test_names_are_drawn_letter_by_letter(tmp_path, name):
+    """A dollar begins no formula, and what the font lacks is drawn as a box without a warning."""
+    made = picture(3, 2)
+    made.axes.set_title("a$^$ \\$ 中文")
+    made.axes.set_yticks([0, 1], ["$_$", "文"])
+    made.axes.plot([0, 1], [1, 0], label="$$")
+    made.axes.legend()
+    made.save(tmp_path / name)
+    assert not made.axes.title.get_parse_math()
+
+
+def test_other_warnings_are_not_swallowed(tmp_path):
+    made = drawn()
+    made.figure.add_artist(Warns())
+    with pytest.warns(UserWarning, match="something else"):
+        made.svg()
+
+
+class Warns(Artist):
+    """What warns while it is drawn."""
+
+    def draw(self, renderer):
+        warnings.warn("something else", stacklevel=1)
 
 
 def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):

@@ -47,6 +47,13 @@ def test_a_long_curve_is_also_drawn_as_its_running_mean():
     assert smooth.get_xdata()[3] == pytest.approx(3 + (width - 1) / 2)
 
 
+def test_names_are_shown_as_they_are():
+    curves, stages = [Curve("_a$^$", (1, 2), (0.5, 0.25))], [(0, "$^$", 0), (1, "$_$", 1)]
+    made = curves_plot(curves, value="$^$", stages=stages, levels={"$_$": 0.3})
+    assert [text.get_text() for text in made.axes.get_legend().get_texts()] == ["_a$^$"]
+    assert made.svg().startswith("<svg")
+
+
 def test_nothing_to_draw():
     with pytest.raises(ConfigError, match="nothing to draw"):
         curves_plot([], value="loss")

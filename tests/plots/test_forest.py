@@ -40,6 +40,11 @@ def test_rows_do_not_overlap():
     assert low < heights[0] and heights[-1] < high
 
 
+def test_names_are_shown_as_they_are():
+    (synthesis,) = synthesise([made("a$^$", 0.1), made("_two", -0.02)])
+    assert forest_plot([synthesis]).svg().startswith("<svg")
+
+
 def test_nothing_to_draw_is_said():
     with pytest.raises(DataError, match="two systems on two collections"):
         forest_plot([])

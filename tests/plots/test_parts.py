@@ -33,6 +33,13 @@ def test_lines_along_lengths_share_their_bins():
     assert axes.get_ylabel() == "AP"
 
 
+def test_every_line_is_in_the_legend(tmp_path):
+    made = lengths_plot({"_one": {"to 40": 0.5}, "two": {"to 40": 0.25}, "a$^$": {"to 40": 0.1}}, "AP")
+    assert [text.get_text() for text in made.axes.get_legend().get_texts()] == ["_one", "two", "a$^$"]
+    made.save(tmp_path / "lengths.svg")
+    wins_plot({"a$^$": WinTieLoss(2, 1, 1)}, "against $_$").save(tmp_path / "wins.svg")
+
+
 def test_nothing_is_not_drawn():
     with pytest.raises(ConfigError, match="no system was compared"):
         wins_plot({})

@@ -24,6 +24,12 @@ def test_every_set_and_kind_is_drawn():
     assert axes.get_title() == "a title"
 
 
+def test_every_set_is_in_the_legend():
+    axes = scores_plot({"_L": np.ones(3)}, {"_L": np.zeros(3)}).axes
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["_L: pairs (mean 1.00)", "_L: others (mean 0.00)"]
+
+
 def test_nothing_to_draw():
     with pytest.raises(ConfigError, match="no pair of texts"):
         scores_plot({"L": np.zeros(0)}, {"L": np.ones(3)})

@@ -19,6 +19,21 @@ def test_shares_by_direction():
     assert queries.get_color() == PALETTE[1] and axes.get_yscale() == "log" and axes.get_title() == "cls"
 
 
+@pytest.mark.parametrize(
+    ("values", "minor", "shown"),
+    [
+        ([0.9, 0.1, 1e-3], False, ["1e−03", "1e−02", "1e−01", "1"]),
+        ([3, 2], True, ["4e−01", "5e−01", "6e−01"]),
+    ],
+)
+def test_ticks_are_plain_numbers(values, minor, shown):
+    """The axis's own are formulas, which no picture reads."""
+    axes = spectrum_plot({"queries": np.array(values)}).axes
+    low, high = axes.get_ylim()
+    labels = zip(axes.get_yticklabels(minor=minor), axes.get_yticks(minor=minor), strict=True)
+    assert [text for label, at in labels if low <= at <= high and (text := label.get_text())] == shown
+
+
 def test_a_side_that_is_one_point_has_no_spectrum():
     axes = spectrum_plot({"queries": np.zeros(3), "documents": np.ones(3)}).axes
     assert len(axes.lines) == 1

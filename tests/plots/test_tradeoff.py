@@ -74,6 +74,12 @@ def test_a_name_looks_the_same_in_each_drawing_of_a_series():
     assert looks["large"][0] == PALETTE[1] and "small" not in looks and "words" not in looks
 
 
+def test_names_are_shown_as_they_are():
+    made, texts, looks = drawn([point(100, 0.3, "a$^$", "_small", "_words")])
+    assert set(texts) == {"a$^$"} and {"_small", "_words"} < looks.keys()
+    assert made.svg().startswith("<svg")
+
+
 def test_ticks_are_plain_numbers():
     made, _, _ = drawn(POINTS)
     made.figure.canvas.draw()

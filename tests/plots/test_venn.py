@@ -49,6 +49,16 @@ def test_more_sets_are_bars():
     assert [bar.get_width() for bar in axes.patches] == [0.25, 0.5, 0.25]
 
 
+def test_names_are_shown_as_they_are(tmp_path):
+    """In circles and bars, in the legend too, whatever they begin with."""
+    two, three = Overlap(("a$^$", "_b"), {("_b",): 1}), Overlap(("a$^$", "_b", "c"), {("a$^$", "_b"): 1})
+    overlap_plot([("$^$", two)]).save(tmp_path / "circles.svg")
+    made = overlap_plot([("_one, first 10", three), ("first 100", three)])
+    made.save(tmp_path / "bars.svg")
+    texts = [text.get_text() for text in made.axes.get_legend().get_texts()]
+    assert texts == ["_one, first 10", "first 100"]
+
+
 def test_nothing_is_not_drawn():
     with pytest.raises(ConfigError, match="nothing in any of these sets"):
         overlap_plot([("first 10", Overlap(("a", "b"), {}))])

@@ -35,6 +35,7 @@ from counterpoint.learn import (
     Orthogonality,
     ResidualMargin,
     RouterBalance,
+    TermSparsity,
     Train,
     TrainingSet,
 )
@@ -79,6 +80,21 @@ FAULTS = {
     "orthogonal to no set": (
         stages(train(Orthogonality("cls"), lexical=BM25Terms())),
         "there is no vector set 'cls'",
+    ),
+    "orthogonal vectors of many": (
+        stages(train(Contrastive() + Orthogonality("tokens"), lexical=BM25Terms())),
+        "stages.train: orthogonality takes one vector a text, and 'tokens' has many; name a pooled set",
+    ),
+    "the terms of no terms": (
+        stages(train(Contrastive() + TermSparsity("mean"))),
+        "stages.train: term_sparsity: 'flops' goes by terms, and the rows of 'mean' have no ids; name a set",
+    ),
+    "the terms of a router's whole vector": (
+        {
+            **model(query=encoder(mean=Mean(), routed=Routed(Router()))),
+            **stages(train(Contrastive() + TermSparsity("routed.router"))),
+        },
+        "the rows of 'routed.router' have no ids",
     ),
     "a build too early": (stages(Build(), train()), "'train' changes the model afterwards"),
     "sets that differ": (model(document=encoder(cls=Cls())), "queries become mean, documents cls"),
@@ -235,6 +251,8 @@ def test_each_fault_alone(name):
         stages(train(Contrastive(), cache=NegativeCache(on="mean", draws=4, scale=5.0))),
         stages(train(NegativeLogLikelihood(), cache=NegativeCache(on="mean"), batch=1)),
         stages(train(MarginMSE(), MaxSim("tokens"), negatives=(FromData(),))),
+        stages(train(Contrastive() + TermSparsity("tokens") + TermSparsity("mean", "l1", name="l1"))),
+        stages(train(Contrastive() + Orthogonality("mean"), lexical=BM25Terms())),
         {**stages(Train(Contrastive()), Train(Contrastive(), name="again")), "scorer": Dot("mean")},
         {**stages(train(keep="last")), "data": DataSettings(development=None, held_out=0)},
         {

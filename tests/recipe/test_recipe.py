@@ -11,7 +11,7 @@ from tests.recipe.small import declared, write_recipe
 from counterpoint.config import Declared
 from counterpoint.encode import Transformer
 from counterpoint.errors import ArtifactError, ConfigError
-from counterpoint.learn import BM25Negatives, Contrastive, Fit, MarginMSE, NoImprovement, Train
+from counterpoint.learn import BM25Negatives, Contrastive, Fit, MarginMSE, NoImprovement, Orthogonality, Train
 from counterpoint.model import Model
 from counterpoint.recipe import Recipe, check, differences, load_recipe, shipped_recipes, variants_of
 from counterpoint.recipe.typed import hints_of
@@ -165,6 +165,14 @@ def test_ablations_of_roc_differ_in_what_they_are_called_by(name):
         found = getattr(stage.objective, "losses", [stage.objective])
         assert sorted(type(loss).__name__ for loss in found) == terms
         assert (stage.lexical is not None, stage.mask_matches) == (lexical, share)
+
+
+@pytest.mark.parametrize("variant", ["", ":embedding", ":input", ":naive", ":clear"])
+def test_only_what_is_orthogonal_is_said_to_be(variant):
+    recipe = load_recipe(f"roc{variant}")
+    losses = getattr(recipe.stages[0].objective, "losses", [])
+    found = any(isinstance(loss, Orthogonality) for loss in losses)
+    assert ("orthogonal" in recipe.about) == found and "to be added to BM25" in recipe.about
 
 
 def test_variants_of_shipped_recipes_have_no_fault_and_differ():

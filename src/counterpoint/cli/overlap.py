@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from counterpoint.cli.console import Json, emit, progress
+from counterpoint.cli.console import Json, emit, note, progress
 from counterpoint.cli.judgements import Judged, judgements_of
 from counterpoint.cli.options import ModelName, cutoffs_of, model_of
 from counterpoint.cli.tables import text_table
@@ -45,15 +45,18 @@ def overlap(
     split: Annotated[
         str | None, typer.Option(help="Which judgements; needed where there are several.")
     ] = None,
-    relevant_from: Annotated[int, typer.Option(help="Lowest grade that is relevant.")] = 1,
+    relevant_from: Annotated[int, typer.Option(min=1, help="Lowest grade that is relevant.")] = 1,
     model: ModelName = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the overlap: a .svg, .png or .pdf file.", show_default=False)
     ] = None,
     plot_of: Annotated[
-        Literal["found", "relevant", "answered"],
-        typer.Option(help="What is drawn: documents, relevant ones, or queries with a relevant one."),
-    ] = "found",
+        Literal["found", "relevant", "answered"] | None,
+        typer.Option(
+            help="What is drawn: documents (unless given), relevant ones, or queries with a relevant one.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Say what first stages find together and apart, and what their union recalls.
@@ -69,6 +72,10 @@ def overlap(
         raise ConfigError("name what is compared: --index, or --run two times or more")
     if index is None and parts is not None:
         raise ConfigError("--parts are those of an index; name it with --index")
+    if index is None and model is not None:
+        raise ConfigError("--model encodes the queries for an index; name it with --index")
+    if plot is None and plot_of is not None:
+        raise ConfigError("--plot-of says what --plot draws; name its file with --plot")
     if plot is not None:
         check_format(plot)
     judged = judgements_of(collection, split, bare=index is None)
@@ -80,9 +87,7 @@ def overlap(
         runs = {**found, **runs}
     shared = [share_of(runs, judged.qrels, cutoff, relevant_from) for cutoff in cutoffs]
     if plot is not None:
-        from counterpoint.plots.venn import overlap_plot
-
-        overlap_plot([(f"first {x.k}", getattr(x, plot_of)) for x in shared]).save(plot)
+        _draw(plot, plot_of or "found", shared)
     emit(
         {
             "collection": collection,
@@ -125,6 +130,17 @@ def _search(folder: Path, parts: str | None, judged: Judged, depth: int, model: 
         searcher = Searcher(opened, model_of(opened, model, workflow))
         with progress("searching", "queries", len(queries) * len(wanted)) as update:
             return searcher.rank_parts(queries, depth, wanted, update)
+
+
+def _draw(path: Path, what: str, shared: Sequence[Shared]) -> None:
+    """One diagram a cutoff; a note where there is nothing in any set, since the table is still to come."""
+    from counterpoint.plots.venn import overlap_plot
+
+    overlaps = [(f"first {x.k}", getattr(x, what)) for x in shared]
+    if any(overlap.union for _, overlap in overlaps):
+        overlap_plot(overlaps).save(path)
+    else:
+        note(f"--plot-of {what}: no run has any, so there is nothing to draw; {path} was not written")
 
 
 def _text(shared: Shared) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, final
@@ -109,10 +111,13 @@ def _by_bm25(kind: str, rest: str, material: Material) -> Slicing:
 def _edges(kind: str, text: str) -> list[float] | None:
     from counterpoint.errors import ConfigError
 
-    try:
-        return [float(edge) for edge in text.split(",")] if text else None
-    except ValueError:
-        raise ConfigError(f"slice {kind!r}: expected edges such as 40,80,120, found {text!r}") from None
+    if not text:
+        return None
+    with suppress(ValueError):
+        edges = [float(edge) for edge in text.split(",")]
+        if all(map(isfinite, edges)):
+            return edges
+    raise ConfigError(f"slice {kind!r}: expected edges such as 40,80,120, found {text!r}")
 
 
 def _counted(documents: Iterator[Document], update: Callable[[int], None]) -> Iterator[Document]:

@@ -209,7 +209,8 @@ class InteractiveEncoder(Part):
             raise ConfigError(f"k must be at least 1, found {k}")
         ranked = {query: [document for document, _ in run[query][:k]] for query in run}
         missing = [f"query {query!r}" for query in ranked if query not in queries]
-        missing += [f"document {d!r}" for found in ranked.values() for d in found if d not in documents]
+        unknown = dict.fromkeys(d for found in ranked.values() for d in found if d not in documents)
+        missing += [f"document {d!r}" for d in unknown]
         if missing:
             more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
             raise DataError(f"no text is known for {', '.join(missing[:3])}{more}, which the run ranks")

@@ -183,8 +183,7 @@ def term_signs(ids: Int[np.ndarray, " n"], dim: int, seed: int) -> Int8[np.ndarr
 
     A counter is hashed with SplitMix64, from a start that term and seed decide, 64 signs at a time.
     """
-    if dim < 1 or seed < 0:
-        raise ConfigError(f"a projection needs dim from 1 and seed from 0 up, found {dim} and {seed}")
+    _check(dim, seed)
     start = _mixed(ids.astype(np.uint64) ^ _mixed(np.array([seed], dtype=np.uint64) + STEP))
     counters = np.arange(1, -(-dim // 64) + 1, dtype=np.uint64) * STEP
     words = _mixed(start[:, None] + counters).astype("<u8")
@@ -205,8 +204,9 @@ def project_terms(packed: Ragged, dim: int, seed: int = 0) -> Float[np.ndarray, 
 
     Raises:
         ShapeError: the vectors have no ids, or more than one component a row.
-        ConfigError: `dim` or `seed` is too small.
+        ConfigError: `dim` or `seed` is too small, or `seed` too large.
     """
+    _check(dim, seed)
     if packed.ids is None or packed.dim != 1:
         raise ShapeError("a projection takes rows of one component, each with the id of its term")
     terms, columns = np.unique(packed.ids, return_inverse=True)
@@ -229,6 +229,13 @@ def projection_variance(q: Float[np.ndarray, " v"], d: Float[np.ndarray, " v"], 
         dim: rows of A.
     """
     return float((q @ q * (d @ d) + (q @ d) ** 2 - 2 * np.sum(q**2 * d**2)) / dim)
+
+
+def _check(dim: int, seed: int) -> None:
+    if dim < 1 or not 0 <= seed < 2**64:  # the seed is hashed as 64 bits
+        raise ConfigError(
+            f"a projection needs dim from 1 up and seed from 0 to 2**64 - 1, found {dim} and {seed}"
+        )
 
 
 def _mixed(values: Shaped[np.ndarray, "*n"]) -> Shaped[np.ndarray, "*n"]:

@@ -127,9 +127,10 @@ def perturb(collection: Collection, adversary: Adversary, tally: Tally) -> Colle
     Args:
         collection: what is changed.
         adversary: how.
-        tally: counts while the documents are consumed.
+        tally: counts while the documents are consumed, each once, however often they are read.
     """
-    return Collection(Perturbed(collection.source, adversary, tally), collection.policy)
+    uncounted = set(adversary._terms)
+    return Collection(Perturbed(collection.source, adversary, tally, uncounted), collection.policy)
 
 
 @final
@@ -140,6 +141,7 @@ class Perturbed(Source):
     source: Source
     adversary: Adversary
     tally: Tally
+    uncounted: set[str]
 
     @property
     def name(self) -> str:
@@ -159,7 +161,10 @@ class Perturbed(Source):
     def documents(self, reader: Reader) -> Iterator[Located]:
         """Changed one by one."""
         for found in self.source.documents(reader):
-            yield found._replace(document=self.adversary.change(found.document, self.tally))
+            # Judgements may be checked against the documents, which is a pass of its own.
+            tally = self.tally if found.document.id in self.uncounted else Tally()
+            self.uncounted.discard(found.document.id)
+            yield found._replace(document=self.adversary.change(found.document, tally))
 
     def queries(self, policy: ReadPolicy) -> dict[str, str]:
         """As they are."""

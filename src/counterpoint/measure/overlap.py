@@ -161,17 +161,21 @@ def share_of(
             answer strings see retrieved documents only, so there it is every query with an answer.
 
     Raises:
-        ConfigError: fewer than two runs, a cutoff below 1, or no query that counts.
+        ConfigError: fewer than two runs, a cutoff or a grade below 1, or no query that counts.
     """
     if len(runs) < 2:
         raise ConfigError(f"an overlap is of two runs or more, found {', '.join(runs) or 'none'}")
     if k < 1:
         raise ConfigError(f"k must be at least 1, found {k}")
+    if relevant_from < 1:
+        raise ConfigError(f"relevant_from must be a grade from 1 up, found {relevant_from}")
     relevant = {
         query: {document for document, grade in grades.items() if grade >= relevant_from}
         for query, grades in qrels.items()
     }
-    counted = [query for query in relevant if relevant[query]] if queries is None else list(queries)
+    counted = (
+        [query for query in relevant if relevant[query]] if queries is None else list(dict.fromkeys(queries))
+    )
     if not counted:
         raise ConfigError(f"no query has a document with a grade of {relevant_from} or more")
     found = {name: _found(run, qrels, k) for name, run in runs.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,7 @@ STYLE: Mapping[Any, Any] = MappingProxyType(
         "svg.fonttype": "path",  # the same picture on a machine without the font
         "svg.hashsalt": "counterpoint",  # equal pictures are equal files
         "savefig.facecolor": "white",
+        "text.parse_math": False,  # a name may have a $
     }
 )
 
@@ -67,10 +69,15 @@ class Picture:
 
     def _drawn(self, form: str) -> bytes:
         import matplotlib
+        from matplotlib.text import Text
 
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[form]
         out = io.BytesIO()
-        with matplotlib.rc_context(dict(STYLE)):
+        for text in self.figure.findobj(Text):  # those that were written outside of the style
+            text.set_parse_math(False)
+        with matplotlib.rc_context(dict(STYLE)), warnings.catch_warnings():
+            # A letter that the font lacks is drawn as a box, which says it better than matplotlib's warning.
+            warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
             self.figure.savefig(out, format=form, dpi=150, bbox_inches="tight", metadata=undated)
         return out.getvalue()
 

@@ -59,14 +59,16 @@ def lengths_plot(lines: Mapping[str, Mapping[str, float]], measure: str) -> Pict
         raise ConfigError("there is nothing to draw; no query has a relevant document whose length is known")
     made = picture(max(4.0, 1.2 + 0.55 * len(bins)), 3.6)
     axes = made.axes
-    for at, (name, line) in enumerate(lines.items()):
+    for at, line in enumerate(lines.values()):
         places = [place for place, label in enumerate(bins) if label in line]
         colour = PALETTE[at % len(PALETTE)]
-        axes.plot(places, [line[bins[place]] for place in places], marker="o", color=colour, label=name)
+        axes.plot(places, [line[bins[place]] for place in places], marker="o", color=colour)
     axes.set_xticks(range(len(bins)), bins, rotation=45, ha="right", fontsize=8)
     axes.set_xlabel("words of the relevant documents")
     axes.set_ylabel(measure)
-    axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    axes.legend(  # by name, since a label that begins with _ is left out
+        axes.lines, list(lines), frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0)
+    )
     return made
 
 

@@ -48,6 +48,7 @@ def scores_plot(together: Scores, other: Scores, title: str = "") -> Picture:
         if len(rest := other.get(name, own[:0])):
             label = f"{name}: others (mean {rest.mean():.2f})"
             axes.plot(*_density(rest, low, high), color=colour, linewidth=1.2, linestyle="--", label=label)
+    drawn = list(axes.lines)  # for the legend, which by itself leaves out a label that begins with _
     for word, place in IDEALS.items():
         axes.axvline(place, color="#555555", linestyle=":", linewidth=1.2)
         axes.text(
@@ -59,7 +60,7 @@ def scores_plot(together: Scores, other: Scores, title: str = "") -> Picture:
     axes.set_xlabel("cosine of a row of a query and a row of a document")
     axes.set_ylabel("density")
     axes.set_title(title, fontsize=10, pad=16)
-    axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    axes.legend(handles=drawn, frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return made
 
 

@@ -33,6 +33,8 @@ def spectrum_plot(variances: Mapping[str, Float[np.ndarray, " r"]], title: str =
     if not varying:
         raise ConfigError("a spectrum needs vectors that differ; all of these are one point")
     made = picture(6.0, 3.8)
+    from matplotlib.ticker import LogFormatter  # `picture` has said so if it is not there
+
     axes = made.axes
     for at, (side, values) in enumerate(varying.items()):
         shares = values / values.sum()
@@ -43,6 +45,8 @@ def spectrum_plot(variances: Mapping[str, Float[np.ndarray, " r"]], title: str =
             marker="o" if len(shares) < 3 else None, label=f"{side} (effective rank {rank:.1f})",
         )  # fmt: skip
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(LogFormatter())  # the axis's own writes powers of ten as formulas
+    axes.yaxis.set_minor_formatter(LogFormatter())
     axes.set_xlabel("principal direction")
     axes.set_ylabel("share of the variance")
     axes.set_title(title, fontsize=10)

@@ -120,13 +120,14 @@ def _bars(overlaps: Sequence[tuple[str, Overlap]], of_universe: bool) -> Picture
     labels = [" ∩ ".join(region) for region in regions] + ["none"] * of_universe
     made = picture(6.0, 1.2 + 0.28 * len(labels) * len(overlaps))
     height = 0.8 / len(overlaps)
-    for at, (label, overlap) in enumerate(overlaps):
+    for at, (_, overlap) in enumerate(overlaps):
         shares = [overlap.regions.get(region, 0) / _whole(overlap, of_universe) for region in regions]
         shares += [overlap.failure] * of_universe
         places = [row + (len(overlaps) - 1 - 2 * at) * height / 2 for row in range(len(labels))]
-        made.axes.barh(places, shares, height, color=PALETTE[at % len(PALETTE)], label=label)
+        made.axes.barh(places, shares, height, color=PALETTE[at % len(PALETTE)])
     made.axes.set_yticks(range(len(labels)), labels)
     made.axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     made.axes.set_xlabel("share of all" if of_universe else "share of all that any set has")
-    made.axes.legend(frameon=False, fontsize=9)
+    names = [label for label, _ in overlaps]  # by name, since a label that begins with _ is left out
+    made.axes.legend(made.axes.containers, names, frameon=False, fontsize=9)
     return made

@@ -13,8 +13,10 @@ from counterpoint.learn import (
     GateSparsity,
     Loss,
     NegativeCache,
+    Orthogonality,
     RouterBalance,
     RouterSparsity,
+    TermSparsity,
     Train,
 )
 from counterpoint.learn.fit import linear_of, tokenwise_of
@@ -52,7 +54,7 @@ def vector_faults(recipe: Recipe, model: Model) -> Iterator[str]:
 
 
 def _weighed(loss: Loss, encoder: DualEncoder) -> Iterator[str]:
-    """Losses on a gate or a router that is not there."""
+    """Losses on a gate or a router that is not there, or on a set of another kind."""
     heads = encoder.query.heads
     if isinstance(loss, GateSparsity) and loss.on in heads and loss.on not in encoder.gates:
         yield (
@@ -62,6 +64,15 @@ def _weighed(loss: Loss, encoder: DualEncoder) -> Iterator[str]:
     routed = [name for name, head in heads.items() if isinstance(head, Routed)]
     if isinstance(loss, RouterBalance | RouterSparsity) and loss.on in heads and loss.on not in routed:
         yield f"{loss.label} goes by the router of {loss.on!r}, which has none; make it Routed(Router())"
+    pooled = [name for name, head in heads.items() if cast(Head, head).pooled]
+    if isinstance(loss, Orthogonality) and loss.on in heads and loss.on not in pooled:
+        yield f"{loss.label} takes one vector a text, and {loss.on!r} has many; name a pooled set"
+    without_ids = [*pooled, *(name + BY_ROUTER for name in routed)]
+    if isinstance(loss, TermSparsity) and loss.norm == "flops" and loss.on in without_ids:
+        yield (
+            f"{loss.label}: 'flops' goes by terms, and the rows of {loss.on!r} have no ids; name a set of "
+            "terms, or take norm='l1'"
+        )
 
 
 def _search(said: Mapping[str, Any], sets: list[str]) -> Iterator[str]:
