@@ -43,6 +43,8 @@ def main() -> None:
     options = parser.parse_args()
     if len({path.name for path in options.collections}) < len(options.collections):
         sys.exit("two collections have one name; their indexes would be one")
+    if options.json and not options.json.parent.is_dir():
+        sys.exit(f"--json {options.json}: there is no such folder")
     found = {path.name: measured(path, options) for path in options.collections}
     print(text(found))
     if options.json:
@@ -67,6 +69,8 @@ def measured(source: Path, options: argparse.Namespace) -> dict[str, float]:
             sys.exit(f"{folder} is an index of another collection; choose another --work")
         settings = SearchSettings.for_index(index)
         parts = options.parts or list(settings.weights)
+        if unknown := set(parts) - set(settings.weights):
+            sys.exit(f"no part is called {min(unknown)}; there are {', '.join(settings.weights)}")
         if options.steps < len(parts):
             sys.exit(f"--steps {options.steps}: {len(parts)} parts cannot have a share each")
         settings = replace(settings, weights=dict.fromkeys(parts, 1.0))

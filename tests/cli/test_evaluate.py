@@ -256,6 +256,22 @@ def test_where_nothing_could_be_written_nothing_is_searched(collection, lexical,
     (tmp_path / "x").mkdir()
     assert fails(call(*base, *same), "--save-run and --per-query name one file")
     assert not (tmp_path / "one").exists()
+    assert call(*base, "--save-run", "/dev/null", "--per-query", "/dev/null")[0] == 0
+
+
+def test_what_is_read_is_not_replaced(collection, lexical, call, tmp_path):
+    run, base = tmp_path / "run.trec", ("evaluate", collection, "--index", lexical, "--workflow", "lexical")
+    assert call(*base, "--save-run", run)[0] == 0
+    before = run.read_bytes()
+    assert fails(call("evaluate", collection, "--run", run, "--per-query", run), "is what is read")
+    assert fails(call(*base, "--rerank", run, "--save-run", run), "is what is read")
+    assert run.read_bytes() == before
+
+
+def test_a_run_outlives_a_table_that_cannot_be_written(collection, lexical, call, tmp_path):
+    run, base = tmp_path / "run.trec", ("evaluate", collection, "--index", lexical, "--workflow", "lexical")
+    code, _, err = call(*base, "--save-run", run, "--per-query", "/proc/x.csv")
+    assert code == 2 and "/proc" in err and Run.read(run).queries == ("q1", "q2")
 
 
 def test_an_id_that_a_run_cannot_hold_costs_no_figure(collection, call, tmp_path):
@@ -279,6 +295,7 @@ def test_what_belongs_to_a_search_is_not_taken_for_a_run(files, call):
         ("--fusion", "rrf"),
         ("--exhaustive",),
         ("--model", "x"),
+        ("--workflow", "lexical"),
     ):
         assert fails(call("evaluate", folder, "--run", run, *option), f"{option[0]} ", "goes with --index")
 

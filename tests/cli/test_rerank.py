@@ -116,7 +116,7 @@ def test_mistakes(call, learnable, first, tiny_bert_folder, tmp_path):
 
     assert fails(rerank(to=tmp_path / "no" / "x"), "there is no such folder")
     before = first.read_bytes()
-    assert fails(rerank(to=first), "is the run itself") and first.read_bytes() == before
+    assert fails(rerank(to=first), "is what is read") and first.read_bytes() == before
     assert fails(rerank(run=tmp_path / "nowhere"), "nowhere")
     assert fails(rerank(model=tiny_bert_folder), "not used")
     assert fails(rerank(model=tmp_path / "nobody" / "x"), "no such folder")

@@ -176,6 +176,12 @@ def test_the_index_remembers_shares(index, collection, hard, call):
     values = [line.removesuffix("  best").rpartition("  ")[2] for line in lines[1:-1]]
     assert lines[1].endswith("best") and values == sorted(values, reverse=True) and len(values) == 5
     assert fails(call(*ask, "--weights", "lexical=1"), "two parts with a weight")
+    zero = (*ask[:-2], "--fusion", "none", "--weights", "lexical=1", "--grid", "0:0:1", "--part", "mean")
+    assert call(*zero, "--json")[0] == 0
+    with Index(index) as opened:
+        assert SearchSettings.for_index(opened).weights["mean"] == 0
+    again = json.loads(call(*ask, "--json", "--dry-run")[1])  # of all parts, whatever was chosen before
+    assert set(again["shares"]) == {"lexical", "mean"} and len(again["values"]) == 5
     for wrong, message in (
         (("--shares", 0), "1 or more"),
         (("--shares", 1000), "1,001 ways"),
@@ -218,7 +224,7 @@ def test_nothing_relevant_at_any_weight(searcher):
 
 
 @pytest.mark.parametrize(
-    "grid", ["0:2", "a:b:c", "2:0:0.1", "0:2:0", "-1:2:0.1", "0:inf:1", "0:1:inf", "nan:1:1"]
+    "grid", ["", "0:2", "a:b:c", "2:0:0.1", "0:2:0", "-1:2:0.1", "0:inf:1", "0:1:inf", "nan:1:1"]
 )
 def test_bad_grids(index, collection, call, grid):
     assert fails(call("tune", index, collection, f"--grid={grid}", "--split", "test"), "FROM:TO:STEP")

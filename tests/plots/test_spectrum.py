@@ -22,8 +22,8 @@ def test_shares_by_direction():
 @pytest.mark.parametrize(
     ("values", "minor", "shown"),
     [
-        ([0.9, 0.1, 1e-3], False, ["1e−03", "1e−02", "1e−01", "1"]),
-        ([3, 2], True, ["4e−01", "5e−01", "6e−01"]),
+        ([0.9, 0.1, 1e-3], False, ["0.001", "0.01", "0.1", "1"]),
+        ([3, 2], True, ["0.4", "0.5", "0.6"]),
     ],
 )
 def test_ticks_are_plain_numbers(values, minor, shown):
@@ -32,6 +32,14 @@ def test_ticks_are_plain_numbers(values, minor, shown):
     low, high = axes.get_ylim()
     labels = zip(axes.get_yticklabels(minor=minor), axes.get_yticks(minor=minor), strict=True)
     assert [text for label, at in labels if low <= at <= high and (text := label.get_text())] == shown
+
+
+def test_ticks_of_a_flat_spectrum_differ():
+    axes = spectrum_plot({"queries": np.array([1.0, 0.99, 0.98])}).axes
+    low, high = axes.get_ylim()
+    ticks = zip(axes.get_yticklabels(minor=True), axes.get_yticks(minor=True), strict=True)
+    labels = [text for label, at in ticks if low <= at <= high and (text := label.get_text())]
+    assert len(labels) > 2 and len(set(labels)) == len(labels)
 
 
 def test_a_side_that_is_one_point_has_no_spectrum():

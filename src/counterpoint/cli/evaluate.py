@@ -16,9 +16,9 @@ from counterpoint.cli.judgements import Judged, judgements_of, measure_runs, rea
 from counterpoint.cli.options import (
     Exhaustive,
     FusionName,
+    MaybeWorkflow,
     ModelName,
     Weights,
-    WorkflowName,
     model_of,
     settings_of,
 )
@@ -27,6 +27,7 @@ from counterpoint.cli.slicing import KINDS, Material, slice_rows, slice_text, sl
 from counterpoint.cli.tables import csv_table, text_table
 
 if TYPE_CHECKING:
+    from counterpoint.errors import DataError
     from counterpoint.measure import Report, Slicing
     from counterpoint.measure.folds import ChooseOn
     from counterpoint.search import Run
@@ -60,7 +61,7 @@ def evaluate(
         int | None,
         typer.Option(min=1, help="Lowest grade that counts as relevant, for measures that know no grades."),
     ] = None,
-    workflow: WorkflowName = "hybrid",
+    workflow: MaybeWorkflow = None,
     weights: Weights = None,
     fusion: FusionName = None,
     exhaustive: Exhaustive = False,
@@ -97,8 +98,8 @@ def evaluate(
     if (index is None) == (not run):
         raise ConfigError("say what to evaluate: either --index FOLDER or --run FILE")
     searching = {
-        "--rerank": rerank, "--save-run": save_run, "-k": k, "--weights": weights, "--fusion": fusion,
-        "--exhaustive": exhaustive, "--model": model,
+        "--rerank": rerank, "--save-run": save_run, "-k": k, "--workflow": workflow, "--weights": weights,
+        "--fusion": fusion, "--exhaustive": exhaustive, "--model": model,
     }  # fmt: skip
     if run and (idle := [option for option, value in searching.items() if value]):
         raise ConfigError(f"{' and '.join(idle)} of a search: goes with --index, not with --run")
@@ -106,7 +107,8 @@ def evaluate(
         raise ConfigError("--folds chooses between runs; name two or more with --run")
     if slice_table is not None and not slices:
         raise ConfigError("--slice-table writes what --slice cuts; add --slice KIND")
-    check_outputs({"--save-run": save_run, "--per-query": per_query, "--slice-table": slice_table})
+    outputs = {"--save-run": save_run, "--per-query": per_query, "--slice-table": slice_table}
+    check_outputs(outputs, [*(run or []), rerank])
     # Bad names and slices are found before anything takes time. Two names may become one.
     names = list(
         dict.fromkeys(with_judging(measures.split(), condensed=condensed, relevant_from=relevant_from))
@@ -115,11 +117,12 @@ def evaluate(
     judged = judgements_of(collection, split, bare=index is None)
     slicings = slicings_of(slices or [], Material(judged, relevant_from or 1, condensed))
     extra: dict[str, Any] = {}
-    found = None
+    late = None
     if index is not None:
-        asked = Asked(index, workflow, depth, weights, fusion, exhaustive, rerank, model)
+        asked = Asked(index, workflow or "hybrid", depth, weights, fusion, exhaustive, rerank, model)
         found, extra = _search(asked, judged)
         runs = {str(index): found}
+        late = None if save_run is None else _saved(found, save_run)
     else:
         runs = read_runs(run or [])
     reports = measure_runs(runs, judged.qrels, names)
@@ -135,8 +138,8 @@ def evaluate(
     head = {"collection": collection, "split": judged.split}
     body = results[0] if len(results) == 1 else {"runs": results}
     emit({**head, **body, **({"slices": parts} if parts else {})}, lambda: _text(results, parts), json)
-    if found is not None and save_run is not None:  # last, so that an id with a space in it costs no figure
-        found.write(save_run)
+    if late is not None:
+        raise late
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,17 @@ def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
         "k": asked.depth,
         "milliseconds_per_query": round(milliseconds, 2),
     }
+
+
+def _saved(run: Run, path: Path) -> DataError | None:
+    """Write what was found; an id that TREC's files cannot hold is told after the figures, and costs none."""
+    from counterpoint.errors import DataError
+
+    try:
+        run.write(path)
+    except DataError as error:
+        return error
+    return None
 
 
 def _depth(measures: Sequence[str]) -> int:

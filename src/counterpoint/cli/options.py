@@ -18,6 +18,7 @@ __all__ = [
     "Exhaustive",
     "FusionName",
     "IndexFolder",
+    "MaybeWorkflow",
     "ModelName",
     "Weights",
     "WorkflowName",
@@ -54,6 +55,15 @@ Exhaustive = Annotated[
 ]
 WorkflowName = Annotated[
     str, typer.Option("--workflow", "-w", help="hybrid, lexical, dense, words, dense-words or words-dense.")
+]
+MaybeWorkflow = Annotated[
+    str | None,
+    typer.Option(
+        "--workflow",
+        "-w",
+        help="hybrid (unless given), lexical, dense, words, dense-words or words-dense.",
+        show_default=False,
+    ),
 ]
 
 

@@ -12,6 +12,7 @@ import typer
 from counterpoint.cli.console import Json, emit, note, progress
 from counterpoint.cli.judgements import Judged, judgements_of
 from counterpoint.cli.options import ModelName, cutoffs_of, model_of
+from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.tables import text_table
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def overlap(
         raise ConfigError("--plot-of says what --plot draws; name its file with --plot")
     if plot is not None:
         check_format(plot)
+    check_outputs({"--plot": plot})
     judged = judgements_of(collection, split, bare=index is None)
     runs = _named_runs(run or [])
     if index is not None:

@@ -43,13 +43,10 @@ def rerank(
     """
     from counterpoint.data import open_collection
     from counterpoint.encode import EncodeOptions, load_interactive
-    from counterpoint.errors import ConfigError
     from counterpoint.files import sha256_file
     from counterpoint.search import Run
 
-    check_outputs({"--output": output})
-    if output.exists() and run.exists() and output.samefile(run):
-        raise ConfigError(f"{output} is the run itself, which stays as it is; choose another --output")
+    check_outputs({"--output": output}, [run])
     opened = open_collection(collection)
     first = _of_split(Run.read(run).top(k), opened, split)
     checksum = sha256_file(run) if run.is_file() else None  # of what was read; a pipe is empty now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from math import comb
 from typing import TYPE_CHECKING, Annotated, Any
@@ -54,16 +55,22 @@ def tune(
     from counterpoint.errors import ConfigError, DataError
     from counterpoint.index import Index, keep_search
     from counterpoint.measure import parse_measure, tune_shares, tune_weight
-    from counterpoint.search import Searcher
+    from counterpoint.search import LEXICAL, Searcher
 
     if shares is not None and (part is not None or grid is not None):
         raise ConfigError("--shares is of all parts and has a grid of its own; leave --part and --grid out")
-    tried = _grid(grid or GRID)
+    tried = _grid(GRID if grid is None else grid)
     parse_measure(measure)
     judged = judgements_of(collection, split, bare=False)
     asked = judged.whole("tune").queries(judged.split), judged.qrels
     with Index(index) as opened:
-        searcher = Searcher(opened, model_of(opened, model, "hybrid"), settings_of(opened, weights, fusion))
+        settings = settings_of(opened, weights, fusion)
+        if (
+            shares is not None and weights is None
+        ):  # also a part that has lost its weight by an earlier choice
+            parts = [*settings.weights, *opened.layouts, *([LEXICAL] if opened.lexical is not None else [])]
+            settings = replace(settings, weights=dict.fromkeys(parts, 1.0))
+        searcher = Searcher(opened, model_of(opened, model, "hybrid"), settings)
         if shares is None:
             with progress("searching", "weights", len(tried)) as update:
                 one = tune_weight(searcher, *asked, tried, part, measure=measure, depth=k, on_progress=update)

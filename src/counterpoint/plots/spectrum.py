@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -33,8 +34,6 @@ def spectrum_plot(variances: Mapping[str, Float[np.ndarray, " r"]], title: str =
     if not varying:
         raise ConfigError("a spectrum needs vectors that differ; all of these are one point")
     made = picture(6.0, 3.8)
-    from matplotlib.ticker import LogFormatter  # `picture` has said so if it is not there
-
     axes = made.axes
     for at, (side, values) in enumerate(varying.items()):
         shares = values / values.sum()
@@ -45,10 +44,21 @@ def spectrum_plot(variances: Mapping[str, Float[np.ndarray, " r"]], title: str =
             marker="o" if len(shares) < 3 else None, label=f"{side} (effective rank {rank:.1f})",
         )  # fmt: skip
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(LogFormatter())  # the axis's own writes powers of ten as formulas
-    axes.yaxis.set_minor_formatter(LogFormatter())
+    _number(axes.yaxis)
     axes.set_xlabel("principal direction")
     axes.set_ylabel("share of the variance")
     axes.set_title(title, fontsize=10)
     axes.legend(frameon=False, fontsize=9)
     return made
+
+
+def _number(axis: Any) -> None:
+    """Plain numbers where a logarithmic axis would write formulas, with the digits that tell ticks apart."""
+    from matplotlib.ticker import LogFormatter
+
+    class Plain(LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:.3g}" if super().__call__(x, pos) else ""  # which ticks it leaves without a label
+
+    axis.set_major_formatter(Plain())
+    axis.set_minor_formatter(Plain())
