@@ -56,16 +56,22 @@ def sync_folder(path: Path) -> None:
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, then put it in place in one step.
 
+    A link stays one: what it points at is replaced. A device or a pipe is written to.
+
     Raises:
         ArtifactError: the file could not be written; `path` is as it was.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with writing(path):
+        if path.exists() and not path.is_file():  # /dev/null must not become a file
+            write(path)
+            return
+        target = path.resolve()
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
         try:
             write(temporary)
             sync_file(temporary)
-            os.replace(temporary, path)
-            sync_folder(path.parent)
+            os.replace(temporary, target)
+            sync_folder(target.parent)
         finally:
             temporary.unlink(missing_ok=True)
 
