@@ -65,9 +65,8 @@ def tune(
     asked = judged.whole("tune").queries(judged.split), judged.qrels
     with Index(index) as opened:
         settings = settings_of(opened, weights, fusion)
-        if (
-            shares is not None and weights is None
-        ):  # also a part that has lost its weight by an earlier choice
+        if shares is not None and weights is None:
+            # Also a part that an earlier choice left without a weight.
             parts = [*settings.weights, *opened.layouts, *([LEXICAL] if opened.lexical is not None else [])]
             settings = replace(settings, weights=dict.fromkeys(parts, 1.0))
         searcher = Searcher(opened, model_of(opened, model, "hybrid"), settings)
