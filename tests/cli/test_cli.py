@@ -36,6 +36,28 @@ def test_json_is_one_object_on_stdout_and_nothing_else(collection, call, tmp_pat
     assert code == 0 and json.loads(out)["ok"] is True
 
 
+def test_bm25_is_built_as_asked(collection, call, tmp_path):
+    def score(name, *more):
+        assert call("index", collection, "-o", tmp_path / name, "--model", "none", *more)[0] == 0
+        _, out, _ = call("search", tmp_path / name, "brown fox", "-w", "lexical", "--json")
+        return json.loads(out)["hits"][0]["score"]
+
+    scores = [
+        score("plain"),
+        score("k1", "--k1", 2),
+        score("b", "--b", 0),
+        score("cut", "--analyzer", "none"),
+    ]
+    assert len(set(scores)) == 4
+    assert score("named", "--k1", 0.9, "--b", 0.4, "--analyzer", "english") == scores[0]
+    with Index(tmp_path / "k1") as index:
+        assert index.manifest.settings["lexical"] == {"k1": 2.0, "b": 0.4, "analyzer": "english"}
+    for wrong in (("--k1", -1), ("--b", 2), ("--no-lexical", "--b", 0.5)):
+        result = call("index", collection, "-o", tmp_path / "none", "--model", "none", *wrong)
+        assert fails(result, next(word for word in wrong if word != "--no-lexical").strip("-"))
+        assert not (tmp_path / "none").exists()
+
+
 def test_people_get_text(collection, lexical, call, tmp_path):
     code, out, _ = call(
         "search", lexical, "lazy fox", "-w", "lexical", "--explain", "--html", tmp_path / "why.html"

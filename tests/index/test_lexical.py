@@ -50,6 +50,20 @@ def test_scores_are_lucenes_formula(tmp_path, query, analyzer):
     )
 
 
+@pytest.mark.parametrize(("k1", "b"), [(0, 0.4), (1.2, 0), (2.0, 1)])
+def test_k1_and_b_are_those_of_the_formula(tmp_path, k1, b):
+    found = build(tmp_path, TEXTS, k1=k1, b=b).scores("brown fox dog run")
+    np.testing.assert_allclose(found, bm25_by_loops("brown fox dog run", TEXTS, k1=k1, b=b), rtol=1e-5)
+
+
+def test_settings_that_are_no_bm25_are_refused():
+    for wrong in ({"k1": -0.1}, {"k1": math.inf}, {"k1": math.nan}, {"b": 1.1}, {"b": math.nan}):
+        with pytest.raises(ConfigError, match=f"BM25: {next(iter(wrong))} must be"):
+            LexicalSettings(**wrong)
+    with pytest.raises(ConfigError, match="choose english, simple or none"):
+        LexicalSettings(analyzer="klingon")
+
+
 def test_matches_sum_to_the_score_and_point_at_the_query(lexical):
     query = "Dogs and a fox, dog"
     for document in range(len(TEXTS)):

@@ -56,6 +56,12 @@ def index(
     analyzer: Annotated[
         Literal["english", "simple", "none"], typer.Option(help="How BM25 cuts text into terms.")
     ] = "english",
+    k1: Annotated[
+        float, typer.Option("--k1", help="How late further occurrences of a term stop to count in BM25.")
+    ] = 0.9,
+    b: Annotated[
+        float, typer.Option("--b", help="How much a document's length counts in BM25, from 0 to 1.")
+    ] = 0.4,
     passage_words: Annotated[
         int | None,
         typer.Option(
@@ -81,6 +87,9 @@ def index(
     from counterpoint.errors import ConfigError
     from counterpoint.index import Index, IndexSettings, LexicalSettings, build_index
 
+    bm25 = LexicalSettings(k1, b, analyzer)
+    if not lexical and bm25 != LexicalSettings():
+        raise ConfigError("--k1, --b and --analyzer are BM25's, and --no-lexical leaves it out")
     policy = ReadPolicy.lenient() if lenient else ReadPolicy()
     report = ReadReport()
     documents, size = _documents(source, policy, passage_words, report)
@@ -93,7 +102,7 @@ def index(
         from counterpoint.model import load_model  # brings torch with it
 
         encoder = load_model(model) if gate is None else load_model(model).close_gates(gate)
-    kept = LexicalSettings(analyzer=analyzer) if lexical else None
+    kept = bm25 if lexical else None
     if encoder is None:
         settings = IndexSettings(lexical=kept, ann=ann)
     else:

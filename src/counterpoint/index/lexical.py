@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from counterpoint.errors import ArtifactError
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index.analysis import Analyzer, AnalyzerName
 from counterpoint.types import Span
 
@@ -22,11 +23,29 @@ class LexicalSettings:
     """BM25 as Lucene computes it: idf = ln(1 + (N - df + ½) / (df + ½)), tf / (tf + k1(1 - b + b·l/avgl)).
 
     The defaults of k1 and b are Pyserini's.
+
+    Args:
+        k1: how late further occurrences of a term stop to count; 0: the first counts alone.
+        b: how much a document's length counts, from 0 to 1.
+        analyzer: how texts are cut into terms.
+
+    Raises:
+        ConfigError: k1 is below 0 or infinite, b not between 0 and 1, or no analyzer has that name.
     """
 
     k1: float = 0.9
     b: float = 0.4
     analyzer: AnalyzerName = "english"
+
+    def __post_init__(self) -> None:
+        faults = []
+        if not 0 <= self.k1 < math.inf:
+            faults.append(f"BM25: k1 must be at least 0 and finite, found {self.k1}")
+        if not 0 <= self.b <= 1:
+            faults.append(f"BM25: b must be between 0 and 1, found {self.b}")
+        if faults:
+            raise ConfigError(*faults)
+        Analyzer(self.analyzer)  # refuses an unknown name
 
 
 @dataclass(frozen=True)

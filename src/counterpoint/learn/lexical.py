@@ -12,7 +12,7 @@ import torch
 from counterpoint.config import Setting
 from counterpoint.errors import ConfigError
 from counterpoint.index import BM25Vectors, LexicalSettings, TermStatistics
-from counterpoint.index.analysis import Analyzer, AnalyzerName
+from counterpoint.index.analysis import AnalyzerName
 from counterpoint.learn.step import Step
 from counterpoint.score import MaxSim
 from counterpoint.search import LEXICAL
@@ -44,14 +44,7 @@ class BM25Terms(Setting):
     repeats: bool = False
 
     def __post_init__(self) -> None:
-        faults = []
-        if self.k1 < 0:
-            faults.append(f"BM25Terms: k1 must be at least 0, found {self.k1}")
-        if not 0 <= self.b <= 1:
-            faults.append(f"BM25Terms: b is between 0 and 1, found {self.b}")
-        if faults:
-            raise ConfigError(*faults)
-        Analyzer(self.analyzer)  # an unknown name is told now, not after the data are read
+        self._settings()  # what is wrong is told now, not after the data are read
 
     def start(self, documents: Iterable[str], on_progress: Callable[[int], object]) -> RunningTerms:
         """Count the terms of a collection.
@@ -60,17 +53,18 @@ class BM25Terms(Setting):
             documents: texts.
             on_progress: called with the number of them that are counted.
         """
-        settings = LexicalSettings(self.k1, self.b, self.analyzer)
         return RunningTerms(
-            BM25Vectors.fit(documents, settings, repeats=self.repeats, on_progress=on_progress)
+            BM25Vectors.fit(documents, self._settings(), repeats=self.repeats, on_progress=on_progress)
         )
 
     def restore(self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> RunningTerms:
         """Take up what `RunningTerms.state` gave."""
         terms, frequencies = (tensors[name].numpy() for name in ("terms", "frequencies"))
         statistics = TermStatistics(terms, frequencies, state["documents"], state["length"])
-        settings = LexicalSettings(self.k1, self.b, self.analyzer)
-        return RunningTerms(BM25Vectors(statistics, settings, repeats=self.repeats))
+        return RunningTerms(BM25Vectors(statistics, self._settings(), repeats=self.repeats))
+
+    def _settings(self) -> LexicalSettings:
+        return LexicalSettings(self.k1, self.b, self.analyzer)
 
 
 @final
