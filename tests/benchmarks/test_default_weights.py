@@ -2,16 +2,18 @@
 
 import json
 import sys
+from argparse import Namespace
 from dataclasses import replace
 
 import pytest
-from default_weights import main
+from default_weights import kept, main
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index
 from counterpoint.measure import evaluate
 from counterpoint.model import load_model
 from counterpoint.search import Searcher, SearchSettings
+from counterpoint.types import Document
 
 TEXTS = {
     "whale": "The whale is the largest animal of the sea.",
@@ -44,8 +46,9 @@ def test_values_are_those_of_a_search_by_these_weights(tmp_path, monkeypatch, ca
         command += ["--json", tmp_path / "found.json", "--parts", *parts.split()]
         monkeypatch.setattr(sys, "argv", [str(word) for word in command])
         main()
-        found = json.loads((tmp_path / "found.json").read_text())["small"]
-        assert len(found) == ways
+        saved = json.loads((tmp_path / "found.json").read_text())["small"]
+        found = saved["hybrid"]
+        assert len(found) == ways and saved["halves"].keys() == {"BM25", "vectors"}
         best = capsys.readouterr().out.splitlines()[-1].removeprefix("chosen: ")
         assert found[best] == max(found.values())
         values |= found
@@ -63,3 +66,16 @@ def test_collections_that_would_be_mixed_up(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", command)
     with pytest.raises(SystemExit, match="two collections have one name"):
         main()
+
+
+@pytest.mark.parametrize(("documents", "others"), [(2, 0), (3, 1), (4, 2), (20, 3)])
+def test_of_a_larger_collection_the_relevant_documents_and_some_others_are_searched(documents, others):
+    class Five:
+        def documents(self):
+            return [Document(name, text) for name, text in TEXTS.items()]
+
+    qrels = {"a": {"whale": 1}, "b": {"ship": 1, "not there": 1}}
+    options = Namespace(documents=documents, seed=1)
+    found = kept(Five(), qrels, options)
+    assert found >= {"whale", "ship"} and len(found) == 2 + others and found <= set(TEXTS)
+    assert found == kept(Five(), qrels, options)
