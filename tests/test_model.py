@@ -77,6 +77,19 @@ def test_a_model_is_saved_and_loaded_with_how_it_wants_to_be_searched(encoder, t
     no_lexical = again.index_settings(lexical=None, codec="int8")
     assert no_lexical.search == {**search, "weights": {"words": 2.0}} and no_lexical.codec == "int8"
     assert again.index_settings(lexical=LexicalSettings(k1=2.0)).lexical == LexicalSettings(k1=2.0)
+    assert (
+        settings.lexical == LexicalSettings() and Model(encoder).index_settings().lexical == LexicalSettings()
+    )
+
+
+def test_a_model_says_how_bm25_beside_it_cuts_texts(encoder, tmp_path):
+    plain, long = Model(encoder), Model(encoder, analyzer="english-long")
+    assert long.fingerprint() == plain.fingerprint()  # its vectors are the same
+    long.save(tmp_path / "model")
+    again = load_model(tmp_path / "model").index_settings()
+    assert again.lexical == LexicalSettings(analyzer="english-long")
+    with pytest.raises(ConfigError, match="unknown analyzer 'latin'"):
+        Model(encoder, analyzer="latin").index_settings()
 
 
 def test_sets_that_an_index_does_not_keep_do_not_match_in_it(encoder):

@@ -25,7 +25,8 @@ from counterpoint.encode import (
 )
 from counterpoint.encode.weights import read_json
 from counterpoint.errors import ArtifactError, ConfigError
-from counterpoint.index import CodecName, IndexSettings, VectorSet
+from counterpoint.index import CodecName, IndexSettings, LexicalSettings, VectorSet
+from counterpoint.index.analysis import AnalyzerName
 from counterpoint.part import Part
 from counterpoint.search import LEXICAL
 from counterpoint.transform import Normalise, Transform
@@ -44,6 +45,7 @@ class Model(Part):
         transforms: by vector set, the maps applied to it in order, the same on both sides.
         search: how an index of this model is searched unless told otherwise: `SearchSettings` as plain data.
         codec: how an index stores its vectors unless told otherwise.
+        analyzer: how BM25 beside them cuts text into terms unless told otherwise.
 
     Example:
         >>> model = load_model("minilm")
@@ -51,7 +53,7 @@ class Model(Part):
         ['mean', 'words']
     """
 
-    provenance = frozenset({"search", "codec"})
+    provenance = frozenset({"search", "codec", "analyzer"})
     _left_out: Collection[str] = ()
 
     def __init__(
@@ -60,12 +62,14 @@ class Model(Part):
         transforms: Mapping[str, Sequence[Transform]] | None = None,
         search: Mapping[str, Any] | None = None,
         codec: CodecName = "int8",
+        analyzer: AnalyzerName = "english",
     ):
         super().__init__()
         self.encoder = encoder
         self.transforms = nn.ModuleDict({k: nn.ModuleList(v) for k, v in (transforms or {}).items()})
         self.search = search
         self.codec: CodecName = codec
+        self.analyzer: AnalyzerName = analyzer
 
     def _allocate(self) -> None:
         unknown = [name for name in self.transforms if name not in self.encoder.sets]
@@ -211,7 +215,8 @@ class Model(Part):
             name: under which the model will be found again (see `IndexSettings`).
             changes: fields of `IndexSettings` that are to be different.
         """
-        settings = IndexSettings(codec=self.codec, model=name)
+        lexical = LexicalSettings(analyzer=self.analyzer)
+        settings = IndexSettings(codec=self.codec, lexical=lexical, model=name)
         settings = replace(settings, **changes)
         if self.search is None or settings.search is not None:
             return settings

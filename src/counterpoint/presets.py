@@ -37,21 +37,27 @@ def minilm() -> Model:
     return Model(
         _encoder({"mean": Mean(normalise=True), "words": WholeWords(drop_punctuation=True)}),
         transforms={"words": [_whitening()]},
-        search={"weights": {"lexical": 0.3, "mean": 0.3, "words": 0.4}, "idf": {"words": 0.5}},
+        search={"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "idf": {"words": 0.5}},
         codec="int4",
+        analyzer="english-long",
     )
 
 
 def minilm_dense() -> Model:
     """One pooled vector a text, as the model was trained; cosine."""
-    return Model(_encoder({"mean": Mean(normalise=True)}), search={"weights": {"lexical": 0.4, "mean": 0.6}})
+    return Model(
+        _encoder({"mean": Mean(normalise=True)}),
+        search={"weights": {"lexical": 0.5, "mean": 0.5}},
+        analyzer="english-long",
+    )
 
 
 def minilm_tokens() -> Model:
     """As the default with a vector for every word-piece, as it comes out of the last layer, untrained."""
     return Model(
         _encoder({"mean": Mean(normalise=True), "tokens": TokenVectors(normalise=True)}),
-        search={"weights": {"lexical": 0.3, "mean": 0.3, "tokens": 0.4}, "idf": {"tokens": 0.5}},
+        search={"weights": {"lexical": 0.2, "mean": 0.2, "tokens": 0.6}, "idf": {"tokens": 0.5}},
+        analyzer="english-long",
     )
 
 

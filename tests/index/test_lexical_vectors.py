@@ -58,7 +58,7 @@ def test_the_worked_vectors(golden):
     assert dense @ document == pytest.approx(expected["score"], abs=case["tol"])
 
 
-@pytest.mark.parametrize("analyzer", ["english", "simple", "none"])
+@pytest.mark.parametrize("analyzer", ["english", "english-long", "simple", "none"])
 @pytest.mark.parametrize("repeats", [False, True])
 def test_the_product_is_bm25(analyzer, repeats):
     vectors = BM25Vectors.fit(TEXTS, LexicalSettings(analyzer=analyzer), repeats=repeats)

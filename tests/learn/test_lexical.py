@@ -122,7 +122,7 @@ def test_what_is_wrong_is_refused(tiny_bert_folder, tmp_path):
     with pytest.raises(ConfigError, match="k1 must be at least 0") as caught:
         BM25Terms(k1=-1, b=2)
     assert len(caught.value.faults) == 2
-    with pytest.raises(ConfigError, match="choose english, simple or none"):
+    with pytest.raises(ConfigError, match="choose english, english-long, simple or none"):
         BM25Terms(analyzer="klingon")
     with pytest.raises(ConfigError, match="no lexical vectors"):
         train(job(tiny_bert_folder, tmp_path / "without", stage(lexical=None)))

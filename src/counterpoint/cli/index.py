@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -54,8 +54,13 @@ def index(
     ] = None,
     lexical: Annotated[bool, typer.Option(help="Keep BM25 postings.")] = True,
     analyzer: Annotated[
-        Literal["english", "simple", "none"], typer.Option(help="How BM25 cuts text into terms.")
-    ] = "english",
+        Literal["english", "english-long", "simple", "none"] | None,
+        typer.Option(
+            help="How BM25 cuts text into terms; the model's own choice unless given, english where there is "
+            "no model.",
+            show_default=False,
+        ),
+    ] = None,
     k1: Annotated[
         float, typer.Option("--k1", help="How late further occurrences of a term stop to count in BM25.")
     ] = 0.9,
@@ -87,8 +92,8 @@ def index(
     from counterpoint.errors import ConfigError
     from counterpoint.index import Index, IndexSettings, LexicalSettings, build_index
 
-    bm25 = LexicalSettings(k1, b, analyzer)
-    if not lexical and bm25 != LexicalSettings():
+    bm25 = LexicalSettings(k1, b, analyzer or "english")
+    if not lexical and (analyzer or bm25 != LexicalSettings()):
         raise ConfigError("--k1, --b and --analyzer are BM25's, and --no-lexical leaves it out")
     policy = ReadPolicy.lenient() if lenient else ReadPolicy()
     report = ReadReport()
@@ -102,12 +107,12 @@ def index(
         from counterpoint.model import load_model  # brings torch with it
 
         encoder = load_model(model) if gate is None else load_model(model).close_gates(gate)
-    kept = bm25 if lexical else None
     if encoder is None:
-        settings = IndexSettings(lexical=kept, ann=ann)
+        settings = IndexSettings(lexical=bm25 if lexical else None, ann=ann)
     else:
         chosen = {} if codec is None else {"codec": codec}
         chosen |= {} if gate is None else {"gate": gate}
+        kept = replace(bm25, analyzer=analyzer or encoder.analyzer) if lexical else None
         settings = encoder.index_settings(remembered_name(model, output), lexical=kept, ann=ann, **chosen)
     started = time.perf_counter()
     with progress("indexing", "documents", size) as update:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Literal, final
+from typing import Literal, final, get_args
 
 from counterpoint.errors import ConfigError
 from counterpoint.types import Span
 
 __all__ = ["Analyzer", "AnalyzerName"]
 
-AnalyzerName = Literal["english", "simple", "none"]
+AnalyzerName = Literal["english", "english-long", "simple", "none"]
 
 # A run of letters and digits is a term; scripts written without spaces have one term a character, as in BERT.
 UNSPACED = "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -24,17 +24,17 @@ class Analyzer:
     """Cut a text into terms.
 
     Args:
-        name: `english` lower-cases, drops Lucene's 33 stop words and stems (Snowball's English);
-            `simple` lower-cases and drops a longer list of stop words; `none` only lower-cases, for other
-            languages.
+        name: `english` lower-cases, drops Lucene's 33 stop words and stems (Snowball's English), as Pyserini
+            does (Porter's there); `english-long` drops NLTK's 179, question words among them, and stems;
+            `simple` drops the 179 and does not stem; `none` only lower-cases, for other languages.
     """
 
     def __init__(self, name: AnalyzerName = "english"):
-        if name not in ("english", "simple", "none"):
-            raise ConfigError(f"unknown analyzer {name!r}; choose english, simple or none")
+        if name not in (known := get_args(AnalyzerName)):
+            raise ConfigError(f"unknown analyzer {name!r}; choose {', '.join(known[:-1])} or {known[-1]}")
         self.name = name
         self._stop = _stop_words(name)
-        self._stem: Callable[[str], str] = _stemmer() if name == "english" else str
+        self._stem: Callable[[str], str] = _stemmer() if name.startswith("english") else str
         self._known: dict[str, str] = {}
 
     def spans(self, text: str) -> list[tuple[str, Span]]:
@@ -65,7 +65,7 @@ def _stop_words(name: AnalyzerName) -> frozenset[str]:
     """Stop words as they stand in texts, before any stemming."""
     from bm25s.stopwords import STOPWORDS_EN, STOPWORDS_EN_PLUS
 
-    return frozenset({"english": STOPWORDS_EN, "simple": STOPWORDS_EN_PLUS, "none": ()}[name])
+    return frozenset({"english": STOPWORDS_EN, "none": ()}.get(name, STOPWORDS_EN_PLUS))
 
 
 def _stemmer() -> Callable[[str], str]:

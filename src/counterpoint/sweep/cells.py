@@ -156,11 +156,13 @@ def _resolve(
     """Raises ConfigError where the combination cannot be."""
     entry, model, fingerprint = known
     combination = {"model": entry.name, "workflow": workflow, **settings}
-    bm25 = LexicalSettings(**{key: settings[key] for key in ("analyzer", "k1", "b") if key in settings})
+    given = {key: settings[key] for key in ("analyzer", "k1", "b") if key in settings}
+    bm25 = LexicalSettings(**given)
     index = IndexSettings(lexical=bm25)
     if model is not None:
+        own = replace(model.index_settings().lexical or LexicalSettings(), **given)
         codec = {"codec": settings["codec"]} if "codec" in settings else {}
-        index = model.index_settings(entry.model, lexical=bm25, **codec)
+        index = model.index_settings(entry.model, lexical=own, **codec)
     layouts = index.layouts(model)
     search, options = _searched(workflow, layouts, index.search, settings)
     plan = plan_of_parts(workflow, layouts, True, search)
