@@ -47,7 +47,7 @@ def minilm_dense() -> Model:
     """One pooled vector a text, as the model was trained; cosine."""
     return Model(
         _encoder({"mean": Mean(normalise=True)}),
-        search={"weights": {"lexical": 0.5, "mean": 0.5}},
+        search={"weights": {"lexical": 0.4, "mean": 0.6}},
         analyzer="english-long",
     )
 
