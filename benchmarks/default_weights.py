@@ -8,6 +8,9 @@ nDCG@10 in the mean over the collections is chosen; of equals, the first. Beside
 above or below the better half where it is worst: BM25 alone, and the vectors alone, shared among them in the
 best way of the same steps.
 
+With `--maps FOLDER` the words of a collection have FOLDER/NAME.safetensors for their map, if it is there: one
+that was not fitted on its documents, as `fit_default.py --leave-out FOLDER` writes them.
+
 These four are the collections whose training queries are questions or claims. MiniLM was trained on two of
 them (Natural Questions and SQuAD), where vectors look better than they are on new collections, and not on
 the other two, so neither kind decides alone.
@@ -20,6 +23,8 @@ import sys
 from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
+
+from safetensors.torch import load_file
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
@@ -46,6 +51,7 @@ def main() -> None:
         default=20_000,
         help="of a larger collection, so many: relevant ones and others",
     )
+    parser.add_argument("--maps", type=Path, metavar="FOLDER", help="maps of the words, by collection")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=10, help="shares are multiples of one part in so many")
     parser.add_argument("--json", type=Path, help="save every share's values")
@@ -63,6 +69,9 @@ def main() -> None:
 def measured(source: Path, options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """nDCG@10 of the hybrid by its shares (as in `--weights`) and of its halves, on one collection."""
     collection, model = open_collection(source), load_model(options.model)
+    if options.maps and (path := options.maps / f"{source.name}.safetensors").is_file():
+        told(f"{source.name}: with {path}")
+        model.transforms["words"][0].load_state_dict(load_file(path))
     queries, qrels = collection.queries("train"), collection.qrels("train")
     judged = sorted(qrels)
     drawn = random.Random(options.seed).sample(judged, min(options.queries, len(judged)))
