@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 from default_weights import kept, main
+from safetensors.torch import save_file
 
 from counterpoint.data import open_collection
+from counterpoint.errors import ArtifactError
 from counterpoint.index import Index
 from counterpoint.measure import evaluate
 from counterpoint.model import load_model
@@ -29,8 +31,9 @@ QUERIES = {
 }
 
 
-@pytest.mark.minilm
-def test_values_are_those_of_a_search_by_these_weights(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def source(tmp_path):
+    """A collection of five documents with three training queries."""
     source = tmp_path / "small"
     (source / "qrels").mkdir(parents=True)
     records = {"corpus": TEXTS, "queries": {query: text for query, (text, _) in QUERIES.items()}}
@@ -39,6 +42,11 @@ def test_values_are_those_of_a_search_by_these_weights(tmp_path, monkeypatch, ca
         (source / f"{kind}.jsonl").write_text("\n".join(lines) + "\n")
     lines = [f"{query}\t{document}\t1" for query, (_, document) in QUERIES.items()]
     (source / "qrels" / "train.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n")
+    return source
+
+
+@pytest.mark.minilm
+def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeypatch, capsys):
     values = {}
     for parts, ways in (("lexical mean words", 3), ("lexical mean", 2)):
         steps = 4 if "words" in parts else 3
@@ -66,6 +74,23 @@ def test_collections_that_would_be_mixed_up(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", command)
     with pytest.raises(SystemExit, match="two collections have one name"):
         main()
+
+
+@pytest.mark.minilm
+def test_a_collection_can_have_a_map_of_its_own(source, tmp_path, monkeypatch, capsys):
+    model = load_model("minilm")
+    (whitening,) = model.steps("words")
+    whitening.mean_ += 1.0
+    (tmp_path / "maps").mkdir()
+    save_file(whitening.state_dict(), tmp_path / "maps" / "small.safetensors")
+    command = ["default_weights.py", source, "--work", tmp_path / "work", "--maps", tmp_path / "maps"]
+    monkeypatch.setattr(sys, "argv", [str(word) for word in command])
+    main()
+    assert "small.safetensors" in capsys.readouterr().err
+    with Index(tmp_path / "work" / "small") as index:
+        index.bound(model)
+        with pytest.raises(ArtifactError):
+            index.bound(load_model("minilm"))
 
 
 @pytest.mark.parametrize(("documents", "others"), [(2, 0), (3, 1), (4, 2), (20, 3)])
