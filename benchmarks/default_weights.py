@@ -20,7 +20,7 @@ import argparse
 import json
 import random
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -60,6 +60,8 @@ def main() -> None:
         sys.exit("two collections have one name; their indexes would be one")
     if options.json and not options.json.parent.is_dir():
         sys.exit(f"--json {options.json}: there is no such folder")
+    if options.maps and not options.maps.is_dir():
+        sys.exit(f"--maps {options.maps}: there is no such folder")
     found = {path.name: measured(path, options) for path in options.collections}
     print(text(found))
     if options.json:
@@ -71,26 +73,27 @@ def measured(source: Path, options: argparse.Namespace) -> dict[str, dict[str, f
     collection, model = open_collection(source), load_model(options.model)
     if options.maps and (path := options.maps / f"{source.name}.safetensors").is_file():
         told(f"{source.name}: with {path}")
-        model.transforms["words"][0].load_state_dict(load_file(path))
+        model.steps("words")[0].load_state_dict(load_file(path))
     queries, qrels = collection.queries("train"), collection.qrels("train")
     judged = sorted(qrels)
     drawn = random.Random(options.seed).sample(judged, min(options.queries, len(judged)))
     asked = {query: queries[query] for query in drawn}, {query: qrels[query] for query in drawn}
     wanted = kept(collection, asked[1], options)
-    folder = options.work / source.name
+    folder, settings = options.work / source.name, model.index_settings(options.model)
     if not (folder / "manifest.json").is_file():
         told(f"{source.name}: indexing {len(wanted):,} documents")
-        settings = model.index_settings(options.model, codec=model.codec)
         documents = (document for document in collection.documents() if document.id in wanted)
         build_index(documents, model, folder, settings)
     told(f"{source.name}: searching for {len(drawn)} queries")
     with Index(folder) as index:
         if {index.name_of(at) for at in range(len(index))} != wanted:
             sys.exit(f"{folder} is an index of other documents; choose another --work")
-        settings = SearchSettings.for_index(index)
-        parts = options.parts or list(settings.weights)
-        if unknown := set(parts) - set(settings.weights):
-            sys.exit(f"no part is called {min(unknown)}; there are {', '.join(settings.weights)}")
+        kept_as = index.manifest.settings
+        if (kept_as["lexical"], kept_as["codec"]) != (asdict(settings.lexical), settings.codec):
+            sys.exit(f"{folder} is an index of other settings; choose another --work")
+        parts = options.parts or list(settings.search["weights"])
+        if unknown := set(parts) - set(settings.search["weights"]):
+            sys.exit(f"no part is called {min(unknown)}; there are {', '.join(settings.search['weights'])}")
         vectors = [part for part in parts if part != LEXICAL]
         if LEXICAL not in parts or not vectors:
             sys.exit(f"--parts {' '.join(parts)}: a hybrid has {LEXICAL} and vectors")

@@ -89,7 +89,7 @@ def test_a_model_says_how_bm25_beside_it_cuts_texts(encoder, tmp_path):
     again = load_model(tmp_path / "model").index_settings()
     assert again.lexical == LexicalSettings(analyzer="english-long")
     with pytest.raises(ConfigError, match="unknown analyzer 'latin'"):
-        Model(encoder, analyzer="latin").index_settings()
+        Model(encoder, analyzer="latin")
 
 
 def test_sets_that_an_index_does_not_keep_do_not_match_in_it(encoder):

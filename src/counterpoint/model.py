@@ -26,7 +26,7 @@ from counterpoint.encode import (
 from counterpoint.encode.weights import read_json
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import CodecName, IndexSettings, LexicalSettings, VectorSet
-from counterpoint.index.analysis import AnalyzerName
+from counterpoint.index.analysis import AnalyzerName, check_analyzer
 from counterpoint.part import Part
 from counterpoint.search import LEXICAL
 from counterpoint.transform import Normalise, Transform
@@ -70,6 +70,7 @@ class Model(Part):
         self.search = search
         self.codec: CodecName = codec
         self.analyzer: AnalyzerName = analyzer
+        check_analyzer(analyzer)
 
     def _allocate(self) -> None:
         unknown = [name for name in self.transforms if name not in self.encoder.sets]

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from tests.cli.conftest import DOCUMENTS
 
 from counterpoint.cli.main import main
 from counterpoint.encode import DualEncoder, Encoder, Gate, Linear, Transformer, WholeWords
+from counterpoint.index import Index, LexicalSettings
 from counterpoint.model import Model
 
 
@@ -144,6 +146,24 @@ def test_a_gate_that_is_closed_further_makes_a_smaller_index_that_is_still_searc
         code, out, _ = call("search", folder, "whale", "--json", "--explain")
         assert code == 0 and json.loads(out)["hits"]
     assert counts[None] > counts[half] > counts[1e9] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), LexicalSettings(analyzer="simple")),
+        (("--k1", 2), LexicalSettings(k1=2.0, analyzer="simple")),
+        (("--analyzer", "english"), LexicalSettings()),
+    ],
+)
+def test_bm25_is_as_the_model_proposes_unless_given(
+    collection, tiny_bert_folder, call, tmp_path, options, expected
+):
+    encoder = Encoder(Transformer(str(tiny_bert_folder)), {"words": WholeWords(projection=Linear(4))})
+    Model(DualEncoder(encoder), analyzer="simple").setup().eval().save(tmp_path / "model")
+    assert call("index", collection, "-o", tmp_path / "i", "--model", tmp_path / "model", *options)[0] == 0
+    with Index(tmp_path / "i") as index:
+        assert index.manifest.settings["lexical"] == asdict(expected)
 
 
 def test_a_model_without_a_gate_has_nothing_to_close(collection, tiny_bert_folder, call, tmp_path):

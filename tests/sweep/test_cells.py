@@ -3,7 +3,7 @@
 import pytest
 from tests.sweep.fake import QUERIES, TEXTS, CountingModel, loader, write_collection, write_grid
 
-from counterpoint.index import VectorSet
+from counterpoint.index import LexicalSettings, VectorSet
 from counterpoint.sweep import plan_sweep, read_grid
 
 
@@ -71,6 +71,32 @@ def test_a_model_without_words(grid):
     plan = planned(grid, one=Pooled())
     assert ("one", "words") in [entry[:2] for entry in plan.not_applicable]
     assert not any("words" in name for name in names(plan))
+
+
+class Proposing(CountingModel):
+    """Proposes BM25 beside it that does not stem."""
+
+    def index_settings(self, name=None, **changes):
+        return super().index_settings(name, **{"lexical": LexicalSettings(analyzer="simple"), **changes})
+
+
+def test_bm25_is_as_the_model_proposes_unless_given_and_alone_as_everywhere(grid):
+    def lexical(text):
+        cells = planned(write_grid(grid, text), one=Proposing()).cells
+        return {cell.workflow: cell.index.lexical for cell in cells}
+
+    text = grid.read_text()
+    proposed = LexicalSettings(analyzer="simple")
+    assert lexical(text) == {
+        "lexical": LexicalSettings(),
+        **dict.fromkeys(("hybrid", "dense", "words"), proposed),
+    }
+    assert lexical(text.replace("[index]", "[index]\nk1 = 1.5")) == {
+        "lexical": LexicalSettings(k1=1.5),
+        **dict.fromkeys(("hybrid", "dense", "words"), LexicalSettings(k1=1.5, analyzer="simple")),
+    }
+    given = lexical(text.replace("[index]", '[index]\nanalyzer = "none"'))
+    assert set(given.values()) == {LexicalSettings(analyzer="none")}
 
 
 def in_grid(old, new):

@@ -10,7 +10,7 @@ from typing import Literal, final, get_args
 from counterpoint.errors import ConfigError
 from counterpoint.types import Span
 
-__all__ = ["Analyzer", "AnalyzerName"]
+__all__ = ["Analyzer", "AnalyzerName", "check_analyzer"]
 
 AnalyzerName = Literal["english", "english-long", "simple", "none"]
 
@@ -25,13 +25,13 @@ class Analyzer:
 
     Args:
         name: `english` lower-cases, drops Lucene's 33 stop words and stems (Snowball's English), as Pyserini
-            does (Porter's there); `english-long` drops NLTK's 179, question words among them, and stems;
+            does (Porter's there); `english-long` drops NLTK's 179, question words and the single letters of
+            contractions among them ("vitamin D" is "vitamin"), and stems;
             `simple` drops the 179 and does not stem; `none` only lower-cases, for other languages.
     """
 
     def __init__(self, name: AnalyzerName = "english"):
-        if name not in (known := get_args(AnalyzerName)):
-            raise ConfigError(f"unknown analyzer {name!r}; choose {', '.join(known[:-1])} or {known[-1]}")
+        check_analyzer(name)
         self.name = name
         self._stop = _stop_words(name)
         self._stem: Callable[[str], str] = _stemmer() if name.startswith("english") else str
@@ -58,6 +58,12 @@ class Analyzer:
             if len(self._known) < 1_000_000:  # the cache must not grow with the corpus
                 self._known[word] = term
         return term
+
+
+def check_analyzer(name: str) -> None:
+    """Raises ConfigError where no analyzer has that name; loads no word list."""
+    if name not in (known := get_args(AnalyzerName)):
+        raise ConfigError(f"unknown analyzer {name!r}; choose {', '.join(known[:-1])} or {known[-1]}")
 
 
 @cache

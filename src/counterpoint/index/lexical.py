@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError, ConfigError
-from counterpoint.index.analysis import Analyzer, AnalyzerName
+from counterpoint.index.analysis import Analyzer, AnalyzerName, check_analyzer
 from counterpoint.types import Span
 
 __all__ = ["Lexical", "LexicalBuilder", "LexicalSettings", "TermMatch"]
@@ -45,7 +45,7 @@ class LexicalSettings:
             faults.append(f"BM25: b must be between 0 and 1, found {self.b}")
         if faults:
             raise ConfigError(*faults)
-        Analyzer(self.analyzer)  # refuses an unknown name
+        check_analyzer(self.analyzer)
 
 
 @dataclass(frozen=True)
