@@ -33,10 +33,10 @@ def test_bm25_agrees_with_the_reference_figures(shared, name, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "reached", "missed", "tokens"),  # nDCG@10; word-pieces a document, special ones included
     [
-        ("cacm", 0.53, 0.0, 69.0),
-        # All that is dense, without BM25, is .0064 better here: the one of six collections where the weights
-        # that training queries choose miss what the default promises (docs/default-model.md).
-        ("med", 0.80, 0.0065, 218.6),
+        ("cacm", 0.52, 0.0, 69.0),
+        # All that is dense, without BM25, is .0056 better here: the weights that training queries choose miss
+        # here what the default promises (docs/default-model.md).
+        ("med", 0.80, 0.0057, 218.6),
     ],
 )
 def test_the_default_beats_its_parts_and_is_small(shared, tmp_path, capsys, name, reached, missed, tokens):
@@ -50,6 +50,7 @@ def test_the_default_beats_its_parts_and_is_small(shared, tmp_path, capsys, name
     }
     assert found["hybrid"] > max(found["lexical"], found["dense"], found["words"], reached)
     assert found["hybrid"] > found["dense-words"] - missed
+    assert found["lexical"] > {"cacm": 0.49, "med": 0.675}[name]
     info = result(capsys, "info", index)
     assert sum(info["bytes_by_purpose"].values()) == built["bytes"]
     assert built["bytes_per_document"] <= tokens * 384 * 2 / 4
