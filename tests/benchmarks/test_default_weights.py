@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 from counterpoint.data import open_collection
 from counterpoint.errors import ArtifactError
-from counterpoint.index import Index
+from counterpoint.index import Index, LexicalSettings, build_index
 from counterpoint.measure import evaluate
 from counterpoint.model import load_model
 from counterpoint.search import Searcher, SearchSettings
@@ -73,6 +73,23 @@ def test_collections_that_would_be_mixed_up(monkeypatch, tmp_path):
     command = ["default_weights.py", "a/same", "b/same", "--work", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", command)
     with pytest.raises(SystemExit, match="two collections have one name"):
+        main()
+
+
+def test_a_folder_of_maps_that_is_not_there(monkeypatch, tmp_path):
+    command = ["default_weights.py", "a", "--work", str(tmp_path), "--maps", str(tmp_path / "none")]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit, match="there is no such folder"):
+        main()
+
+
+@pytest.mark.minilm
+def test_an_index_of_other_settings_is_not_taken(source, tmp_path, monkeypatch):
+    model = load_model("minilm")
+    settings = model.index_settings("minilm", lexical=LexicalSettings(k1=5.0))
+    build_index(open_collection(source).documents(), model, tmp_path / "work" / "small", settings)
+    monkeypatch.setattr(sys, "argv", ["default_weights.py", str(source), "--work", str(tmp_path / "work")])
+    with pytest.raises(SystemExit, match="an index of other settings"):
         main()
 
 

@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 from typing import get_args
 
 import numpy as np
@@ -61,6 +63,11 @@ def test_settings_that_are_no_bm25_are_refused():
     for wrong in ({"k1": -0.1}, {"k1": math.inf}, {"k1": math.nan}, {"b": 1.1}, {"b": math.nan}):
         with pytest.raises(ConfigError, match=f"BM25: {next(iter(wrong))} must be"):
             LexicalSettings(**wrong)
+
+
+def test_settings_load_no_word_list():
+    code = "import sys, counterpoint.index; sys.exit('bm25s' in sys.modules or 'Stemmer' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_matches_sum_to_the_score_and_point_at_the_query(lexical):
