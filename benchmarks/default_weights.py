@@ -21,14 +21,13 @@ import json
 import random
 import sys
 from dataclasses import asdict, replace
-from itertools import combinations, pairwise
 from pathlib import Path
 
 from safetensors.torch import load_file
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
-from counterpoint.measure import evaluate
+from counterpoint.measure import all_shares, evaluate
 from counterpoint.model import load_model
 from counterpoint.search import LEXICAL, Searcher, SearchSettings
 
@@ -100,7 +99,7 @@ def measured(source: Path, options: argparse.Namespace) -> dict[str, dict[str, f
         if options.steps < len(parts):
             sys.exit(f"--steps {options.steps}: {len(parts)} parts cannot have a share each")
         searched = {
-            name: searched_by(ways(group, options.steps), index, model, asked)
+            name: searched_by(shared_among(group, options.steps), index, model, asked)
             for name, group in (("hybrid", parts), ("BM25", [LEXICAL]), ("vectors", vectors))
         }
     halves = {name: max(searched[name].values()) for name in ("BM25", "vectors")}
@@ -116,13 +115,9 @@ def kept(collection, qrels, options: argparse.Namespace) -> set[str]:
     return set(ids) & judged | set(random.Random(options.seed).sample(others, count))
 
 
-def ways(parts: list[str], steps: int) -> list[dict[str, float]]:
-    """Every way to share one among parts in multiples of 1 / steps, none without any."""
-    edges = ((0, *bars, steps) for bars in combinations(range(1, steps), len(parts) - 1))
-    return [
-        {part: (right - left) / steps for part, (left, right) in zip(parts, pairwise(each), strict=True)}
-        for each in edges
-    ]
+def shared_among(parts: list[str], steps: int) -> list[dict[str, float]]:
+    """The weights of every way that gives each part a share."""
+    return [dict(zip(parts, shares, strict=True)) for shares in all_shares(len(parts), steps, least=1)]
 
 
 def searched_by(weights: list[dict[str, float]], index: Index, model, asked) -> dict[str, float]:

@@ -31,15 +31,16 @@ def test_bm25_agrees_with_the_reference_figures(shared, name, tmp_path, capsys):
 @pytest.mark.shared
 @pytest.mark.minilm
 @pytest.mark.parametrize(
-    ("name", "reached", "missed", "tokens"),  # nDCG@10; word-pieces a document, special ones included
+    ("name", "bm25", "missed", "tokens"),
     [
-        ("cacm", 0.52, 0.0, 69.0),
+        ("cacm", 0.450, 0.0, 69.0),
         # All that is dense, without BM25, is .0056 better here: the weights that training queries choose miss
         # here what the default promises (docs/default-model.md).
-        ("med", 0.80, 0.0057, 218.6),
+        ("med", REFERENCE["med"], 0.0057, 218.6),
     ],
 )
-def test_the_default_beats_its_parts_and_is_small(shared, tmp_path, capsys, name, reached, missed, tokens):
+def test_the_default_beats_its_parts_and_is_small(shared, tmp_path, capsys, name, bm25, missed, tokens):
+    """`bm25` is nDCG@10 of the reference; `tokens` word-pieces a document, special ones included."""
     data, index = shared / "data" / name, tmp_path / "index"
     built = result(capsys, "index", data, "-o", index)
     found = {
@@ -48,9 +49,9 @@ def test_the_default_beats_its_parts_and_is_small(shared, tmp_path, capsys, name
         ]
         for workflow in ("hybrid", "lexical", "dense", "words", "dense-words")
     }
-    assert found["hybrid"] > max(found["lexical"], found["dense"], found["words"], reached)
+    assert found["hybrid"] > max(found["lexical"], found["dense"], found["words"])
     assert found["hybrid"] > found["dense-words"] - missed
-    assert found["lexical"] > {"cacm": 0.49, "med": 0.675}[name]
+    assert found["lexical"] > bm25
     info = result(capsys, "info", index)
     assert sum(info["bytes_by_purpose"].values()) == built["bytes"]
     assert built["bytes_per_document"] <= tokens * 384 * 2 / 4

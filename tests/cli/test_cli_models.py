@@ -12,7 +12,7 @@ from tests.cli.conftest import DOCUMENTS
 
 from counterpoint.cli.main import main
 from counterpoint.encode import DualEncoder, Encoder, Gate, Linear, Transformer, WholeWords
-from counterpoint.index import Index, LexicalSettings
+from counterpoint.index import Index, LexicalSettings, keep_search
 from counterpoint.model import Model
 
 
@@ -112,6 +112,9 @@ def test_the_demo_answers_three_questions_and_spares_other_indexes(call, tmp_pat
         assert "tempfile.TemporaryDirectory" in out and out.count("100%") == 3
         code, again, err = call("demo", "-o", tmp_path / "demo", "-k", 1)
         assert code == 0 and again == out and "using the index" in err
+        keep_search(tmp_path / "demo", {"weights": {"lexical": 1.0}})
+        code, out, err = call("demo", "-o", tmp_path / "demo")
+        assert code == 2 and out == "" and "has another search than the demo's index" in err
     (tmp_path / "one.jsonl").write_text('{"_id": "a", "title": "", "text": "mine"}\n')
     assert call("index", tmp_path / "one.jsonl", "-o", tmp_path / "mine", "--model", "none")[0] == 0
     assert call("demo", "-o", tmp_path / "mine")[0] == 2

@@ -1,6 +1,7 @@
 """`counterpoint tune`: weight by weight what evaluate measures, and the index remembers the best."""
 
 import json
+from itertools import product
 
 import pytest
 from tests.cli.commands import fails
@@ -9,7 +10,7 @@ from tests.fakes import HashModel
 from counterpoint.cli.main import main
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, IndexSettings, build_index
-from counterpoint.measure import evaluate, tune_shares, tune_weight
+from counterpoint.measure import all_shares, evaluate, tune_shares, tune_weight
 from counterpoint.search import Searcher, SearchSettings
 from counterpoint.types import Document
 
@@ -102,6 +103,17 @@ def test_all_shares_are_measured_as_evaluate_does_and_the_best_is_chosen(tmp_pat
         for steps, weights in ((0, {"lexical": 1.0, "mean": 1.0}), (3, {"mean": 1.0})):
             with pytest.raises(ConfigError, match="shares need two parts"):
                 tune_shares(Searcher(index, HashModel(), SearchSettings(weights)), QUERIES, QRELS, steps)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 4])
+@pytest.mark.parametrize("least", [0, 1, 2])
+def test_all_shares_by_looking_at_every_tuple(parts, least):
+    wanted = [
+        tuple(count / 5 for count in counts)
+        for counts in product(range(6), repeat=parts)
+        if sum(counts) == 5 and min(counts) >= least
+    ]
+    assert list(all_shares(parts, 5, least)) == wanted
 
 
 @pytest.mark.parametrize(

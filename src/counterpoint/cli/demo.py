@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,25 +60,26 @@ def demo(
 
 
 def _index(output: Path, model: Model) -> Index:
-    """The demo's index: the one that is there, if it is this model's and whole; else a new one.
+    """The demo's index: the one that is there, if it is what would be made now; else a new one.
 
-    Never in place of another index: that is refused by `build_index`.
+    Never in place of another index: that is refused.
     """
     from counterpoint.data import open_collection
+    from counterpoint.errors import ConfigError
     from counterpoint.index import Index, build_index
 
+    settings = model.index_settings("minilm")
     if (output / "manifest.json").exists():
         index = Index(output)
         index.check_model(model.fingerprint())
+        wanted = json.loads(json.dumps(asdict(settings)))  # as a manifest holds them
+        if others := [name for name, value in wanted.items() if index.manifest.settings.get(name) != value]:
+            raise ConfigError(
+                f"{output} has another {' and another '.join(others)} than the demo's index; give another "
+                "--output, or delete it"
+            )
         note(f"using the index in {output}")
         return index
-    settings = model.index_settings("minilm")
     with progress("indexing the standard library's documentation", "documents") as update:
-        build_index(
-            open_collection("stdlib:").documents(),
-            model,
-            output,
-            settings,
-            on_progress=update,
-        )
+        build_index(open_collection("stdlib:").documents(), model, output, settings, on_progress=update)
     return Index(output)

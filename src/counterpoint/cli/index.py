@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -62,11 +62,17 @@ def index(
         ),
     ] = None,
     k1: Annotated[
-        float, typer.Option("--k1", help="How late further occurrences of a term stop to count in BM25.")
-    ] = 0.9,
+        float | None,
+        typer.Option(
+            "--k1", help="How late further occurrences of a term stop to count in BM25.", show_default="0.9"
+        ),
+    ] = None,
     b: Annotated[
-        float, typer.Option("--b", help="How much a document's length counts in BM25, from 0 to 1.")
-    ] = 0.4,
+        float | None,
+        typer.Option(
+            "--b", help="How much a document's length counts in BM25, from 0 to 1.", show_default="0.4"
+        ),
+    ] = None,
     passage_words: Annotated[
         int | None,
         typer.Option(
@@ -92,8 +98,9 @@ def index(
     from counterpoint.errors import ConfigError
     from counterpoint.index import Index, IndexSettings, LexicalSettings, build_index
 
-    bm25 = LexicalSettings(k1, b, analyzer or "english")
-    if not lexical and (analyzer or bm25 != LexicalSettings()):
+    given: dict[str, Any] = {"k1": k1, "b": b, "analyzer": analyzer}
+    bm25 = LexicalSettings(**{name: value for name, value in given.items() if value is not None})
+    if not lexical and any(value is not None for value in given.values()):
         raise ConfigError("--k1, --b and --analyzer are BM25's, and --no-lexical leaves it out")
     policy = ReadPolicy.lenient() if lenient else ReadPolicy()
     report = ReadReport()

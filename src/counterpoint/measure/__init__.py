@@ -39,7 +39,7 @@ from counterpoint.measure.slices import (
 )
 from counterpoint.measure.synthesis import Synthesis, synthesise
 from counterpoint.measure.tables import Cell, Table, as_latex, as_markdown, as_text
-from counterpoint.measure.tuning import Tuned, TunedShares, tune_shares, tune_weight
+from counterpoint.measure.tuning import Tuned, TunedShares, all_shares, tune_shares, tune_weight
 
 __all__ = [
     "Adversary",
@@ -61,6 +61,7 @@ __all__ = [
     "Tuned",
     "TunedShares",
     "WinTieLoss",
+    "all_shares",
     "as_latex",
     "as_markdown",
     "as_text",

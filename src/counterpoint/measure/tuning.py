@@ -13,7 +13,7 @@ from counterpoint.measure.evaluate import evaluate
 from counterpoint.search import LEXICAL, Searcher, SearchSettings
 from counterpoint.types import Qrels, Ragged
 
-__all__ = ["Tuned", "TunedShares", "tune_shares", "tune_weight"]
+__all__ = ["Tuned", "TunedShares", "all_shares", "tune_shares", "tune_weight"]
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def tune_shares(
             f"tune: shares need two parts with a weight or more, and a step or more; found "
             f"{', '.join(parts) or 'none'} and {steps}"
         )
-    tried = list(_all_shares(len(parts), steps))
+    tried = list(all_shares(len(parts), steps))
     weights = [dict(zip(parts, shares, strict=True)) for shares in tried]
     values = _values(searcher, queries, qrels, weights, (measure, depth), on_progress)
     best = max(range(len(tried)), key=values.__getitem__)
@@ -161,11 +161,18 @@ def tune_shares(
     return TunedShares(parts, dict(zip(tried, values, strict=True)), settings)
 
 
-def _all_shares(parts: int, steps: int) -> Iterator[tuple[float, ...]]:
-    """By rising share of the first part, then of the second, and so on."""
-    for bars in combinations(range(steps + parts - 1), parts - 1):
-        edges = (-1, *bars, steps + parts - 1)
-        yield tuple((right - left - 1) / steps for left, right in pairwise(edges))
+def all_shares(parts: int, steps: int, least: int = 0) -> Iterator[tuple[float, ...]]:
+    """Every way to share one among parts, by rising share of the first part, then of the second, and so on.
+
+    Args:
+        parts: how many.
+        steps: shares are multiples of 1 / steps.
+        least: steps that each part has at least: with 1 none is without.
+    """
+    free = steps - least * parts
+    for bars in combinations(range(free + parts - 1), parts - 1):
+        edges = (-1, *bars, free + parts - 1)
+        yield tuple((right - left - 1 + least) / steps for left, right in pairwise(edges))
 
 
 def _values(
