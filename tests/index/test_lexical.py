@@ -100,12 +100,26 @@ def test_analyzers_differ_in_stop_words_and_stems():
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("Vitamin D and T cells", ["vitamin", "d", "t", "cell"]),
+        ("Parkinson's, o’brien’s; they'LL", ["parkinson", "o", "brien"]),
+        ("don't I'd we've aren't", []),
+        ("the 's of rock 'n' roll's x'ss 't", ["s", "rock", "n", "roll", "x", "ss", "t"]),
+    ],
+)
+def test_an_ending_belongs_to_its_word_and_a_letter_does_not(text, terms):
+    analyzer = Analyzer("english-long")
+    assert analyzer.terms(text) == terms == [term for term, _ in analyzer.spans(text)]
+
+
 def test_terms_of_scripts_without_spaces_are_characters():
     assert Analyzer("none").terms("東京 Tower") == ["東", "京", "tower"]
 
 
 def test_spans_and_terms_agree():
-    text = "İstanbul's foxes, naïve café — 東京 x2"
+    text = "don't: İstanbul's foxes’, naïve café — 東京 x2"
     for name in get_args(AnalyzerName):
         analyzer = Analyzer(name)
         spans = analyzer.spans(text)

@@ -16,7 +16,10 @@ AnalyzerName = Literal["english", "english-long", "simple", "none"]
 
 # A run of letters and digits is a term; scripts written without spaces have one term a character, as in BERT.
 UNSPACED = "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-TERM = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+"
+TERM = re.compile(f"({WORD})")
+# The ending that an apostrophe ties to a word ("don't", "Parkinson's") belongs to it and is no term.
+WITH_ENDING = re.compile(rf"({WORD})(?:['’](?:s|t|d|m|ll|re|ve)(?!\w))?", re.IGNORECASE)
 
 
 @final
@@ -25,30 +28,32 @@ class Analyzer:
 
     Args:
         name: `english` lower-cases, drops Lucene's 33 stop words and stems (Snowball's English), as Pyserini
-            does (Porter's there); `english-long` drops NLTK's 179, question words and the single letters of
-            contractions among them ("vitamin D" is "vitamin"), and stems;
-            `simple` drops the 179 and does not stem; `none` only lower-cases, for other languages.
+            does (Porter's there); `english-long` drops 173 of NLTK's, question words among them, and the ends
+            of contractions and possessives ("don't", "Parkinson's"), not single letters ("vitamin D"), and
+            stems; `simple` drops all of NLTK's 179 and does not stem; `none` only lower-cases, for other
+            languages.
     """
 
     def __init__(self, name: AnalyzerName = "english"):
         check_analyzer(name)
         self.name = name
         self._stop = _stop_words(name)
+        self._terms = WITH_ENDING if name == "english-long" else TERM
         self._stem: Callable[[str], str] = _stemmer() if name.startswith("english") else str
         self._known: dict[str, str] = {}
 
     def spans(self, text: str) -> list[tuple[str, Span]]:
         """Every term with the piece of text that it came from, in order."""
         found = []
-        for match in TERM.finditer(text):
-            term = self._term(match[0].lower())
+        for match in self._terms.finditer(text):
+            term = self._term(match[1].lower())
             if term:
-                found.append((term, Span(match[0], match.start(), match.end())))
+                found.append((term, Span(match[1], match.start(1), match.end(1))))
         return found
 
     def terms(self, text: str) -> list[str]:
         """The terms only."""
-        return [term for word in TERM.findall(text) if (term := self._term(word.lower()))]
+        return [term for word in self._terms.findall(text) if (term := self._term(word.lower()))]
 
     def _term(self, word: str) -> str:
         """The term of a lower-case word, or the empty string for a word that is dropped."""
@@ -71,7 +76,9 @@ def _stop_words(name: AnalyzerName) -> frozenset[str]:
     """Stop words as they stand in texts, before any stemming."""
     from bm25s.stopwords import STOPWORDS_EN, STOPWORDS_EN_PLUS
 
-    return frozenset({"english": STOPWORDS_EN, "none": ()}.get(name, STOPWORDS_EN_PLUS))
+    if name == "english-long":
+        return frozenset(word for word in STOPWORDS_EN_PLUS if len(word) > 1 or word in "ai")
+    return frozenset({"english": STOPWORDS_EN, "none": (), "simple": STOPWORDS_EN_PLUS}[name])
 
 
 def _stemmer() -> Callable[[str], str]:
