@@ -1,6 +1,8 @@
 """The promises of the default, on real text, by the commands a user types. See also benchmarks/."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -11,11 +13,19 @@ from counterpoint.cli.main import main
 # where the analysis, which that page does not describe, decides.
 REFERENCE = {"scifact": 0.665, "cranfield": 0.336, "cisi": 0.375, "med": 0.665, "msmarco-v2-dl21-pool": 0.451}
 SPLITS = {"msmarco-v2-dl21-pool": "dl21-pool"}
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
 def result(capsys, *arguments):
     assert main([*map(str, arguments), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
+
+
+def printed(row, name):
+    """A collection's nDCG@10 in a row of the README's table."""
+    head, *rows = (re.split(r" *\| *", line) for line in README.splitlines() if line.startswith("| "))
+    (found,) = (cells for cells in rows if cells[1].strip("*") == row)
+    return float(found[head.index(name)].strip("*").split(" / ")[0])
 
 
 @pytest.mark.shared
@@ -52,6 +62,8 @@ def test_the_default_beats_its_parts_and_is_small(shared, tmp_path, capsys, name
     assert found["hybrid"] > max(found["lexical"], found["dense"], found["words"])
     assert found["hybrid"] > found["dense-words"] - missed
     assert found["lexical"] > bm25
+    for workflow, row in (("hybrid", "Counterpoint's default"), ("lexical", "BM25 (`english-long`)")):
+        assert found[workflow] == pytest.approx(printed(row, name), abs=0.005)
     info = result(capsys, "info", index)
     assert sum(info["bytes_by_purpose"].values()) == built["bytes"]
     assert built["bytes_per_document"] <= tokens * 384 * 2 / 4

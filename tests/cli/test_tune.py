@@ -106,7 +106,7 @@ def test_all_shares_are_measured_as_evaluate_does_and_the_best_is_chosen(tmp_pat
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4])
-@pytest.mark.parametrize("least", [0, 1, 2])
+@pytest.mark.parametrize("least", [0, 1, 2, 6])
 def test_all_shares_by_looking_at_every_tuple(parts, least):
     wanted = [
         tuple(count / 5 for count in counts)

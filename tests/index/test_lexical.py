@@ -104,14 +104,19 @@ def test_analyzers_differ_in_stop_words_and_stems():
     ("text", "terms"),
     [
         ("Vitamin D and T cells", ["vitamin", "d", "t", "cell"]),
-        ("Parkinson's, o’brien’s; they'LL", ["parkinson", "o", "brien"]),
-        ("don't I'd we've aren't", []),
+        ("PARKINSON'S, o’brien’s, Bell‘s, Graves´s; they'LL", ["parkinson", "o", "brien", "bell", "grave"]),
+        ("don't I'd I'm we've aren't don`t", []),
         ("the 's of rock 'n' roll's x'ss 't", ["s", "rock", "n", "roll", "x", "ss", "t"]),
     ],
 )
 def test_an_ending_belongs_to_its_word_and_a_letter_does_not(text, terms):
     analyzer = Analyzer("english-long")
     assert analyzer.terms(text) == terms == [term for term, _ in analyzer.spans(text)]
+
+
+def test_the_other_analyzers_leave_endings_to_themselves():
+    for name in ("english", "none"):
+        assert Analyzer(name).terms("Bell's") == ["bell", "s"]
 
 
 def test_terms_of_scripts_without_spaces_are_characters():

@@ -60,7 +60,7 @@ def demo(
 
 
 def _index(output: Path, model: Model) -> Index:
-    """The demo's index: the one that is there, if it is what would be made now; else a new one.
+    """The demo's index: the one that is there, if model and settings are the demo's; else a new one.
 
     Never in place of another index: that is refused.
     """

@@ -64,13 +64,17 @@ def index(
     k1: Annotated[
         float | None,
         typer.Option(
-            "--k1", help="How late further occurrences of a term stop to count in BM25.", show_default="0.9"
+            "--k1",
+            show_default=False,
+            help="How late further occurrences of a term stop to count in BM25; 0.9 unless given.",
         ),
     ] = None,
     b: Annotated[
         float | None,
         typer.Option(
-            "--b", help="How much a document's length counts in BM25, from 0 to 1.", show_default="0.4"
+            "--b",
+            show_default=False,
+            help="How much a document's length counts in BM25, from 0 to 1; 0.4 unless given.",
         ),
     ] = None,
     passage_words: Annotated[

@@ -19,7 +19,8 @@ UNSPACED = "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+"
 TERM = re.compile(f"({WORD})")
 # The ending that an apostrophe ties to a word ("don't", "Parkinson's") belongs to it and is no term.
-WITH_ENDING = re.compile(rf"({WORD})(?:['’](?:s|t|d|m|ll|re|ve)(?!\w))?", re.IGNORECASE)
+# "ll", "re" and "ve" are stop words.
+WITH_ENDING = re.compile(rf"({WORD})(?:['’‘`´][stdm](?!\w))?", re.IGNORECASE)
 
 
 @final
@@ -28,10 +29,9 @@ class Analyzer:
 
     Args:
         name: `english` lower-cases, drops Lucene's 33 stop words and stems (Snowball's English), as Pyserini
-            does (Porter's there); `english-long` drops 173 of NLTK's, question words among them, and the ends
-            of contractions and possessives ("don't", "Parkinson's"), not single letters ("vitamin D"), and
-            stems; `simple` drops all of NLTK's 179 and does not stem; `none` only lower-cases, for other
-            languages.
+            does (Porter's there); `english-long` drops 173 of NLTK's, question words among them, and what an
+            apostrophe ties to a word ("don't", "Parkinson's"), not single letters ("vitamin D"), and stems;
+            `simple` drops all of NLTK's 179 and does not stem; `none` only lower-cases, for other languages.
     """
 
     def __init__(self, name: AnalyzerName = "english"):

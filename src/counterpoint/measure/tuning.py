@@ -170,6 +170,8 @@ def all_shares(parts: int, steps: int, least: int = 0) -> Iterator[tuple[float, 
         least: steps that each part has at least: with 1 none is without.
     """
     free = steps - least * parts
+    if free < 0:
+        return
     for bars in combinations(range(free + parts - 1), parts - 1):
         edges = (-1, *bars, free + parts - 1)
         yield tuple((right - left - 1 + least) / steps for left, right in pairwise(edges))
