@@ -6,7 +6,8 @@ Of each collection, queries of the split `train` are drawn and searched in its d
 every way to give the parts shares that are multiples of a step, none without any. The way with the best
 nDCG@10 in the mean over the collections is chosen; of equals, the first. Beside it stands how far each way is
 above or below the better half where it is worst: BM25 alone, and the vectors alone, shared among them in the
-best way of the same steps.
+best way of the same steps. All this is without feedback; the last table has the model's own shares with
+feedback of several weights and numbers of documents, the best in the mean first.
 
 With `--maps FOLDER` the words of a collection have FOLDER/NAME.safetensors for their map, if it is there: one
 that was not fitted on its documents, as `fit_default.py --leave-out FOLDER` writes them.
@@ -32,6 +33,7 @@ from counterpoint.model import load_model
 from counterpoint.search import LEXICAL, Searcher, SearchSettings
 
 MEASURE = "nDCG@10"
+FEEDBACKS = [(0.0, 5)] + [(weight, n) for weight in (0.05, 0.1, 0.15, 0.2) for n in (5, 10, 20)]
 DEPTH = 100  # documents a query; 200 are proposed by each first stage
 
 
@@ -98,12 +100,19 @@ def measured(source: Path, options: argparse.Namespace) -> dict[str, dict[str, f
             sys.exit(f"--parts {' '.join(parts)}: a hybrid has {LEXICAL} and vectors")
         if options.steps < len(parts):
             sys.exit(f"--steps {options.steps}: {len(parts)} parts cannot have a share each")
+        own = {part: settings.search["weights"][part] for part in parts}
+        plain = replace(SearchSettings.for_index(index), weights=own, feedback=0.0)
         searched = {
-            name: searched_by(shared_among(group, options.steps), index, model, asked)
+            name: searched_by(index, model, asked, by_shares(plain, group, options.steps))
             for name, group in (("hybrid", parts), ("BM25", [LEXICAL]), ("vectors", vectors))
         }
+        fed = {
+            f"{weight:g} of {documents}": replace(plain, feedback=weight, feedback_documents=documents)
+            for weight, documents in FEEDBACKS
+        }
+        feedback = searched_by(index, model, asked, fed)
     halves = {name: max(searched[name].values()) for name in ("BM25", "vectors")}
-    return {"hybrid": searched["hybrid"], "halves": halves}
+    return {"hybrid": searched["hybrid"], "halves": halves, "feedback": feedback}
 
 
 def kept(collection, qrels, options: argparse.Namespace) -> set[str]:
@@ -115,39 +124,47 @@ def kept(collection, qrels, options: argparse.Namespace) -> set[str]:
     return set(ids) & judged | set(random.Random(options.seed).sample(others, count))
 
 
-def shared_among(parts: list[str], steps: int) -> list[dict[str, float]]:
-    """The weights of every way that gives each part a share."""
-    return [dict(zip(parts, shares, strict=True)) for shares in all_shares(len(parts), steps, least=1)]
+def by_shares(plain: SearchSettings, parts: list[str], steps: int) -> dict[str, SearchSettings]:
+    """Every way that gives each part a share, as `--weights` takes it."""
+    found = {}
+    for shares in all_shares(len(parts), steps, least=1):
+        weights = dict(zip(parts, shares, strict=True))
+        name = " ".join(f"{part}={share:g}" for part, share in weights.items())
+        found[name] = replace(plain, weights=weights)
+    return found
 
 
-def searched_by(weights: list[dict[str, float]], index: Index, model, asked) -> dict[str, float]:
-    """The measure by weights, as `--weights` takes them."""
+def searched_by(index: Index, model, asked, settings: dict[str, SearchSettings]) -> dict[str, float]:
+    """The measure by each of the settings."""
     queries, qrels = asked
-    settings = replace(SearchSettings.for_index(index), weights=weights[0])
-    runs = Searcher(index, model, settings).run_each(queries, DEPTH, weights)
+    each = list(settings.values())
+    runs = Searcher(index, model, each[0]).run_each(queries, DEPTH, each)
     return {
-        " ".join(f"{part}={share:g}" for part, share in each.items()): evaluate(
-            run, qrels, [MEASURE]
-        ).measures[MEASURE]
-        for each, run in zip(weights, runs, strict=True)
+        name: evaluate(run, qrels, [MEASURE]).measures[MEASURE]
+        for name, run in zip(settings, runs, strict=True)
     }
 
 
 def text(found) -> str:
-    """All shares, the best in the mean first, and the halves."""
+    """All shares, the best in the mean first, and the halves; then feedback."""
     names = list(found)
     better = [max(found[name]["halves"].values()) for name in names]
-    rows = [(share, [found[name]["hybrid"][share] for name in names]) for share in found[names[0]]["hybrid"]]
-    rows.sort(key=lambda row: -sum(row[1]))
-    halves = [(half, [found[name]["halves"][half] for name in names]) for half in ("BM25", "vectors")]
+    rows, halves, fed = (rows_of(found, what) for what in ("hybrid", "halves", "feedback"))
     lines = ["".ljust(36) + "   mean   worst " + " ".join(name.rjust(14) for name in names)]
-    for label, values in [*rows, *halves]:
+    for label, values in [*rows, *halves, *fed]:
         worst = min(value - half for value, half in zip(values, better, strict=True))
         lines.append(
             f"{label.ljust(36)} {sum(values) / len(values):.4f} {worst:+.4f} "
             + " ".join(f"{value:14.4f}" for value in values)
         )
-    return "\n".join([*lines, f"chosen: {rows[0][0]}"])
+    return "\n".join([*lines, f"feedback: {fed[0][0]}", f"chosen: {rows[0][0]}"])
+
+
+def rows_of(found, what: str) -> list[tuple[str, list[float]]]:
+    """The values of each way over the collections, the best in the mean first."""
+    names = list(found)
+    rows = [(way, [found[name][what][way] for name in names]) for way in found[names[0]][what]]
+    return sorted(rows, key=lambda row: -sum(row[1]))
 
 
 def told(line: str) -> None:

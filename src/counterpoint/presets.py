@@ -29,6 +29,7 @@ from counterpoint.transform import Whitening
 __all__ = ["PRESETS"]
 
 DIM = 384
+FEEDBACK = MappingProxyType({"feedback": 0.1, "feedback_documents": 5})
 RANK = 376  # word vectors of this model span 381 directions; the last few hold 0.1 % of the variance
 
 
@@ -37,7 +38,7 @@ def minilm() -> Model:
     return Model(
         _encoder({"mean": Mean(normalise=True), "words": WholeWords(drop_punctuation=True)}),
         transforms={"words": [_whitening()]},
-        search={"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "idf": {"words": 0.5}},
+        search={"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "idf": {"words": 0.5}, **FEEDBACK},
         codec="int4",
         analyzer="english-long",
     )
@@ -56,7 +57,7 @@ def minilm_tokens() -> Model:
     """As the default with a vector for every word-piece, as it comes out of the last layer, untrained."""
     return Model(
         _encoder({"mean": Mean(normalise=True), "tokens": TokenVectors(normalise=True)}),
-        search={"weights": {"lexical": 0.2, "mean": 0.2, "tokens": 0.6}, "idf": {"tokens": 0.5}},
+        search={"weights": {"lexical": 0.2, "mean": 0.2, "tokens": 0.6}, "idf": {"tokens": 0.5}, **FEEDBACK},
         analyzer="english-long",
     )
 

@@ -47,7 +47,7 @@ def source(tmp_path):
 
 @pytest.mark.minilm
 def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeypatch, capsys):
-    values = {}
+    values, fed = {}, {}
     for parts, ways in (("lexical mean words", 3), ("lexical mean", 2)):
         steps = 4 if "words" in parts else 3
         command = ["default_weights.py", source, "--work", tmp_path / "work", "--steps", steps]
@@ -60,13 +60,27 @@ def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeyp
         best = capsys.readouterr().out.splitlines()[-1].removeprefix("chosen: ")
         assert found[best] == max(found.values())
         values |= found
+        fed[parts] = saved["feedback"]
     collection = open_collection(source)
     with Index(tmp_path / "work" / "small") as index:
         for shares, value in values.items():
             weights = {part: float(share) for part, share in (word.split("=") for word in shares.split())}
-            settings = replace(SearchSettings.for_index(index), weights=weights)
-            run = Searcher(index, load_model("minilm"), settings).run(collection.queries("train"), 10)
-            assert evaluate(run, collection.qrels("train"), ["nDCG@10"]).measures["nDCG@10"] == value
+            assert searched(index, collection, weights=weights, feedback=0.0) == value
+        own = load_model("minilm").search["weights"]
+        for parts, found in fed.items():
+            weights = {part: own[part] for part in parts.split()}
+            assert len(found) == 13
+            for way, value in found.items():
+                weight, documents = way.split(" of ")
+                how = {"feedback": float(weight), "feedback_documents": int(documents)}
+                assert searched(index, collection, weights=weights, **how) == value
+
+
+def searched(index, collection, **changes):
+    """nDCG@10 of the default with other settings."""
+    settings = replace(SearchSettings.for_index(index), **changes)
+    run = Searcher(index, load_model("minilm"), settings).run(collection.queries("train"), 10)
+    return evaluate(run, collection.qrels("train"), ["nDCG@10"]).measures["nDCG@10"]
 
 
 def test_collections_that_would_be_mixed_up(monkeypatch, tmp_path):

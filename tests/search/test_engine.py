@@ -187,16 +187,21 @@ def test_several_weights_for_the_time_of_one_search(index, fusion, monkeypatch):
     calls = []
     encode = HashModel.encode_query
     monkeypatch.setattr(HashModel, "encode_query", lambda self, t: calls.append(t) or encode(self, t))
-    assert list(Searcher(index, HashModel(), settings).run_each(queries, 3, EACH)) == alone
+    together = [replace(settings, weights=each) for each in EACH]
+    assert list(Searcher(index, HashModel(), settings).run_each(queries, 3, together)) == alone
     assert len(calls) == 1
 
 
-def test_several_weights_are_of_the_same_parts(searcher):
+def test_several_weights_are_of_the_same_parts_and_settings_alike(searcher):
+    each = [replace(SETTINGS, weights=weights) for weights in EACH]
     assert list(searcher.run_each({"q": "fox"}, 3, [])) == []
     with pytest.raises(ConfigError, match="weights of lexical, mean beside such of lexical, mean, words"):
-        list(searcher.run_each({"q": "fox"}, 3, [EACH[0], {**EACH[0], "words": 0.0}]))
+        list(searcher.run_each({"q": "fox"}, 3, [each[0], replace(each[0], weights={**EACH[0], "words": 0})]))
     with pytest.raises(ConfigError, match="at least 1, found 0"):
-        list(searcher.run_each({"q": "fox"}, 0, EACH))
+        list(searcher.run_each({"q": "fox"}, 0, each))
+    for other in (replace(each[0], candidates=7), each[0].with_fusion("rrf")):
+        with pytest.raises(ConfigError, match="differ in weights and feedback only"):
+            list(searcher.run_each({"q": "fox"}, 3, [each[0], other]))
 
 
 def test_settings_that_cannot_be_carried_out(index, tmp_path):

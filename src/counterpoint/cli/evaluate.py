@@ -15,6 +15,7 @@ from counterpoint.cli.console import Json, emit, progress
 from counterpoint.cli.judgements import Judged, judgements_of, measure_runs, read_runs
 from counterpoint.cli.options import (
     Exhaustive,
+    Feedback,
     FusionName,
     MaybeWorkflow,
     ModelName,
@@ -64,6 +65,7 @@ def evaluate(
     workflow: MaybeWorkflow = None,
     weights: Weights = None,
     fusion: FusionName = None,
+    feedback: Feedback = None,
     exhaustive: Exhaustive = False,
     k: Annotated[
         int | None,
@@ -99,7 +101,7 @@ def evaluate(
         raise ConfigError("say what to evaluate: either --index FOLDER or --run FILE")
     searching = {
         "--rerank": rerank, "--save-run": save_run, "-k": k, "--workflow": workflow, "--weights": weights,
-        "--fusion": fusion, "--exhaustive": exhaustive, "--model": model,
+        "--fusion": fusion, "--feedback": feedback, "--exhaustive": exhaustive, "--model": model,
     }  # fmt: skip
     if run and (idle := [option for option, value in searching.items() if value]):
         raise ConfigError(f"{' and '.join(idle)} of a search: goes with --index, not with --run")
@@ -119,7 +121,9 @@ def evaluate(
     extra: dict[str, Any] = {}
     late = None
     if index is not None:
-        asked = Asked(index, workflow or "hybrid", depth, weights, fusion, exhaustive, rerank, model)
+        asked = Asked(
+            index, workflow or "hybrid", depth, weights, fusion, exhaustive, feedback, rerank, model
+        )
         found, extra = _search(asked, judged)
         runs = {str(index): found}
         late = None if save_run is None else _saved(found, save_run)
@@ -152,6 +156,7 @@ class Asked:
     weights: str | None
     fusion: str | None
     exhaustive: bool
+    feedback: str | None
     rerank: Path | None
     model: str | None
 
@@ -164,7 +169,9 @@ def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
     queries = judged.whole("--index").queries(judged.split)
     candidates = None if asked.rerank is None else Run.read(asked.rerank)
     with Index(asked.index) as opened:
-        settings = settings_of(opened, asked.weights, asked.fusion, asked.exhaustive)
+        settings = settings_of(
+            opened, asked.weights, asked.fusion, asked.exhaustive, asked.feedback, asked.workflow
+        )
         searcher = Searcher(opened, model_of(opened, asked.model, asked.workflow), settings)
         started = time.perf_counter()
         with progress("searching", "queries", len(queries)) as update:

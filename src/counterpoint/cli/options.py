@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Exhaustive",
+    "Feedback",
     "FusionName",
     "IndexFolder",
     "MaybeWorkflow",
@@ -39,6 +40,15 @@ Weights = Annotated[
     str | None,
     typer.Option(
         help='Weights of the hybrid\'s parts, as in "lexical=1 mean=1 words=2".', show_default=False
+    ),
+]
+Feedback = Annotated[
+    str | None,
+    typer.Option(
+        "--feedback",
+        help="What the best documents count for in the hybrid, beside all parts as 1, and how many are taken "
+        '("0.1,5"); 0 for none.',
+        show_default=False,
     ),
 ]
 FusionName = Annotated[
@@ -91,17 +101,48 @@ def model_of(index: Index, name: str | None, workflow: str) -> Model | None:
 
 
 def settings_of(
-    index: Index, weights: str | None, fusion: str | None, exhaustive: bool = False
+    index: Index,
+    weights: str | None,
+    fusion: str | None,
+    exhaustive: bool = False,
+    feedback: str | None = None,
+    workflow: str = "hybrid",
 ) -> SearchSettings:
-    """The index's own search settings, changed as asked."""
+    """The index's own search settings, changed as asked.
+
+    Raises:
+        ConfigError: something asked for is malformed, or feedback cannot be had.
+    """
+    from counterpoint.errors import ConfigError
     from counterpoint.search import LEXICAL, SearchSettings
     from counterpoint.search.settings import parse_weights
 
     settings = SearchSettings.for_index(index)
     settings = replace(settings, exhaustive=exhaustive or settings.exhaustive)
+    if feedback is not None:
+        if workflow != "hybrid":
+            raise ConfigError(f"--feedback is the hybrid's; leave it or --workflow {workflow} out")
+        settings = replace(settings, **_feedback(feedback))
+        if settings.feedback and not any(layout.pooled for layout in index.layouts.values()):
+            raise ConfigError("--feedback goes by one vector a text, and this index has no such set")
     if weights is not None:
         settings = replace(settings, weights=parse_weights(weights, [LEXICAL, *index.layouts]))
     return settings if fusion is None else settings.with_fusion(fusion)
+
+
+def _feedback(text: str) -> dict[str, float | int]:
+    """What `WEIGHT[,DOCUMENTS]` sets.
+
+    Raises:
+        ConfigError: it is not of that form.
+    """
+    from counterpoint.errors import ConfigError
+
+    weight, comma, documents = text.partition(",")
+    try:
+        return {"feedback": float(weight)} | ({"feedback_documents": int(documents)} if comma else {})
+    except ValueError as error:
+        raise ConfigError(f"--feedback: expected WEIGHT or WEIGHT,DOCUMENTS, found {text!r}") from error
 
 
 def remembered_name(source: str, index: Path) -> str:

@@ -11,6 +11,7 @@ import typer
 from counterpoint.cli.console import Json, note
 from counterpoint.cli.options import (
     Exhaustive,
+    Feedback,
     FusionName,
     IndexFolder,
     ModelName,
@@ -34,6 +35,7 @@ def search(
     workflow: WorkflowName = "hybrid",
     weights: Weights = None,
     fusion: FusionName = None,
+    feedback: Feedback = None,
     exhaustive: Exhaustive = False,
     model: ModelName = None,
     json: Json = False,
@@ -49,7 +51,7 @@ def search(
     from counterpoint.search import Searcher, Workflow
 
     with Index(index) as opened:
-        settings = settings_of(opened, weights, fusion, exhaustive)
+        settings = settings_of(opened, weights, fusion, exhaustive, feedback, workflow)
         searcher = Searcher(opened, model_of(opened, model, workflow), settings)
         started = time.perf_counter()
         answer = searcher.search(

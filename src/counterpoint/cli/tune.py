@@ -11,7 +11,15 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note, progress
 from counterpoint.cli.judgements import judgements_of
-from counterpoint.cli.options import FusionName, IndexFolder, ModelName, Weights, model_of, settings_of
+from counterpoint.cli.options import (
+    Feedback,
+    FusionName,
+    IndexFolder,
+    ModelName,
+    Weights,
+    model_of,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from counterpoint.measure import Tuned, TunedShares
@@ -46,6 +54,7 @@ def tune(
     measure: Annotated[str, typer.Option(help="What is to be best.")] = "AP",
     weights: Weights = None,
     fusion: FusionName = None,
+    feedback: Feedback = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Documents retrieved for each query.")] = 1000,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Leave the index as it is.")] = False,
     model: ModelName = None,
@@ -64,7 +73,7 @@ def tune(
     judged = judgements_of(collection, split, bare=False)
     asked = judged.whole("tune").queries(judged.split), judged.qrels
     with Index(index) as opened:
-        settings = settings_of(opened, weights, fusion)
+        settings = settings_of(opened, weights, fusion, feedback=feedback)
         if shares is not None and weights is None:
             # Also a part that an earlier choice left without a weight.
             parts = [*settings.weights, *opened.layouts, *([LEXICAL] if opened.lexical is not None else [])]

@@ -197,10 +197,8 @@ def _values(
         alike.setdefault(tuple(part for part, weight in each.items() if weight), []).append(at)
     values: dict[int, float] = {}
     for places in alike.values():
-        settings = replace(searcher.settings, weights=weights[places[0]])
-        runs = Searcher(searcher.index, model, settings).run_each(
-            queries, depth, [weights[at] for at in places]
-        )
+        settings = [replace(searcher.settings, weights=weights[at]) for at in places]
+        runs = Searcher(searcher.index, model, settings[0]).run_each(queries, depth, settings)
         for at, run in zip(places, runs, strict=True):
             values[at] = evaluate(run, qrels, [measure]).measures[measure]
             on_progress(len(values))

@@ -19,6 +19,7 @@ from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, TextModel
 from counterpoint.index.settings import check_matching
 from counterpoint.search.explain import explain_hits
+from counterpoint.search.feedback import with_feedback
 from counterpoint.search.fusion import Fusion, fuse
 from counterpoint.search.hits import Answer, Hit
 from counterpoint.search.prepared import PreparedQuery, Scored, prepare, slopes_of
@@ -75,7 +76,7 @@ class Searcher:
             for rank, (name, score) in enumerate(ranked, start=1)
         )
         if explain:
-            hits = explain_hits((self.index, self.model), prepared, plan, scored.slopes, hits)
+            hits = explain_hits((self.index, self.model), prepared, plan, scored, hits)
         return Answer(query, workflow, hits)
 
     def run(
@@ -139,37 +140,44 @@ class Searcher:
         self,
         queries: Mapping[str, str],
         k: int,
-        weights: Sequence[Mapping[str, float]],
+        settings: Sequence[SearchSettings],
         on_progress: Callable[[int], None] = lambda done: None,
     ) -> Iterator[Run]:
-        """The hybrid with several weights of its parts, one run each, for the time of one search.
+        """The hybrid by several settings, one run each, for the time of one search.
 
-        What is found and how each part scores it does not depend on weights, as long as no part is without.
+        What is found and how each part scores it depends neither on weights, as long as no part is without,
+        nor on feedback.
 
         Args:
             queries: id to text.
             k: documents kept for each query.
-            weights: all of the same parts.
+            settings: that differ from the searcher's own in weights, of the same parts, and in feedback only.
             on_progress: called with the number of queries searched.
 
         Raises:
-            ConfigError: some weights are those of other parts, or one cannot be searched by.
+            ConfigError: some settings differ in more, or one cannot be searched by.
         """
-        plans = [plan_for("hybrid", self.index, replace(self.settings, weights=each)) for each in weights]
+        plans = [plan_for("hybrid", self.index, each) for each in settings]
         if not plans:
             return
-        own = replace(plans[0], weights=dict.fromkeys(plans[0].weights, 1.0))
-        if wrong := next((plan for plan in plans if plan.weights.keys() != own.weights.keys()), None):
-            raise ConfigError(
-                f"weights of {', '.join(wrong.weights)} beside such of {', '.join(own.weights)}"
-            )
+        own = replace(plans[0], weights=dict.fromkeys(plans[0].weights, 1.0), feedback=())
+        for each, plan in zip(settings, plans, strict=True):
+            if plan.weights.keys() != own.weights.keys():
+                raise ConfigError(
+                    f"weights of {', '.join(plan.weights)} beside such of {', '.join(own.weights)}"
+                )
+            if _rest(each) != _rest(self.settings):
+                raise ConfigError("settings that are searched together differ in weights and feedback only")
         scored = self._scored(queries, self._depth(k), own, None, on_progress)
-        found = {qid: (names, each.contributions) for qid, names, each in scored}
-        for plan in plans:
+        found = {qid: (names, each) for qid, names, each in scored}
+        for each, plan in zip(settings, plans, strict=True):
             by = np.array([plan.weights[part] for part in own.weights])
-            yield self._best(
-                {qid: (names, (c * by).sum(axis=1)) for qid, (names, c) in found.items()}, k, plan
-            )
+            runs = {}
+            for qid, (names, candidates) in found.items():
+                weighed = candidates.contributions * by
+                fused = replace(candidates, scores=weighed.sum(axis=1), contributions=weighed)
+                runs[qid] = names, with_feedback(self.index, fused, plan, each).scores
+            yield self._best(runs, k, plan)
 
     def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
         """The hybrid over all documents, or over those of `run`: a `Retriever`."""
@@ -289,7 +297,7 @@ class Searcher:
         return np.array(positions, dtype=np.int64), {}
 
     def _score(self, query: PreparedQuery, plan: Plan, found: Proposal) -> Scored:
-        """Every part exactly, scaled, then fused."""
+        """Every part exactly, scaled, then fused, then feedback."""
         positions, known = found
         columns = []
         for part in plan.weights:
@@ -303,11 +311,13 @@ class Searcher:
                 )
             columns.append(scores / query.ceilings[part])
         fusion = Fusion(weights=plan.weights)
-        if len(plan.weights) > 1:
+        if len(plan.weights) + len(plan.feedback) > 1:
             fusion = replace(fusion, method=self.settings.method, normalise=self.settings.normalise)
         table = np.stack(columns, axis=1).astype(np.float64)
         fused, contributions = fuse(table, fusion)
-        return Scored(fused, contributions, tuple(plan.weights), slopes_of(table, contributions, fusion))
+        slopes = slopes_of(table, contributions, fusion)
+        scored = Scored(positions, fused, contributions, tuple(plan.weights), slopes)
+        return with_feedback(self.index, scored, plan, self.settings)
 
 
 def _top(scores: Float[np.ndarray, " n"], k: int, *, matching: bool) -> Int[np.ndarray, " c"]:
@@ -315,6 +325,11 @@ def _top(scores: Float[np.ndarray, " n"], k: int, *, matching: bool) -> Int[np.n
     k = min(k, len(scores))
     best = np.argpartition(-scores, k - 1)[:k]
     return best[scores[best] > 0] if matching else best
+
+
+def _rest(settings: SearchSettings) -> SearchSettings:
+    """All that settings say beside weights and feedback."""
+    return replace(settings, weights={}, feedback=0.0, feedback_documents=1)
 
 
 def _check_depth(k: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
@@ -13,8 +13,9 @@ from jaxtyping import Bool, Float, Int
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import Index, SetLayout, TextModel
 from counterpoint.index.kernels import best_rows
+from counterpoint.search.feedback import FEEDBACK, units_of
 from counterpoint.search.hits import Hit, WeighedWord
-from counterpoint.search.prepared import PreparedQuery
+from counterpoint.search.prepared import PreparedQuery, Scored
 from counterpoint.search.settings import LEXICAL, Plan
 from counterpoint.types import Explanation, Ragged, Span
 
@@ -28,7 +29,7 @@ def explain_hits(
     searched: tuple[Index, TextModel | None],
     query: PreparedQuery,
     plan: Plan,
-    slopes: Mapping[str, float],
+    scored: Scored,
     hits: Sequence[Hit],
 ) -> tuple[Hit, ...]:
     """Add to each hit the tree that its score is the sum of.
@@ -37,7 +38,7 @@ def explain_hits(
         searched: the index and its model.
         query: as it was scored.
         plan: the parts.
-        slopes: by part, how much its contribution grows with its (scaled) score.
+        scored: the candidates, with how much each part's contribution grows with its (scaled) score.
         hits: what was found.
     """
     index, model = searched
@@ -64,7 +65,11 @@ def explain_hits(
                     words[part] = _by_importance(document, spans, dropped)
             else:
                 raw = _pooled(index, part, query, position)
-            parts.append(_as_contributed(raw, slopes[part] / query.ceilings[part], hit.parts[part]))
+            factor = scored.slopes[part] / query.ceilings[part]
+            parts.append(_as_contributed(raw, factor, hit.parts[part]))
+        if scored.feedback is not None:
+            raw = _feedback(index, plan.feedback, scored, position)
+            parts.append(_as_contributed(raw, scored.slopes[FEEDBACK], hit.parts[FEEDBACK]))
         tree = Explanation(plan.workflow, hit.score, tuple(parts))
         explained.append(replace(hit, explanation=tree, words=words))
     return tuple(explained)
@@ -196,6 +201,22 @@ def _lexical(index: Index, query: str, position: int, text: str) -> Explanation:
 def _pooled(index: Index, part: str, query: PreparedQuery, position: int) -> Explanation:
     score = float(index.take(part, np.array([position])).values[0] @ query.vectors[part][0])
     return Explanation(part, score, (Explanation(WHOLE, score),))
+
+
+def _feedback(index: Index, sets: Sequence[str], scored: Scored, position: int) -> Explanation:
+    """What each of the documents fed back adds: its weight times how like it the document is."""
+    if scored.feedback is None:
+        return Explanation(FEEDBACK, 0.0)
+    best = scored.positions[scored.feedback.rows]
+    near = np.zeros(len(best))
+    for name in sets:
+        units = units_of(index.take(name, np.array([position, *best])).values)
+        near += units[1:] @ units[0] / len(sets)
+    leaves = tuple(
+        Explanation(f"(like {index.name_of(int(at))})", value)
+        for at, value in zip(best, (scored.feedback.weights * near).tolist(), strict=True)
+    )
+    return Explanation(FEEDBACK, sum((leaf.score for leaf in leaves), 0.0), leaves)
 
 
 def _late_interaction(part: str, query: PreparedQuery, document: Ragged) -> Explanation:

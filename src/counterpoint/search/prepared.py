@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -12,6 +13,9 @@ from counterpoint.errors import ConfigError
 from counterpoint.index import Index, TextModel
 from counterpoint.search.fusion import Fusion
 from counterpoint.search.settings import LEXICAL, Plan, SearchSettings
+
+if TYPE_CHECKING:
+    from counterpoint.search.feedback import Feedback
 
 __all__ = ["PreparedQuery", "Scored", "prepare", "slopes_of"]
 
@@ -42,16 +46,20 @@ class Scored:
     """The scores of one query's candidates, and what each part contributed to them.
 
     Attributes:
+        positions: of the candidates, in the index.
         scores: fused.
         contributions: their rows sum to `scores`.
         names: the parts, in the order of the columns.
         slopes: by part, how much a contribution grows with the part's own score.
+        feedback: what the last column came from, if it is feedback's.
     """
 
+    positions: Int[np.ndarray, " c"]
     scores: Float[np.ndarray, " c"]
     contributions: Float[np.ndarray, "c parts"]
     names: tuple[str, ...]
     slopes: Mapping[str, float]
+    feedback: Feedback | None = None
 
     def parts(self, row: int) -> dict[str, float]:
         """The contributions to one candidate's score."""
@@ -98,7 +106,7 @@ def _idf(
 def _ceilings(
     text: str, vectors: Mapping[str, np.ndarray], plan: Plan, settings: SearchSettings, index: Index
 ) -> dict[str, float]:
-    if settings.scale == "none" or len(plan.weights) == 1:
+    if settings.scale == "none" or len(plan.weights) + len(plan.feedback) == 1:
         return dict.fromkeys(plan.weights, 1.0)
     ceilings = {name: float(np.linalg.norm(rows, axis=1).sum()) for name, rows in vectors.items()}
     if LEXICAL in plan.weights and index.lexical is not None:

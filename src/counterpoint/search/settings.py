@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from math import isfinite
+from math import inf, isfinite
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -66,9 +66,14 @@ class SearchSettings:
             same, nothing, whether an inverted index or a match matrix is looked at.
         floor: other vector sets whose best similarity is raised to 0 where it is negative.
         exhaustive: look at every pooled vector even where the index has a graph of them.
+        feedback: what the hybrid's best documents count for, beside all its parts together as 1: a candidate
+            is ranked by its likeness to them, too (pseudo-relevance feedback; see `Feedback`). Where parts
+            are divided by their ceilings, all shares are made to sum to 1 again. 0 for none.
+        feedback_documents: how many of the best are taken.
 
     Raises:
-        ConfigError: `exact` or `floor` is not a list of names.
+        ConfigError: `exact` or `floor` is not a list of names, or feedback is below 0, infinite or of no
+            document.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -80,8 +85,14 @@ class SearchSettings:
     exact: tuple[str, ...] = ()
     floor: tuple[str, ...] = ()
     exhaustive: bool = False
+    feedback: float = 0.0
+    feedback_documents: int = 5
 
     def __post_init__(self) -> None:
+        if not 0 <= self.feedback < inf:
+            raise ConfigError(f"search.feedback: expected a weight from 0 up, found {self.feedback}")
+        if self.feedback_documents < 1:
+            raise ConfigError(f"search.feedback_documents: expected 1 up, found {self.feedback_documents}")
         for key in ("exact", "floor"):
             names = getattr(self, key)
             if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -160,11 +171,19 @@ def parse_weights(text: str, names: Sequence[str] | None = None) -> dict[str, fl
 
 @dataclass(frozen=True)
 class Plan:
-    """A workflow resolved against an index: who proposes candidates, and what is added up."""
+    """A workflow resolved against an index: who proposes candidates, and what is added up.
+
+    Attributes:
+        workflow: its name.
+        first: the parts that propose.
+        weights: of the parts that score.
+        feedback: the pooled sets by which candidates are likened to the best of them; none without feedback.
+    """
 
     workflow: str
     first: tuple[str, ...]
     weights: Mapping[str, float]
+    feedback: tuple[str, ...] = ()
 
 
 def plan_for(workflow: Workflow, index: Index, settings: SearchSettings) -> Plan:
@@ -205,8 +224,10 @@ def plan_of_parts(
     if not first or not parts:
         has = ", ".join([*lexical, *layouts])
         raise ConfigError(f"workflow {workflow!r}: this index has no such part; it has {has}")
+    # The other workflows say themselves which parts score.
+    fed = pooled if settings.feedback and workflow == "hybrid" else []
     if len(parts) == 1:
-        return Plan(workflow, tuple(first), {parts[0]: 1.0})
+        return Plan(workflow, tuple(first), {parts[0]: 1.0}, tuple(fed))
     weights = {part: settings.weights[part] for part in parts if settings.weights.get(part)}
     if not weights:
         raise ConfigError(f"workflow {workflow!r}: none of its parts ({', '.join(parts)}) has a weight")
@@ -217,4 +238,5 @@ def plan_of_parts(
                 "be; choose another fusion, such as --fusion none, or another weight"
             )
         weights = {part: weight / sum(weights.values()) for part, weight in weights.items()}
-    return Plan(workflow, tuple(part for part in first if part in weights) or tuple(first), weights)
+    first = [part for part in first if part in weights] or first
+    return Plan(workflow, tuple(first), weights, tuple(part for part in fed if part in weights))

@@ -198,6 +198,7 @@ def _own_scorer(model: Model, source: str) -> tuple[Scorer, bool]:
     needed += ["idf"] if any(settings.idf.values()) else []
     needed += [settings.normalise] if settings.normalise != "none" else []
     needed += ["rank fusion"] if settings.method != "convex" else []
+    needed += ["feedback"] if settings.feedback else []
     if needed:
         raise ConfigError(
             f"ModelTeacher: {source} is searched with {', '.join(needed)}, which needs an index; give it a "
