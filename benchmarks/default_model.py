@@ -12,6 +12,7 @@ import argparse
 import json
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from counterpoint.data import open_collection
@@ -21,15 +22,18 @@ from counterpoint.model import load_model
 from counterpoint.search import Searcher, SearchSettings
 
 MEASURES = ["nDCG@10", "R@100"]
-PLAIN = SearchSettings(weights={"tokens": 1.0})
-SYSTEMS = (  # name, model, codec, workflow, settings other than the model's own
-    ("BM25", "minilm", "int4", "lexical", None),
-    ("cosine", "minilm", "int4", "dense", None),
-    ("MaxSim of tokens", "minilm-tokens", "float16", "words", PLAIN),
-    ("whole words", "minilm", "int4", "words", None),
-    ("default without BM25", "minilm", "int4", "dense-words", None),
-    ("default", "minilm", "int4", "hybrid", None),
-    ("default, tokens", "minilm-tokens", "float16", "hybrid", None),
+TOKENS = {"weights": {"tokens": 1.0}, "idf": {}}
+DENSE = {"weights": {"mean": 0.2, "words": 0.6}}
+SYSTEMS = (  # name, model, codec, workflow, settings that are not the model's own
+    ("BM25", "minilm", "int4", "lexical", {}),
+    ("cosine", "minilm", "int4", "dense", {}),
+    ("MaxSim of tokens", "minilm-tokens", "float16", "words", TOKENS),
+    ("whole words", "minilm", "int4", "words", {}),
+    ("cosine and whole words", "minilm", "int4", "dense-words", {}),
+    ("default without BM25", "minilm", "int4", "hybrid", DENSE),
+    ("default without feedback", "minilm", "int4", "hybrid", {"feedback": 0.0}),
+    ("default", "minilm", "int4", "hybrid", {}),
+    ("default, tokens", "minilm-tokens", "float16", "hybrid", {}),
 )
 
 
@@ -52,7 +56,7 @@ def main() -> None:
         for row in measure(source, split, options.systems):
             rows.append(row)
             print(
-                f"{row['collection']:22} {row['system']:20} {row['nDCG@10']:.4f} {row['R@100']:.4f} "
+                f"{row['collection']:22} {row['system']:24} {row['nDCG@10']:.4f} {row['R@100']:.4f} "
                 f"{row['vector_bytes_per_document']:>10,.0f} B {row['bytes_per_document']:>10,.0f} B "
                 f"{row['ms']:>8.1f} ms",
                 flush=True,
@@ -66,7 +70,7 @@ def measure(source: str, split: str, systems: list[str]):
     queries, qrels = collection.queries(split), collection.qrels(split)
     built: dict[tuple[str, str], Path] = {}
     with tempfile.TemporaryDirectory() as scratch:
-        for system, name, codec, workflow, other in SYSTEMS:
+        for system, name, codec, workflow, changes in SYSTEMS:
             if system not in systems:
                 continue
             model = load_model(name)
@@ -76,7 +80,8 @@ def measure(source: str, split: str, systems: list[str]):
                 build_index(collection.documents(), model, folder, settings)
             with Index(folder) as index:
                 started = time.perf_counter()
-                run = Searcher(index, model, other).run(queries, 100, workflow=workflow)
+                settings = replace(SearchSettings.for_index(index), **changes)
+                run = Searcher(index, model, settings).run(queries, 100, workflow=workflow)
                 seconds = time.perf_counter() - started
                 info = index.info()
             means = evaluate(run, qrels, MEASURES).measures
