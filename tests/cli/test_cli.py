@@ -110,6 +110,16 @@ def test_parts_can_be_weighted_and_runs_fused(collection, lexical, call, tmp_pat
     assert fails(call(*arguments, "--weights", "lexical=x"), "expected name=number, found 'lexical=x'")
     assert fails(call(*arguments, "--weights", "mean=1"), "nothing is named 'mean'")
     assert fails(call(*arguments, "--fusion", "magic"), "magic", "z-score")
+    assert fails(call(*arguments, "--feedback", "0.1"), "--feedback is the hybrid's", "--workflow lexical")
+    hybrid = ("search", lexical, "fox", "--json")
+    assert fails(call(*hybrid, "--feedback", "0.1"), "one vector a text, and this index has no such set")
+    assert fails(
+        call(*hybrid, "--feedback", "0.1,few"), "expected WEIGHT or WEIGHT,DOCUMENTS, found '0.1,few'"
+    )
+    assert fails(
+        call(*hybrid, "--feedback", "-1"), "search.feedback: expected a weight from 0 up, found -1.0"
+    )
+    assert json.loads(call(*hybrid, "--feedback", "0")[1])["hits"]
     one, two, out = tmp_path / "one.trec", tmp_path / "two.trec", tmp_path / "fused.trec"
     one.write_text("q Q0 a 1 3.0 x\nq Q0 b 2 1.0 x\n")
     two.write_text("q Q0 b 1 5.0 y\nq Q0 a 2 1.0 y\n")

@@ -91,13 +91,34 @@ def test_the_default_model_end_to_end(collection, call, tmp_path):
     code, out, _ = call("search", folder, "animals of the ocean", "-k", 1, "--explain", "--json")
     (hit,) = json.loads(out)["hits"]
     assert code == 0 and hit["id"] == "whale"
-    assert set(hit["parts"]) == {"lexical", "mean", "words"}
+    assert set(hit["parts"]) == {"lexical", "mean", "words", "feedback"}
     leaves = [leaf for part in hit["explanation"]["children"] for leaf in part.get("children", [part])]
     assert sum(leaf["score"] for leaf in leaves) == pytest.approx(hit["score"], abs=1e-4)
     matched = {leaf["query"]["text"]: leaf["document"]["text"] for leaf in leaves if "document" in leaf}
     assert matched["ocean"] == "sea"
     code, out, _ = call("evaluate", collection, "--index", folder, "--json")
     assert code == 0 and json.loads(out)["measures"]["nDCG@10"] == 1.0
+    found = {}
+    for feedback in ("0", "0.1,5", "0.5,1"):
+        code, out, _ = call(
+            "search", folder, "animals of the ocean", "-k", 1, "--feedback", feedback, "--json"
+        )
+        (found[feedback],) = json.loads(out)["hits"]
+        assert code == 0
+    assert found["0.1,5"]["parts"] == hit["parts"] and found["0"]["parts"].keys() == hit["parts"].keys() - {
+        "feedback"
+    }
+    assert found["0.5,1"]["parts"]["feedback"] == pytest.approx(
+        0.5 / 1.5, abs=1e-5
+    )  # the best is like itself
+    code, out, _ = call("search", folder, "animals of the ocean", "-k", 1, "--explain")
+    assert code == 0 and "(like whale)" in out
+    code, out, err = call(
+        "tune", folder, collection, "--split", "test", "--feedback", "0.3,2", "--grid", "1:1:1"
+    )
+    assert code == 0, err
+    kept = json.loads((folder / "manifest.json").read_text())["settings"]["search"]
+    assert (kept["feedback"], kept["feedback_documents"]) == (0.3, 2)
 
 
 @pytest.mark.minilm

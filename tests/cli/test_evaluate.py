@@ -296,6 +296,7 @@ def test_what_belongs_to_a_search_is_not_taken_for_a_run(files, call):
         ("-k", 3),
         ("--weights", "lexical=1"),
         ("--fusion", "rrf"),
+        ("--feedback", "0.1"),
         ("--exhaustive",),
         ("--model", "x"),
         ("--workflow", "lexical"),

@@ -64,6 +64,19 @@ def test_weights_that_are_proportional_or_name_nothing(grid):
     assert any(name == "one dense int4 –" for name in names(plan))  # which puts nothing together
 
 
+def test_feedback_makes_cells_of_hybrids_with_a_pooled_set_only(grid):
+    text = grid.read_text().replace('["ceiling", "rrf"]', '["rrf"]')
+    before = planned(write_grid(grid, text))
+    plan = planned(write_grid(grid, text + 'feedback = ["0", "0.1", "0.1,5", "0.1,2"]\n'))
+    hybrid = [cell for cell, name in zip(plan.cells, names(plan), strict=True) if "hybrid" in name]
+    fed = [(cell.search.feedback, cell.search.feedback_documents) for cell in hybrid]
+    assert fed == [(0.0, 5), (0.1, 5), (0.1, 2)] * 2  # of "0.1" and "0.1,5", which are the same, one
+    assert len(plan.cells) == len(before.cells) + 4
+    assert {cell.key for cell in before.cells} < {cell.key for cell in plan.cells}
+    assert len({cell.key for cell in plan.cells}) == len(plan.cells)
+    assert len({cell.index_key for cell in hybrid}) == 2
+
+
 def test_a_model_without_words(grid):
     class Pooled(CountingModel):
         sets = {"mean": VectorSet(16, True, False)}

@@ -68,6 +68,7 @@ analyser = "english"
 [search]
 fusion = "zscore"
 weights = ["lexical=1", "lexical"]
+feedback = ["0.1,5", 0.2, "0.1,0"]
 """
 
 
@@ -94,6 +95,8 @@ def test_all_faults_at_once_with_suggestions(tmp_path, animals):
         "index: unknown key 'analyser'; did you mean 'analyzer'?",
         "search.fusion: unknown 'zscore'; did you mean 'z-score'?",
         "search.weights: expected text such as",
+        'search.feedback: expected text such as "0.1,5", found 0.2',
+        "search.feedback: expected text such as \"0.1,5\", found '0.1,0'",
         "measures: R@1000 looks at 1000 documents, but k is 100; write k = 1000",
     ]
     faults = caught.value.faults

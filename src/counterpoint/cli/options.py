@@ -115,34 +115,19 @@ def settings_of(
     """
     from counterpoint.errors import ConfigError
     from counterpoint.search import LEXICAL, SearchSettings
-    from counterpoint.search.settings import parse_weights
+    from counterpoint.search.settings import parse_feedback, parse_weights
 
     settings = SearchSettings.for_index(index)
     settings = replace(settings, exhaustive=exhaustive or settings.exhaustive)
     if feedback is not None:
         if workflow != "hybrid":
             raise ConfigError(f"--feedback is the hybrid's; leave it or --workflow {workflow} out")
-        settings = replace(settings, **_feedback(feedback))
+        settings = replace(settings, **parse_feedback(feedback))
         if settings.feedback and not any(layout.pooled for layout in index.layouts.values()):
             raise ConfigError("--feedback goes by one vector a text, and this index has no such set")
     if weights is not None:
         settings = replace(settings, weights=parse_weights(weights, [LEXICAL, *index.layouts]))
     return settings if fusion is None else settings.with_fusion(fusion)
-
-
-def _feedback(text: str) -> dict[str, float | int]:
-    """What `WEIGHT[,DOCUMENTS]` sets.
-
-    Raises:
-        ConfigError: it is not of that form.
-    """
-    from counterpoint.errors import ConfigError
-
-    weight, comma, documents = text.partition(",")
-    try:
-        return {"feedback": float(weight)} | ({"feedback_documents": int(documents)} if comma else {})
-    except ValueError as error:
-        raise ConfigError(f"--feedback: expected WEIGHT or WEIGHT,DOCUMENTS, found {text!r}") from error
 
 
 def remembered_name(source: str, index: Path) -> str:

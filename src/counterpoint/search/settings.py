@@ -18,6 +18,7 @@ __all__ = [
     "Plan",
     "SearchSettings",
     "Workflow",
+    "parse_feedback",
     "parse_weights",
     "plan_for",
     "plan_of_parts",
@@ -167,6 +168,23 @@ def parse_weights(text: str, names: Sequence[str] | None = None) -> dict[str, fl
     if faults or not weights:
         raise ConfigError(*faults or ["weights: none given"])
     return weights
+
+
+def parse_feedback(text: str) -> dict[str, Any]:
+    """The settings that "weight" or "weight,documents" stands for.
+
+    Raises:
+        ConfigError: it is not of that form, or no such feedback can be.
+    """
+    weight, comma, documents = text.partition(",")
+    try:
+        found: dict[str, Any] = {"feedback": float(weight)} | (
+            {"feedback_documents": int(documents)} if comma else {}
+        )
+    except ValueError as error:
+        raise ConfigError(f"feedback: expected WEIGHT or WEIGHT,DOCUMENTS, found {text!r}") from error
+    SearchSettings(**found)
+    return found
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, final
 from counterpoint.errors import ConfigError
 from counterpoint.index import IndexSettings, LexicalSettings, SetLayout, TextModel
 from counterpoint.search import LEXICAL, SearchSettings, Workflow
-from counterpoint.search.settings import Plan, parse_weights, plan_of_parts
+from counterpoint.search.settings import Plan, parse_feedback, parse_weights, plan_of_parts
 from counterpoint.sweep.grid import Grid, ModelEntry
 from counterpoint.sweep.judged import Judged, digest
 
@@ -52,7 +52,7 @@ class Cell:
         model: None where no vector takes part.
         workflow: how to search.
         combinations: the points of the grid that come to this cell.
-        options: fusion and weights of the grid, where they make a difference.
+        options: fusion, weights and feedback of the grid, where they make a difference.
         index: how the index is built.
         search: how it is searched.
         k: documents kept for each query.
@@ -186,6 +186,9 @@ def _searched(
     if len(plan_of_parts(workflow, layouts, True, every).weights) == 1:
         return search, {}
     options = {key: settings[key] for key in ("fusion", "weights") if key in settings}
+    if "feedback" in settings and workflow == "hybrid" and any(each.pooled for each in layouts.values()):
+        options["feedback"] = settings["feedback"]
+        search = replace(search, **parse_feedback(options["feedback"]))
     if "weights" in options:
         search = replace(search, weights=parse_weights(options["weights"], parts))
     if "fusion" in options:
@@ -204,7 +207,7 @@ def _on(judged: Judged, made: Resolved, k: int) -> Cell:
         "search": made.index.search,  # kept in the index, so that evaluating it by hand gives the same
     }
     read = dict.fromkeys([*made.plan.first, *made.plan.weights])
-    together = len(read) > 1
+    together = len(read) + len(made.plan.feedback) > 1
     identity = {
         **judged.digests,
         "model": made.fingerprint,
@@ -215,6 +218,9 @@ def _on(judged: Judged, made: Resolved, k: int) -> Cell:
         "fusion": {key: getattr(made.search, key) for key in FUSED} if together else None,
         "k": k,
     }
+    if made.plan.feedback:
+        fed = made.search.feedback, made.search.feedback_documents
+        identity["feedback"] = {"sets": list(made.plan.feedback), "weight": fed[0], "documents": fed[1]}
     return Cell(
         judged.entry.name,
         made.model,

@@ -15,7 +15,7 @@ from counterpoint.index import CodecName
 from counterpoint.index.analysis import AnalyzerName
 from counterpoint.measure import parse_measure
 from counterpoint.search import WORKFLOWS, Workflow
-from counterpoint.search.settings import FUSIONS, parse_weights
+from counterpoint.search.settings import FUSIONS, parse_feedback, parse_weights
 from counterpoint.sweep.grid import DEPTH, SECTIONS, CollectionEntry, Grid, ModelEntry
 
 __all__ = ["read_grid"]
@@ -212,6 +212,14 @@ def _weights(value: Any) -> str | None:
     return None
 
 
+def _feedback(value: Any) -> str | None:
+    try:
+        parse_feedback(value if isinstance(value, str) else "")
+    except ConfigError as error:
+        return f'expected text such as "0.1,5", found {value!r} ({error.faults[0]})'
+    return None
+
+
 CHECKS: Mapping[str, Check] = MappingProxyType(
     {
         "codec": _one_of(get_args(CodecName)),
@@ -220,6 +228,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         "b": _number(0, 1),
         "fusion": _one_of(FUSIONS),
         "weights": _weights,
+        "feedback": _feedback,
     }
 )
 
