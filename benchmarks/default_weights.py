@@ -6,8 +6,8 @@ Of each collection, queries of the split `train` are drawn and searched in its d
 every way to give the parts shares that are multiples of a step, none without any. The way with the best
 nDCG@10 in the mean over the collections is chosen; of equals, the first. Beside it stands how far each way is
 above or below the better half where it is worst: BM25 alone, and the vectors alone, shared among them in the
-best way of the same steps. All this is without feedback; the last table has the model's own shares with
-feedback of several weights and numbers of documents, the best in the mean first.
+best way of the same steps. All this is without feedback; the last table has the model's own shares, or
+those of `--at`, with feedback of several weights and numbers of documents, the best in the mean first.
 
 With `--maps FOLDER` the words of a collection have FOLDER/NAME.safetensors for their map, if it is there: one
 that was not fitted on its documents, as `fit_default.py --leave-out FOLDER` writes them.
@@ -31,6 +31,7 @@ from counterpoint.index import Index, build_index
 from counterpoint.measure import all_shares, evaluate
 from counterpoint.model import load_model
 from counterpoint.search import LEXICAL, Searcher, SearchSettings
+from counterpoint.search.settings import parse_weights
 
 MEASURE = "nDCG@10"
 FEEDBACKS = [(0.0, 5)] + [(weight, n) for weight in (0.05, 0.1, 0.15, 0.2) for n in (5, 10, 20)]
@@ -45,6 +46,9 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder of the indexes; used again if there")
     parser.add_argument("--model", default="minilm")
     parser.add_argument("--parts", nargs="+", metavar="PART", help="only these, as `minilm-dense` has them")
+    parser.add_argument(
+        "--at", metavar="WEIGHTS", help="of the parts, for feedback; the model's own if not given"
+    )
     parser.add_argument("--queries", type=int, default=1000, help="drawn of each collection")
     parser.add_argument(
         "--documents",
@@ -101,6 +105,8 @@ def measured(source: Path, options: argparse.Namespace) -> dict[str, dict[str, f
         if options.steps < len(parts):
             sys.exit(f"--steps {options.steps}: {len(parts)} parts cannot have a share each")
         own = {part: settings.search["weights"][part] for part in parts}
+        if options.at:
+            own = parse_weights(options.at, parts)
         plain = replace(SearchSettings.for_index(index), weights=own, feedback=0.0)
         searched = {
             name: searched_by(index, model, asked, by_shares(plain, group, options.steps))

@@ -52,6 +52,7 @@ def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeyp
         steps = 4 if "words" in parts else 3
         command = ["default_weights.py", source, "--work", tmp_path / "work", "--steps", steps]
         command += ["--json", tmp_path / "found.json", "--parts", *parts.split()]
+        command += [] if "words" in parts else ["--at", "lexical=1 mean=3"]
         monkeypatch.setattr(sys, "argv", [str(word) for word in command])
         main()
         saved = json.loads((tmp_path / "found.json").read_text())["small"]
@@ -68,7 +69,7 @@ def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeyp
             assert searched(index, collection, weights=weights, feedback=0.0) == value
         own = load_model("minilm").search["weights"]
         for parts, found in fed.items():
-            weights = {part: own[part] for part in parts.split()}
+            weights = own if "words" in parts else {"lexical": 1.0, "mean": 3.0}
             assert len(found) == 13
             for way, value in found.items():
                 weight, documents = way.split(" of ")

@@ -207,6 +207,14 @@ def test_hostile_text_stays_text():
     assert parser.open == []
 
 
+def test_square_brackets_are_no_markup_on_a_terminal():
+    id_, word = "app/[slug]/[/x].md", Span("[b]x[/i]", 0, 8)
+    leaves = (Explanation(f"(like {id_})", 0.5), Explanation(word.text, 0.5, query=word, document=word))
+    tree = Explanation("all", 1.0, (Explanation("words", 1.0, leaves),))
+    page = shown(Answer("q", "hybrid", (Hit(1, 1.0, Document(id_, word.text), {"words": 1.0}, tree),)))
+    assert f"(like {id_})" in " ".join(page.split()) and page.count(word.text) >= 2
+
+
 def test_long_documents_show_the_stretch_that_matched():
     text = "filler words " * 100 + "the needle lies here " + "more filler " * 100
     at = text.index("needle")

@@ -216,6 +216,10 @@ FAULTS = {
         "stages.train.cache: there is no vector set 'cls'",
     ),
     "a search setting of another type": ({"search": {"weights": 3}}, "search.weights: expected a table"),
+    "feedback that cannot be": (
+        {"search": {"feedback": -1.0}},
+        "search.feedback: expected a weight from 0 up",
+    ),
     "an exact set that is none": (
         {"search": {"weights": {"tokens": 1.0}, "exact": ["words"]}},
         "search.exact: there is no vector set 'words'",

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from tests.fakes import DOCUMENTS, HashModel
 
 from counterpoint.errors import ConfigError
-from counterpoint.index import Index, IndexSettings, build_index
+from counterpoint.index import Index, IndexSettings, VectorSet, build_index
 from counterpoint.search import Run, Searcher, SearchSettings
 from counterpoint.search.feedback import likeness
 from counterpoint.search.settings import FUSIONS
+from counterpoint.types import Document
 
 PLAIN = SearchSettings(
     weights={"lexical": 0.5, "mean": 1.5, "words": 2.0}, idf={"words": 0.5}, candidates=100
@@ -34,9 +35,13 @@ def searching(index, settings=FED):
     return Searcher(index, HashModel(), settings)
 
 
-def by_loops(scores, vectors, documents):
-    """Σ_j w_j cos(d_j, d), w_j ∝ s_j − s of the first that is none of the best."""
-    ranked = sorted(range(len(scores)), key=lambda i: -scores[i])
+def by_loops(scores, vectors, documents, owners=None):
+    """Σ_j w_j cos(d_j, d), w_j ∝ s_j − s of the first that is none of them; of an owner the best alone."""
+    ranked, met = [], set()
+    for i in sorted(range(len(scores)), key=lambda i: -scores[i]):
+        owner = i if owners is None else owners[i]
+        ranked += [] if owner in met else [i]
+        met.add(owner)
     best, after = ranked[:documents], ranked[min(documents, len(ranked) - 1)]
     above = [scores[j] - scores[after] for j in best]
     if sum(above) == 0:
@@ -78,7 +83,10 @@ def test_the_hybrid_is_its_parts_and_feedback(index):
         }
         names = list(before)
         vectors = [index.take("mean", np.array([index.position_of(name)])).values[0] for name in names]
-        fed = dict(zip(names, by_loops([before[name] for name in names], vectors, 2), strict=True))
+        owners = [name.split("#")[0] for name in names]
+        assert len(set(owners)) == len(names) - 1
+        likened = by_loops([before[name] for name in names], vectors, 2, owners)
+        fed = dict(zip(names, likened, strict=True))
         for hit in searching(index).search(text, len(DOCUMENTS)).hits:
             name = hit.document.id
             assert hit.score == pytest.approx((before[name] + 0.25 * fed[name]) / 1.25, abs=1e-5)
@@ -149,7 +157,7 @@ def test_candidates_that_are_given_are_likened_among_themselves(index):
     assert "s" not in fed or not list(fed["s"])
 
 
-def test_a_pooled_set_alone_has_feedback_too_and_one_without_weight_none(index, tmp_path):
+def test_a_pooled_set_alone_has_feedback_too_and_so_has_one_without_weight(index, tmp_path):
     alone = SearchSettings(weights={"mean": 1.0}, feedback=0.5)
     settings = IndexSettings(sets=("mean",), lexical=None, search=alone.to_dict())
     build_index(DOCUMENTS, HashModel(), tmp_path / "i", settings)
@@ -157,15 +165,76 @@ def test_a_pooled_set_alone_has_feedback_too_and_one_without_weight_none(index, 
         (first, *_) = Searcher(dense, HashModel()).search("brown fox", 3).hits
         assert first.parts.keys() == {"mean", "feedback"}
     without = replace(FED, weights={"lexical": 1.0, "words": 1.0})
-    assert searching(index, without).search("brown fox", 1).hits[0].parts.keys() == {"lexical", "words"}
+    parts = searching(index, without).search("brown fox", 1).hits[0].parts
+    assert parts.keys() == {"lexical", "words", "feedback"}
 
 
-@pytest.mark.parametrize("wrong", [{"feedback": -0.1}, {"feedback": math.nan}, {"feedback": math.inf}])
+@pytest.mark.parametrize("fusion", FUSIONS)
+@pytest.mark.parametrize("weights", [{"mean": 1.0}, {"lexical": 2.0}, PLAIN.weights])
+def test_one_search_or_several_the_scores_are_the_same(index, fusion, weights):
+    settings = replace(FED, weights=weights).with_fusion(fusion)
+    alone = searching(index, settings).run(QUERIES, 5)
+    (together,) = searching(index, settings).run_each(QUERIES, 5, [settings])
+    for query in QUERIES:
+        assert dict(together[query]) == pytest.approx(dict(alone[query]), abs=1e-6)
+    for hit in searching(index, settings).search("brown fox", 3, explain=True).hits:
+        assert sum(leaf.score for leaf in hit.explanation.leaves()) == pytest.approx(hit.score, abs=1e-5)
+
+
+def test_a_part_that_is_alone_with_and_without_feedback(index):
+    settings = [replace(each, weights={"lexical": 1.0}) for each in (PLAIN, FED)]
+    with pytest.raises(ConfigError, match="search with and without it apart"):
+        list(searching(index).run_each(QUERIES, 3, settings))
+
+
+def test_of_a_document_that_was_cut_the_best_passage_is_fed_back(tmp_path):
+    texts = ["brown fox runs", "brown fox sleeps", "brown bear", "green box", "blue sea"]
+    documents = [Document(f"e#{i}", text, parent="e", start=i) for i, text in enumerate(texts[:3])]
+    documents += [Document("f", texts[3]), Document("g", texts[4])]
+    build_index(documents, HashModel(), tmp_path / "i", IndexSettings(codec="float32", search=FED.to_dict()))
+    with Index(tmp_path / "i") as cut:
+        best = Searcher(cut, HashModel(), PLAIN).search("brown fox", 5).hits
+        (first, *_) = Searcher(cut, HashModel(), FED).search("brown fox", 5, explain=True).hits
+        fed = {leaf.label for part in first.explanation.children[-1:] for leaf in part.leaves()}
+    owners = {hit.document.parent or hit.document.id: hit.document.id for hit in reversed(best)}
+    wanted = sorted(owners.values(), key=[hit.document.id for hit in best].index)[:2]
+    assert fed == {f"(like {name})" for name in wanted} and len(owners) == 3
+
+
+def test_several_pooled_sets_are_looked_at_alike():
+    rng = np.random.default_rng(0)
+    one, two, scores = rng.normal(size=(6, 3)), rng.normal(size=(6, 5)), rng.normal(size=6)
+    found = likeness([one, two], scores, 3).scores
+    mean = np.add(by_loops(scores, one, 3), by_loops(scores, two, 3)) / 2
+    np.testing.assert_allclose(found, mean, atol=1e-9)
+
+
+def test_a_list_that_holds_the_best_ones_is_reranked_to_the_same_scores(index):
+    whole = searching(index).run(QUERIES, len(DOCUMENTS))
+    ranked = searching(index, PLAIN).run(QUERIES, len(DOCUMENTS))
+    few = Run({query: dict(list(ranked[query])[:3]) for query in ("q", "r")})
+    again = searching(index).run({query: QUERIES[query] for query in ("q", "r")}, candidates=few)
+    for query in ("q", "r"):
+        for name, score in again[query]:
+            assert score == pytest.approx(whole.scores(query)[name], abs=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [{"feedback": each} for each in (-0.1, math.nan, math.inf, "0.1,5")])
 def test_a_weight_that_is_none(wrong):
     with pytest.raises(ConfigError, match="search.feedback: expected a weight from 0 up"):
         SearchSettings(**wrong)
 
 
 def test_of_no_document():
-    with pytest.raises(ConfigError, match="feedback_documents: expected 1 up, found 0"):
-        SearchSettings(feedback=0.1, feedback_documents=0)
+    for wrong in (0, 2.5, "5"):
+        with pytest.raises(ConfigError, match="feedback_documents: expected a whole number from 1, found"):
+            SearchSettings(feedback=0.1, feedback_documents=wrong)
+
+
+@pytest.mark.parametrize("name", ["feedback", "lexical"])
+def test_no_set_has_the_name_of_another_part(name):
+    class Named(HashModel):
+        sets = {name: VectorSet(4, True, False)}
+
+    with pytest.raises(ConfigError, match=f"cannot be called {name!r}"):
+        IndexSettings().layouts(Named())

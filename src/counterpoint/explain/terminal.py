@@ -72,7 +72,8 @@ def _table(hit: Hit, rows: list[Row]) -> Table:
         share = row.score / hit.score if hit.score else 0.0
         cells = [f"{row.scores[part]:.4f}" if part in row.scores else "" for part in parts]
         cells += [idf_text(row, part) for part in weighted]
-        table.add_row(row.label, row.matched or "–", f"{share:.0%}", *cells)
+        # Not plain strings: an id with square brackets would be read as rich's markup.
+        table.add_row(Text(row.label), Text(row.matched or "–"), f"{share:.0%}", *cells)
     totals = [f"{hit.parts[part]:.4f}" for part in parts]
     table.add_row(Text("all", "dim"), "", "100%", *totals, style="dim")
     return table

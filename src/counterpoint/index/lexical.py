@@ -120,7 +120,7 @@ class Lexical:
     def ceiling(self, query: str) -> float:
         """The score that no document can reach: the sum of idf over the query's terms.
 
-        It depends on the query and the collection only, so dividing by it keeps a document's score
+        It depends on the query and the collection only, so dividing by it keeps what BM25 says of a document
         independent of which other documents were found. A term that no document has counts as one with
         df = 0. Zero for a query without terms.
         """

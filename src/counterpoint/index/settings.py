@@ -17,6 +17,7 @@ from counterpoint.types import Ragged, Side, Span
 
 __all__ = ["IndexSettings", "TextModel", "VectorSet", "check_matching"]
 
+RESERVED = ("lexical", "feedback")  # parts of a score that are no vector sets
 SMALL = 4  # components below which a scale for each vector would cost as much as it saves
 
 
@@ -118,6 +119,10 @@ class IndexSettings:
         odd = [name for name in wanted if not name.isidentifier()]
         if odd:
             raise ConfigError(f"a vector set must be named like a Python variable, found {odd[0]!r}")
+        if taken := [name for name in wanted if name in RESERVED]:
+            raise ConfigError(
+                f"a vector set cannot be called {taken[0]!r}, which is a part of the score of its own"
+            )
         if not wanted and self.lexical is None:
             raise ConfigError("neither vectors nor a lexical part: there would be nothing to search")
         exact = tuple((self.search or {}).get("exact", ()))

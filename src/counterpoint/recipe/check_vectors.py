@@ -7,6 +7,7 @@ from typing import Any, cast, get_type_hints
 
 from counterpoint.config import plain
 from counterpoint.encode import BY_ROUTER, DualEncoder, Head, Routed
+from counterpoint.errors import ConfigError
 from counterpoint.learn import (
     CachedContrastive,
     Fit,
@@ -80,13 +81,20 @@ def _search(said: Mapping[str, Any], sets: list[str]) -> Iterator[str]:
     unknown = [name for name in said if name not in hints]
     if unknown:
         yield f"search: there is no setting {', '.join(map(repr, unknown))}; there are {', '.join(hints)}"
+    typed = not unknown
     for name in (name for name in said if name in hints):
         faults = list(faults_of(said[name], hints[name], f"search.{name}"))
+        typed = typed and not faults
         yield from faults
         if name in ("weights", "idf", "exact", "floor") and not faults:
             yield from _unknown_sets(
                 f"search.{name}", said[name], [LEXICAL, *sets] if name == "weights" else sets
             )
+    if typed:
+        try:
+            SearchSettings.from_dict(said)
+        except ConfigError as error:
+            yield from error.faults
 
 
 def _vector_sets(encoder: DualEncoder, value: Any, where: str) -> Iterator[str]:

@@ -68,7 +68,7 @@ class Searcher:
         plan = plan_for(workflow, self.index, self.settings)
         (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
         (found,) = self._first_stage([prepared], plan, k)
-        scored = self._score(prepared, plan, found)
+        scored = with_feedback(self.index, self._score(prepared, plan, found), plan, self.settings)
         rows = {self.index.name_of(int(position)): row for row, position in enumerate(found[0])}
         ranked = Run({"": {name: float(scored.scores[row]) for name, row in rows.items()}}).top(k)[""]
         hits = tuple(
@@ -160,11 +160,15 @@ class Searcher:
         plans = [plan_for("hybrid", self.index, each) for each in settings]
         if not plans:
             return
-        own = replace(plans[0], weights=dict.fromkeys(plans[0].weights, 1.0), feedback=())
+        own = replace(plans[0], weights=dict.fromkeys(plans[0].weights, 1.0))
         for each, plan in zip(settings, plans, strict=True):
             if plan.weights.keys() != own.weights.keys():
                 raise ConfigError(
                     f"weights of {', '.join(plan.weights)} beside such of {', '.join(own.weights)}"
+                )
+            if len(own.weights) == 1 and plan.feedback != own.feedback:
+                raise ConfigError(
+                    "a part that is alone is scaled only beside feedback; search with and without it apart"
                 )
             if _rest(each) != _rest(self.settings):
                 raise ConfigError("settings that are searched together differ in weights and feedback only")
@@ -194,7 +198,11 @@ class Searcher:
         on_progress: Callable[[int], None],
     ) -> Run:
         found = self._scored(queries, self._depth(k), plan, candidates, on_progress)
-        return self._best({qid: (names, scored.scores) for qid, names, scored in found}, k, plan)
+        fed = (
+            (qid, names, with_feedback(self.index, scored, plan, self.settings))
+            for qid, names, scored in found
+        )
+        return self._best({qid: (names, scored.scores) for qid, names, scored in fed}, k, plan)
 
     @cached_property
     def _passages(self) -> Mapping[str, list[str]]:
@@ -231,7 +239,7 @@ class Searcher:
         candidates: Run | None,
         on_progress: Callable[[int], None],
     ) -> Iterator[tuple[str, list[str], Scored]]:
-        """Query by query the candidates' names, and their scores."""
+        """Query by query the candidates' names, and their scores before feedback."""
         stream, done = iter(queries.items()), 0
         while batch := list(islice(stream, max(1, SCORES // len(self.index)))):
             prepared = prepare([text for _, text in batch], plan, self.settings, self.index, self.model)
@@ -297,7 +305,7 @@ class Searcher:
         return np.array(positions, dtype=np.int64), {}
 
     def _score(self, query: PreparedQuery, plan: Plan, found: Proposal) -> Scored:
-        """Every part exactly, scaled, then fused, then feedback."""
+        """Every part exactly, scaled, then fused; feedback comes after it."""
         positions, known = found
         columns = []
         for part in plan.weights:
@@ -316,8 +324,7 @@ class Searcher:
         table = np.stack(columns, axis=1).astype(np.float64)
         fused, contributions = fuse(table, fusion)
         slopes = slopes_of(table, contributions, fusion)
-        scored = Scored(positions, fused, contributions, tuple(plan.weights), slopes)
-        return with_feedback(self.index, scored, plan, self.settings)
+        return Scored(positions, fused, contributions, tuple(plan.weights), slopes)
 
 
 def _top(scores: Float[np.ndarray, " n"], k: int, *, matching: bool) -> Int[np.ndarray, " c"]:

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import Index, SetLayout, TextModel
 from counterpoint.index.kernels import best_rows
-from counterpoint.search.feedback import FEEDBACK, units_of
+from counterpoint.search.feedback import FEEDBACK, Feedback, units_of
 from counterpoint.search.hits import Hit, WeighedWord
 from counterpoint.search.prepared import PreparedQuery, Scored
 from counterpoint.search.settings import LEXICAL, Plan
@@ -68,7 +68,7 @@ def explain_hits(
             factor = scored.slopes[part] / query.ceilings[part]
             parts.append(_as_contributed(raw, factor, hit.parts[part]))
         if scored.feedback is not None:
-            raw = _feedback(index, plan.feedback, scored, position)
+            raw = _feedback(index, plan.feedback, scored.feedback, (scored.positions, position))
             parts.append(_as_contributed(raw, scored.slopes[FEEDBACK], hit.parts[FEEDBACK]))
         tree = Explanation(plan.workflow, hit.score, tuple(parts))
         explained.append(replace(hit, explanation=tree, words=words))
@@ -203,18 +203,22 @@ def _pooled(index: Index, part: str, query: PreparedQuery, position: int) -> Exp
     return Explanation(part, score, (Explanation(WHOLE, score),))
 
 
-def _feedback(index: Index, sets: Sequence[str], scored: Scored, position: int) -> Explanation:
-    """What each of the documents fed back adds: its weight times how like it the document is."""
-    if scored.feedback is None:
-        return Explanation(FEEDBACK, 0.0)
-    best = scored.positions[scored.feedback.rows]
+def _feedback(
+    index: Index, sets: Sequence[str], found: Feedback, places: tuple[Int[np.ndarray, " c"], int]
+) -> Explanation:
+    """What each of the documents fed back adds: its weight times how like it the document is.
+
+    `places` are the positions of all candidates and of the document.
+    """
+    positions, position = places
+    best = positions[found.rows]
     near = np.zeros(len(best))
     for name in sets:
         units = units_of(index.take(name, np.array([position, *best])).values)
         near += units[1:] @ units[0] / len(sets)
     leaves = tuple(
         Explanation(f"(like {index.name_of(int(at))})", value)
-        for at, value in zip(best, (scored.feedback.weights * near).tolist(), strict=True)
+        for at, value in zip(best, (found.weights * near).tolist(), strict=True)
     )
     return Explanation(FEEDBACK, sum((leaf.score for leaf in leaves), 0.0), leaves)
 

@@ -39,7 +39,10 @@ class Feedback:
 
 
 def likeness(
-    vectors: Sequence[Float[np.ndarray, "c d"]], scores: Float[np.ndarray, " c"], documents: int
+    vectors: Sequence[Float[np.ndarray, "c d"]],
+    scores: Float[np.ndarray, " c"],
+    documents: int,
+    owners: Sequence[str] | None = None,
 ) -> Feedback:
     """Liken every candidate to the best `documents` of them.
 
@@ -51,8 +54,13 @@ def likeness(
         vectors: of each pooled set, a row a candidate, of any length.
         scores: what the candidates are ranked by so far.
         documents: how many are taken for the best.
+        owners: where candidates are passages, the document of each: only the best of a document is taken.
     """
-    order = np.argsort(-scores, kind="stable")[: documents + 1]
+    order = np.argsort(-scores, kind="stable")
+    if owners is not None:
+        _, first = np.unique(np.asarray(owners)[order], return_index=True)
+        order = order[np.sort(first)]
+    order = order[: documents + 1]
     best = order[:documents]
     above = scores[best] - scores[order[-1]] if len(order) else np.zeros(0)
     if not above.sum() > 0:
@@ -72,10 +80,12 @@ def units_of(rows: Float[np.ndarray, "c d"]) -> Float[np.ndarray, "c d"]:
 
 def with_feedback(index: Index, scored: Scored, plan: Plan, settings: SearchSettings) -> Scored:
     """The same candidates with feedback as one more part of their scores; as they were without any."""
-    if not plan.feedback or not len(scored.positions):
+    if not (settings.feedback and plan.feedback and len(scored.positions)):
         return scored
     vectors = [index.take(name, scored.positions).values for name in plan.feedback]
-    found = likeness(vectors, scored.scores, settings.feedback_documents)
+    names = (index.name_of(int(position)) for position in scored.positions)
+    owners = [index.parents.get(name, name) for name in names] if index.parents else None
+    found = likeness(vectors, scored.scores, settings.feedback_documents, owners)
     whole = sum(abs(weight) for weight in plan.weights.values())
     fusion = Fusion(
         weights={FEEDBACK: settings.feedback * whole}, method=settings.method, normalise=settings.normalise

@@ -57,8 +57,8 @@ class SearchSettings:
             nothing in a text ([CLS], [MASK]) count 0.
         scale: `ceiling` divides a part by the highest value that it could reach for this query (the sum of
             idf for BM25, the sum of the query vectors' lengths otherwise), so that parts are comparable and
-            a document's score does not depend on which others were found, and turns weights into shares, so
-            that 1 would be a perfect match in every part; `none` leaves parts and weights as they are.
+            what they say of a document does not depend on which others were found, and turns weights into
+            shares, so that 1 would be a perfect match in every part; `none` leaves parts and weights alone.
         normalise: in addition, over the candidates of a query.
         method: `convex` adds the weighted parts, `rrf` the reciprocals of their ranks.
         candidates: how many documents each first stage proposes, at least.
@@ -68,13 +68,14 @@ class SearchSettings:
         floor: other vector sets whose best similarity is raised to 0 where it is negative.
         exhaustive: look at every pooled vector even where the index has a graph of them.
         feedback: what the hybrid's best documents count for, beside all its parts together as 1: a candidate
-            is ranked by its likeness to them, too (pseudo-relevance feedback; see `Feedback`). Where parts
-            are divided by their ceilings, all shares are made to sum to 1 again. 0 for none.
+            is ranked by its likeness to them in the pooled sets, whatever their weights, too
+            (pseudo-relevance feedback; see `Feedback`). Where parts are divided by their ceilings, all shares
+            are made to sum to 1 again. 0 for none; an index without a pooled set has none.
         feedback_documents: how many of the best are taken.
 
     Raises:
-        ConfigError: `exact` or `floor` is not a list of names, or feedback is below 0, infinite or of no
-            document.
+        ConfigError: `exact` or `floor` is not a list of names, or feedback is no number from 0 up, or not of
+            a whole number of documents.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -90,10 +91,11 @@ class SearchSettings:
     feedback_documents: int = 5
 
     def __post_init__(self) -> None:
-        if not 0 <= self.feedback < inf:
-            raise ConfigError(f"search.feedback: expected a weight from 0 up, found {self.feedback}")
-        if self.feedback_documents < 1:
-            raise ConfigError(f"search.feedback_documents: expected 1 up, found {self.feedback_documents}")
+        weight, count = self.feedback, self.feedback_documents
+        if not (isinstance(weight, (int, float)) and 0 <= weight < inf):
+            raise ConfigError(f"search.feedback: expected a weight from 0 up, found {weight!r}")
+        if not (isinstance(count, int) and count >= 1):
+            raise ConfigError(f"search.feedback_documents: expected a whole number from 1, found {count!r}")
         for key in ("exact", "floor"):
             names = getattr(self, key)
             if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -257,4 +259,4 @@ def plan_of_parts(
             )
         weights = {part: weight / sum(weights.values()) for part, weight in weights.items()}
     first = [part for part in first if part in weights] or first
-    return Plan(workflow, tuple(first), weights, tuple(part for part in fed if part in weights))
+    return Plan(workflow, tuple(first), weights, tuple(fed))

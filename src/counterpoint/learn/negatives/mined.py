@@ -119,7 +119,7 @@ class ModelNegatives(Mined):
         skip: how many at its top are left out.
         every: steps after which all documents are encoded and searched again; only at the stage's beginning
             where None.
-        workflow: how the model searches; the vectors alone, by its own weights.
+        workflow: how the model searches; the vectors alone, by its own weights and feedback.
     """
 
     every: int | None = None

@@ -198,7 +198,7 @@ def _own_scorer(model: Model, source: str) -> tuple[Scorer, bool]:
     needed += ["idf"] if any(settings.idf.values()) else []
     needed += [settings.normalise] if settings.normalise != "none" else []
     needed += ["rank fusion"] if settings.method != "convex" else []
-    needed += ["feedback"] if settings.feedback else []
+    needed += ["feedback"] if settings.feedback and any(each.pooled for each in model.sets.values()) else []
     if needed:
         raise ConfigError(
             f"ModelTeacher: {source} is searched with {', '.join(needed)}, which needs an index; give it a "
