@@ -204,20 +204,15 @@ def _number(low: float, high: float) -> Check:
     return check
 
 
-def _weights(value: Any) -> str | None:
-    try:
-        parse_weights(value if isinstance(value, str) else "")
-    except ConfigError as error:
-        return f'expected text such as "lexical=1 mean=1", found {value!r} ({error.faults[0]})'
-    return None
+def _parsed(parse: Callable[[str], object], example: str) -> Check:
+    def check(value: Any) -> str | None:
+        try:
+            parse(value if isinstance(value, str) else "")
+        except ConfigError as error:
+            return f'expected text such as "{example}", found {value!r} ({error.faults[0]})'
+        return None
 
-
-def _feedback(value: Any) -> str | None:
-    try:
-        parse_feedback(value if isinstance(value, str) else "")
-    except ConfigError as error:
-        return f'expected text such as "0.1,5", found {value!r} ({error.faults[0]})'
-    return None
+    return check
 
 
 CHECKS: Mapping[str, Check] = MappingProxyType(
@@ -227,8 +222,8 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         "k1": _number(0, 100),
         "b": _number(0, 1),
         "fusion": _one_of(FUSIONS),
-        "weights": _weights,
-        "feedback": _feedback,
+        "weights": _parsed(parse_weights, "lexical=1 mean=1"),
+        "feedback": _parsed(parse_feedback, "0.1,5"),
     }
 )
 
