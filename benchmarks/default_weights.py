@@ -9,6 +9,9 @@ above or below the better half where it is worst: BM25 alone, and the vectors al
 best way of the same steps. All this is without feedback; the last table has the model's own shares, or
 those of `--at`, with feedback of several weights and numbers of documents, the best in the mean first.
 
+A half is chosen by the same rule: with `--parts mean words` the vectors alone get shares, and with
+`--at "mean=… words=…"` at these their feedback. So a hybrid is compared with vectors that had the same care.
+
 With `--maps FOLDER` the words of a collection have FOLDER/NAME.safetensors for their map, if it is there: one
 that was not fitted on its documents, as `fit_default.py --leave-out FOLDER` writes them.
 
@@ -45,7 +48,7 @@ def main() -> None:
     parser.add_argument("collections", nargs="+", type=Path, help="folders in BEIR layout")
     parser.add_argument("--work", type=Path, required=True, help="folder of the indexes; used again if there")
     parser.add_argument("--model", default="minilm")
-    parser.add_argument("--parts", nargs="+", metavar="PART", help="only these, as `minilm-dense` has them")
+    parser.add_argument("--parts", nargs="+", metavar="PART", help="only these")
     parser.add_argument(
         "--at", metavar="WEIGHTS", help="of the parts, for feedback; the model's own if not given"
     )
@@ -100,8 +103,8 @@ def measured(source: Path, options: argparse.Namespace) -> dict[str, dict[str, f
         if unknown := set(parts) - set(settings.search["weights"]):
             sys.exit(f"no part is called {min(unknown)}; there are {', '.join(settings.search['weights'])}")
         vectors = [part for part in parts if part != LEXICAL]
-        if LEXICAL not in parts or not vectors:
-            sys.exit(f"--parts {' '.join(parts)}: a hybrid has {LEXICAL} and vectors")
+        if not vectors:
+            sys.exit(f"--parts {' '.join(parts)}: there are no vectors to share among")
         if options.steps < len(parts):
             sys.exit(f"--steps {options.steps}: {len(parts)} parts cannot have a share each")
         own = {part: settings.search["weights"][part] for part in parts}

@@ -48,8 +48,8 @@ def source(tmp_path):
 @pytest.mark.minilm
 def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeypatch, capsys):
     values, fed = {}, {}
-    for parts, ways in (("lexical mean words", 3), ("lexical mean", 2)):
-        steps = 4 if "words" in parts else 3
+    for parts, ways in (("lexical mean words", 3), ("mean words", 2), ("lexical mean", 2)):
+        steps = len(parts.split()) + 1
         command = ["default_weights.py", source, "--work", tmp_path / "work", "--steps", steps]
         command += ["--json", tmp_path / "found.json", "--parts", *parts.split()]
         command += [] if "words" in parts else ["--at", "lexical=1 mean=3"]
@@ -69,7 +69,8 @@ def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeyp
             assert searched(index, collection, weights=weights, feedback=0.0) == value
         own = load_model("minilm").search["weights"]
         for parts, found in fed.items():
-            weights = own if "words" in parts else {"lexical": 1.0, "mean": 3.0}
+            weights = {part: own[part] for part in parts.split()}
+            weights = weights if "words" in parts else {"lexical": 1.0, "mean": 3.0}
             assert len(found) == 13
             for way, value in found.items():
                 weight, documents = way.split(" of ")
