@@ -24,6 +24,11 @@ from counterpoint.search import Searcher, SearchSettings
 MEASURES = ["nDCG@10", "R@100"]
 TOKENS = {"weights": {"tokens": 1.0}, "idf": {}}
 DENSE = {"weights": {"mean": 0.2, "words": 0.6}}
+HALF = {  # what default_weights.py chooses for the vectors alone
+    "weights": {"mean": 0.1, "words": 0.9},
+    "feedback": 0.2,
+    "feedback_documents": 10,
+}
 SYSTEMS = (  # name, model, codec, workflow, settings that are not the model's own
     ("BM25", "minilm", "int4", "lexical", {}),
     ("cosine", "minilm", "int4", "dense", {}),
@@ -31,6 +36,7 @@ SYSTEMS = (  # name, model, codec, workflow, settings that are not the model's o
     ("whole words", "minilm", "int4", "words", {}),
     ("cosine and whole words", "minilm", "int4", "dense-words", {}),
     ("default without BM25", "minilm", "int4", "hybrid", DENSE),
+    ("vectors, chosen alike", "minilm", "int4", "hybrid", HALF),
     ("default without feedback", "minilm", "int4", "hybrid", {"feedback": 0.0}),
     ("default", "minilm", "int4", "hybrid", {}),
     ("default, tokens", "minilm-tokens", "float16", "hybrid", {}),
