@@ -4,13 +4,14 @@
 
 Of each collection, queries of the split `train` are drawn and searched in its documents by the hybrid, with
 every way to give the parts shares that are multiples of a step, none without any. The way with the best
-nDCG@10 in the mean over the collections is chosen; of equals, the first. Beside it stands how far each way is
-above or below the better half where it is worst: BM25 alone, and the vectors alone, shared among them in the
-best way of the same steps. All this is without feedback; the last table has the model's own shares, or
-those of `--at`, with feedback of several weights and numbers of documents, the best in the mean first.
+nDCG@10 in the mean over the collections is chosen; of equals, the first. Where BM25 is among the parts, it
+stands below alone, and the vectors alone, shared among them in the best way of the same steps for each
+collection; `worst` is how far a way is above or below the better of the two where it is worst. All this is
+without feedback. Below it, the model's own shares, or those of `--at`, have feedback of several weights and
+numbers of documents, the best in the mean first.
 
-A half is chosen by the same rule: with `--parts mean words` the vectors alone get shares, and with
-`--at "mean=… words=…"` at these their feedback. So a hybrid is compared with vectors that had the same care.
+The vectors alone are chosen by the same rule: with `--parts mean words` they get shares, and with
+`--parts mean words --at "mean=… words=…"` their feedback at these.
 
 With `--maps FOLDER` the words of a collection have FOLDER/NAME.safetensors for their map, if it is there: one
 that was not fitted on its documents, as `fit_default.py --leave-out FOLDER` writes them.
@@ -37,7 +38,7 @@ from counterpoint.search import LEXICAL, Searcher, SearchSettings
 from counterpoint.search.settings import parse_weights
 
 MEASURE = "nDCG@10"
-FEEDBACKS = [(0.0, 5)] + [(weight, n) for weight in (0.05, 0.1, 0.15, 0.2) for n in (5, 10, 20)]
+FEEDBACKS = [(0.0, 5)] + [(weight, n) for weight in (0.05, 0.1, 0.15, 0.2, 0.3, 0.4) for n in (5, 10, 20)]
 DEPTH = 100  # documents a query; 200 are proposed by each first stage
 
 
@@ -77,8 +78,10 @@ def main() -> None:
 
 
 def measured(source: Path, options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """nDCG@10 of the hybrid by its shares (as in `--weights`) and of its halves, on one collection."""
+    """nDCG@10 on one collection: by shares (as in `--weights`), of a hybrid's halves, by feedback."""
     collection, model = open_collection(source), load_model(options.model)
+    settings = model.index_settings(options.model)
+    own = own_weights(settings.search["weights"], options)
     if options.maps and (path := options.maps / f"{source.name}.safetensors").is_file():
         told(f"{source.name}: with {path}")
         model.steps("words")[0].load_state_dict(load_file(path))
@@ -87,7 +90,7 @@ def measured(source: Path, options: argparse.Namespace) -> dict[str, dict[str, f
     drawn = random.Random(options.seed).sample(judged, min(options.queries, len(judged)))
     asked = {query: queries[query] for query in drawn}, {query: qrels[query] for query in drawn}
     wanted = kept(collection, asked[1], options)
-    folder, settings = options.work / source.name, model.index_settings(options.model)
+    folder = options.work / source.name
     if not (folder / "manifest.json").is_file():
         told(f"{source.name}: indexing {len(wanted):,} documents")
         documents = (document for document in collection.documents() if document.id in wanted)
@@ -99,29 +102,37 @@ def measured(source: Path, options: argparse.Namespace) -> dict[str, dict[str, f
         kept_as = index.manifest.settings
         if (kept_as["lexical"], kept_as["codec"]) != (asdict(settings.lexical), settings.codec):
             sys.exit(f"{folder} is an index of other settings; choose another --work")
-        parts = options.parts or list(settings.search["weights"])
-        if unknown := set(parts) - set(settings.search["weights"]):
-            sys.exit(f"no part is called {min(unknown)}; there are {', '.join(settings.search['weights'])}")
-        vectors = [part for part in parts if part != LEXICAL]
-        if not vectors:
-            sys.exit(f"--parts {' '.join(parts)}: there are no vectors to share among")
-        if options.steps < len(parts):
-            sys.exit(f"--steps {options.steps}: {len(parts)} parts cannot have a share each")
-        own = {part: settings.search["weights"][part] for part in parts}
-        if options.at:
-            own = parse_weights(options.at, parts)
         plain = replace(SearchSettings.for_index(index), weights=own, feedback=0.0)
-        searched = {
+        vectors = [part for part in own if part != LEXICAL]
+        groups = {"shares": list(own)}
+        if LEXICAL in own:
+            groups |= {"BM25": [LEXICAL], "vectors": vectors}
+        found = {
             name: searched_by(index, model, asked, by_shares(plain, group, options.steps))
-            for name, group in (("hybrid", parts), ("BM25", [LEXICAL]), ("vectors", vectors))
+            for name, group in groups.items()
         }
         fed = {
             f"{weight:g} of {documents}": replace(plain, feedback=weight, feedback_documents=documents)
             for weight, documents in FEEDBACKS
         }
         feedback = searched_by(index, model, asked, fed)
-    halves = {name: max(searched[name].values()) for name in ("BM25", "vectors")}
-    return {"hybrid": searched["hybrid"], "halves": halves, "feedback": feedback}
+    halves = {name: max(found[name].values()) for name in groups if name != "shares"}
+    return {"shares": found["shares"], "halves": halves, "feedback": feedback}
+
+
+def own_weights(known: dict[str, float], options: argparse.Namespace) -> dict[str, float]:
+    """The parts that get shares, and those that they have when feedback is chosen."""
+    parts = options.parts or list(known)
+    if unknown := set(parts) - set(known):
+        sys.exit(f"--parts: no part is called {min(unknown)}; there are {', '.join(known)}")
+    if not 2 <= len(set(parts)) == len(parts):
+        sys.exit(f"--parts {' '.join(parts)}: shares are of two parts or more, each named once")
+    if options.steps < len(parts):
+        sys.exit(f"--steps {options.steps}: {len(parts)} parts cannot have a share each")
+    own = parse_weights(options.at, parts) if options.at else {part: known[part] for part in parts}
+    if without := [part for part in parts if not own.get(part)]:
+        sys.exit(f"--at {options.at}: {without[0]} has no weight; parts to leave out are left out of --parts")
+    return {part: own[part] for part in parts}
 
 
 def kept(collection, qrels, options: argparse.Namespace) -> set[str]:
@@ -157,16 +168,21 @@ def searched_by(index: Index, model, asked, settings: dict[str, SearchSettings])
 def text(found) -> str:
     """All shares, the best in the mean first, and the halves; then feedback."""
     names = list(found)
-    better = [max(found[name]["halves"].values()) for name in names]
-    rows, halves, fed = (rows_of(found, what) for what in ("hybrid", "halves", "feedback"))
-    lines = ["".ljust(36) + "   mean   worst " + " ".join(name.rjust(14) for name in names)]
-    for label, values in [*rows, *halves, *fed]:
-        worst = min(value - half for value, half in zip(values, better, strict=True))
-        lines.append(
-            f"{label.ljust(36)} {sum(values) / len(values):.4f} {worst:+.4f} "
-            + " ".join(f"{value:14.4f}" for value in values)
-        )
-    return "\n".join([*lines, f"feedback: {fed[0][0]}", f"chosen: {rows[0][0]}"])
+    rows, halves, fed = (rows_of(found, what) for what in ("shares", "halves", "feedback"))
+    better = [max(found[name]["halves"].values()) for name in names] if halves else None
+    heads = "".join(f" {name:>14}" for name in names)
+    lines = ["".ljust(36) + "   mean" + ("   worst" if better else "") + heads]
+    lines += [line_of(label, values, better) for label, values in [*rows, *halves]]
+    lines += ["", "feedback".ljust(36) + "   mean" + heads]
+    lines += [line_of(label, values, None) for label, values in fed]
+    return "\n".join([*lines, "", f"feedback: {fed[0][0]}", f"chosen: {rows[0][0]}"])
+
+
+def line_of(label: str, values: list[float], better: list[float] | None) -> str:
+    """A row of a table; `worst` only beside halves, which have no feedback."""
+    worst = f" {min(value - half for value, half in zip(values, better, strict=True)):+.4f}" if better else ""
+    each = "".join(f" {value:14.4f}" for value in values)
+    return f"{label.ljust(36)} {sum(values) / len(values):.4f}{worst}{each}"
 
 
 def rows_of(found, what: str) -> list[tuple[str, list[float]]]:

@@ -56,10 +56,15 @@ def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeyp
         monkeypatch.setattr(sys, "argv", [str(word) for word in command])
         main()
         saved = json.loads((tmp_path / "found.json").read_text())["small"]
-        found = saved["hybrid"]
-        assert len(found) == ways and saved["halves"].keys() == {"BM25", "vectors"}
-        best = capsys.readouterr().out.splitlines()[-1].removeprefix("chosen: ")
-        assert found[best] == max(found.values())
+        found, hybrid = saved["shares"], "lexical" in parts
+        assert len(found) == ways and set(saved["halves"]) == ({"BM25", "vectors"} if hybrid else set())
+        printed = capsys.readouterr().out.splitlines()
+        best = printed[-1].removeprefix("chosen: ")
+        assert found[best] == max(found.values()) and printed[1].startswith(best)
+        assert ("worst" in printed[0]) == hybrid
+        if hybrid:
+            worst = found[best] - max(saved["halves"].values())
+            assert printed[1].split()[-2] == f"{worst:+.4f}"
         values |= found
         fed[parts] = saved["feedback"]
     collection = open_collection(source)
@@ -71,7 +76,7 @@ def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeyp
         for parts, found in fed.items():
             weights = {part: own[part] for part in parts.split()}
             weights = weights if "words" in parts else {"lexical": 1.0, "mean": 3.0}
-            assert len(found) == 13
+            assert len(found) == 19
             for way, value in found.items():
                 weight, documents = way.split(" of ")
                 how = {"feedback": float(weight), "feedback_documents": int(documents)}
@@ -90,6 +95,27 @@ def test_collections_that_would_be_mixed_up(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", command)
     with pytest.raises(SystemExit, match="two collections have one name"):
         main()
+
+
+@pytest.mark.minilm
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--parts", "mean", "title"], "no part is called title; there are lexical, mean, words"),
+        (["--parts", "mean"], "shares are of two parts or more"),
+        (["--parts", "mean", "mean"], "each named once"),
+        (["--steps", "2"], "3 parts cannot have a share each"),
+        (["--at", "mean=1 words=1"], "lexical has no weight"),
+    ],
+)
+def test_shares_that_cannot_be_are_refused_before_anything_is_indexed(
+    source, tmp_path, monkeypatch, options, said
+):
+    command = ["default_weights.py", str(source), "--work", str(tmp_path / "work"), *options]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit, match=said):
+        main()
+    assert not (tmp_path / "work").exists()
 
 
 def test_a_folder_of_maps_that_is_not_there(monkeypatch, tmp_path):
