@@ -24,11 +24,7 @@ from counterpoint.search import Searcher, SearchSettings
 MEASURES = ["nDCG@10", "R@100"]
 TOKENS = {"weights": {"tokens": 1.0}, "idf": {}}
 DENSE = {"weights": {"mean": 0.2, "words": 0.6}}
-HALF = {  # what default_weights.py chooses for the vectors alone
-    "weights": {"mean": 0.1, "words": 0.9},
-    "feedback": 0.2,
-    "feedback_documents": 10,
-}
+HALF = {"weights": {"mean": 0.15, "words": 0.85}}  # what default_weights.py chooses for the vectors alone
 SYSTEMS = (  # name, model, codec, workflow, settings that are not the model's own
     ("BM25", "minilm", "int4", "lexical", {}),
     ("cosine", "minilm", "int4", "dense", {}),
