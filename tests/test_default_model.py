@@ -42,8 +42,8 @@ def test_bm25_agrees_with_the_reference_figures(shared, name, tmp_path, capsys):
 @pytest.mark.minilm
 @pytest.mark.parametrize(
     ("name", "bm25", "without", "tokens"),
-    [
-        ("cacm", 0.450, 0.0, 69.0),
+    [  # where it has least to win
+        ("cisi", REFERENCE["cisi"], 0.0, 156.4),
         ("med", REFERENCE["med"], 0.005, 218.6),  # BM25 taken away, it is .0049 better: docs/default-model.md
     ],
 )
@@ -59,11 +59,11 @@ def test_the_default_beats_its_parts_and_is_small(shared, tmp_path, capsys, name
         for workflow in ("hybrid", "lexical", "dense", "words", "dense-words")
     }
     assert found["hybrid"] > max(found[part] for part in found if part != "hybrid")
-    halves = {  # what training queries choose for vectors alone; the default without BM25
-        ("--weights", "mean=0.1 words=0.9", "--feedback", "0.2,10"): 0.0,
+    vectors = {  # what training queries choose for vectors alone; the default without BM25
+        ("--weights", "mean=0.15 words=0.85"): 0.0,
         ("--weights", "mean=0.2 words=0.6"): without,
     }
-    for how, by in halves.items():
+    for how, by in vectors.items():
         half = result(capsys, "evaluate", data, "--index", index, *how)["measures"]["nDCG@10"]
         assert found["hybrid"] > half - by
     assert found["lexical"] > bm25
