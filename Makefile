@@ -5,7 +5,7 @@ TORCH  ?= cpu
 RUN     = $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test lint docs check clean
+.PHONY: help quickstart test test-all lint docs check clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: .*## /\t/' | expand -t 14
@@ -16,6 +16,9 @@ quickstart: $(VENV)/.installed-run   ## set up, index real text, answer three qu
 
 test: $(VENV)/.installed-test        ## set up and run the tests
 	$(RUN) pytest
+
+test-all: $(VENV)/.installed-test    ## set up and run every test, sweeps and fuzzing too
+	$(RUN) pytest -m ''
 
 lint: $(VENV)/.installed-dev         ## ruff and pyright
 	$(RUN) ruff check .
