@@ -17,8 +17,8 @@ SOURCE = Path(counterpoint.__file__).parent
 
 # Imports point from a later layer to an earlier one, or stay within one package.
 LAYERS = [
-    {"errors", "files", "memory"},
-    {"config", "types"},
+    {"errors", "files", "memory", "toml"},
+    {"config", "dry_run", "typed", "types"},
     {"vectors"},
     {"part"},
     {"data", "encode", "score", "transform"},
@@ -34,6 +34,8 @@ TORCH_FREE = {
     "errors",
     "files",
     "memory",
+    "toml",
+    "typed",
     "types",
     "data",
     "index",

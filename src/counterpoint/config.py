@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
@@ -20,6 +21,9 @@ from counterpoint.errors import ArtifactError, ConfigError
 __all__ = ["Declared", "Setting", "class_named", "name_of", "plain", "restore", "unknown_argument"]
 
 NONE = {"none": True}  # TOML has no null
+OURS = re.compile(
+    r"counterpoint(\.[a-z]\w*)+", re.ASCII
+)  # and not `__main__`, which runs when it is imported
 
 
 class Declared:
@@ -162,7 +166,7 @@ def class_named(name: object) -> Any:
     if not isinstance(name, str) or name.count(":") != 1:
         raise ArtifactError(f"expected part = 'package:Class', found {name!r}")
     module, _, attribute = name.partition(":")
-    if module.startswith("counterpoint."):
+    if OURS.fullmatch(module):
         try:
             found = getattr(importlib.import_module(module), attribute, None)
         except ModuleNotFoundError:
@@ -175,7 +179,7 @@ def class_named(name: object) -> Any:
         if found is None:
             installed = [point for point in entry_points(group="counterpoint.parts") if point.value == name]
             found = installed[0].load() if installed else None
-    if not (isinstance(found, type) and issubclass(found, Declared)):
+    if not (isinstance(found, type) and issubclass(found, Declared)) or inspect.isabstract(found):
         raise ArtifactError(
             f"no part named {name!r} is known here; if it is your own, import its module before loading"
         )

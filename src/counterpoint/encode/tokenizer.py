@@ -45,7 +45,7 @@ class Tokenizer:
 
         try:
             found: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        except (OSError, ValueError, ImportError, KeyError) as error:
+        except Exception as error:  # what the libraries raise for bad contents has no narrower type
             raise ArtifactError(f"the tokenizer cannot be read: {error}", path=folder) from error
         if not found.is_fast:
             raise ArtifactError(
@@ -68,8 +68,13 @@ class Tokenizer:
             names = json.loads((folder / "special_tokens_map.json").read_text(encoding="utf-8"))
             pad, mask = names["pad_token"], names["mask_token"]
             text = (folder / "tokenizer.json").read_text(encoding="utf-8")
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ArtifactError(f"the tokenizer cannot be read: {error}", path=folder) from error
+        if not all(isinstance(name, str | None) for name in (pad, mask)):
+            raise ArtifactError(
+                f"expected the names of tokens, found {pad!r} and {mask!r}",
+                path=folder / "special_tokens_map.json",
+            )
         try:
             backend = tokenizers.Tokenizer.from_str(text)
         except Exception as error:  # what the library raises for bad contents has no narrower type
@@ -120,6 +125,9 @@ class Tokenizer:
     def name_of(self, number: int) -> str:
         """The vocabulary entry with this id."""
         return self._backend.id_to_token(number) or f"#{number}"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
+        return self  # nothing changes it once it is made
 
     def __len__(self) -> int:
         return self._backend.get_vocab_size()

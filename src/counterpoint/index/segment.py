@@ -163,6 +163,8 @@ class SegmentWriter:
                 self._database.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         except sqlite3.IntegrityError as error:
             raise DataError(f"a document id stands twice in the collection ({error})") from error
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise DataError(f"a document cannot be stored ({error})") from error
 
 
 def _distinct(ids: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -175,7 +177,7 @@ def _distinct(ids: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _metadata(document: Document) -> str:
     try:
         return json.dumps(dict(document.metadata), ensure_ascii=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"document {document.id!r}: its metadata is not JSON ({error})") from error
 
 

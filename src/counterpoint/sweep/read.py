@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from counterpoint.measure import parse_measure
 from counterpoint.search import WORKFLOWS, Workflow
 from counterpoint.search.settings import FUSIONS, parse_feedback, parse_weights
 from counterpoint.sweep.grid import DEPTH, SECTIONS, CollectionEntry, Grid, ModelEntry
+from counterpoint.toml import parse_toml
 
 __all__ = ["read_grid"]
 
@@ -35,10 +35,10 @@ def read_grid(path: str | Path) -> Grid:
     """
     path = Path(path)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = parse_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: the grid cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
     faults: list[str] = []
     _check_keys(table, KEYS, "", faults)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from counterpoint.encode.checkpoints import colberter, multivector, plain, pylate, sentence, stanford
-from counterpoint.encode.checkpoints.modules import Checkpoint
+from counterpoint.encode.checkpoints.modules import Checkpoint, reading
 from counterpoint.encode.dual import DualEncoder
 from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.sources import locate
-from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.errors import ArtifactError
 from counterpoint.part import Part
 
 __all__ = ["load_encoder"]
@@ -44,10 +44,8 @@ def load_encoder(source: str | Path, revision: str | None = None) -> DualEncoder
     if (folder / "part.toml").is_file():
         return _own(folder)
     checkpoint = Checkpoint(folder, str(source), revision)
-    try:
+    with reading(folder):
         return _read(checkpoint).setup().eval()
-    except ConfigError as error:  # settings that the checkpoint's author wrote, not our caller
-        raise ArtifactError(str(error), path=folder) from error
 
 
 def _read(checkpoint: Checkpoint) -> DualEncoder:
