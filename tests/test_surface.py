@@ -17,7 +17,7 @@ SOURCE = Path(counterpoint.__file__).parent
 
 # Imports point from a later layer to an earlier one, or stay within one package.
 LAYERS = [
-    {"errors", "files", "memory", "toml"},
+    {"errors", "files", "memory", "foreign"},
     {"config", "dry_run", "typed", "types"},
     {"vectors"},
     {"part"},
@@ -34,7 +34,7 @@ TORCH_FREE = {
     "errors",
     "files",
     "memory",
-    "toml",
+    "foreign",
     "typed",
     "types",
     "data",

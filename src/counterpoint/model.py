@@ -26,6 +26,7 @@ from counterpoint.encode import (
 )
 from counterpoint.encode.weights import read_json
 from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
+from counterpoint.foreign import reading
 from counterpoint.index import CodecName, IndexSettings, LexicalSettings, VectorSet
 from counterpoint.index.analysis import AnalyzerName, check_analyzer
 from counterpoint.part import Part
@@ -269,7 +270,7 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
     """
     from counterpoint.encode import load_encoder
     from counterpoint.encode.checkpoints import colberter
-    from counterpoint.encode.checkpoints.modules import Checkpoint, reading
+    from counterpoint.encode.checkpoints.modules import Checkpoint
     from counterpoint.encode.saved import saved_model
     from counterpoint.encode.sources import locate
     from counterpoint.presets import PRESETS
@@ -298,11 +299,12 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
 
 
 def _tried(model: Model, folder: Path) -> Model:
-    """The model, once it has encoded a word: some settings fail only then."""
-    from counterpoint.encode.checkpoints.modules import TRIAL, reading
+    """The model, once its settings were looked at and it has encoded a word: some of them fail only then."""
+    from counterpoint.encode.checkpoints.modules import A_TEXT, TRIAL
 
     with suppress(NotFittedError), reading(folder):
-        model.encoder.encode_document(["a"], TRIAL)
+        SearchSettings.from_dict(model.search or {})
+        model.encoder.encode_document([A_TEXT], TRIAL)
     return model
 
 

@@ -24,7 +24,7 @@ from counterpoint.config import Declared, class_named, restore
 from counterpoint.dry_run import dry_run
 from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
 from counterpoint.files import publish_folder
-from counterpoint.toml import parse_toml
+from counterpoint.foreign import parse_toml
 from counterpoint.typed import faults_of
 
 __all__ = ["WEIGHTS", "Part"]

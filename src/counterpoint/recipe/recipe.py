@@ -17,7 +17,7 @@ from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.learn import Stage
 from counterpoint.model import Model
 from counterpoint.score import Scorer
-from counterpoint.toml import parse_toml
+from counterpoint.foreign import parse_toml
 from counterpoint.typed import faults_of
 
 __all__ = ["DataSettings", "Recipe", "declared_in", "differences", "recipe_from"]

@@ -16,7 +16,7 @@ from counterpoint.measure import parse_measure
 from counterpoint.search import WORKFLOWS, Workflow
 from counterpoint.search.settings import FUSIONS, parse_feedback, parse_weights
 from counterpoint.sweep.grid import DEPTH, SECTIONS, CollectionEntry, Grid, ModelEntry
-from counterpoint.toml import parse_toml
+from counterpoint.foreign import parse_toml
 
 __all__ = ["read_grid"]
 

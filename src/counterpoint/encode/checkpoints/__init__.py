@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from counterpoint.encode.checkpoints import colberter, multivector, plain, pylate, sentence, stanford
-from counterpoint.encode.checkpoints.modules import Checkpoint, reading
+from counterpoint.encode.checkpoints.modules import Checkpoint
 from counterpoint.encode.dual import DualEncoder
 from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.sources import locate
 from counterpoint.errors import ArtifactError
+from counterpoint.foreign import reading
 from counterpoint.part import Part
 
 __all__ = ["load_encoder"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from counterpoint.encode.checkpoints.modules import TRIAL, Checkpoint, Module, reading
+from counterpoint.encode.checkpoints.modules import A_TEXT, TRIAL, Checkpoint, Module
 from counterpoint.encode.checkpoints.sentence import longest
 from counterpoint.encode.interactive import InteractiveEncoder
 from counterpoint.encode.layers import Activation, Layer, Linear, Stack
@@ -21,6 +21,7 @@ from counterpoint.encode.saved import saved_model
 from counterpoint.encode.sources import locate
 from counterpoint.encode.weights import read_json, read_weights
 from counterpoint.errors import ArtifactError
+from counterpoint.foreign import reading
 from counterpoint.part import Part
 
 __all__ = ["load_interactive"]
@@ -60,11 +61,11 @@ def load_interactive(source: str | Path, revision: str | None = None) -> Interac
         if not isinstance(part, InteractiveEncoder):
             raise ArtifactError(f"holds a {type(part).__name__}, not an InteractiveEncoder", path=own)
         with reading(own):
-            part.scores(["a"], ["a"], TRIAL)
+            part.scores([A_TEXT], [A_TEXT], TRIAL)
         return part
     with reading(folder):
         found = _read(Checkpoint(folder, str(source), revision)).setup().eval()
-        found.scores(["a"], ["a"], TRIAL)
+        found.scores([A_TEXT], [A_TEXT], TRIAL)
     return found
 
 

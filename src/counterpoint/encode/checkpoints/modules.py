@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,50 +15,19 @@ from typing import Any
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.batching import EncodeOptions
 from counterpoint.encode.weights import inside, read_json
-from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
+from counterpoint.errors import ArtifactError
 from counterpoint.types import Side
 
-__all__ = ["TRIAL", "Checkpoint", "Module", "reading"]
+__all__ = ["A_TEXT", "TRIAL", "Checkpoint", "Module"]
 
+A_TEXT = "a ☃"  # with a sign that a small vocabulary lacks
 TRIAL = EncodeOptions(device="cpu", precision="fp32")
-"""How a text is encoded to find out, when a model is loaded, whether its settings can be carried out."""
+"""How `A_TEXT` is encoded to find out, when a model is loaded, whether its settings can be carried out."""
 
 _KNOWN = re.compile(
     r"(?:sentence_transformers|pylate)\.(?:\w+\.)*"
     r"(Transformer|Pooling|Dense|Normalize|MultiVectorMask|Router)"
 )
-
-
-@contextmanager
-def reading(folder: Path) -> Iterator[None]:
-    """Whatever a stranger's settings make fail in this block is said of the checkpoint that holds them.
-
-    Their formats have dozens of settings, each of which may be missing or of any type; what then fails in our
-    code or in a library's is no bug of either.
-
-    Raises:
-        ArtifactError: naming the folder.
-    """
-    try:
-        yield
-    except ConfigError as error:
-        raise ArtifactError(str(error), path=folder) from error
-    except CounterpointError:
-        raise
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        OSError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise ArtifactError(
-            f"its settings cannot be carried out ({type(error).__name__}: {error}); one of them is missing "
-            "or not what its format says",
-            path=folder,
-        ) from error
 
 
 @dataclass(frozen=True)
