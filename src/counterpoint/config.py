@@ -16,7 +16,7 @@ from dataclasses import MISSING, fields
 from importlib.metadata import entry_points
 from typing import Any, Self
 
-from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
 
 __all__ = ["Declared", "Setting", "class_named", "name_of", "plain", "restore", "unknown_argument"]
 
@@ -142,7 +142,17 @@ def restore(value: Any) -> Any:
         if "part" in value:
             rest = dict(value)
             cls = class_named(rest.pop("part"))
-            return cls(**cls.checked_arguments(rest))
+            arguments = cls.checked_arguments(rest)
+            try:
+                return cls(**arguments)
+            except CounterpointError:
+                raise
+            except (
+                KeyError,
+                TypeError,
+                ValueError,
+            ) as error:  # torch's, of names such as "a.b"; or a user's own
+                raise ConfigError(f"{cls.__name__}: {error}") from error
         return {key: restore(item) for key, item in value.items()}
     if isinstance(value, list):
         return [restore(item) for item in value]

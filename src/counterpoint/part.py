@@ -22,9 +22,9 @@ from torch import nn
 
 from counterpoint.config import Declared, class_named, restore
 from counterpoint.dry_run import dry_run
-from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.files import publish_folder
-from counterpoint.foreign import parse_toml
+from counterpoint.foreign import parse_toml, reading
 from counterpoint.typed import faults_of
 
 __all__ = ["WEIGHTS", "Part"]
@@ -110,15 +110,16 @@ class Part(Declared, nn.Module):
             ArtifactError: naming the missing, unused or ill-fitting weights.
         """
         folder = Path(folder)
-        try:
-            part = Part.from_dict(_read_header(folder)["part"])
-        except ConfigError as error:
-            raise ArtifactError(str(error), path=folder / "part.toml") from error
+        header = _read_header(folder)
+        with reading(folder / "part.toml"):
+            part = Part.from_dict(header["part"])
         for name, child in part._all_parts().items():
             assets = folder / "assets" / (name or "root")
             if assets.is_dir():
                 child._read_assets(assets)
-        part._setup_with(read_tensors(folder / WEIGHTS), folder / WEIGHTS)
+        tensors = read_tensors(folder / WEIGHTS)
+        with reading(folder):
+            part._setup_with(tensors, folder / WEIGHTS)
         return part.eval()
 
     def fingerprint(self) -> str:
@@ -134,18 +135,8 @@ class Part(Declared, nn.Module):
 
     def _setup_with(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
         """Set up and load strictly; nothing is allocated for settings that ask for other shapes."""
-        try:
-            with dry_run(len(tensors)):
-                copy.deepcopy(self).setup()._check_shapes(tensors, path)
-        except CounterpointError:
-            raise
-        except (
-            RuntimeError,
-            TypeError,
-            ValueError,
-            OverflowError,
-        ) as error:  # torch's own, of a size below 0
-            raise ArtifactError(f"the settings cannot be carried out: {error}", path=path.parent) from error
+        with dry_run(len(tensors)):
+            copy.deepcopy(self).setup()._check_shapes(tensors, path)
         self.setup()
         self._load_strictly(tensors, path)
 

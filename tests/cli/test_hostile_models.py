@@ -148,7 +148,6 @@ DECLARED = {
     "a head with a dot": ((*HEADS, "a.b"), {"part": "counterpoint.encode:Cls"}),
     "a head without a name": ((*HEADS, ""), {"part": "counterpoint.encode:Cls"}),
     "a head called as a method": ((*HEADS, "keys"), {"part": "counterpoint.encode:Cls"}),
-    "a set that is taken": ((*HEADS, "lexical"), {"part": "counterpoint.encode:Cls"}),
     "source is a number": (("encoder", "query", "backbone", "source"), 7),
     "maps of another set": (("transforms",), {"nowhere": [{"part": "counterpoint.transform:Normalise"}]}),
     "search is a list": (("search",), [1]),
@@ -164,7 +163,6 @@ DECLARED = {
     "exact is a number": (("search", "exact"), [1]),
     "feedback is nan": (("search", "feedback"), float("nan")),
     "an unknown setting": (("search", "evil"), 1),
-    "deep settings": (("search", "weights"), 1),
 }
 
 

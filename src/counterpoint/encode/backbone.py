@@ -199,7 +199,7 @@ class Transformer(Part):
         if self.config_ is None:
             self.setup_from(locate(self.source, self.revision))
         else:
-            self.model_ = _build(self.config_, Path("the saved model"))
+            self.model_ = _build(self.config_)
 
     def _check_vocabulary(self, folder: Path) -> None:
         rows = self.embeddings.num_embeddings
@@ -271,11 +271,12 @@ def _cut(config: dict[str, Any], layers: int | Sequence[int]) -> dict[str, Any]:
 
 
 def _why_not(error: Exception) -> str:
-    return f"transformers cannot make a model of these settings ({type(error).__name__}: {error})"
+    said = str(error).partition("\nException raised from")[0]  # torch's own stack follows
+    return f"transformers cannot make a model of these settings ({type(error).__name__}: {said})"
 
 
-def _build(config: dict[str, Any], folder: Path) -> Any:
-    """A model with random weights, by transformers' own code only."""
+def _build(config: dict[str, Any], folder: Path | None = None) -> Any:
+    """A model with random weights, by transformers' own code only; of a saved model its reader says where."""
     from transformers import CONFIG_MAPPING, AutoConfig, AutoModel
 
     kind = config.get("model_type")
@@ -285,7 +286,7 @@ def _build(config: dict[str, Any], folder: Path) -> Any:
             AutoConfig.for_model(kind, **rest) if isinstance(kind, str) and kind in CONFIG_MAPPING else None
         )
     except Exception as error:  # transformers' own checks of a stranger's settings raise anything
-        raise ArtifactError(_why_not(error), path=folder / "config.json") from error
+        raise ArtifactError(_why_not(error), path=folder) from error
     if known is None:
         custom = "; it brings code of its own, which is not run" if "auto_map" in config else ""
         raise ArtifactError(f"transformers has no model of type {kind!r}{custom}", path=folder)
@@ -298,7 +299,7 @@ def _build(config: dict[str, Any], folder: Path) -> Any:
     except CounterpointError:
         raise
     except Exception as error:  # KeyError for an activation, ZeroDivisionError for a size of 0, and so on
-        raise ArtifactError(_why_not(error), path=folder / "config.json") from error
+        raise ArtifactError(_why_not(error), path=folder) from error
     if isinstance(getattr(model, "pooler", None), nn.Module):
         model.pooler = None  # BERT's next-sentence layer: no head reads it, and many checkpoints lack it
     return model

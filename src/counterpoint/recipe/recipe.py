@@ -14,10 +14,10 @@ import tomli_w
 from counterpoint.config import Declared, Setting, name_of
 from counterpoint.encode import DualEncoder, InteractiveEncoder
 from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.foreign import parse_toml
 from counterpoint.learn import Stage
 from counterpoint.model import Model
 from counterpoint.score import Scorer
-from counterpoint.foreign import parse_toml
 from counterpoint.typed import faults_of
 
 __all__ = ["DataSettings", "Recipe", "declared_in", "differences", "recipe_from"]

@@ -10,13 +10,13 @@ from typing import Any, Literal, cast, get_args
 
 from counterpoint.data import open_collection
 from counterpoint.errors import ConfigError, CounterpointError
+from counterpoint.foreign import parse_toml
 from counterpoint.index import CodecName
 from counterpoint.index.analysis import AnalyzerName
 from counterpoint.measure import parse_measure
 from counterpoint.search import WORKFLOWS, Workflow
 from counterpoint.search.settings import FUSIONS, parse_feedback, parse_weights
 from counterpoint.sweep.grid import DEPTH, SECTIONS, CollectionEntry, Grid, ModelEntry
-from counterpoint.foreign import parse_toml
 
 __all__ = ["read_grid"]
 
