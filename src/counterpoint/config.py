@@ -151,7 +151,7 @@ def restore(value: Any) -> Any:
                 KeyError,
                 TypeError,
                 ValueError,
-            ) as error:  # torch's, of names such as "a.b"; or a user's own
+            ) as error:  # of names such as "a.b", torch's
                 raise ConfigError(f"{cls.__name__}: {error}") from error
         return {key: restore(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -113,12 +113,12 @@ class Part(Declared, nn.Module):
         header = _read_header(folder)
         with reading(folder / "part.toml"):
             part = Part.from_dict(header["part"])
-        for name, child in part._all_parts().items():
-            assets = folder / "assets" / (name or "root")
-            if assets.is_dir():
-                child._read_assets(assets)
         tensors = read_tensors(folder / WEIGHTS)
         with reading(folder):
+            for name, child in part._all_parts().items():
+                assets = folder / "assets" / (name or "root")
+                if assets.is_dir():
+                    child._read_assets(assets)
             part._setup_with(tensors, folder / WEIGHTS)
         return part.eval()
 

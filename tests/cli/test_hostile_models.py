@@ -301,7 +301,7 @@ def tensors(change):
 
 def first_as(dtype):
     def change(found):
-        name = next(iter(found))
+        name = next(name for name in found if name.endswith("weight"))
         found[name] = found[name].to(dtype)
 
     return tensors(change)

@@ -25,10 +25,8 @@ __all__ = ["Transformer"]
 
 # Configuration entries that change nothing which is computed.
 _IDLE = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version", "use_cache")
-# Entries that are not passed on: how weights are stored, and labels of a head that is not made here.
-_UNREAD = ("dtype", "torch_dtype", "num_labels", "id2label", "label2id")
 _LAYERS = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")
-MOST_LAYERS = 10_000  # some configurations list something for each layer before the first is made
+MOST = 100_000  # of what transformers lists one by one when it reads a configuration
 
 
 @final
@@ -243,11 +241,13 @@ def _read_tokenizer(place: Path, ours: Path | None) -> Tokenizer:
 def _read_config(folder: Path, layers: Layers) -> dict[str, Any]:
     """`config.json` as it stands, cut to so many layers."""
     config = read_json(folder / "config.json")
-    deepest = next((config[key] for key in _LAYERS if key in config), 0)
-    if not isinstance(deepest, int) or not 0 <= deepest <= MOST_LAYERS:
-        raise ArtifactError(
-            f"expected from 0 to {MOST_LAYERS} layers, found {deepest!r}", path=folder / "config.json"
-        )
+    for name in (*_LAYERS, "num_labels"):
+        count = config.get(name) or 0
+        if not isinstance(count, int) or not 0 <= count <= MOST:
+            raise ArtifactError(
+                f"{name} is {count!r}, expected a whole number from 0 to {MOST:,}",
+                path=folder / "config.json",
+            )
     return config if layers is None else _cut(config, layers)
 
 
@@ -280,7 +280,7 @@ def _build(config: dict[str, Any], folder: Path | None = None) -> Any:
     from transformers import CONFIG_MAPPING, AutoConfig, AutoModel
 
     kind = config.get("model_type")
-    rest = {key: value for key, value in config.items() if key not in ("model_type", *_UNREAD)}
+    rest = {key: value for key, value in config.items() if key not in ("model_type", "dtype", "torch_dtype")}
     try:
         known = (
             AutoConfig.for_model(kind, **rest) if isinstance(kind, str) and kind in CONFIG_MAPPING else None
