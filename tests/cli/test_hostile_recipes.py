@@ -69,7 +69,7 @@ def test_a_python_file(name, tmp_path, capsys):
 
 
 SET = [
-    "", "=", "seed",, "seed=x", "seed=1.5", "seed=nan", + "9" * 5000, f"seed={2**63}",
+    "", "=", "seed", "seed=", "seed=x", "seed=1.5", "seed=nan", "seed=" + "9" * 5000, f"seed={2**63}",
     "stages=[]", "stages=1", "stages.0=1", "stages.-1.lr=1", "stages.9.lr=1", "stages.0.lr=nan",
     "stages.0.lr=inf", "stages.0.lr=1e999", "stages.0.lr=-1", "stages.0.lr=x", "stages.0.lr=[1]",
     "stages.0.batch=-1", "stages.0.batch=0", "stages.0.batch=1.5", f"stages.0.batch={HUGE}x",
