@@ -6,6 +6,7 @@ import pytest
 from tests.cli.hostile import survives
 
 from counterpoint.cli.main import main
+from counterpoint.encode import DualEncoder, Encoder, Gate, Linear, TokenVectors, Transformer
 
 NUMBERS = ("nan", "inf", "-1", "1e999", "9" * 25, "x", "", "1_0", "\u0663")
 MORE = (
@@ -44,6 +45,9 @@ def place(tmp_path_factory, tiny_bert_folder):
     for name, model in (("bm25", "none"), ("vectors", tiny_bert_folder)):
         made = ["index", str(folder / "c"), "-o", str(folder / name), "--model", str(model)]
         assert main(made) == 0
+    heads = {"tokens": TokenVectors(projection=Linear(4))}
+    encoder = Encoder(Transformer(str(tiny_bert_folder), layers=1), heads)
+    DualEncoder(encoder, gates={"tokens": Gate()}).save(folder / "gated")
     return folder
 
 
@@ -77,7 +81,7 @@ OPTIONS = {
     "tune --shares": ("tune", "vectors", "c", "--dry-run", "--shares", "?"),
     "tune -k": ("tune", "vectors", "c", "--dry-run", "--grid", "0:1:0.5", "-k", "?"),
     "tune --part": ("tune", "vectors", "c", "--dry-run", "--part", "?"),
-    "index --gate": ("index", "c", "-o", "out", "--model", "vectors-model", "--gate", "?"),
+    "index --gate": ("index", "c", "-o", "out", "--model", "gated", "--gate", "?"),
     "index --k1": ("index", "c", "-o", "out", "--model", "none", "--k1", "?"),
     "index --b": ("index", "c", "-o", "out", "--model", "none", "--b", "?"),
     "index --passage-words": ("index", "c", "-o", "out", "--model", "none", "--passage-words", "?"),
@@ -107,17 +111,28 @@ def try_all(values, name, place, tiny_bert_folder, tmp_path, capsys, monkeypatch
         (tmp_path / file.name).symlink_to(file)
     (tmp_path / "model").symlink_to(tiny_bert_folder)
     monkeypatch.chdir(tmp_path)
+    codes = []
     for value in values:
         arguments = [word.replace("?", value) for word in OPTIONS[name]]
         code, _, _ = survives(capsys, *arguments, outputs=["out"])
         out = tmp_path / "out"
         if code == 0 and out.exists():
             shutil.rmtree(out) if out.is_dir() else out.unlink()
+        codes.append(code)
+    return codes
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_value(name, place, tiny_bert_folder, tmp_path, capsys, monkeypatch):
     try_all(NUMBERS, name, place, tiny_bert_folder, tmp_path, capsys, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in OPTIONS if name not in ("search QUERY", "search -k", "evaluate --split")]
+)
+def test_no_number_is_refused(name, place, tiny_bert_folder, tmp_path, capsys, monkeypatch):
+    codes = try_all(("nan", "inf", "x"), name, place, tiny_bert_folder, tmp_path, capsys, monkeypatch)
+    assert codes == [2, 2, 2]
 
 
 @pytest.mark.long

@@ -107,7 +107,7 @@ class WordNetFolder(Thesaurus):
         path, found = self._files["lemma_senses.tsv"], {}
         for line, text in strict_reader(ReadPolicy()).lines(path):
             columns = text.split("\t")
-            if len(columns) != 4 or not columns[2].isdecimal() or columns[3] not in self._members:
+            if len(columns) != 4 or not RANK.fullmatch(columns[2]) or columns[3] not in self._members:
                 raise DataError(
                     f"expected lemma, part of speech, rank and a known synset between tabs, found {text!r}",
                     path=path,
