@@ -5,6 +5,7 @@ power failure would leave. Then the writer runs again and again, and another ope
 """
 
 import json
+import resource
 import shutil
 from functools import partial
 
@@ -281,3 +282,29 @@ def attempt(writer, root, disk, capfd):
     except CounterpointError as error:
         return capfd.readouterr().err or str(error)
     return None
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if name not in ("keep_search", "a new model")])
+def test_a_file_that_may_not_grow(name, models, source, tmp_path, capsys):
+    """The system's own refusal, met inside SQLite, safetensors, faiss and numpy, too."""
+    writer = WRITERS[name](models, source)
+    before = tmp_path / "before"
+    before.mkdir()
+    writer.prepare(before)
+    old = writer.look(before)
+    for limit in (0, 200, 5000):
+        root = tmp_path / f"limit-{limit}"
+        shutil.copytree(before, root)
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        said = ""
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+            writer.act(root)
+        except CounterpointError as error:
+            said = f"{error}{capsys.readouterr().err}"
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        found = writer.look(root)
+        assert found == (old if said else "new")
+        assert "unchanged" in said if said else limit > 200, said
+        assert "bug" not in said
