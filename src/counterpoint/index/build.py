@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from counterpoint import __version__
 from counterpoint.errors import ArtifactError, DataError
 from counterpoint.files import sync_file, sync_folder, writing
+from counterpoint.index.checked import write_blocks
 from counterpoint.index.graph import check_faiss
 from counterpoint.index.lexical import LexicalBuilder
 from counterpoint.index.manifest import NAME, FileEntry, Manifest, SegmentEntry
@@ -107,6 +108,8 @@ def _describe(
 ) -> Manifest:
     """Sync the new files and list them with their checksums."""
     roots = [folder / "segments" / segment.name] + ([folder / lexical] if lexical else [])
+    for root in roots:
+        write_blocks(root)
     paths = sorted(path for root in roots for path in root.rglob("*") if path.is_file())
     for path in paths:
         sync_file(path)

@@ -11,6 +11,7 @@
       <set>.starts.npy        where the postings of each distinct id begin
       <set>.ranks.npy         for static sets, in place of values and ids: each document's distinct ids
       <set>.hnsw              the graph of pooled sets that are searched approximately
+      blocks.npy              checksums of all these, see `counterpoint.index.checked`
 
 Documents live in the segment, not in one database for the whole index, so that every file of a committed
 index is immutable and has a checksum.
@@ -29,10 +30,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError, DataError, ShapeError
+from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS, CodecName
+from counterpoint.index.database import Database
 from counterpoint.index.graph import Graph, write_graph
 from counterpoint.index.inverted import Postings, write_postings
-from counterpoint.index.npy import NpyWriter, open_npy
+from counterpoint.index.npy import NpyWriter
 from counterpoint.index.static import StaticIds, write_ranks
 from counterpoint.types import Document, Ragged, rows_of_sets
 
@@ -117,7 +120,7 @@ class SegmentWriter:
                 write_postings(self.folder, name)
         for name, layout in self.layouts.items():
             if layout.ann is not None and self.documents:
-                store = VectorStore(self.folder, name, layout, self.documents)
+                store = VectorStore(CheckedFolder(self.folder), name, layout, self.documents)
                 write_graph(self.folder, name, store, self.documents)
 
     def __enter__(self) -> Self:
@@ -192,20 +195,20 @@ def _set_writers(folder: Path, name: str, layout: SetLayout) -> dict[str, NpyWri
 class VectorStore:
     """One vector set of a segment, memory-mapped."""
 
-    def __init__(self, folder: Path, name: str, layout: SetLayout, documents: int):
+    def __init__(self, files: CheckedFolder, name: str, layout: SetLayout, documents: int):
         self.layout = layout
         self._codec = CODECS[layout.codec]
-        self._arrays = {key: open_npy(folder / f"{name}.{key}.npy") for key in self._codec.layout(layout.dim)}
+        self._arrays = {key: files.array(f"{name}.{key}.npy") for key in self._codec.layout(layout.dim)}
         rows = len(self._arrays["values"])
         self.offsets: Int[np.ndarray, " b1"] = (
-            np.arange(documents + 1, dtype=np.int64) if layout.pooled else _offsets(folder, name, documents)
+            np.arange(documents + 1, dtype=np.int64) if layout.pooled else _offsets(files, name, documents)
         )
         if self.offsets[-1] != rows:
             raise ArtifactError(
                 f"vector set {name!r} has {rows} rows for {documents} documents and does not fit its lengths",
-                path=folder,
+                path=files.folder,
             )
-        self._ids = open_npy(folder / f"{name}.ids.npy") if layout.ids else None
+        self._ids = files.array(f"{name}.ids.npy") if layout.ids else None
 
     def rows(self, start: int, end: int) -> Ragged:
         """The sets of the documents `start` to `end`, decoded to float32."""
@@ -225,78 +228,73 @@ class VectorStore:
         return self._codec.decode({key: array[rows] for key, array in self._arrays.items()}, self.layout.dim)
 
 
-def _offsets(folder: Path, name: str, documents: int) -> Int[np.ndarray, " b1"]:
+def _offsets(files: CheckedFolder, name: str, documents: int) -> Int[np.ndarray, " b1"]:
     """Where each document's vectors begin; indexes of format 1 store that itself."""
-    old = folder / f"{name}.offsets.npy"
-    if old.exists():
-        offsets = np.asarray(open_npy(old), dtype=np.int64)
+    old = f"{name}.offsets.npy"
+    if old in files:
+        offsets = files.array(old).all().astype(np.int64)
     else:
-        lengths = open_npy(folder / f"{name}.lengths.npy")
+        lengths = files.array(f"{name}.lengths.npy").all()
         offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     if len(offsets) != documents + 1:
         raise ArtifactError(
-            f"vector set {name!r} has lengths of {len(offsets) - 1} documents, not {documents}", path=folder
+            f"vector set {name!r} has lengths of {len(offsets) - 1} documents, not {documents}",
+            path=files.folder,
         )
     return offsets
 
 
 @final
 class Segment:
-    """A finished segment, open for reading."""
+    """A finished segment, open for reading. Nothing is opened later, so a rebuild may delete its files."""
 
-    def __init__(self, folder: Path, layouts: Mapping[str, SetLayout], documents: int):
-        self.folder, self.documents = folder, documents
+    def __init__(self, files: CheckedFolder, layouts: Mapping[str, SetLayout], documents: int):
+        self.documents = documents
         static = [name for name, layout in layouts.items() if layout.static]
-        self.static = {name: StaticIds(folder, name, _offsets(folder, name, documents)) for name in static}
+        self.static = {name: StaticIds(files, name, _offsets(files, name, documents)) for name in static}
         self.stores = {
-            name: VectorStore(folder, name, x, documents) for name, x in layouts.items() if not x.static
+            name: VectorStore(files, name, x, documents) for name, x in layouts.items() if not x.static
         }
         inverted = [name for name, layout in layouts.items() if layout.inverted]
-        self.postings = {name: Postings(folder, name, self.stores[name]) for name in inverted}
-        self.graphs = {name: Graph(folder, name, documents) for name, x in layouts.items() if x.ann}
-        # immutable=1: no lock file and no journal next to a committed, read-only file.
-        uri = f"{(folder / 'documents.sqlite').absolute().as_uri()}?mode=ro&immutable=1"
-        try:
-            self._database = sqlite3.connect(uri, uri=True, check_same_thread=False)
-            found = self._database.execute("SELECT count(*) FROM documents").fetchone()[0]
-        except sqlite3.Error as error:
-            raise ArtifactError(f"documents.sqlite cannot be read ({error})", path=folder) from error
-        if found != documents:
-            raise ArtifactError(
-                f"documents.sqlite has {found} documents, the manifest says {documents}", path=folder
-            )
+        self.postings = {name: Postings(files, name, self.stores[name]) for name in inverted}
+        self.graphs = {
+            name: Graph(files.file(f"{name}.hnsw"), documents) for name, x in layouts.items() if x.ann
+        }
+        self._counted = {
+            name: (files.array(f"{name}.vocabulary.npy"), files.array(f"{name}.frequencies.npy"))
+            for name, layout in layouts.items()
+            if layout.ids
+        }
+        self._database = Database(files.file("documents.sqlite"), documents)
 
     def frequencies(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Distinct ids of a set, and in how many documents each stands."""
-        return open_npy(self.folder / f"{name}.vocabulary.npy"), open_npy(
-            self.folder / f"{name}.frequencies.npy"
-        )
+        ids, counts = self._counted[name]
+        return ids.all(), counts.all()
 
     def document(self, row: int) -> Document:
         """The document at a position."""
-        found = self._database.execute(f"SELECT {COLUMNS} FROM documents WHERE row = ?", (row,)).fetchone()
-        if found is None:
-            raise ArtifactError(f"documents.sqlite has no row {row}", path=self.folder)
-        name, title, text, parent, start, metadata = found
+        sql = f"SELECT {COLUMNS} FROM documents WHERE row = ?"
+        name, title, text, parent, start, metadata = self._database.one(sql, row)
         return Document(name, text, title, parent, start, json.loads(metadata))
 
     def row_of(self, document_id: str) -> int | None:
         """The position of a document, or None."""
-        found = self._database.execute("SELECT row FROM documents WHERE id = ?", (document_id,)).fetchone()
-        return None if found is None else found[0]
+        found = self._database.all("SELECT row FROM documents WHERE id = ?", document_id)
+        return found[0][0] if found else None
 
     def name_of(self, row: int) -> str:
         """The id of the document at a position."""
-        return self._database.execute("SELECT id FROM documents WHERE row = ?", (row,)).fetchone()[0]
+        return self._database.one("SELECT id FROM documents WHERE row = ?", row)[0]
 
     def text_bytes(self) -> int:
         """Bytes of titles and texts in UTF-8."""
         lengths = "length(CAST(title AS BLOB)) + length(CAST(text AS BLOB))"
-        return self._database.execute(f"SELECT coalesce(sum({lengths}), 0) FROM documents").fetchone()[0]
+        return self._database.one(f"SELECT coalesce(sum({lengths}), 0) FROM documents")[0]
 
     def passages(self) -> list[tuple[str, str]]:
         """Id and parent of every passage that was cut from a document."""
-        return self._database.execute("SELECT id, parent FROM documents WHERE parent IS NOT NULL").fetchall()
+        return self._database.all("SELECT id, parent FROM documents WHERE parent IS NOT NULL")
 
     def close(self) -> None:
         """Close the database; memory maps go with their arrays."""
