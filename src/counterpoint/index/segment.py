@@ -95,10 +95,12 @@ class SegmentWriter:
         """Add documents with their vector sets.
 
         Raises:
-            DataError: a document id that this segment already has.
+            DataError: a document id that this segment already has, or a vector that is NaN or infinite.
         """
         for name, layout in self.layouts.items():
-            self._append_set(name, layout, vectors[name])
+            fault = f"its vector in {name!r} is NaN or infinite; check the model, or leave the document out"
+            _check_finite(vectors[name].values, vectors[name], documents, fault)
+            self._append_set(name, layout, vectors[name], documents)
         self._append_documents(documents)
         self.documents += len(documents)
 
@@ -129,7 +131,7 @@ class SegmentWriter:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _append_set(self, name: str, layout: SetLayout, batch: Ragged) -> None:
+    def _append_set(self, name: str, layout: SetLayout, batch: Ragged, documents: Sequence[Document]) -> None:
         if layout.pooled and len(batch.values) != len(batch):
             raise ShapeError(f"{name!r} is pooled: {len(batch)} documents, {len(batch.values)} vectors")
         self.vectors[name] += len(batch.values)
@@ -142,7 +144,11 @@ class SegmentWriter:
             if layout.static:
                 ids, lengths = once, np.bincount(owners, minlength=len(batch))
         if not layout.static:
-            for array, rows in CODECS[layout.codec].encode(batch.values).items():
+            with np.errstate(over="ignore"):
+                encoded = CODECS[layout.codec].encode(batch.values)
+            for array, rows in encoded.items():
+                fault = f"its vector in {name!r} is too large for {layout.codec}; use the codec float32"
+                _check_finite(rows, batch, documents, fault)
                 writers[array].append(rows)
         if not layout.pooled:
             writers["lengths"].append(lengths.astype(np.uint32))
@@ -166,6 +172,14 @@ class SegmentWriter:
                 self._database.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         except sqlite3.IntegrityError as error:
             raise DataError(f"a document id stands twice in the collection ({error})") from error
+
+
+def _check_finite(rows: np.ndarray, batch: Ragged, documents: Sequence[Document], fault: str) -> None:
+    """Refuse the rows of a batch that are not finite, naming the first document that has one."""
+    if rows.dtype.kind == "f" and not np.isfinite(rows).all():
+        row = np.argwhere(~np.isfinite(rows))[0, 0]
+        document = documents[int(np.searchsorted(batch.offsets, row, side="right")) - 1]
+        raise DataError(f"document {document.id!r}: {fault}; nothing was indexed")
 
 
 def _distinct(ids: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -280,7 +294,10 @@ class Segment:
 
     def row_of(self, document_id: str) -> int | None:
         """The position of a document, or None."""
-        found = self._database.all("SELECT row FROM documents WHERE id = ?", document_id)
+        try:
+            found = self._database.all("SELECT row FROM documents WHERE id = ?", document_id)
+        except UnicodeEncodeError:  # half a surrogate pair, which no database holds
+            return None
         return found[0][0] if found else None
 
     def name_of(self, row: int) -> str:
