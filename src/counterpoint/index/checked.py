@@ -30,7 +30,9 @@ __all__ = ["BLOCKS", "CheckedArray", "CheckedFile", "CheckedFolder", "write_bloc
 
 BLOCKS = "blocks.npy"
 BLOCK = 2**16  # bytes; about what the kernel reads ahead anyway when one page is asked for
-DAMAGED = "does not match its checksum; the file is damaged, copy the index again or build it again"
+REMEDY = "copy the index again or build it again"
+DAMAGED = f"does not match its checksum; the file is damaged, {REMEDY}"
+MISSING = f"this file of the index is missing; {REMEDY}"
 
 
 def write_blocks(folder: Path) -> None:
@@ -66,7 +68,7 @@ class CheckedFile:
                 _check_size(path, size, entry)
                 self._map = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b"")
         except FileNotFoundError as error:
-            raise ArtifactError("this file of the index is missing", path=path) from error
+            raise ArtifactError(MISSING, path=path) from error
         except OSError as error:
             raise ArtifactError(f"cannot be read: {error.strerror}", path=path) from error
         self._checked = np.zeros(-(-size // BLOCK), bool)
@@ -188,7 +190,7 @@ class CheckedFolder:
         """
         if name not in self._files:
             if self._listed is not None:
-                raise ArtifactError("this file of the index is missing", path=self.folder / name)
+                raise ArtifactError(MISSING, path=self.folder / name)
             self._files[name] = CheckedFile(self.folder / name)
         return self._files[name]
 
@@ -218,6 +220,6 @@ def _sums(folder: Path, entries: dict[str, FileEntry]) -> dict[str, UInt64[np.nd
 def _check_size(path: Path, size: int, entry: FileEntry | None) -> None:
     if entry is not None and size != entry.bytes:
         raise ArtifactError(
-            f"{size:,} bytes, the manifest says {entry.bytes:,}; copy the index again or build it again",
+            f"{size:,} bytes, the manifest says {entry.bytes:,}; {REMEDY}",
             path=path,
         )
