@@ -105,7 +105,7 @@ def files(tmp_path, monkeypatch):
     """A folder of one array of 100 rows, of 16 bytes each, in blocks of 64 bytes."""
     monkeypatch.setattr(checked_module, "BLOCK", 64)
     np.save(tmp_path / "x.npy", np.arange(400, dtype=np.float32).reshape(100, 4))
-    write_blocks(tmp_path)
+    write_blocks(tmp_path, [tmp_path / "x.npy"])
     return {path.name: FileEntry.of(path) for path in tmp_path.iterdir()}
 
 
@@ -132,7 +132,7 @@ def test_rows_that_lie_across_blocks_are_checked_whole(tmp_path, monkeypatch, ro
     monkeypatch.setattr(checked_module, "BLOCK", 64)
     path = tmp_path / "x.npy"
     np.save(path, np.zeros((7, row), np.uint8))
-    write_blocks(tmp_path)
+    write_blocks(tmp_path, [tmp_path / "x.npy"])
     files = {found.name: FileEntry.of(found) for found in tmp_path.iterdir()}
     for at in range(128, path.stat().st_size, max(1, row // 20)):
         flipped(path, at)

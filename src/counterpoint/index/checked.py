@@ -1,6 +1,6 @@
 """Files of an index that are compared with their checksums before they are used, block by block.
 
-    blocks.npy   in each folder: a 64-bit XXH3 of every 64 KiB of its other files, in the order of their names
+    blocks.npy   in each folder: a 64-bit XXH3 of every 64 KiB of its files, in the order of their names
 
 A query touches a few megabytes of an index that may have gigabytes. So a block is checked when something in
 it is first asked for, and only then. `blocks.npy` itself is checked against the manifest when the index
@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from pathlib import Path
 from typing import final
@@ -35,10 +35,10 @@ DAMAGED = f"does not match its checksum; the file is damaged, {REMEDY}"
 MISSING = f"this file of the index is missing; {REMEDY}"
 
 
-def write_blocks(folder: Path) -> None:
-    """Write the checksums of all files in a folder, which must not change afterwards."""
+def write_blocks(folder: Path, paths: Iterable[Path]) -> None:
+    """Write the checksums of some files of a folder, which must not change afterwards."""
     sums = []
-    for path in sorted(path for path in folder.iterdir() if path.name != BLOCKS):
+    for path in sorted(paths, key=lambda path: path.name):
         with open(path, "rb") as file:
             while block := file.read(BLOCK):
                 sums.append(xxhash.xxh3_64_intdigest(block))
