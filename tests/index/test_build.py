@@ -93,7 +93,7 @@ def test_info_accounts_for_every_byte(tmp_path):
         info = index.info()
     assert info["bytes"] == on_disk == sum(info["bytes_by_purpose"].values())
     assert set(info["bytes_by_purpose"]) == {
-        "documents", "lexical", "manifest", "other",
+        "checksums", "documents", "lexical", "manifest", "other",
         "vectors: mean", "vectors: words", "ids: words", "offsets: words", "vocabulary: words",
     }  # fmt: skip
     assert info["bytes_by_purpose"]["other"] == 0  # the lock file, which is empty
