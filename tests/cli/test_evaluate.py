@@ -48,7 +48,7 @@ def files(tmp_path):
 
 
 def read(path):
-    with open(path, encoding="utf-8-sig", newline="") as file:
+    with open(path, encoding="utf-8", newline="") as file:
         return list(csv.reader(file))
 
 
@@ -212,7 +212,7 @@ def test_spreadsheets_run_nothing(tmp_path):
         "two\nlines",
     ]
     csv_table(path, ["text", "value"], [[text, -0.5] for text in texts])
-    assert path.read_bytes().startswith(b"\xef\xbb\xbftext,value\n")
+    assert path.read_bytes().startswith(b"text,value\n")  # no byte order mark
     assert [row[0] for row in read(path)[1:]] == [
         *(
             "'=1+1",
