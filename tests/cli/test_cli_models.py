@@ -173,9 +173,7 @@ def test_a_gate_that_is_closed_further_makes_a_smaller_index_that_is_still_searc
     assert counts[None] > counts[half] > 0
 
 
-def test_a_gate_that_keeps_nothing_is_refused_with_the_largest_value(
-    collection, gated_model, call, tmp_path
-):
+def test_a_gate_that_keeps_nothing_is_refused_with_the_largest_value(collection, gated_model, call, tmp_path):
     model, half = gated_model
     index = ("index", collection, "-o", tmp_path / "i", "--model", model)
     assert fails(call(*index, "--gate", 1e9), "gate 1e+09 keeps no row of 'words' in any of")
