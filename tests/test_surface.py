@@ -17,7 +17,7 @@ SOURCE = Path(counterpoint.__file__).parent
 
 # Imports point from a later layer to an earlier one, or stay within one package.
 LAYERS = [
-    {"errors", "files", "memory"},
+    {"errors", "files", "folders", "memory"},
     {"config", "types"},
     {"vectors"},
     {"part"},
@@ -33,6 +33,7 @@ TORCH_FREE = {
     "config",
     "errors",
     "files",
+    "folders",
     "memory",
     "types",
     "data",

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -22,12 +25,14 @@ from torch import nn
 
 from counterpoint.config import Declared, restore
 from counterpoint.errors import ArtifactError
-from counterpoint.files import publish_folder
+from counterpoint.folders import FolderKind, publish_folder, whole_folder
 
-__all__ = ["WEIGHTS", "Part"]
+__all__ = ["FOLDER", "WEIGHTS", "Part", "read_tensors", "write_tensors"]
 
 FORMAT = 1
 WEIGHTS = "weights.safetensors"
+FOLDER = FolderKind("part.toml", (WEIGHTS, "assets/*"))
+"""What the folder of a saved part holds."""
 
 
 class Part(Declared, nn.Module):
@@ -85,11 +90,10 @@ class Part(Declared, nn.Module):
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write `part.toml`, `weights.safetensors` and the assets into a new folder, all or nothing."""
         self.setup()
-        with publish_folder(Path(folder), overwrite=overwrite, known_by="part.toml") as target:
+        with publish_folder(Path(folder), overwrite=overwrite, kind=FOLDER) as target:
             document = {"format": FORMAT, "fingerprint": self.fingerprint(), "part": self.to_dict()}
             (target / "part.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
-            tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
-            save_file(tensors, target / WEIGHTS)
+            write_tensors(self.state_dict(), target / WEIGHTS)
             for name, part in self._all_parts().items():
                 assets = target / "assets" / (name or "root")
                 assets.mkdir(parents=True)
@@ -104,7 +108,7 @@ class Part(Declared, nn.Module):
         Raises:
             ArtifactError: naming the missing, unused or ill-fitting weights.
         """
-        folder = Path(folder)
+        folder = whole_folder(Path(folder))
         part = Part.from_dict(_read_header(folder)["part"])
         for name, child in part._all_parts().items():
             assets = folder / "assets" / (name or "root")
@@ -186,6 +190,26 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
         raise ArtifactError("this file is missing; the model folder is incomplete", path=path) from error
     except (SafetensorError, OSError) as error:
         raise ArtifactError(f"cannot be read as safetensors ({error}); copy it again", path=path) from error
+
+
+def write_tensors(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Write a safetensors file; tensors that share memory are written each on its own.
+
+    Raises:
+        OSError: the file cannot be written. safetensors has an error of its own for that, without a number.
+    """
+    apart = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    places = Counter(tensor.untyped_storage().data_ptr() for tensor in apart.values())
+    for name, tensor in apart.items():
+        if places[tensor.untyped_storage().data_ptr()] > 1:
+            apart[name] = tensor.clone()
+    try:
+        save_file(apart, path)
+    except SafetensorError as error:
+        code = re.search(r"os error (\d+)", str(error))
+        if code is None:
+            raise
+        raise OSError(int(code[1]), os.strerror(int(code[1])), str(path)) from error
 
 
 def _fits(found: torch.Tensor, own: torch.Tensor, of_data: bool) -> bool:

@@ -8,7 +8,9 @@ is scored exactly and what it misses is missed.
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -54,7 +56,12 @@ def write_graph(folder: Path, name: str, store: VectorStore, documents: int) -> 
     graph.is_trained = True  # there is nothing to learn of halves
     for start in range(0, documents, ROWS):
         graph.add(store.values(slice(start, min(start + ROWS, documents))))
-    faiss.write_index(graph, str(folder / f"{name}.hnsw"))
+    path = folder / f"{name}.hnsw"
+    try:
+        faiss.write_index(graph, str(path))
+    except RuntimeError as error:  # faiss has no other word for a full or failing disk
+        code = next((code for code in errno.errorcode if os.strerror(code) in str(error)), errno.EIO)
+        raise OSError(code, os.strerror(code), str(path)) from error
 
 
 @final

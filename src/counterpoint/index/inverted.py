@@ -9,6 +9,7 @@ from the number of rows of each document.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -46,6 +47,7 @@ def write_postings(folder: Path, name: str) -> None:
         np.save(path, np.zeros(0, dtype))
         return
     postings = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(len(ids),))
+    _reserve(path)
     for at in chunks:
         ranks = np.searchsorted(vocabulary, ids[at : at + CHUNK])
         order = np.argsort(ranks, kind="stable")
@@ -54,6 +56,17 @@ def write_postings(folder: Path, name: str) -> None:
         postings[np.repeat(free[found], lengths) + within] = order + at
         free[found] += lengths
     postings.flush()
+
+
+def _reserve(path: Path) -> None:
+    """Take the room of a file on the disk: a mapped file that finds none is killed, not told.
+
+    Raises:
+        OSError: there is not enough.
+    """
+    if hasattr(os, "posix_fallocate"):
+        with open(path, "r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 @final

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -50,6 +51,11 @@ class NpyWriter:
             self._file.seek(0)
             self._file.write(_header(self.dtype, (self.rows, *self.row_shape)))
 
+    def abandon(self) -> None:
+        """Close the file as it is: it says that it has no rows."""
+        with suppress(OSError):  # what could not be written is of no use any more
+            self._file.close()
+
     def __enter__(self) -> Self:
         return self
 
@@ -57,7 +63,7 @@ class NpyWriter:
         if error[0] is None:
             self.close()
         else:
-            self._file.close()
+            self.abandon()
 
 
 def open_npy(path: Path) -> np.ndarray:

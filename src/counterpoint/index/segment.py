@@ -77,7 +77,7 @@ class SegmentWriter:
     """Write documents and their vectors, batch by batch, into a new folder."""
 
     def __init__(self, folder: Path, layouts: Mapping[str, SetLayout]):
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.layouts, self.documents = folder, layouts, 0
         self.vectors = dict.fromkeys(layouts, 0)
         self._writers = {name: _set_writers(folder, name, layout) for name, layout in layouts.items()}
@@ -124,7 +124,16 @@ class SegmentWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        if error[0] is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the files, unfinished as they are."""
+        self._database.close()
+        for writer in (writer for writers in self._writers.values() for writer in writers.values()):
+            writer.abandon()
 
     def _append_set(self, name: str, layout: SetLayout, batch: Ragged) -> None:
         if layout.pooled and len(batch.values) != len(batch):
