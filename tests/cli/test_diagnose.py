@@ -11,7 +11,7 @@ from tests.cli.conftest import DOCUMENTS
 from counterpoint.cli.diagnosis.page import alignment_sentence
 from counterpoint.cli.diagnosis.space import Space
 from counterpoint.cli.sampling import Sample, sample_of
-from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
+from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, TokenVectors, Transformer
 from counterpoint.measure.alignment import kl_divergence, profile
 from counterpoint.measure.inter_iso import inter_iso
 from counterpoint.measure.isotropy import iso_score, partition_isotropy
@@ -330,6 +330,32 @@ def test_rows_that_coincide_are_no_alignment():
     expected = 128 * np.log(ratios).mean() + np.log(200 / 199)
     assert found["coincident"] == 2 and found["kl"] == pytest.approx(expected, rel=1e-4)
     assert "without 2 rows that coincide is" in alignment_sentence(found)
+
+
+def test_sides_that_differ_in_length_only_coincide_on_short_queries(
+    collection, tiny_bert_folder, call, tmp_path
+):
+    """One encoder whose queries are cut: all of them are what they are as documents, but the one that is."""
+    texts = [
+        f"where is the {what} {who}" for what in ("red", "blue") for who in ("cat", "dog", "mat", "house")
+    ]
+    rows = [
+        {"_id": f"n{at}", "text": text} for at, text in enumerate([*texts, f"{texts[0]} and {texts[-1]}"])
+    ]
+    (collection / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (collection / "qrels" / "test.tsv").unlink()
+    encoder = Encoder(
+        Transformer(str(tiny_bert_folder)),
+        {"mean": Mean(normalise=True)},
+        query=TextInput(9),
+        document=TextInput(64),
+    )
+    Model(DualEncoder(encoder)).save(tmp_path / "model")
+    code, out, err = call("diagnose", tmp_path / "model", collection)
+    assert code == 0, err
+    said = " ".join(out.split())
+    assert "KL of the sides on queries is not estimable: 8 of 9 rows coincide with another." in said
+    assert "aligned" not in said
 
 
 def _nearest(x, y):
