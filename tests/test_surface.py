@@ -17,9 +17,9 @@ SOURCE = Path(counterpoint.__file__).parent
 
 # Imports point from a later layer to an earlier one, or stay within one package.
 LAYERS = [
-    {"errors", "files", "memory", "foreign"},
+    {"errors", "files", "folders", "foreign", "memory"},
     {"config", "dry_run", "typed", "types"},
-    {"vectors"},
+    {"tensors", "vectors"},
     {"part"},
     {"data", "encode", "score", "transform"},
     {"index"},
@@ -33,6 +33,7 @@ TORCH_FREE = {
     "config",
     "errors",
     "files",
+    "folders",
     "memory",
     "foreign",
     "typed",

@@ -12,6 +12,7 @@ from counterpoint.encode.sources import locate
 from counterpoint.errors import ArtifactError
 from counterpoint.foreign import reading
 from counterpoint.part import Part
+from counterpoint.tensors import check_finite
 
 __all__ = ["load_encoder"]
 
@@ -46,7 +47,9 @@ def load_encoder(source: str | Path, revision: str | None = None) -> DualEncoder
         return _own(folder)
     checkpoint = Checkpoint(folder, str(source), revision)
     with reading(folder):
-        return _read(checkpoint).setup().eval()
+        encoder = _read(checkpoint).setup().eval()
+    check_finite(encoder.state_dict(), folder)
+    return encoder
 
 
 def _read(checkpoint: Checkpoint) -> DualEncoder:
