@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from typing import Annotated
 
@@ -37,6 +38,18 @@ __all__ = ["app", "main"]
 # Recent versions of typer carry a copy of click, so the class is found through one of typer's own names.
 UsageMistake: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 INTERRUPTED = 130
+THE_SYSTEMS = frozenset(  # what the system says of a file that was named: no permission, a loop of links, …
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.ENOTDIR,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ESTALE,
+    }
+)
 
 
 class _Commands(TyperGroup):
@@ -134,6 +147,9 @@ def _run(arguments: list[str], debug: bool) -> int:
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, OSError) and error.errno in THE_SYSTEMS and error.filename is not None:
+            _complain(f"{error.filename}: {error.strerror}")
+            return 2
         _complain(
             f"{type(error).__name__}: {error}\nThis is a bug in counterpoint. "
             "Please report it with the output of the same command with --debug."
