@@ -145,3 +145,67 @@ GRIDS |= {
 def test_a_grid(name, tmp_path, capsys):
     path, output = write(tmp_path / "grid.toml", GRIDS[name]), tmp_path / "sweep"
     assert survives(capsys, "sweep", path, "-o", output, outputs=[output], names=[path])[0] == 2
+
+
+# -- training data -------------------------------------------------------------------------------------
+
+DEEP = "[" * 100_000
+DATA = {
+    "empty.tsv": "",
+    "two.tsv": "a\tb\n",
+    "nul.tsv": "\0\t\0\t\0\n",
+    "latin.tsv": b"\xe9\t\xe9\t\xe9\n",
+    "garbage.jsonl": "}{",
+    "number.jsonl": "3",
+    "deep.jsonl": DEEP,
+    "digits.jsonl": '{"query": ' + "9" * 5000 + "}",
+    "unknown.jsonl": '{"evil": 1}',
+    "types.jsonl": '{"query": 1, "positive": 2, "negative": 3}',
+    "lists.jsonl": '{"query": ["a"], "positive": [1], "negative": [null]}',
+    "surrogate.jsonl": '{"query": "\\ud800", "positive": "a", "negative": "b"}',
+    "inside.jsonl": '{"query": "q", "positive": "a", "negative": "' + DEEP + '"}',
+    "ids.jsonl": "[1, 2]",
+    "empty.json": "",
+    "garbage.json": "}{",
+    "object.json": "{}",
+    "deep.json": DEEP,
+    "digits.json": "[" + "9" * 5000 + "]",
+    "latin.json": b"[\xe9]",
+    "numbers.json": "[1, 2]",
+    "dpr.json": '[{"question": 1, "positive_ctxs": 2}]',
+    "contexts.json": '[{"question": "q", "answers": [], "positive_ctxs": [3], "negative_ctxs": null}]',
+    "no positive.json": '[{"question": "q", "answers": [], "positive_ctxs": [], "negative_ctxs": []}]',
+    "garbage.parquet": "PAR1garbagePAR1",
+    "empty.parquet": "",
+    "cut.jsonl.gz": b"\x1f\x8b\x08\0",
+    "what.xml": "<a>",
+}
+IDS = {
+    "types.tsv": "1\t2\n",
+    "unknown.tsv": "nowhere\td1\td2\n",
+    "numbers.jsonl": "[1.5, 2]",
+    "unknown.jsonl": '["nowhere", "d1", "d2"]',
+    "scores.jsonl": '["q1", ["d1", NaN], ["d2", 1]]',
+    "huge.jsonl": '["q1", ["d1", ' + "9" * 400 + '], ["d2", 1]]',
+    "text.jsonl": '["q1", ["d1", "x"], ["d2", true]]',
+    "short.jsonl": '["q1"]',
+    "empty.jsonl": "[]",
+    "nested.jsonl": '["q1", [["d1"]], {"d2": 1}]',
+    "kd.jsonl": '{"query_id": [], "document_ids": "' + DEEP + '", "scores": 3}',
+    "more.jsonl": '{"query_id": "q1", "document_ids": ["d1", "d2"], "scores": [1]}',
+    "inf.jsonl": '{"query_id": "q1", "document_ids": ["d1", "d2"], "scores": [1e999, 1]}',
+    "surrogate.jsonl": '["\\ud800", "\\udfff"]',
+}
+
+
+@pytest.mark.parametrize("name", [*DATA, *(f"ids of {name}" for name in IDS)])
+def test_training_data(name, recipe, data, tmp_path, capsys):
+    file, ids = name.removeprefix("ids of "), name not in DATA
+    path = write(tmp_path / file, IDS[file] if ids else DATA[file])
+    run, declared_in = tmp_path / "run", write(tmp_path / "recipe.toml", tomli_w.dumps(recipe))
+    more = ("--documents", data) if ids else ()
+    names = [] if name in ("empty.tsv", "no positive.json") else [path]
+    code, _, err = survives(
+        capsys, "train", declared_in, "--data", path, *more, "-o", run, outputs=[run], names=names
+    )
+    assert code == 2, err
