@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -11,19 +10,29 @@ from typing import Annotated, Any
 
 import typer
 
+from counterpoint.escapes import escaped, escaped_lines, json_text
+
 __all__ = ["Json", "emit", "note", "progress", "typed"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; all else on stderr.")]
 
 
 def emit(result: Mapping[str, Any], text: Callable[[], str], as_json: bool) -> None:
-    """Print a command's result: one JSON object for machines, or `text()` for people."""
-    typer.echo(json.dumps(result, ensure_ascii=False) if as_json else text())
+    r"""Print a command's result: one JSON object for machines, or `text()` for people.
+
+    Unsafe characters are escaped here, line ends excepted: names and texts within a line of `text()` must
+    be `escaped` where the line is made, or a title with a line end would look like a line of ours.
+    """
+    if as_json:
+        utf = (sys.stdout.encoding or "utf").lower().startswith("utf")
+        print(json_text(result, ascii_only=not utf), flush=True)
+    else:
+        print(escaped_lines(text()), flush=True)
 
 
-def note(message: str) -> None:
-    """Say something beside the result, on stderr."""
-    typer.echo(message, err=True)
+def note(*lines: str) -> None:
+    """Say something beside the result, on stderr. A line end within a line is escaped."""
+    print("\n".join(map(escaped, lines)), file=sys.stderr, flush=True)
 
 
 def typed() -> str:
@@ -37,7 +46,7 @@ def progress(label: str, unit: str, total: int | None = None) -> Iterator[Callab
     from tqdm import tqdm
 
     with tqdm(
-        total=total, desc=label, unit=f" {unit}", disable=not sys.stderr.isatty(), smoothing=0.1
+        total=total, desc=escaped(label), unit=f" {unit}", disable=not sys.stderr.isatty(), smoothing=0.1
     ) as bar:
 
         def update(done: int) -> None:

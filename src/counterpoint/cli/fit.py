@@ -12,6 +12,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note, progress
 from counterpoint.cli.sampling import drawn
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.transform import Transform
@@ -209,8 +210,9 @@ def _text(result: dict[str, Any]) -> str:
     if result["bits_per_dimension"] is not None:
         facts.append(f"{result['bits_per_dimension']:.3f} bits a component at the end")
     level = "" if result["level"] is None else f" ({result['level']})"
-    return (
+    lines = (
         f"{result['output']}: {result['method']} on {result['on']}{level}, "
-        f"{result['components']} components, from {', '.join(facts)} in {result['seconds']:.1f} s\n"
-        f"Index with it: counterpoint index SOURCE -o INDEX --model {result['output']}"
+        f"{result['components']} components, from {', '.join(facts)} in {result['seconds']:.1f} s",
+        f"Index with it: counterpoint index SOURCE -o INDEX --model {result['output']}",
     )
+    return "\n".join(map(escaped, lines))

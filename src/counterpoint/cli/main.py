@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,7 +29,10 @@ from counterpoint.cli import (
     train,
     tune,
 )
-from counterpoint.errors import CounterpointError
+from counterpoint.cli.console import note
+from counterpoint.cli.streams import guard_streams
+from counterpoint.errors import ConfigError, CounterpointError
+from counterpoint.escapes import escaped, escaped_lines
 from counterpoint.memory import keep_freed_memory
 
 __all__ = ["app", "main"]
@@ -84,8 +88,10 @@ def options(
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 2 for the user's mistakes, 1 for ours."""
     given = sys.argv[1:] if arguments is None else arguments
-    if arguments is None and "--help" not in given:  # the process is ours
-        keep_freed_memory()
+    if arguments is None:  # the process is ours
+        guard_streams()
+        if "--help" not in given:
+            keep_freed_memory()
     debug = "--debug" in given
     code = _run([argument for argument in given if argument != "--debug"], debug)
     if arguments is None:
@@ -100,7 +106,12 @@ def _run(arguments: list[str], debug: bool) -> int:
             raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
     except UsageMistake as error:
-        error.show()  # pyright: ignore[reportAttributeAccessIssue]
+        _show(error)
+        return 2
+    except ConfigError as error:
+        if debug:
+            raise
+        _complain(*error.faults)
         return 2
     except CounterpointError as error:
         if debug:
@@ -117,11 +128,20 @@ def _run(arguments: list[str], debug: bool) -> int:
         if debug:
             raise
         _complain(
-            f"{type(error).__name__}: {error}\nThis is a bug in counterpoint. "
-            "Please report it with the output of the same command with --debug."
+            f"{type(error).__name__}: {error}",
+            "This is a bug in counterpoint. Please report it with the output of the same command with "
+            "--debug.",
         )
         return 1
 
 
-def _complain(message: str) -> None:
-    typer.echo(f"error: {message}", err=True)
+def _complain(message: str, *more: str) -> None:
+    note(f"error: {message}", *more)
+
+
+def _show(mistake: Any) -> None:
+    """A mistake on the command line, which may quote what was typed, in the words of typer."""
+    mistake.message = escaped(mistake.message)
+    shown = io.StringIO()
+    mistake.show(file=shown)
+    print(escaped_lines(shown.getvalue()), end="", file=sys.stderr, flush=True)
