@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from html import escape
 from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["escaped", "escaped_lines", "harmless", "json_text"]
+__all__ = ["escaped", "escaped_lines", "harmless", "html_text", "json_text"]
 
 # A regular expression reads these; line ends and tabs are among them.
 UNSAFE = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
@@ -23,6 +24,7 @@ ANY = re.compile(f"[{UNSAFE}]")
 WITHIN_LINES = re.compile(f"(?!\n)[{UNSAFE}]")
 # What our own output is moved and coloured by: line ends, tabs, colours (rich), one line up (tqdm).
 BESIDE_STYLE = re.compile(rf"(?P<style>[\t\n\r]|\x1b\[[0-9;]*m|\x1b\[A)|[{UNSAFE}]")
+BESIDE_SPACE = re.compile(rf"(?![\t\n\r])[{UNSAFE}]")
 SHORT: Mapping[str, str] = MappingProxyType({"\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
 
@@ -39,6 +41,11 @@ def escaped(text: str) -> str:
 def escaped_lines(text: str) -> str:
     """The same, but line feeds stay: for text that is made of our own lines."""
     return WITHIN_LINES.sub(_escape, text)
+
+
+def html_text(text: str) -> str:
+    """Text for a page: HTML's own signs are escaped, and unsafe characters but tabs and line ends."""
+    return escape(BESIDE_SPACE.sub(_escape, text))
 
 
 def harmless(text: str) -> str:

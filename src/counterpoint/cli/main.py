@@ -30,7 +30,7 @@ from counterpoint.cli import (
     tune,
 )
 from counterpoint.cli.console import note
-from counterpoint.cli.streams import guard_streams
+from counterpoint.cli.streams import guard_streams, show_traceback
 from counterpoint.errors import ConfigError, CounterpointError
 from counterpoint.escapes import escaped, escaped_lines
 from counterpoint.memory import keep_freed_memory
@@ -88,15 +88,19 @@ def options(
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 2 for the user's mistakes, 1 for ours."""
     given = sys.argv[1:] if arguments is None else arguments
-    if arguments is None:  # the process is ours
-        guard_streams()
-        if "--help" not in given:
-            keep_freed_memory()
     debug = "--debug" in given
-    code = _run([argument for argument in given if argument != "--debug"], debug)
-    if arguments is None:
-        sys.exit(code)
-    return code
+    words = [argument for argument in given if argument != "--debug"]
+    if arguments is not None:
+        return _run(words, debug)
+    guard_streams()  # the process is ours
+    if "--help" not in given:
+        keep_freed_memory()
+    try:
+        code = _run(words, debug)
+    except Exception as error:  # as the interpreter would do, but for what the message holds
+        show_traceback(error)
+        code = 1
+    sys.exit(code)
 
 
 def _run(arguments: list[str], debug: bool) -> int:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import io
 import sys
+import traceback
 from typing import TextIO, final
 
-from counterpoint.escapes import harmless
+from counterpoint.escapes import escaped, escaped_lines, harmless
 
-__all__ = ["guard_streams"]
+__all__ = ["guard_streams", "show_traceback"]
 
 
 @final
 class Guarded(io.TextIOWrapper):
-    """Standard output or error; results and messages are escaped before, this catches the rest.
-
-    The rest are warnings, other libraries' messages and the tracebacks of `--debug`.
-    """
+    """Standard output or error; results and messages come escaped, this catches other libraries' words."""
 
     def write(self, text: str, /) -> int:
         """Write the text, its unsafe characters escaped."""
@@ -25,12 +23,12 @@ class Guarded(io.TextIOWrapper):
 
 
 def guard_streams() -> None:
-    """Put a guard before both streams of this process; a stream that is not one of text files stays."""
+    """Put a guard before both streams of this process."""
     sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
 
 
 def _guarded(stream: TextIO) -> TextIO:
-    if not isinstance(stream, io.TextIOWrapper):
+    if isinstance(stream, Guarded) or not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()
     # Characters that the stream's encoding lacks are escaped, too.
@@ -41,3 +39,13 @@ def _guarded(stream: TextIO) -> TextIO:
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,
     )
+
+
+def show_traceback(error: BaseException | None) -> None:
+    """What the interpreter prints of an error, its message escaped."""
+    text = "".join(traceback.format_exception(error))
+    while error is not None:  # a message may hold line ends, which the traceback has, too
+        message = str(error)
+        text = text.replace(message, shown) if (shown := escaped(message)) != message else text
+        error = error.__cause__ or error.__context__
+    print(escaped_lines(text), end="", file=sys.stderr, flush=True)

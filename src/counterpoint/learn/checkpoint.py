@@ -54,7 +54,8 @@ class Checkpoint:
         folder.mkdir(parents=True, exist_ok=True)
         with publish_folder(folder / name, overwrite=True) as target:
             state = {"format": FORMAT, "stage": self.stage, "step": self.step, "state": self.state}
-            (target / "state.json").write_text(json.dumps({**state, "tensors": sorted(self.tensors)}))
+            state |= {"tensors": sorted(self.tensors)}
+            (target / "state.json").write_text(json.dumps(state, allow_nan=False))
             for group, tensors in self.tensors.items():
                 apart = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
                 save_file(apart, target / f"{group}.safetensors")
