@@ -37,7 +37,8 @@ def on_a_terminal(commands, folder, *, term="dumb"):
 
     listed = folder / "commands.json"
     listed.write_text(json.dumps([list(map(str, words)) for words in commands]))
-    environment = dict(os.environ, TERM=term, COLUMNS="4000", MARK=MARK, PYTHONUTF8="1")
+    environment = dict(os.environ, TERM=term, COLUMNS="4000", MARK=MARK)
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # recipes import from tests
     environment |= {"NO_COLOR": "1"} if term == "dumb" else {}
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

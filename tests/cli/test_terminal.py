@@ -2,15 +2,18 @@
 
 import json
 import re
+import shutil
 import sys
 
 import pytest
 from tests.cli.on_a_terminal import on_a_terminal, write
+from tests.encode.test_interactive import save_classifier
+from tests.recipe.small import WORDS
 
 # Writes the clipboard, clears the screen, colours, moves up, turns text round, begins lines of its own.
 EVIL = (
     "\x1b]52;c;aGFja2Vk\x07\x1b[2J\x1b[38;5;199m\x9b31m\x1b[A\u202egnp.exe\u2066\u200f\u061c\x7f\x08"
-    "\r\nINJECTED\tx\x85INJECTED\u2028INJECTED\u2029INJECTED\x0bINJECTED\x0cINJECTED"
+    "\r\nINJECTED!\tx\x85INJECTED!\u2028INJECTED!\u2029INJECTED!\x0bINJECTED!\x0cINJECTED!"
 )
 WORD = "".join(EVIL.split())  # for ids where white space separates columns
 NAME = EVIL[:-30]  # for files; with line ends, and not too long
@@ -27,15 +30,18 @@ def jsonl(rows):
 
 def save_collection(folder, rows=6):
     documents = [
-        {"_id": f"{WORD}{n}", "title": f"{EVIL}{n}", "text": f"fox {n} {EVIL} fox{EVIL}",
+        {"_id": f"{WORD}{n}", "title": f"{WORDS[n]} {EVIL}{n}", "text": f"fox {n} {EVIL} fox{EVIL}",
          "metadata": {EVIL: EVIL, "kind": f"{EVIL}{n % 2}"}}
         for n in range(rows)
     ]  # fmt: skip
-    queries = [{"_id": f"q{WORD}{n}", "text": f"fox {n} {EVIL}", "kind": f"{EVIL}{n}"} for n in range(4)]
-    judged = [f"q{WORD}{n}\t{WORD}{n}\t1" for n in range(4)]
+    queries = [
+        {"_id": f"q{WORD}{n}", "text": f"fox {n} {WORDS[n]} {EVIL}", "kind": f"{EVIL}{n}"}
+        for n in range(rows)
+    ]
     write(folder / "corpus.jsonl", jsonl(documents))
     write(folder / "queries.jsonl", jsonl(queries))
-    for split in ("test", "train", WORD):
+    for split, first in (("test", 0), ("train", 2), (WORD, 0)):
+        judged = [f"q{WORD}{n}\t{WORD}{n}\t1" for n in range(first, first + 4)]
         write(folder / "qrels" / f"{split}.tsv", "\n".join(["query-id\tcorpus-id\tscore", *judged]) + "\n")
     return folder
 
@@ -49,10 +55,10 @@ def save_run(path, first=0):
     return write(path, "\n".join(lines) + "\n")
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
+@pytest.fixture
+def place(tmp_path):
     """A folder of folders and files with such names, ids and texts."""
-    place = tmp_path_factory.mktemp("terminal") / NAME
+    place = tmp_path / NAME
     save_collection(place / "c")
     save_run(place / f"a{WORD}.trec")
     save_run(place / "b.trec", first=1)
@@ -82,12 +88,12 @@ def commands(place):
         (0, "index", c, "-o", f"i{NAME}", "--model", "none"),
         (0, "index", "files", "-o", "files-index", "--model", "none"),
         (0, "index", f"bad{NAME}.jsonl", "-o", "lenient", "--model", "none", "--lenient"),
-        (0, "index", place / f"bad{NAME}.jsonl", "-o", place / "l2", "--model", "none", "--lenient", "--json"),
+        (0, "index", f"bad{NAME}.jsonl", "-o", place / "l2", "--model", "none", "--lenient", "--json"),
         (0, "info", f"i{NAME}"),
         (0, "verify", f"i{NAME}"),
         (0, "search", f"i{NAME}", "fox"),
         (0, "search", f"i{NAME}", f"fox {EVIL}", "--explain", "--html", f"{new}.html"),
-        (0, "search", f"i{NAME}", EVIL.replace("INJECTED", "zzz"), "-w", "lexical"),
+        (0, "search", f"i{NAME}", EVIL.replace("INJECTED!", "zzz"), "-w", "lexical"),
         (0, "search", f"i{NAME}", f"fox {EVIL}", "--explain", "--json"),
         (0, "search", "files-index", "fox", "--explain"),
         (0, "evaluate", c, "--split", "test", "--index", f"i{NAME}", "--per-query", f"{new}.csv",
@@ -139,29 +145,69 @@ def commands(place):
     ]  # fmt: skip
 
 
+RECIPE = """
+from counterpoint.learn import Contrastive, Train
+from tests.recipe.small import declared
+
+EVIL = {evil!r}
+stage = Train(Contrastive(), declared().stages[0].scorer, name=EVIL, batch=2, steps=2)
+recipe = declared({source!r}, name=EVIL, paper=EVIL, about=EVIL, stages=[stage])
+"""
+GRID = """
+measures = ["nDCG@10"]
+models = ["none", {{name = {name}, model = {model}}}]
+workflows = ["lexical", "dense"]
+[[collections]]
+name = {name}
+source = "c"
+split = "test"
+"""
+
+
+@pytest.fixture
+def modelled(place, tiny_bert_folder):
+    """The same folder with models, recipes and a grid in it."""
+    shutil.copytree(tiny_bert_folder, place / f"bert{NAME}")
+    save_classifier(place / f"judge{NAME}")
+    write(place / f"recipe{NAME}.py", RECIPE.format(evil=EVIL, source=f"bert{NAME}"))
+    write(place / f"wrong{NAME}.py", RECIPE.format(evil=EVIL, source=f"no{EVIL}"))
+    write(place / f"recipe{NAME}.toml", f"format = 1\n[recipe]\nname = {json.dumps(EVIL)}\n")
+    model = json.dumps(f"bert{NAME}")
+    write(place / f"grid{NAME}.toml", GRID.format(name=json.dumps(EVIL), model=model))
+    return place
+
+
 def with_models(place):
     """Commands that load torch."""
     a, c = place / f"a{WORD}.trec", place / "c"
+    recipe = f"recipe{NAME}.py"
     return [
         (0, "index", c, "-o", f"m{NAME}", "--model", f"bert{NAME}"),
         (0, "info", f"m{NAME}"),
         (0, "search", f"m{NAME}", f"fox {EVIL}", "--explain", "--html", "m.html"),
         (0, "evaluate", c, "--split", "test", "--index", f"m{NAME}"),
-        (0, "tune", f"m{NAME}", c, "--split", "test", "--grid", "0:1:0.5"),
+        (0, "tune", f"m{NAME}", c, "--split", "test", "--grid", "0:1:0.5", "--dry-run"),
         (0, "overlap", c, "--split", "test", "--index", f"m{NAME}", "-k", "2"),
-        (0, "diagnose", f"bert{NAME}", c, "--split", WORD, "--sample", "10", "--layers"),
+        (0, "diagnose", f"bert{NAME}", c, "--split", WORD, "--sample", "10", "--layers", "--plots", "plots"),
         (0, "fit", "whitening", f"bert{NAME}", c, "-o", f"white{NAME}", "--rank", "2"),
         (0, "mine", c, "-o", f"lists{NAME}", "--split", "train", "--count", "1"),
         (0, "rerank", c, "--run", a, "--model", f"judge{NAME}", "-o", f"again{NAME}.trec"),
-        (0, "recipe", "list"),
-        (2, "rerank", c, "--run", a, "--model", f"no{EVIL}", "-o", "x.trec"),
+        (0, "recipe", "show", recipe),
+        (0, "recipe", "check", recipe),
+        (0, "train", recipe, "--data", "c", "-o", f"trained{NAME}", "--dev-split", "test"),
+        (0, "recipe", "show", f"trained{NAME}"),
+        (0, "diagnose", f"trained{NAME}"),
+        (0, "sweep", f"grid{NAME}.toml", "-o", f"sweep{NAME}"),
+        (0, "sweep", f"grid{NAME}.toml", "-o", f"sweep{NAME}", "--dry-run"),
+        (2, "train", recipe, "--data", "c", "-o", f"trained{NAME}"),
+        (2, "train", recipe, "--data", "c", "-o", "run2", "--set", f"{EVIL}=1"),
+        (2, "train", recipe, "--data", f"no{EVIL}", "-o", "run2"),
+        (2, "train", f"no{EVIL}", "--data", "c", "-o", "run2"),
+        (2, "train", f"wrong{NAME}.py", "--data", "c", "-o", "run2"),
         (2, "recipe", "show", f"no{EVIL}"),
         (2, "recipe", "show", f"recipe{NAME}.toml"),
-        (2, "recipe", "check", f"recipe{NAME}.py"),
-        (2, "train", f"no{EVIL}", "--data", c, "-o", "run2"),
-        (2, "train", "colbert", "--data", f"no{EVIL}", "-o", "run2"),
-        (2, "train", "colbert", "--data", c, "-o", "run2", "--set", f"{EVIL}=1"),
-        (2, "sweep", f"grid{NAME}.toml", "-o", "sweep"),
+        (2, "rerank", c, "--run", a, "--model", f"no{EVIL}", "-o", "x.trec"),
+        (2, "sweep", f"no{EVIL}", "-o", "sweep"),
         (2, "perturb", c, "-o", "perturbed", "--synonyms", f"no{EVIL}"),
         (2, "mine", c, "-o", "x", "--teacher", EVIL),
         (2, "index", c, "-o", f"m{NAME}", "--model", f"bert{NAME}"),
@@ -178,7 +224,7 @@ def check(wanted, place, term="dumb", style="\r|\n"):
         foreign = UNSAFE.findall(re.sub(style, "", found.text))
         assert not foreign, f"{foreign} of {what}"
         if words[0] != "search" or term != "dumb":  # rich breaks lines of a dumb terminal after 80 characters
-            assert not any(line.startswith("INJECTED") for line in re.split("[\r\n]", found.text)), what
+            assert not any(line.startswith("INJECTED!") for line in re.split("[\r\n]", found.text)), what
     return [found.text for found in shown]
 
 
@@ -186,3 +232,17 @@ def test_no_control_character_reaches_the_terminal(place):
     texts = check(commands(place), place)
     for sign in SIGNS:
         assert sum(sign in text for text in texts) > len(texts) / 2  # they were there to be shown
+
+
+@pytest.mark.long
+def test_no_control_character_reaches_the_terminal_with_models(modelled):
+    check(with_models(modelled), modelled, style="\r|\n|\x1b\\[A")  # two bars: one is a line above the other
+
+
+@pytest.mark.long
+def test_only_our_own_colours_reach_a_terminal_that_has_some(place):
+    wanted = [words for words in commands(place) if words[1] in ("search", "folds", "evaluate")]
+    index = commands(place)[:2]
+    texts = check([*index, *wanted], place, term="xterm-256color", style="\r|\n|\x1b\\[[0-9;]*m")
+    assert any("\x1b[1m" in text for text in texts)  # titles are bold
+    assert not any("\x1b[38;5;199m" in text for text in texts)
