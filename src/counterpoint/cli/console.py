@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -25,14 +25,20 @@ def emit(result: Mapping[str, Any], text: Callable[[], str], as_json: bool) -> N
     """
     if as_json:
         utf = (sys.stdout.encoding or "utf").lower().startswith("utf")
-        print(json_text(result, ascii_only=not utf), flush=True)
+        _write(sys.stdout, json_text(result, ascii_only=not utf))
     else:
-        print(escaped_lines(text()), flush=True)
+        _write(sys.stdout, escaped_lines(text()))
 
 
 def note(*lines: str) -> None:
     """Say something beside the result, on stderr. A line end within a line is escaped."""
-    print("\n".join(map(escaped, lines)), file=sys.stderr, flush=True)
+    _write(sys.stderr, "\n".join(map(escaped, lines)))
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """One write, so that a reader who goes away, as `head` does, ends no command as failed."""
+    stream.write(text + "\n")
+    stream.flush()
 
 
 def typed() -> str:

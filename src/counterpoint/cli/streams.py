@@ -16,6 +16,17 @@ __all__ = ["guard_streams", "show_traceback"]
 class Guarded(io.TextIOWrapper):
     """Standard output or error; results and messages come escaped, this catches other libraries' words."""
 
+    def __init__(self, stream: io.TextIOWrapper):
+        self.stream = stream  # kept: when it goes, it closes what is written to
+        # Characters that the stream's encoding lacks are escaped, too.
+        super().__init__(
+            stream.buffer,
+            encoding=stream.encoding,
+            errors="backslashreplace",
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )
+
     def write(self, text: str, /) -> int:
         """Write the text, its unsafe characters escaped."""
         super().write(harmless(text))
@@ -31,14 +42,7 @@ def _guarded(stream: TextIO) -> TextIO:
     if isinstance(stream, Guarded) or not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()
-    # Characters that the stream's encoding lacks are escaped, too.
-    return Guarded(
-        stream.buffer,
-        encoding=stream.encoding,
-        errors="backslashreplace",
-        line_buffering=stream.line_buffering,
-        write_through=stream.write_through,
-    )
+    return Guarded(stream)
 
 
 def show_traceback(error: BaseException | None) -> None:
