@@ -1,8 +1,11 @@
 import json
 import math
+import re
+import tomllib
 import unicodedata
 
 import pytest
+import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +60,13 @@ def test_examples(text, shown):
 @given(texts)
 def test_our_own_lines_stay_lines(text):
     assert escaped_lines(text) == "\n".join(map(escaped, text.split("\n")))
+
+
+@given(st.dictionaries(texts, texts))
+def test_toml_stays_toml(data):
+    """`recipe show` prints a recipe that can be read again."""
+    sound = {name: text for name, text in data.items() if not re.search("[\ud800-\udfff]", name + text)}
+    assert tomllib.loads(escaped_lines(tomli_w.dumps(sound))) == sound
 
 
 @given(texts)
