@@ -11,6 +11,7 @@ from counterpoint.errors import ArtifactError, CounterpointError, DataError
 from counterpoint.index import Index, IndexSettings, Manifest, build_index
 from counterpoint.index import checked as checked_module
 from counterpoint.index.checked import BLOCKS, CheckedFile, CheckedFolder, write_blocks
+from counterpoint.index.database import CHECKS, PASSAGES
 from counterpoint.index.manifest import FileEntry
 from counterpoint.search import Searcher
 from counterpoint.types import Document, Ragged
@@ -48,9 +49,11 @@ def built(folder, kind):
 def without_blocks(folder):
     """As earlier versions wrote it."""
     manifest = Manifest.read(folder)
-    for path in folder.rglob(BLOCKS):
-        path.unlink()
-    files = {name: entry for name, entry in manifest.files.items() if not name.endswith(BLOCKS)}
+    files = {
+        name: entry for name, entry in manifest.files.items() if not name.endswith((BLOCKS, CHECKS, PASSAGES))
+    }
+    for name in manifest.files.keys() - files:
+        (folder / name).unlink()
     replace(manifest, files=files).write(folder)
 
 
