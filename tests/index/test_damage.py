@@ -180,6 +180,40 @@ def test_an_index_without_blocks_answers_as_one_with_them(tmp_path):
     assert "checksums" in new[0]["bytes_by_purpose"] and "checksums" not in old[0]["bytes_by_purpose"]
 
 
+# -- rows of documents -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    """An index whose database has many blocks, and no passages."""
+    monkeypatch.setattr(checked_module, "BLOCK", 512)
+    made = [Document(f"d{i}", f"text of the number {i} " * 20, title=f"title{i}.") for i in range(60)]
+    build_index(made, None, tmp_path / "i")
+    return made
+
+
+def test_a_damaged_row_is_refused_and_no_other(tmp_path, rows):
+    path = next((tmp_path / "i").rglob("documents.sqlite"))
+    flipped(path, path.read_bytes().index(b"title41."))
+    with Index(tmp_path / "i") as index:
+        with pytest.raises(ArtifactError, match=r"documents.sqlite: does not match its checksum"):
+            index.document(41)
+        assert [index.document(i) for i in range(60) if i != 41] == rows[:41] + rows[42:]
+        assert index.name_of(41) == "d41" and index.position_of("d41") == 41
+        with pytest.raises(ArtifactError, match=r"documents.sqlite: does not match its checksum"):
+            index.position_of("not there")  # it may be that its row is what was damaged
+
+
+def test_a_search_does_not_read_all_documents(tmp_path, rows, monkeypatch):
+    read = []
+    whole = CheckedFile.whole
+    monkeypatch.setattr(CheckedFile, "whole", lambda self: [read.append(self.path.name), whole(self)][1])
+    with Index(tmp_path / "i") as index:
+        assert Searcher(index).search("number 7", 3, explain=True).hits[0].document == rows[7]
+        assert index.parents == {} and "documents.sqlite" not in read
+        assert index.info()["text_bytes"] > 0 and "documents.sqlite" in read
+
+
 # -- other misuse ----------------------------------------------------------------------------------------
 
 
