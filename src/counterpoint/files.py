@@ -114,7 +114,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     target = path.resolve()
     temporary = temporary_beside(target)
     written: list[int] = []  # the inode of the new file, once it is whole
-    with writing(path, lambda: written == [_inode(target)]):
+    with writing(path, lambda: target.exists() and written == [_inode(target)]):
         try:
             _remove_abandoned(target)
             with held(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR):

@@ -36,7 +36,7 @@ LOCK = ".lock"
 STORES = ("segments", "lexical")
 MARKER = ".counterpoint"
 """The first file in a segment or postings folder. Only folders that have it are ever removed."""
-MADE = (MARKER, "documents.sqlite", "documents.sqlite-journal", "*.npy", "*.json", "*.hnsw")
+MADE = ("documents.sqlite", "documents.sqlite-journal", "*.npy", "*.json", "*.hnsw")
 """Names of the files that a segment or postings folder may have of ours; no other is ever removed."""
 
 
@@ -275,6 +275,10 @@ def _remove(folders: Iterable[Path]) -> None:
         for path in folders:
             if _is_ours(path):
                 remove_made(path, MADE)
+                if [found.name for found in path.glob("*")] == [
+                    MARKER
+                ]:  # last, and only if that leaves nothing
+                    remove_made(path, (MARKER,))
 
 
 def _as_os_error(error: sqlite3.OperationalError) -> OSError:

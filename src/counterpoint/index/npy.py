@@ -39,7 +39,11 @@ class NpyWriter:
     def __init__(self, path: Path, dtype: np.dtype | type, row_shape: tuple[int, ...] = ()):
         self.path, self.dtype, self.row_shape, self.rows = path, np.dtype(dtype), row_shape, 0
         self._file = open(path, "wb")
-        self._file.write(_header(self.dtype, (0, *row_shape)))
+        try:
+            self._file.write(_header(self.dtype, (0, *row_shape)))
+        except BaseException:
+            self.abandon()
+            raise
 
     def append(self, rows: np.ndarray) -> None:
         """Add rows; their dtype and shape must be the declared ones."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self, final
@@ -83,17 +84,18 @@ class SegmentWriter:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.layouts, self.documents = folder, layouts, 0
         self.vectors = dict.fromkeys(layouts, 0)
-        self._writers = {name: _set_writers(folder, name, layout) for name, layout in layouts.items()}
-        self._writers[DATABASE] = {
-            CHECKS: NpyWriter(folder / CHECKS, np.uint64, (2,)),
-            PASSAGES: NpyWriter(folder / PASSAGES, np.uint32),
-        }
         self._frequencies: dict[str, dict[int, int]] = {name: {} for name, x in layouts.items() if x.ids}
-        # Durability comes from syncing the finished file before the commit, so SQLite need not journal.
-        self._database = sqlite3.connect(folder / DATABASE, isolation_level=None)
-        self._database.execute("PRAGMA journal_mode = OFF")
-        self._database.execute("PRAGMA synchronous = OFF")
-        self._database.execute(SCHEMA)
+        with ExitStack() as files:
+            self._writers = {name: _set_writers(folder, name, x, files) for name, x in layouts.items()}
+            own = {CHECKS: (np.uint64, (2,)), PASSAGES: (np.uint32, ())}
+            self._writers[DATABASE] = {name: _writer(folder / name, x, files) for name, x in own.items()}
+            # Durability comes from syncing the finished file before the commit, so SQLite need not journal.
+            self._database = sqlite3.connect(folder / DATABASE, isolation_level=None)
+            files.callback(self._database.close)
+            self._database.execute("PRAGMA journal_mode = OFF")
+            self._database.execute("PRAGMA synchronous = OFF")
+            self._database.execute(SCHEMA)
+            self._files = files.pop_all()
 
     def append(self, documents: Sequence[Document], vectors: Mapping[str, Ragged]) -> None:
         """Add documents with their vector sets.
@@ -133,16 +135,11 @@ class SegmentWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if error[0] is None:
-            self.close()
-        else:
-            self.abandon()
-
-    def abandon(self) -> None:
-        """Let go of the files, unfinished as they are."""
-        self._database.close()
-        for writer in (writer for writers in self._writers.values() for writer in writers.values()):
-            writer.abandon()
+        try:
+            if error[0] is None:
+                self.close()
+        finally:
+            self._files.close()
 
     def _append_set(self, name: str, layout: SetLayout, batch: Ragged, documents: Sequence[Document]) -> None:
         if layout.pooled and len(batch.values) != len(batch):
@@ -213,13 +210,20 @@ def _metadata(document: Document) -> str:
         raise DataError(f"document {document.id!r}: its metadata is not JSON ({error})") from error
 
 
-def _set_writers(folder: Path, name: str, layout: SetLayout) -> dict[str, NpyWriter]:
+def _set_writers(folder: Path, name: str, layout: SetLayout, files: ExitStack) -> dict[str, NpyWriter]:
     arrays = {} if layout.static else dict(CODECS[layout.codec].layout(layout.dim))
     if not layout.pooled:
         arrays["lengths"] = (np.uint32, ())
     if layout.ids:
         arrays["ids"] = (np.uint32, ())
-    return {key: NpyWriter(folder / f"{name}.{key}.npy", *kind) for key, kind in arrays.items()}
+    return {key: _writer(folder / f"{name}.{key}.npy", kind, files) for key, kind in arrays.items()}
+
+
+def _writer(path: Path, kind: tuple[type[np.generic], tuple[int, ...]], files: ExitStack) -> NpyWriter:
+    """A writer of rows, which `files` lets go of unless it is closed before."""
+    writer = NpyWriter(path, *kind)
+    files.callback(writer.abandon)
+    return writer
 
 
 @final

@@ -68,10 +68,10 @@ class Checkpoint:
                     if not _is_latest(folder, name):
                         _remove(folder / name)
                 raise
-        with suppress(OSError):  # what stays takes room and does no harm
-            for other in folder.iterdir():
-                if NAME.fullmatch(other.name) and other.name != name:
-                    _remove(other)
+            with suppress(OSError):  # what stays takes room and does no harm
+                for other in folder.iterdir():
+                    if NAME.fullmatch(other.name) and other.name != name:
+                        _remove(other)
 
     def _fill(self, folder: Path) -> None:
         folder.mkdir(parents=True)
