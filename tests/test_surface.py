@@ -19,7 +19,7 @@ SOURCE = Path(counterpoint.__file__).parent
 LAYERS = [
     {"errors", "files", "folders", "memory"},
     {"config", "types"},
-    {"vectors"},
+    {"tensors", "vectors"},
     {"part"},
     {"data", "encode", "score", "transform"},
     {"index"},

@@ -9,11 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import os
-import re
 import tomllib
-from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -21,16 +17,15 @@ from typing import Any, Self
 import tomli_w
 import torch
 import xxhash
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import nn
 
 from counterpoint.config import Declared, restore
 from counterpoint.errors import ArtifactError
 from counterpoint.files import sha256_file
 from counterpoint.folders import FolderKind, publish_folder, whole_folder
+from counterpoint.tensors import check_finite, read_tensors, write_tensors
 
-__all__ = ["FOLDER", "WEIGHTS", "Part", "check_files", "check_finite", "read_tensors", "write_tensors"]
+__all__ = ["FOLDER", "WEIGHTS", "Part", "check_files"]
 
 FORMAT = 1
 WEIGHTS = "weights.safetensors"
@@ -241,60 +236,6 @@ class Part(Declared, nn.Module):
     def _all_parts(self) -> dict[str, Part]:
         """This part under the empty name, and all parts below it by dotted path."""
         return {name: module for name, module in self.named_modules() if isinstance(module, Part)}
-
-
-def read_tensors(path: Path) -> dict[str, torch.Tensor]:
-    """All tensors of a safetensors file.
-
-    Raises:
-        ArtifactError: the file is absent or damaged.
-    """
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}
-    except FileNotFoundError as error:
-        raise ArtifactError("this file is missing; the model folder is incomplete", path=path) from error
-    except (SafetensorError, OSError) as error:
-        raise ArtifactError(f"cannot be read as safetensors ({error}); copy it again", path=path) from error
-
-
-def write_tensors(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Write a safetensors file; tensors that share memory are written each on its own.
-
-    Raises:
-        OSError: the file cannot be written. safetensors has an error of its own for that, without a number.
-    """
-    apart = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    places = Counter(tensor.untyped_storage().data_ptr() for tensor in apart.values())
-    for name, tensor in apart.items():
-        if places[tensor.untyped_storage().data_ptr()] > 1:
-            apart[name] = tensor.clone()
-    try:
-        save_file(apart, path)
-    except SafetensorError as error:
-        code = re.search(r"os error (\d+)", str(error))
-        if code is None:
-            raise
-        raise OSError(int(code[1]), os.strerror(int(code[1])), str(path)) from error
-
-
-def check_finite(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Refuse weights that are NaN or infinite.
-
-    Raises:
-        ArtifactError: naming the first of them.
-    """
-    for name, tensor in tensors.items():
-        # A sum is finite only if all its terms are, and forty times as fast as a look at each.
-        values = tensor.float() if tensor.dtype.itemsize == 1 else tensor  # float8 has no arithmetic
-        if values.is_floating_point() and not math.isfinite(values.sum().item()):
-            count = int((~values.isfinite()).sum())
-            if count:
-                raise ArtifactError(
-                    f"weight {name!r} has {count:,} values of {tensor.numel():,} that are NaN or infinite. "
-                    "Training diverged, or the file is damaged; use an earlier checkpoint or copy it again",
-                    path=path,
-                )
 
 
 def check_files(folder: Path) -> None:

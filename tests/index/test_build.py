@@ -146,6 +146,15 @@ def test_a_manifest_that_was_never_put_in_place_is_no_obstacle(tmp_path):
         build_index(DOCUMENTS, HashModel(), tmp_path / "i", overwrite=True)
 
 
+@pytest.mark.parametrize("batch", [1, 3, 512])
+def test_a_duplicate_id_is_named_with_both_places(tmp_path, monkeypatch, batch):
+    monkeypatch.setattr(build_module, "BATCH", batch)
+    documents = [Document(name, f"text {name}") for name in ["a", "b", "c", "d", "b"]]
+    with pytest.raises(DataError, match="duplicate document id 'b': documents number 2 and 5 of"):
+        build_index(documents, None, tmp_path / "i")
+    assert not (tmp_path / "i").exists()
+
+
 def test_an_index_can_be_moved(tmp_path):
     build_index(DOCUMENTS, HashModel(), tmp_path / "i")
     (tmp_path / "i").rename(tmp_path / "elsewhere")
@@ -174,7 +183,7 @@ def test_a_finished_index_is_replaced_only_when_asked(tmp_path):
 
 def test_a_failed_build_keeps_the_old_index_and_leaves_nothing_behind(tmp_path):
     build_index(DOCUMENTS, HashModel(), tmp_path / "i")
-    with pytest.raises(DataError, match="twice"):
+    with pytest.raises(DataError, match="duplicate document id"):
         build_index([*DOCUMENTS, DOCUMENTS[0]], HashModel(), tmp_path / "i", overwrite=True)
     with Index(tmp_path / "i") as index:
         assert len(index) == len(DOCUMENTS)

@@ -32,7 +32,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def csv_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Write a table for people: UTF-8 with a byte order mark, without which Excel reads another encoding.
+    """Write a table as CSV in UTF-8, without a byte order mark: programs take it for part of the first name.
 
     A text becomes one line. One that begins like a formula, and is no plain number, gets an apostrophe in
     front, so that opening a file of other people's texts runs nothing (OWASP, "CSV injection").
@@ -49,7 +49,7 @@ def csv_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]])
     for row in [header, *rows]:
         table.writerow([_harmless(cell) if isinstance(cell, str) else cell for cell in row])
     try:
-        data = text.getvalue().encode("utf-8-sig")
+        data = text.getvalue().encode("utf-8")
     except UnicodeEncodeError as error:
         raise DataError(f"cannot be written as UTF-8: {error}; remove lone surrogates", path=path) from error
     write_atomically(path, lambda target: target.write_bytes(data))

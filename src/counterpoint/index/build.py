@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from counterpoint import __version__
-from counterpoint.errors import ArtifactError, DataError
+from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.files import sync_file, sync_folder, temporaries_of, writing
 from counterpoint.folders import remove_made
 from counterpoint.index.checked import write_blocks
@@ -62,6 +62,7 @@ def build_index(
     Raises:
         ArtifactError: the folder holds something else, is being written, or cannot be written.
         DataError: no documents, or an id that stands twice.
+        ConfigError: settings that cannot be, or a gate that keeps no row.
         MissingExtraError: `ann` is asked for and faiss is not installed.
     """
     folder, settings = Path(folder), settings or IndexSettings()
@@ -102,10 +103,12 @@ def _write(
 ) -> SegmentEntry:
     """Write all documents into one new segment, and their terms into new postings."""
     segment, lexical = names
+    most: list[str] = []  # the batch with the most text, to look at where a gate kept nothing
     terms = None if settings.lexical is None else LexicalBuilder(settings.lexical)
     with SegmentWriter(folder / segment, settings.layouts(model)) as writer:
         for batch in _batches(_read(documents)):
             texts = [document.full_text for document in batch]
+            most = max(most, texts, key=lambda some: sum(map(len, some)))
             writer.append(batch, {} if model is None else model.encode_document(texts))
             if terms is not None:
                 for text in texts:
@@ -113,9 +116,27 @@ def _write(
             on_progress(writer.documents)
     if writer.documents == 0:
         raise DataError("the source has no documents; there is nothing to index")
+    if model is not None and settings.gate is not None:
+        _check_gate(model, settings.gate, writer, most)
     if terms is not None and lexical is not None:
         terms.write(folder / lexical)
     return SegmentEntry(segment.removeprefix("segments/"), writer.documents, writer.vectors)
+
+
+def _check_gate(model: TextModel, gate: float, writer: SegmentWriter, texts: Sequence[str]) -> None:
+    """Refuse a gate that keeps no row of any document, which would be found by nothing.
+
+    Raises:
+        ConfigError: saying how large the gate's values are in these texts.
+    """
+    for name, rows in writer.vectors.items():
+        if rows or not any(model.spans(texts, name, "document")):
+            continue
+        largest = model.gate_weights(texts, name).values.max()
+        raise ConfigError(
+            f"gate {gate:g} keeps no row of {name!r} in any of {writer.documents:,} documents; the largest "
+            f"value of the gate in {len(texts):,} of them is {largest:.4g}. Choose a gate below that"
+        )
 
 
 def _describe(

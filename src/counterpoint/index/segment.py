@@ -176,16 +176,31 @@ class SegmentWriter:
             (self.documents + i, d.id, d.title, d.text, d.parent, d.start, _metadata(d))
             for i, d in enumerate(documents)
         ]
-        try:
-            with self._database:
-                self._database.execute("BEGIN")
+        with self._database:
+            self._database.execute("BEGIN")
+            try:
                 self._database.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-        except sqlite3.IntegrityError as error:
-            raise DataError(f"a document id stands twice in the collection ({error})") from error
+            except sqlite3.IntegrityError as error:
+                raise DataError(self._repeated(documents) or f"cannot store a document ({error})") from error
         checks = [document_checks(row, columns) for row, *columns in rows]
         self._writers[DATABASE][CHECKS].append(np.array(checks, np.uint64).reshape(-1, 2))
         passages = [row for row, *_, parent, _, _ in rows if parent is not None]
         self._writers[DATABASE][PASSAGES].append(np.array(passages, np.uint32))
+
+    def _repeated(self, documents: Sequence[Document]) -> str | None:
+        """Which of these documents has the id of one before it, and where both are; None if none has."""
+        places: dict[str, int] = {}
+        for place, document in enumerate(documents, self.documents + 1):
+            stored = self._database.execute(
+                "SELECT row + 1 FROM documents WHERE id = ? AND row < ?", (document.id, self.documents)
+            ).fetchone()
+            first = places.setdefault(document.id, place if stored is None else stored[0])
+            if first != place:
+                return (
+                    f"duplicate document id {document.id!r}: documents number {first:,} and {place:,} of "
+                    "those to be indexed have it; give every document its own id"
+                )
+        return None
 
 
 def _check_finite(rows: np.ndarray, batch: Ragged, documents: Sequence[Document], fault: str) -> None:

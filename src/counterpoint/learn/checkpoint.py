@@ -25,7 +25,7 @@ import torch
 from counterpoint.errors import ArtifactError
 from counterpoint.files import sync_folder, write_atomically, writing
 from counterpoint.folders import remove_made, sync_tree
-from counterpoint.part import read_tensors, write_tensors
+from counterpoint.tensors import read_tensors, write_tensors
 
 __all__ = ["Checkpoint", "latest_place"]
 

@@ -17,7 +17,8 @@ from counterpoint.encode.saved import saved_model
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.errors import ArtifactError
 from counterpoint.files import sha256_file, write_atomically
-from counterpoint.part import WEIGHTS, Part, check_files, read_tensors
+from counterpoint.part import WEIGHTS, Part, check_files
+from counterpoint.tensors import read_tensors
 
 __all__ = ["START_FILE", "Start", "Taken", "write_start"]
 

@@ -10,7 +10,8 @@ from counterpoint.encode.dual import DualEncoder
 from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.sources import locate
 from counterpoint.errors import ArtifactError, ConfigError
-from counterpoint.part import Part, check_finite
+from counterpoint.part import Part
+from counterpoint.tensors import check_finite
 
 __all__ = ["load_encoder"]
 
