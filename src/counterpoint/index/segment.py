@@ -1,7 +1,8 @@
 """A segment: one immutable batch of documents with everything an index keeps about them.
 
     segments/<name>/
-      documents.sqlite        id, title, text, parent, start, metadata; row number = position
+      documents.sqlite        id, title, text, parent, start, metadata; row number = position; with
+      documents.*.npy         checksums of its rows, and which of them are passages, see `database`
       <set>.values.npy        vectors, packed (and <set>.scales.npy for int8 and int4)
       <set>.lengths.npy       how many vectors each document has (uint32); absent for one vector a document
       <set>.ids.npy           what each vector stands for (uint32), where the set has ids
@@ -33,7 +34,7 @@ from jaxtyping import Float, Int
 from counterpoint.errors import ArtifactError, DataError, ShapeError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS, CodecName
-from counterpoint.index.database import Database
+from counterpoint.index.database import CHECKS, DATABASE, PASSAGES, Database, document_checks
 from counterpoint.index.graph import Graph, write_graph
 from counterpoint.index.inverted import Postings, write_postings
 from counterpoint.index.npy import NpyWriter
@@ -50,7 +51,6 @@ CREATE TABLE documents (
     parent TEXT, start INTEGER NOT NULL, metadata TEXT NOT NULL
 )
 """
-COLUMNS = "id, title, text, parent, start, metadata"
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,10 @@ class SegmentWriter:
         self._frequencies: dict[str, dict[int, int]] = {name: {} for name, x in layouts.items() if x.ids}
         with ExitStack() as files:
             self._writers = {name: _set_writers(folder, name, x, files) for name, x in layouts.items()}
+            own = {CHECKS: (np.uint64, (2,)), PASSAGES: (np.uint32, ())}
+            self._writers[DATABASE] = {name: _writer(folder / name, x, files) for name, x in own.items()}
             # Durability comes from syncing the finished file before the commit, so SQLite need not journal.
-            self._database = sqlite3.connect(folder / "documents.sqlite", isolation_level=None)
+            self._database = sqlite3.connect(folder / DATABASE, isolation_level=None)
             files.callback(self._database.close)
             self._database.execute("PRAGMA journal_mode = OFF")
             self._database.execute("PRAGMA synchronous = OFF")
@@ -180,6 +182,10 @@ class SegmentWriter:
                 self._database.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             except sqlite3.IntegrityError as error:
                 raise DataError(self._repeated(documents) or f"cannot store a document ({error})") from error
+        checks = [document_checks(row, columns) for row, *columns in rows]
+        self._writers[DATABASE][CHECKS].append(np.array(checks, np.uint64).reshape(-1, 2))
+        passages = [row for row, *_, parent, _, _ in rows if parent is not None]
+        self._writers[DATABASE][PASSAGES].append(np.array(passages, np.uint32))
 
     def _repeated(self, documents: Sequence[Document]) -> str | None:
         """Which of these documents has the id of one before it, and where both are; None if none has."""
@@ -225,11 +231,14 @@ def _set_writers(folder: Path, name: str, layout: SetLayout, files: ExitStack) -
         arrays["lengths"] = (np.uint32, ())
     if layout.ids:
         arrays["ids"] = (np.uint32, ())
-    writers = {}
-    for key, kind in arrays.items():
-        writers[key] = NpyWriter(folder / f"{name}.{key}.npy", *kind)
-        files.callback(writers[key].abandon)
-    return writers
+    return {key: _writer(folder / f"{name}.{key}.npy", kind, files) for key, kind in arrays.items()}
+
+
+def _writer(path: Path, kind: tuple[type[np.generic], tuple[int, ...]], files: ExitStack) -> NpyWriter:
+    """A writer of rows, which `files` lets go of unless it is closed before."""
+    writer = NpyWriter(path, *kind)
+    files.callback(writer.abandon)
+    return writer
 
 
 @final
@@ -306,7 +315,7 @@ class Segment:
             for name, layout in layouts.items()
             if layout.ids
         }
-        self._database = Database(files.file("documents.sqlite"), documents)
+        self._database = Database(files, documents)
 
     def frequencies(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Distinct ids of a set, and in how many documents each stands."""
@@ -315,30 +324,23 @@ class Segment:
 
     def document(self, row: int) -> Document:
         """The document at a position."""
-        sql = f"SELECT {COLUMNS} FROM documents WHERE row = ?"
-        name, title, text, parent, start, metadata = self._database.one(sql, row)
-        return Document(name, text, title, parent, start, json.loads(metadata))
+        return self._database.document(row)
 
     def row_of(self, document_id: str) -> int | None:
         """The position of a document, or None."""
-        try:
-            found = self._database.all("SELECT row FROM documents WHERE id = ?", document_id)
-        except UnicodeEncodeError:  # half a surrogate pair, which no database holds
-            return None
-        return found[0][0] if found else None
+        return self._database.row(document_id)
 
     def name_of(self, row: int) -> str:
         """The id of the document at a position."""
-        return self._database.one("SELECT id FROM documents WHERE row = ?", row)[0]
+        return self._database.name(row)
 
     def text_bytes(self) -> int:
         """Bytes of titles and texts in UTF-8."""
-        lengths = "length(CAST(title AS BLOB)) + length(CAST(text AS BLOB))"
-        return self._database.one(f"SELECT coalesce(sum({lengths}), 0) FROM documents")[0]
+        return self._database.text_bytes()
 
     def passages(self) -> list[tuple[str, str]]:
         """Id and parent of every passage that was cut from a document."""
-        return self._database.all("SELECT id, parent FROM documents WHERE parent IS NOT NULL")
+        return self._database.passages()
 
     def close(self) -> None:
         """Close the database; memory maps go with their arrays."""
