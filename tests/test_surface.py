@@ -17,9 +17,9 @@ SOURCE = Path(counterpoint.__file__).parent
 
 # Imports point from a later layer to an earlier one, or stay within one package.
 LAYERS = [
-    {"errors", "escapes", "files", "memory"},
+    {"errors", "escapes", "files", "folders", "memory"},
     {"config", "types"},
-    {"vectors"},
+    {"tensors", "vectors"},
     {"part"},
     {"data", "encode", "score", "transform"},
     {"index"},
@@ -34,6 +34,7 @@ TORCH_FREE = {
     "errors",
     "escapes",
     "files",
+    "folders",
     "memory",
     "types",
     "data",

@@ -1,44 +1,90 @@
-"""Writing so that a reader sees the old file or the new one, and never half of either."""
+"""Writing a file so that a reader sees the old one or the new one, and never half of either."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
-import shutil
+import re
+import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from counterpoint.errors import ArtifactError
 
+try:  # Windows has none: what a killed process leaves there stays until somebody deletes it
+    import fcntl
+except ImportError:
+    fcntl = None
+
 __all__ = [
-    "check_replaceable",
-    "publish_folder",
+    "held",
+    "is_abandoned",
     "sha256_file",
     "sync_file",
     "sync_folder",
+    "temporary_beside",
+    "temporaries_of",
     "write_atomically",
     "writing",
 ]
 
+REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free some space"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "choose a place that you may write to"),
+    errno.EIO: "check the disk",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn an operating-system error while writing `path` into one that a user can act on."""
+def writing(path: Path, replaced: Callable[[], bool] | None = None) -> Iterator[None]:
+    """Turn an operating-system error while writing `path` into one that a user can act on.
+
+    Args:
+        path: what is written.
+        replaced: asks the disk whether the new version is already in place. The message says so, and an
+            interrupt carries the same words as a note. Without it the message says nothing of what is there.
+
+    Raises:
+        ArtifactError: with the reason, what is there now, and a remedy.
+    """
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ArtifactError(
-            f"cannot write: {reason}. Nothing that was there before has been changed; "
-            "free some space or choose a folder that you may write to.",
-            path=error.filename or path,
-        ) from error
+        remedy = REMEDIES.get(error.errno or 0)
+        now = None if replaced is None else _asked(replaced)
+        if now:
+            message = f"{reason}. The new version is in place, but a power failure may bring the old one back"
+        else:
+            message = f"cannot write: {reason}" + ("" if replaced is None else f"; {_state(now)}")
+        where = path if replaced else error.filename or path  # not the name of something temporary
+        raise ArtifactError(message + (f". To go on, {remedy}" if remedy else ""), path=where) from error
+    except KeyboardInterrupt as interrupt:
+        if replaced is not None:
+            interrupt.add_note(f"{path}: {_state(_asked(replaced))}")
+        raise
+
+
+def _asked(replaced: Callable[[], bool]) -> bool | None:
+    """Whether the new version is in place; None where the disk does not answer."""
+    try:
+        return replaced()
+    except (OSError, ArtifactError):
+        return None
+
+
+def _state(replaced: bool | None) -> str:
+    if replaced is None:
+        return "whether the new version is in place could not be checked"
+    return "the new version is in place" if replaced else "what was there before is unchanged"
 
 
 def sync_file(path: Path) -> None:
     """Ask the operating system to put a file's bytes on the disk."""
-    with open(path, "rb") as file:
+    with open(path, "r+b") as file:  # Windows syncs only what may be written
         os.fsync(file.fileno())
 
 
@@ -54,79 +100,95 @@ def sync_folder(path: Path) -> None:
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, then put it in place in one step.
+    """Let `write` fill a temporary file next to `path`, then put it in place in one step.
 
     A link stays one: what it points at is replaced. A device or a pipe is written to.
 
     Raises:
-        ArtifactError: the file could not be written; `path` is as it was.
+        ArtifactError: the file could not be written; the message says whether the old or the new is there.
     """
-    with writing(path):
-        if path.exists() and not path.is_file():  # /dev/null must not become a file
+    if path.exists() and not path.is_file():  # /dev/null must not become a file
+        with writing(path):
             write(path)
-            return
-        target = path.resolve()
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        return
+    target = path.resolve()
+    temporary = temporary_beside(target)
+    written: list[int] = []  # the inode of the new file, once it is whole
+    with writing(path, lambda: target.exists() and written == [_inode(target)]):
         try:
-            write(temporary)
-            sync_file(temporary)
-            os.replace(temporary, target)
+            _remove_abandoned(target)
+            with held(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR):
+                write(temporary)
+                sync_file(temporary)
+                written.append(_inode(temporary))
+                if fcntl is not None:
+                    os.replace(temporary, target)
+            if fcntl is None:  # Windows renames no open file
+                os.replace(temporary, target)
             sync_folder(target.parent)
         finally:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
-def check_replaceable(path: Path, known_by: str) -> None:
-    """Refuse to replace a folder of another kind: `known_by` is a file that is in every folder of this one.
+def temporary_beside(target: Path, kind: str = "partial") -> Path:
+    """A name next to `target` that nothing has, and that says what it is: `.NAME.XXXXXXXX.KIND`."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{kind}")
 
-    Raises:
-        ArtifactError: `path` is a file, or a folder with anything in it but without that file.
-    """
-    if not path.exists() or (path / known_by).exists():
-        return
-    if path.is_file():
-        raise ArtifactError("is a file and is not replaced; choose another name", path=path)
-    if other := min((entry.name for entry in path.iterdir()), default=None):
-        raise ArtifactError(
-            f"holds something else ({other!r}, and no {known_by}) and is not replaced; choose another name",
-            path=path,
-        )
+
+def temporaries_of(target: Path, kind: str = "partial") -> list[Path]:
+    """What `temporary_beside` has named for a target and is still there; nobody else's names match."""
+    ours = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.{kind}")
+    return [path for path in target.parent.iterdir() if ours.fullmatch(path.name)]
 
 
 @contextmanager
-def publish_folder(path: Path, *, overwrite: bool = False, known_by: str | None = None) -> Iterator[Path]:
-    """Yield an empty folder beside `path`; when the block ends well, it becomes `path`.
-
-    Args:
-        path: what it is called afterwards.
-        overwrite: replace what is called so.
-        known_by: a file that is in every folder of this kind; one that holds anything else stays.
+def held(path: Path, flags: int = os.O_RDONLY) -> Iterator[None]:
+    """Hold a file or folder for as long as the block runs: the system lets go when the process ends.
 
     Raises:
-        ArtifactError: `path` exists and `overwrite` is false or it is of another kind, or writing failed;
-            `path` is as it was.
+        OSError: it cannot be opened.
     """
-    if path.exists() and not overwrite:
-        raise ArtifactError("already exists; choose another name or ask to overwrite it", path=path)
-    if known_by is not None:
-        check_replaceable(path, known_by)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with writing(path):
-        try:
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir(parents=True)
-            yield temporary
-            for file in temporary.rglob("*"):
-                if file.is_file():
-                    sync_file(file)
-            previous = path.with_name(f".{path.name}.{os.getpid()}.previous")
-            if path.exists():
-                os.replace(path, previous)
-            os.replace(temporary, path)
-            sync_folder(path.parent)
-            shutil.rmtree(previous, ignore_errors=True)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+    if fcntl is None and path.is_dir():
+        yield
+        return
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        if fcntl is not None:
+            with suppress(OSError):  # a file system without locks: then nothing there counts as abandoned
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_abandoned(path: Path) -> bool:
+    """Whether the process that held a temporary file or folder is gone. False where that cannot be known."""
+    if fcntl is None or path.is_symlink():
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove what killed processes left of earlier versions of a file."""
+    with suppress(OSError):  # it takes room and does no harm
+        for path in temporaries_of(target):
+            if is_abandoned(path):
+                path.unlink()
+
+
+def _inode(path: Path) -> int:
+    return path.stat().st_ino
 
 
 def sha256_file(path: Path) -> str:

@@ -90,7 +90,7 @@ def test_runs_are_saved_measured_and_reranked(collection, lexical, call, tmp_pat
     first = json.loads(call(*arguments)[1])["measures"]
     code, out, _ = call("evaluate", collection, "--run", run, "--json", "--per-query", table)
     assert code == 0 and json.loads(out)["measures"] == first
-    rows = table.read_text(encoding="utf-8-sig").splitlines()
+    rows = table.read_text(encoding="utf-8").splitlines()
     assert rows[0] == "query,text,relevant,nDCG@10,R@100,RR@10" and len(rows) == 3
     qrels = collection / "qrels" / "test.tsv"
     copy = tmp_path / "copy.trec"

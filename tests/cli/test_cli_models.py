@@ -1,6 +1,7 @@
 """The command line with models: found again, refused when wrong, and the default end to end."""
 
 import json
+import re
 import shutil
 import sys
 from dataclasses import asdict
@@ -160,7 +161,7 @@ def test_a_gate_that_is_closed_further_makes_a_smaller_index_that_is_still_searc
 ):
     model, half = gated_model
     counts = {}
-    for gate in (None, half, 1e9):
+    for gate in (None, half):
         folder = tmp_path / f"index-{gate}"
         more = [] if gate is None else ["--gate", gate]
         code, _, _ = call("index", collection, "-o", folder, "--model", model, "--no-lexical", *more)
@@ -169,7 +170,21 @@ def test_a_gate_that_is_closed_further_makes_a_smaller_index_that_is_still_searc
         counts[gate] = json.loads(out)["sets"]["words"]["vectors"]
         code, out, _ = call("search", folder, "whale", "--json", "--explain")
         assert code == 0 and json.loads(out)["hits"]
-    assert counts[None] > counts[half] > counts[1e9] == 0
+    assert counts[None] > counts[half] > 0
+
+
+def test_a_gate_that_keeps_nothing_is_refused_with_the_largest_value(collection, gated_model, call, tmp_path):
+    model, half = gated_model
+    index = ("index", collection, "-o", tmp_path / "i", "--model", model)
+    assert fails(call(*index, "--gate", 1e9), "gate 1e+09 keeps no row of 'words' in any of")
+    assert not (tmp_path / "i").exists()
+    assert call(*index)[0] == 0
+    before = (tmp_path / "i" / "manifest.json").read_bytes()
+    _, _, err = found = call(*index, "--gate", 1e9, "--overwrite")
+    assert fails(found) and (tmp_path / "i" / "manifest.json").read_bytes() == before
+    largest = float(re.search(r"the largest value of the gate in \d+ of them is ([\d.]+)\.", err)[1])
+    assert largest > half
+    assert call(*index, "--gate", largest * 0.999, "--overwrite")[0] == 0
 
 
 @pytest.mark.parametrize(

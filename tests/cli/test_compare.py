@@ -70,7 +70,7 @@ def test_several_collections_are_synthesised(call, files, tmp_path):
     assert code == 0, err
     assert "c1 R@2" in out and "c2 R(rel=2)@2" in out and "b − a over collections, R@2" in out
     assert (tmp_path / "forest.svg").read_text().startswith("<?xml")
-    rows = list(csv.DictReader((tmp_path / "q.csv").read_text(encoding="utf-8-sig").splitlines()))
+    rows = list(csv.DictReader((tmp_path / "q.csv").read_text(encoding="utf-8").splitlines()))
     assert len(rows) == 12 and list(rows[0]) == ["collection", "measure", "query", "a", "b", "b − a"]
     assert all(float(r["b − a"]) == pytest.approx(float(r["b"]) - float(r["a"])) for r in rows)
 

@@ -41,7 +41,7 @@ def world(tmp_path):
 
 
 def table(path):
-    return list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
 def test_by_judgements(call, world):
@@ -295,3 +295,20 @@ def answers_of_any(found):
         for member in members:
             union.add(member)
     return union
+
+
+def test_one_query_is_counted_without_a_test(call, world):
+    """One query has counts, wins and a diagram; only what needs a test says that it needs more queries."""
+    (world / "one.qrels").write_text("q3 0 d 1\n")
+    code, out, err = call(
+        "compare", world / "one.qrels", world / "bm25.trec", world / "dense.trec",
+        "--complementarity", "2", "--venn", world / "venn.svg", "--answered", world / "a.csv",
+        "--baseline", "bm25", "--wins", "RR@10", "--halves", "RR@10", "--per-query", world / "q.csv",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "Not tested: a test, an interval and an effect need 3 queries or more, and there is 1." in out
+    assert "dense − bm25" in out and "1/0/0" in out and "nan" not in out
+    assert (world / "venn.svg").exists() and len(table(world / "q.csv")) == 1
+    assert [row["query"] for row in table(world / "a.csv")] == ["q3"]
+    runs = (world / "bm25.trec", world / "dense.trec")
+    fails(call("compare", world / "one.qrels", *runs, "--forest", world / "f.svg"), "two collections or more")

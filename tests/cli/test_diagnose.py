@@ -11,8 +11,8 @@ from tests.cli.conftest import DOCUMENTS
 from counterpoint.cli.diagnosis.page import alignment_sentence
 from counterpoint.cli.diagnosis.space import Space
 from counterpoint.cli.sampling import Sample, sample_of
-from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
-from counterpoint.measure.alignment import profile
+from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, TokenVectors, Transformer
+from counterpoint.measure.alignment import kl_divergence, profile
 from counterpoint.measure.inter_iso import inter_iso
 from counterpoint.measure.isotropy import iso_score, partition_isotropy
 from counterpoint.model import Model, load_model
@@ -308,3 +308,57 @@ def test_queries_at_one_point_are_not_called_aligned():
     assert said.endswith("not aligned, for the query side has 0% of the document side's spread")
     found = space(crossed + 0.1 * rng.normal(size=crossed.shape), crossed, crossed).numbers()["between"]
     assert alignment_sentence(found).endswith(": aligned")
+
+
+def test_rows_that_coincide_are_no_alignment():
+    """Equal encoders but for a few texts: the estimate is thousands below 0, and says nothing."""
+    rng = np.random.default_rng(0)
+    crossed = rng.normal(size=(200, 128)).astype(np.float32)
+    query = crossed + np.float32(1e-7) * rng.normal(size=crossed.shape).astype(np.float32)
+    query[0] += 1
+    assert kl_divergence(crossed, query) < -1000
+    found = space(query, crossed, crossed).numbers()["between"]
+    assert (found["kl"], found["coincident"], found["compared"]) == (None, 199, 200)
+    said = alignment_sentence(found)
+    assert said == "KL of the sides on queries is not estimable: 199 of 200 rows coincide with another"
+    found = space(crossed, crossed, np.ones_like(crossed)).numbers()["between"]
+    assert found["kl"] is None and "200 of 200 rows coincide" in alignment_sentence(found)
+    query = crossed + 0.1 * rng.normal(size=crossed.shape).astype(np.float32)
+    query[:2] = crossed[:2]
+    found = space(query, crossed, crossed).numbers()["between"]
+    ratios = _nearest(crossed, query)[2:] / _nearest(crossed, crossed)[2:]
+    expected = 128 * np.log(ratios).mean() + np.log(200 / 199)
+    assert found["coincident"] == 2 and found["kl"] == pytest.approx(expected, rel=1e-4)
+    assert "without 2 rows that coincide is" in alignment_sentence(found)
+
+
+def test_sides_that_differ_in_length_only_coincide_on_short_queries(
+    collection, tiny_bert_folder, call, tmp_path
+):
+    """One encoder whose queries are cut: all of them are what they are as documents, but the one that is."""
+    texts = [
+        f"where is the {what} {who}" for what in ("red", "blue") for who in ("cat", "dog", "mat", "house")
+    ]
+    rows = [
+        {"_id": f"n{at}", "text": text} for at, text in enumerate([*texts, f"{texts[0]} and {texts[-1]}"])
+    ]
+    (collection / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (collection / "qrels" / "test.tsv").unlink()
+    encoder = Encoder(
+        Transformer(str(tiny_bert_folder)),
+        {"mean": Mean(normalise=True)},
+        query=TextInput(9),
+        document=TextInput(64),
+    )
+    Model(DualEncoder(encoder)).save(tmp_path / "model")
+    code, out, err = call("diagnose", tmp_path / "model", collection)
+    assert code == 0, err
+    said = " ".join(out.split())
+    assert "KL of the sides on queries is not estimable: 8 of 9 rows coincide with another." in said
+    assert "aligned" not in said
+
+
+def _nearest(x, y):
+    """The distance of each row of x to the nearest other row of y, pair by pair."""
+    apart = np.linalg.norm(x[:, None].astype(float) - y[None], axis=2)
+    return np.where(apart == 0, np.inf, apart).min(1)

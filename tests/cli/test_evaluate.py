@@ -47,7 +47,7 @@ def files(tmp_path):
 
 
 def read(path):
-    with open(path, encoding="utf-8-sig", newline="") as file:
+    with open(path, encoding="utf-8", newline="") as file:
         return list(csv.reader(file))
 
 
@@ -211,7 +211,7 @@ def test_spreadsheets_run_nothing(tmp_path):
         "two\nlines",
     ]
     csv_table(path, ["text", "value"], [[text, -0.5] for text in texts])
-    assert path.read_bytes().startswith(b"\xef\xbb\xbftext,value\n")
+    assert path.read_bytes().startswith(b"text,value\n")  # no byte order mark
     assert [row[0] for row in read(path)[1:]] == [
         *(
             "'=1+1",
@@ -317,3 +317,17 @@ def test_documents_of_an_index_of_passages_are_rescored(collection, call, tmp_pa
     code, out, err = call(*base, "--rerank", run, "--save-run", tmp_path / "again.trec")
     assert code == 0, err
     assert json.loads(out)["measures"] == first and Run.read(tmp_path / "again.trec") == saved
+
+
+def test_queries_without_text_find_nothing_and_are_counted(collection, lexical, call):
+    with open(collection / "queries.jsonl", "a") as file:
+        file.write(json.dumps({"_id": "blank", "text": " "}) + "\n")
+    with open(collection / "qrels" / "test.tsv", "a") as file:
+        file.write("blank\tempty\t1\n")
+    code, out, err = call("evaluate", collection, "--index", lexical, "-w", "lexical", "--json")
+    found = json.loads(out)
+    assert code == 0 and "1 of 3 queries have no text, such as 'blank'; they find nothing" in err
+    assert (found["queries"], found["without_text"], found["without_results"]) == (3, 1, 1)
+    assert found["measures"]["R@100"] == pytest.approx(2 / 3)
+    for query in ("", "  "):
+        fails(call("search", lexical, query, "--json"), "the query is empty")

@@ -1,6 +1,7 @@
 """`counterpoint fit` as a user meets it: a model in, a model out, indexed and searched like any other."""
 
 import json
+import re
 import weakref
 
 import numpy as np
@@ -54,7 +55,8 @@ def test_the_model_that_comes_out_is_indexed_and_searched(collection, two_sets, 
     plain, made = load_model(two_sets), load_model(folder)
     rows = plain.encode_document(["The quick brown fox jumps over the lazy dog.", "Whales"])["tokens"].values
     assert told["vectors"] is None if method == "normalise" else told["vectors"] > len(rows)
-    assert (told["bits_per_dimension"] is not None) == flow
+    for key in ("bits_per_dimension", "held_out_bits_per_dimension", "held_out"):
+        assert (told[key] is not None) == flow
     found = made.encode_query(TEXTS)["tokens"].values
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
     np.testing.assert_array_equal(
@@ -195,3 +197,66 @@ def test_documents_are_drawn_in_one_pass_that_keeps_no_others():
     everything = [str(at) for at in range(30)]
     for size in (0, 30, 31):
         assert [document.id for document in drawn(documents(30), size, rng)] == everything
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("whitening", ("--rank", 17), "rank must be from 1 to dim, found rank 17 and dim 16"),
+        ("glow", ("--rank", 6), "dim must divide by 4 for 2 levels"),
+        ("nice", ("--rank", 5), "dim must be even"),
+        ("nice", ("--rank", 18), "found rank 18 and dim 16"),
+        ("whitening", ("--level", "sequence", "--on", "tokens"), "has many rows a text"),
+    ],
+)
+def test_what_no_text_can_change_is_refused_before_any_is_read(
+    two_sets, call, tmp_path, method, options, message
+):
+    on = () if "--on" in options else ("--on", "mean")
+    found = call("fit", method, two_sets, tmp_path / "no-collection", "-o", tmp_path / "m", *on, *options)
+    assert fails(found, message)
+
+
+def test_a_rank_above_the_number_of_texts_is_refused_before_they_are_encoded(
+    collection, two_sets, call, tmp_path, monkeypatch
+):
+    def encode(self, texts, *options):
+        raise AssertionError("a text was encoded")
+
+    monkeypatch.setattr(DualEncoder, "encode_document", encode)
+    fit = ("fit", "nice", two_sets, collection, "-o", tmp_path / "m", "--on", "mean")
+    said = "--rank 4: 4 vectors vary in 3 directions at most; choose --rank 2 or lower, or fit on more texts"
+    assert fails(call(*fit, "--rank", 4), said)
+    assert fails(call(*fit, "--rank", 2, "--documents", 2), "1 directions at most; fit on more texts")
+
+
+def test_a_rank_above_the_directions_is_refused_before_texts_are_encoded_again(
+    collection, two_sets, call, tmp_path, monkeypatch
+):
+    """Three texts are equal: six vectors vary in three directions, which the first map finds."""
+    with open(collection / "corpus.jsonl", "a") as file:
+        for name in ("again", "same"):
+            row = {"_id": name, "title": "Whales", "text": "A whale is a mammal that lives in the sea."}
+            file.write(json.dumps(row) + "\n")
+    encoded, plain = [], DualEncoder.encode_document
+
+    def encode(self, texts, *options):
+        encoded.append(len(texts))
+        return plain(self, texts, *options)
+
+    monkeypatch.setattr(DualEncoder, "encode_document", encode)
+    fit = ("fit", "nice", two_sets, collection, "-o", tmp_path / "m", "--on", "mean", "--rank", 4)
+    assert fails(call(*fit), "the 6 vectors vary in 3 directions, fewer than the rank 4; choose the rank 2")
+    assert encoded == [6] and not (tmp_path / "m").exists()
+
+
+def test_a_flow_of_few_rows_says_so_and_how_well_it_describes_others(collection, two_sets, call, tmp_path):
+    fit = ("fit", "nice", two_sets, collection, "--steps", 3)
+    code, out, err = call(*fit, "-o", tmp_path / "m", "--on", "tokens", "--rank", 12)
+    assert code == 0
+    assert re.search(r"Nice: fitted on \d+ vectors of 12 components; .* fit on at least 120", err)
+    bits = r"(-?\d+\.\d{3}) bits a component \((-?\d+\.\d{3}) of (\d+) vectors held out\)"
+    assert re.search(bits, out), out
+    code, out, err = call(*fit, "-o", tmp_path / "n", "--on", "mean")
+    assert code == 0 and "Nice: the 4 vectors vary in 3 of 16 directions" in err
+    assert "fitted on 4 vectors of 16 components" in err and "too few to hold some out" in out

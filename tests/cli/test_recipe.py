@@ -186,6 +186,9 @@ def test_mistakes_in_the_call(call, learnable, tiny_bert_folder, tmp_path):
     assert fails(call(*train, "--split", "test"), "test", "dev, train")
     assert fails(call(*train, "--dev-split", "test"), "no split 'test' for development")
     assert fails(call(*train, "--dev-split", "16"), "cannot hold out 16 of 16")
+    both = "data.train and data.development are both 'train'"
+    assert fails(call(*train, "--dev-split", "train"), both, "--dev-split 100")
+    assert fails(call(*train, "--split", "dev"), both.replace("train'", "dev'"))
     assert fails(call(*train, "--dev-split", "0"), "need development queries")
     assert fails(call(*train, "--set", "stages.0.batch=1", "--set", "measures=['x']"), "batch is 1", "'x'")
     assert fails(call(*train, "--set", "model.encoder.query.backbone.layers=9"), "this model has 3")

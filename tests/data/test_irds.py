@@ -1,7 +1,11 @@
+import errno
+import os
 import sys
+import zlib
 
 import pytest
 
+from counterpoint.cli.main import main
 from counterpoint.data import open_collection
 from counterpoint.errors import DataError, MissingExtraError
 
@@ -45,6 +49,51 @@ def test_a_data_set_without_documents_or_judgements(registered, tmp_path, monkey
     assert collection.splits == ()
     with pytest.raises(DataError, match="has no documents"):
         list(collection.documents())
+
+
+def downloads():
+    """What a download raises: errors of requests, of what it uses, of archives, and of the catalogue."""
+    requests, urllib3 = pytest.importorskip("requests"), pytest.importorskip("urllib3")
+    return [
+        requests.exceptions.ConnectionError("Max retries exceeded: Name or service not known"),
+        requests.exceptions.ChunkedEncodingError("gone"),
+        requests.exceptions.ReadTimeout("slow"),
+        urllib3.exceptions.ProtocolError("reset"),
+        urllib3.exceptions.ReadTimeoutError(None, "url", "slow"),
+        zlib.error("damaged"),
+        RuntimeError("All download sources failed", [("url", OSError("x"))]),
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/home/one/.ir_datasets/x"),
+    ]
+
+
+@pytest.mark.parametrize("at", range(8))
+def test_a_download_that_fails_is_no_failure_to_write(registered, monkeypatch, tmp_path, capsys, at):
+    error = downloads()[at]
+
+    def fail(self):
+        raise error
+
+    kind = type(registered.registry._registered[NAME])
+    for name in ("docs_iter", "queries_iter", "qrels_iter"):
+        monkeypatch.setattr(kind, name, fail, raising=False)
+    collection = open_collection(f"ir_datasets:{NAME}")
+    for ask in (collection.queries, lambda: collection.qrels("test"), lambda: list(collection.documents())):
+        with pytest.raises(DataError, match="IR_DATASETS_HOME"):
+            ask()
+    code = main(["index", f"ir_datasets:{NAME}", "-o", str(tmp_path / "i"), "--model", "none"])
+    said = capsys.readouterr().err
+    assert code == 2 and f"ir_datasets:{NAME}: " in said and type(error).__name__ in said
+    assert "cannot write" not in said and "check the connection" in said
+    assert not (tmp_path / "i").exists()
+
+
+def test_files_of_a_data_set_that_are_gone(registered, tmp_path):
+    (tmp_path / "docs.tsv").unlink()
+    (tmp_path / "qrels").unlink()
+    collection = open_collection(f"ir_datasets:{NAME}")
+    for ask in (lambda: list(collection.documents()), lambda: collection.qrels("test")):
+        with pytest.raises(DataError, match=rf"ir_datasets:{NAME}: .*cannot be read"):
+            ask()
 
 
 def test_unknown_id(registered):

@@ -1,9 +1,13 @@
 """The backbone: transformers' own results, saving, and what is refused."""
 
+import errno
+import importlib
 import json
+import os
 
 import pytest
 import torch
+from huggingface_hub.errors import HfHubHTTPError
 from safetensors.torch import load_file, save_file
 from tests.encode.tiny import (
     FP32,
@@ -248,6 +252,33 @@ def test_a_pinned_revision_of_the_hub(tiny_bert_folder, monkeypatch):
     made = Transformer("owner/name", revision="abc123").setup()
     assert asked == [("owner/name", "abc123")]
     assert made.fingerprint() == Transformer(str(tiny_bert_folder)).fingerprint()
+
+
+@pytest.mark.parametrize("kind", ["ProxyError", "RemoteProtocolError", "ConnectError"])
+def test_a_network_that_fails_within_a_download(monkeypatch, kind):
+    """No such error of the hub's HTTP library is the operating system's."""
+    base = next(found for found in HfHubHTTPError.__mro__ if found.__name__ == "HTTPError")
+    library = importlib.import_module(base.__module__.partition(".")[0])
+    if not hasattr(library, kind):
+        pytest.skip(f"{library.__name__} has no {kind}")
+
+    def download(name, **options):
+        raise getattr(library, kind)("gone")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    with pytest.raises(ArtifactError, match=r"owner/name: .*the hub cannot be reached"):
+        locate("owner/name")
+
+
+def test_a_full_disk_within_a_download_is_not_the_network(monkeypatch):
+    def download(name, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/cache/blob")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    with pytest.raises(
+        ArtifactError, match=r"owner/name: cannot be kept .*No space left.*/cache/blob.*HF_HOME"
+    ):
+        locate("owner/name")
 
 
 def test_expected_weights(tiny_bert_folder):

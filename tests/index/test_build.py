@@ -7,7 +7,7 @@ from filelock import FileLock
 from tests.fakes import DOCUMENTS, HashModel, UniModel
 
 from counterpoint.errors import ArtifactError, ConfigError, DataError
-from counterpoint.index import Index, IndexSettings, LexicalSettings, Manifest, build_index
+from counterpoint.index import Index, IndexSettings, LexicalSettings, Manifest, build_index, remove_index
 from counterpoint.index import build as build_module
 from counterpoint.index.kernels import dot_scores, maxsim_scores
 from counterpoint.types import Document
@@ -93,7 +93,7 @@ def test_info_accounts_for_every_byte(tmp_path):
         info = index.info()
     assert info["bytes"] == on_disk == sum(info["bytes_by_purpose"].values())
     assert set(info["bytes_by_purpose"]) == {
-        "documents", "lexical", "manifest", "other",
+        "checksums", "documents", "lexical", "manifest", "other",
         "vectors: mean", "vectors: words", "ids: words", "offsets: words", "vocabulary: words",
     }  # fmt: skip
     assert info["bytes_by_purpose"]["other"] == 0  # the lock file, which is empty
@@ -146,6 +146,15 @@ def test_a_manifest_that_was_never_put_in_place_is_no_obstacle(tmp_path):
         build_index(DOCUMENTS, HashModel(), tmp_path / "i", overwrite=True)
 
 
+@pytest.mark.parametrize("batch", [1, 3, 512])
+def test_a_duplicate_id_is_named_with_both_places(tmp_path, monkeypatch, batch):
+    monkeypatch.setattr(build_module, "BATCH", batch)
+    documents = [Document(name, f"text {name}") for name in ["a", "b", "c", "d", "b"]]
+    with pytest.raises(DataError, match="duplicate document id 'b': documents number 2 and 5 of"):
+        build_index(documents, None, tmp_path / "i")
+    assert not (tmp_path / "i").exists()
+
+
 def test_an_index_can_be_moved(tmp_path):
     build_index(DOCUMENTS, HashModel(), tmp_path / "i")
     (tmp_path / "i").rename(tmp_path / "elsewhere")
@@ -174,7 +183,7 @@ def test_a_finished_index_is_replaced_only_when_asked(tmp_path):
 
 def test_a_failed_build_keeps_the_old_index_and_leaves_nothing_behind(tmp_path):
     build_index(DOCUMENTS, HashModel(), tmp_path / "i")
-    with pytest.raises(DataError, match="twice"):
+    with pytest.raises(DataError, match="duplicate document id"):
         build_index([*DOCUMENTS, DOCUMENTS[0]], HashModel(), tmp_path / "i", overwrite=True)
     with Index(tmp_path / "i") as index:
         assert len(index) == len(DOCUMENTS)
@@ -188,6 +197,63 @@ def test_folders_that_hold_something_else_are_left_alone(tmp_path):
     with pytest.raises(ArtifactError, match="thesis.tex"):
         build_index(DOCUMENTS, HashModel(), tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_folders_of_somebody_else_survive_beside_segments(tmp_path, overwrite):
+    """The names of our folders are ordinary words; a folder is ours by the marker in it."""
+    for name in ("segments/holiday", "lexical/notes"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "photo.npy").write_text("precious")
+    with pytest.raises(ArtifactError, match=r"not an index \('lexical/notes'\); choose a new folder"):
+        build_index(DOCUMENTS, None, tmp_path, overwrite=overwrite)
+    assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.npy")) == [
+        "lexical/notes/photo.npy",
+        "segments/holiday/photo.npy",
+    ]
+
+
+@pytest.mark.parametrize("name", ["segments", "lexical", "manifest.json", ".lock"])
+def test_an_index_is_not_written_through_links(tmp_path, name):
+    build_index(DOCUMENTS, None, tmp_path / "i")
+    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / "i" / name).rename(elsewhere)
+    (tmp_path / "i" / name).symlink_to(elsewhere)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ArtifactError, match=f"'{name}' is a link"):
+        build_index(DOCUMENTS[:1], None, tmp_path / "i", overwrite=True)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_only_files_that_we_made_are_removed_from_a_segment(tmp_path):
+    build_index(DOCUMENTS, HashModel(), tmp_path / "i")
+    [segment] = (tmp_path / "i" / "segments").iterdir()
+    (segment / "notes.txt").write_text("precious")
+    (segment / "values.npy").symlink_to(tmp_path)
+    build_index(DOCUMENTS[:1], HashModel(), tmp_path / "i", overwrite=True)
+    assert sorted(path.name for path in segment.iterdir()) == [".counterpoint", "notes.txt", "values.npy"]
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    for name in ("segments/0123456789ab", "lexical/ba9876543210", "segments/00000000000a"):
+        (tmp_path / "i" / name).mkdir(parents=True)
+    (tmp_path / "i" / "segments" / "0123456789ab" / "documents.sqlite").write_text("half")  # of version 0.1
+    (tmp_path / "i" / "lexical" / "ba9876543210" / ".counterpoint").touch()
+    build_index(DOCUMENTS, HashModel(), tmp_path / "i")
+    assert len(list((tmp_path / "i" / "segments").iterdir())) == 1
+    assert len(list((tmp_path / "i" / "lexical").iterdir())) == 1
+    remove_index(tmp_path / "i")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_of_the_source_is_not_one_of_the_disk(tmp_path):
+    def source():
+        yield DOCUMENTS[0]
+        raise ConnectionError("no route to host")
+
+    with pytest.raises(DataError, match="the source cannot be read: no route to host"):
+        build_index(source(), HashModel(), tmp_path / "i")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_one_writer_at_a_time(tmp_path):

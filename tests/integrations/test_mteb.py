@@ -110,7 +110,7 @@ def test_temporary_indexes_are_removed(model, scratch):
     assert os.listdir(scratch) == []
     search = MtebSearch(model)
     searched(search)
-    with pytest.raises(DataError, match="id stands twice"):
+    with pytest.raises(DataError, match="duplicate document id"):
         searched(search, corpus=[CORPUS[0], CORPUS[0]])
     assert os.listdir(scratch) == []
     searched(search)

@@ -105,14 +105,16 @@ def test_real_encoders_and_a_choice_of_set(tiny_bert_folder):
     with pytest.raises(ConfigError, match="there is no 'cls'"):
         AlignmentStop(on="cls").look(situation(model))
     equal = AlignmentStop(on="mean").look(situation(model))
-    assert equal["alignment.kl"] < -200  # the encoders coincide
-    assert AlignmentStop(on="mean").decide([equal]).startswith("aligned")
+    # The encoders coincide, of which there is no estimate, and so no reason to stop.
+    assert "alignment.kl" not in equal and equal["alignment.coincident"] == 1
+    assert AlignmentStop(on="mean", patience=1).decide([equal] * 5) is None
     assert model.training
     with torch.no_grad():
         for weights in model.encoder.query.parameters():
             weights += 0.3 * torch.randn_like(weights)
     for name in ("mean", "tokens"):
-        assert AlignmentStop(on=name).look(situation(model))["alignment.kl"] > equal["alignment.kl"] + 100
+        found = AlignmentStop(on=name).look(situation(model))
+        assert found["alignment.coincident"] == 0 and found["alignment.kl"] > 0
 
 
 def test_without_queries_there_is_nothing_to_compare():
@@ -138,6 +140,16 @@ def test_the_three_kinds_of_reasons():
     assert rule.decide(looks([20, 12, 12, 13, 12])) == "stalled: KL has not fallen below 12 for 3 looks"
     assert rule.decide(looks([20, 12, 13, 12, 11.9])) is None
     assert rule.decide(looks([20, -3e4])).startswith("aligned")
+
+
+def test_a_look_without_an_estimate_decides_nothing():
+    rule, history = AlignmentStop(patience=2), looks([20, 12, 12, 5])
+    for unknown in (2, 3):
+        del history[unknown]["alignment.kl"]
+    assert rule.decide(history) is None
+    assert rule.decide(history + looks([13])) is None  # the second look without a lower one
+    assert rule.decide(history + looks([13, 12])).startswith("stalled")
+    assert rule.decide(history + looks([13, 5])).startswith("aligned")
 
 
 @pytest.mark.parametrize("kl", [[20, 5], [20, 12, 12, 12, 12]])

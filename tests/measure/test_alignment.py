@@ -12,9 +12,11 @@ from scipy.stats import ncx2
 
 from counterpoint.errors import ConfigError, DataError, ShapeError
 from counterpoint.measure.alignment import (
+    Divergence,
     _all_distances,
     cross_cosine,
     distinct_texts,
+    divergence,
     entropy_rank,
     first_share,
     kl_divergence,
@@ -133,6 +135,35 @@ def test_duplicates_are_finite_and_have_the_right_sign(dim):
     rows, others = np.zeros((3, dim)), np.zeros((2, dim))
     rows[2, 0], others[1, 0] = 2, 3
     assert kl_divergence(rows, others) == pytest.approx(dim / 3 * math.log(1 / 2) + math.log(2 / 2))
+
+
+@pytest.mark.parametrize("dim", [3, 20])
+def test_rows_that_coincide_are_left_out_and_where_many_do_there_is_no_estimate(dim):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 300, dim))
+    assert divergence(x, y) == Divergence(pytest.approx(kl_divergence(x, y)), 0, 300)
+    noise = 1e-7 * rng.normal(size=(300, dim))
+    for count in (1, 3):
+        near = np.concatenate([y, x[:count] + noise[:count]])
+        found, sizes = divergence(x, near), math.log(len(near) / 299)
+        assert (found.coincident, found.rows) == (count, 300)
+        kept = [math.log(a / b) for a, b in zip(*distances(x, near), strict=True)][count:]
+        assert found.kl == pytest.approx(dim * np.mean(kept) + sizes)
+    for other in (x, x + noise, np.concatenate([y, x[:4]])):
+        found = divergence(x, other)
+        assert found.kl is None and found.coincident == (4 if len(other) == 304 else 300)
+        assert kl_divergence(x, other) < kl_divergence(x, y)
+    twice = np.concatenate([x, x[:2] + noise[:2]])
+    assert divergence(twice, y) == Divergence(None, 4, 302)
+    with pytest.raises(DataError, match="one point"):
+        divergence(np.ones((5, dim)), np.ones((5, dim)))
+
+
+def distances(x, y):
+    """The distance of each row of x to its nearest in y, and to its nearest other row of x."""
+    own = cdist(x, x)
+    np.fill_diagonal(own, np.inf)
+    return cdist(x, y).min(1), own.min(1)
 
 
 def test_a_point_against_another_is_far_and_one_point_has_none():

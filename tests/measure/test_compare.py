@@ -11,8 +11,10 @@ from counterpoint.data import read_qrels
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.measure import (
     CompareSettings,
+    as_text,
     compare,
     comparison_data,
+    comparison_tables,
     evaluate,
     standardised_mean_difference,
     synthesise,
@@ -114,8 +116,24 @@ def test_what_cannot_be_compared_is_refused():
         compare("c", "m", {"a": one, "b": one}, CompareSettings(baseline="z"))
     with pytest.raises(DataError, match="same queries; 'q3'"):
         compare("c", "m", {"a": one, "b": [values([1, 2, 3, 4])]})
-    with pytest.raises(DataError, match="three queries or more, found 2"):
-        compare("c", "m", {"a": [values([1, 2])], "b": [values([1, 2])]})
+    with pytest.raises(DataError, match="needs queries, and there is none"):
+        compare("c", "m", {"a": [{}], "b": [{}]})
+
+
+@pytest.mark.parametrize("test", ["t", "randomisation"])
+@pytest.mark.parametrize("queries, said", [(1, "and there is 1"), (2, "and there are 2")])
+def test_too_few_queries_are_counted_and_not_tested(test, queries, said):
+    systems = {"a": [values([1, 0][:queries])], "b": [values([0.5, 0][:queries])]}
+    found = compare("c", "m", systems, CompareSettings(test=test))
+    (pair,) = found.pairs
+    assert found.means == {"a": 1 / queries, "b": 0.5 / queries}
+    assert pair.difference == -0.5 / queries and tuple(pair.counts) == (0, queries - 1, 1)
+    untested = [*pair.outcome, *pair.interval, pair.corrected, pair.effect.estimate]
+    assert np.isnan(untested).all() and not pair.significant and found.better_than("a") == []
+    assert said in found.untested and pair.effect.reason == found.untested
+    shown = "\n\n".join(map(as_text, comparison_tables([found])))
+    assert f"Not tested: {found.untested}." in shown and "nan" not in shown and "significantly" not in shown
+    json.dumps(comparison_data([found]), allow_nan=False)
 
 
 def test_synthesis_needs_two_collections_and_names_what_it_leaves_out():

@@ -30,9 +30,28 @@ def test_examples_about_development_queries_are_left_out(collection):
         file.write(json.dumps({"_id": "twin", "text": "Where is  cat MAT 16"}) + "\n")
     with open(collection / "qrels" / "train.tsv", "a") as file:
         file.write("q16\td1\t1\ntwin\td2\t1\n")
-    assert {example.query for example in material(collection).training.examples} == {
-        f"q{i}" for i in range(16)
-    }
+    found = material(collection)
+    assert {example.query for example in found.training.examples} == {f"q{i}" for i in range(16)}
+    assert found.left_out == 2
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_a_split_cannot_be_for_both(collection, split):
+    said = rf"data\.train and data\.development are both '{split}'.*--dev-split 100"
+    with pytest.raises(ConfigError, match=said):
+        material(collection, train=split, development=split)
+    assert material(collection, train=split, development=None, held_out=2).left_out == 0
+
+
+def test_splits_of_the_same_queries_are_told(collection, tmp_path):
+    (collection / "qrels" / "dev.tsv").write_bytes((collection / "qrels" / "train.tsv").read_bytes())
+    said = r"all 16 training examples are about development queries \(split dev of collection\)"
+    with pytest.raises(DataError, match=said):
+        material(collection)
+    lists = tmp_path / "lists.jsonl"
+    lists.write_text("".join(f'["q{i}", "d{i}", "d{i + 1}"]\n' for i in range(16)))
+    with pytest.raises(DataError, match=said):
+        material(collection, lists, collection)
 
 
 def test_a_recipe_says_from_which_grade_on(collection):

@@ -27,7 +27,7 @@ DOCUMENTS = {
 QUERIES = {
     "plain": "where is the cat",
     "no match": "zebra quartz",
-    "empty": "",
+    "empty": "\u200b",  # a model sees nothing of it
     "chinese": "文",
     "thai": "กก",
     "repeated": "dog dog dog running",

@@ -13,7 +13,7 @@ from counterpoint.search import Pipeline, Run, Searcher, SearchSettings
 from counterpoint.search.settings import FUSIONS
 from counterpoint.types import Document
 
-QUERIES = ["brown fox", "green box under a bridge", "dog", "nothing of this is there", ""]
+QUERIES = ["brown fox", "green box under a bridge", "dog", "nothing of this is there", "?"]
 SETTINGS = SearchSettings(
     weights={"lexical": 0.5, "mean": 1.5, "words": 2.0}, idf={"words": 0.5}, candidates=100
 )
@@ -223,3 +223,24 @@ def test_settings_that_cannot_be_carried_out(index, tmp_path):
 
 def test_settings_survive_the_manifest(index):
     assert SearchSettings.for_index(index) == SETTINGS
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\t\u3000"])
+def test_an_empty_query_is_refused_and_finds_nothing_among_many(searcher, blank):
+    with pytest.raises(ConfigError, match="the query is empty"):
+        searcher.search(blank)
+    queries = {"some": "brown fox", "blank": blank, "more": "dog"}
+    run = searcher.run(queries, 5)
+    assert list(run) == list(queries) and run["blank"] == []
+    alone = searcher.run({name: queries[name] for name in ("some", "more")}, 5)
+    assert {name: run[name] for name in alone} == {name: alone[name] for name in alone} and alone["some"]
+    assert searcher.run(queries, 5, candidates=run)["blank"] == []
+    assert searcher.run(queries, 5, candidates=Run({"blank": {"a": 1.0}}))["blank"] == []
+    (each,) = searcher.run_each(queries, 5, [SETTINGS])
+    assert each["blank"] == [] and searcher.rank_parts(queries, 5, ["mean"])["mean"]["blank"] == []
+
+
+@pytest.mark.parametrize("query", ["zzz", "?", "never seen"])
+def test_a_query_without_a_known_term_finds_nothing_by_words(searcher, query):
+    assert searcher.search(query, workflow="lexical").hits == ()
+    assert searcher.run({"q": query}, 5, workflow="lexical")["q"] == []

@@ -20,7 +20,7 @@ PLAIN = SearchSettings(
     weights={"lexical": 0.5, "mean": 1.5, "words": 2.0}, idf={"words": 0.5}, candidates=100
 )
 FED = replace(PLAIN, feedback=0.25, feedback_documents=2)
-QUERIES = {"q": "brown fox", "r": "green box under a bridge", "s": "nothing of this is there", "t": ""}
+QUERIES = {"q": "brown fox", "r": "green box under a bridge", "s": "nothing of this is there", "t": "?"}
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from counterpoint.errors import ConfigError, DataError, NotFittedError, ShapeError
 from counterpoint.part import Part
-from counterpoint.transform import FlowTraining, Glow, Nice
+from counterpoint.transform import FlowTraining, Glow, Nice, Whitening
 from counterpoint.vectors import Vectors
 
 FLOWS = {
@@ -153,6 +153,74 @@ def test_steps_are_bounded_by_epochs():
     told = []
     FLOWS["glow"](6, steps=100, epochs=2, batch=100).fit([rows], on_step=lambda *step: told.append(step))
     assert told[-1][:2] == (6, 6)
+
+
+@every_flow
+def test_rows_are_held_out_and_show_what_was_learnt_by_heart(declare, request):
+    dim = dim_of(request.node.callspec.id)
+    rows, density = gaussian(2000, dim)
+    flow = declare(dim, steps=100, lr=1e-2).fit([rows])
+    bits, again = flow.bits, declare(dim, steps=100, lr=1e-2).fit(rows.split(33)).bits
+    assert (bits.rows, bits.rows_held_out) == (1900, 100) and again == bits
+    assert flow.count_ == 2000
+    assert bits.held_out == pytest.approx(bits.training, abs=0.6)
+    few = declare(dim, steps=400, lr=3e-2, batch=40)
+    with pytest.warns(
+        UserWarning, match=rf"fitted on 40 vectors of {dim} components; .* at least {10 * dim}"
+    ):
+        few.fit([rows[:40]])
+    assert (few.bits.rows, few.bits.rows_held_out) == (38, 2)
+    with pytest.warns(UserWarning, match="fitted on 19 vectors"):
+        few.fit([rows[:19]])
+    assert few.bits.held_out is None and few.bits.rows == 19
+
+
+def test_held_out_rows_are_never_learnt_from():
+    """Rows that are held out may be anything: nothing of the map depends on them."""
+    rows, _ = gaussian(400, 6)
+    draw = torch.Generator().manual_seed(5)
+    held = torch.randperm(400, generator=draw)[:20]
+    kept = torch.ones(400, dtype=torch.bool)
+    kept[held] = False
+    flow = FLOWS["nice"](6, steps=30, seed=5).fit([rows])
+    other = rows.clone()
+    other[held] += 7
+    moved_rows = FLOWS["nice"](6, steps=30, seed=5).fit([other])
+    assert (
+        moved_rows.fingerprint() == flow.fingerprint() and moved_rows.bits.held_out > flow.bits.held_out + 1
+    )
+    assert_close(flow.mean_, rows[kept].mean(0))
+    assert flow.bits.held_out == pytest.approx(flow.bits_per_dimension(rows[held.sort().values]))
+
+
+def test_a_flow_that_learnt_few_rows_by_heart_says_so():
+    rows, density = gaussian(3000, 32)
+    fitting = FlowTraining(steps=600, lr=3e-3, batch=60, epochs=1000)
+    few = Nice(32, layers=1, width=64, fitting=fitting)
+    with pytest.warns(UserWarning, match="fitted on 80 vectors of 32 components"):
+        few.fit([rows[:80]])
+    true = -density.log_prob(rows).mean().item() / (32 * math.log(2))
+    assert few.bits.training < true - 0.3 and few.bits.held_out > true + 0.3
+    assert few.bits.held_out == pytest.approx(few.bits_per_dimension(rows[80:]), rel=0.5)
+
+
+def test_rows_that_do_not_vary_in_all_directions_are_warned_of():
+    rows, _ = gaussian(600, 8)
+    flat = rows.clone()
+    flat[:, 3] = flat[:, :3].sum(1)  # no component is constant
+    flat[:, 5] = flat[:, 4] - flat[:, 0]
+    said = r"the 600 vectors vary in 6 of 8 directions, .* Whitening\(8, rank=6, power=0.0\), or --rank 6 of"
+    for flow in (Nice(8, layers=1, width=8, fitting=FlowTraining(steps=2)), FLOWS["glow"](8, steps=2)):
+        with pytest.warns(UserWarning, match=said):
+            flow.fit([flat])
+    rare = flat.clone()
+    rare[-1, 3] += 1  # a direction of one row, beyond those that are looked at first
+    with pytest.warns(UserWarning, match="vary in 7 of 8 directions"):
+        FLOWS["glow"](8, steps=2).fit([rare])
+    FLOWS["glow"](8, steps=2).fit([rows])  # no warning
+    turned = Whitening(8, rank=6, power=0.0).fit([flat])
+    mapped = turned(Vectors(flat[None], torch.ones(1, 600, dtype=torch.bool))).values[0]
+    FLOWS["nice"](6, steps=2).fit([mapped])
 
 
 def test_what_is_wrong_is_named(tmp_path):

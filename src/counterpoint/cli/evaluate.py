@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from counterpoint.cli.console import Json, emit, progress
+from counterpoint.cli.console import Json, emit, note, progress
 from counterpoint.cli.judgements import Judged, judgements_of, measure_runs, read_runs
 from counterpoint.cli.options import (
     Exhaustive,
@@ -168,6 +168,9 @@ def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
     from counterpoint.search import Run, Searcher, Workflow
 
     queries = judged.whole("--index").queries(judged.split)
+    blank = [query for query, text in queries.items() if not text.strip()]
+    if blank:
+        note(f"{len(blank)} of {len(queries)} queries have no text, such as {blank[0]!r}; they find nothing")
     candidates = None if asked.rerank is None else Run.read(asked.rerank)
     with Index(asked.index) as opened:
         settings = settings_of(
@@ -184,6 +187,7 @@ def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
     return found, {
         "workflow": asked.workflow,
         "k": asked.depth,
+        "without_text": len(blank),
         "milliseconds_per_query": round(milliseconds, 2),
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -98,9 +98,10 @@ def fit(
     `centre` fits nothing new: the maps that MODEL has subtract the mean of COLLECTION from now on.
     """
     from counterpoint.errors import ArtifactError, ConfigError
-    from counterpoint.files import check_replaceable
-    from counterpoint.learn import FitTexts, fit_behind, recentre_behind
+    from counterpoint.folders import check_replaceable
+    from counterpoint.learn import FitTexts, fit_behind, fitted_dim, recentre_behind
     from counterpoint.model import load_model
+    from counterpoint.part import FOLDER
 
     given = {"rank": rank, "shrinkage": shrinkage, "power": power, "steps": steps, "level": level}
     for name in (name for name, value in given.items() if value is not None):
@@ -109,22 +110,22 @@ def fit(
     scaling = {"shrinkage": _share(shrinkage), "power": -0.5 if power is None else power}
     if output.exists() and not overwrite:
         raise ArtifactError("is already there; choose another folder or add --overwrite", path=output)
-    check_replaceable(output, "part.toml")
+    check_replaceable(output, FOLDER)
     loaded = load_model(model)
     chosen = on or next(iter(loaded.sets))
     if on is None and len(loaded.sets) > 1:
         raise ConfigError(f"the model makes {', '.join(loaded.sets)}; choose one with --on")
 
-    def declare(dim: int) -> list[Transform]:
-        made[:] = _declared(method, dim, rank, scaling, steps, seed)
-        return made
-
-    known = chosen in loaded.sets  # if not, that is told where it is fitted
-    plain = known and not (loaded.has_unit_length(chosen) or loaded.is_weighed(chosen))
+    # What cannot be fitted is told before anything takes time.
     made: list[Any] = []
+    if method != "centre":
+        made += _declared(method, fitted_dim(loaded, chosen, level), rank, scaling, steps, seed)
+    known = chosen in loaded.sets  # if not, that is told where it is centred
+    plain = known and not (loaded.has_unit_length(chosen) or loaded.is_weighed(chosen))
     texts, more = _texts(collection, documents, queries, seed)
+    if known and loaded.sets[chosen].pooled and level != "token":
+        _check_rows(made, len(texts) + len(more))
     started = time.perf_counter()
-    last: list[float] = []
     with (
         warnings.catch_warnings(record=True) as raised,
         progress("encoding", "texts", len(texts) + len(more)) as encoded,
@@ -132,15 +133,13 @@ def fit(
     ):
         warnings.simplefilter("always")
 
-        def on_step(step: int, total: int, bits: float) -> None:
-            trained(step)
-            last[:] = [bits]
-
         fitted = FitTexts(texts, more, encoded)
         if method == "centre":
             recentre_behind(loaded, chosen, fitted)
         else:
-            fit_behind(loaded, chosen, declare, fitted, level, on_step)
+            fit_behind(
+                loaded, chosen, lambda dim: made, fitted, level, lambda step, total, bits: trained(step)
+            )
     mapped = level or ("sequence" if loaded.sets[chosen].pooled else "token")
     for warning in raised:
         note(str(warning.message))
@@ -157,7 +156,7 @@ def fit(
         "documents": len(texts), "queries": len(more),
         "vectors": None if method in ("normalise", "centre") else int(made[-1].count_),
         "components": loaded.sets[chosen].dim, "kept": made[-1].kept if method == "whitening" else None,
-        "bits_per_dimension": last[0] if last else None, "seconds": round(time.perf_counter() - started, 2),
+        **_bits(made), "seconds": round(time.perf_counter() - started, 2),
     }  # fmt: skip
     emit(result, lambda: _text(result), json)
 
@@ -189,6 +188,36 @@ def _declared(
     return [flow] if rank is None else [Whitening(dim, rank=rank, power=0.0), flow]
 
 
+def _check_rows(made: Sequence[Transform], rows: int) -> None:
+    """Refuse a flow behind more directions than so many vectors can vary in.
+
+    Raises:
+        ConfigError: saying which rank is possible.
+    """
+    from counterpoint.errors import ConfigError
+    from counterpoint.transform import Flow
+
+    flow = made[-1] if len(made) > 1 else None  # alone it is fitted to all components, and warns
+    if isinstance(flow, Flow) and flow.dim > (most := rows - 1):
+        possible = most // flow.divisor * flow.divisor
+        choose = f"choose --rank {possible} or lower, or fit on" if possible else "fit on"
+        raise ConfigError(
+            f"--rank {flow.dim}: {rows:,} vectors vary in {most:,} directions at most; {choose} more texts"
+        )
+
+
+def _bits(made: Sequence[Transform]) -> dict[str, float | int | None]:
+    """What a flow's likelihood is, of rows it was fitted to and of others; None without a flow."""
+    from counterpoint.transform import Flow
+
+    bits = made[-1].bits if made and isinstance(made[-1], Flow) else None
+    return {
+        "bits_per_dimension": None if bits is None else bits.training,
+        "held_out_bits_per_dimension": None if bits is None else bits.held_out,
+        "held_out": None if bits is None else bits.rows_held_out,
+    }
+
+
 def _texts(source: str, count: int, split: str | None, seed: int) -> tuple[list[str], list[str]]:
     """Documents drawn at random, all with the same chance, and a split's queries."""
     import numpy as np
@@ -208,7 +237,11 @@ def _text(result: dict[str, Any]) -> str:
     if result["kept"] is not None:
         facts.append(f"{result['kept']} directions")
     if result["bits_per_dimension"] is not None:
-        facts.append(f"{result['bits_per_dimension']:.3f} bits a component at the end")
+        held_out = result["held_out_bits_per_dimension"]
+        other = "too few to hold some out"
+        if held_out is not None:
+            other = f"{held_out:.3f} of {result['held_out']:,} vectors held out"
+        facts.append(f"{result['bits_per_dimension']:.3f} bits a component ({other})")
     level = "" if result["level"] is None else f" ({result['level']})"
     lines = (
         f"{result['output']}: {result['method']} on {result['on']}{level}, "

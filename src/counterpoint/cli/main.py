@@ -7,6 +7,7 @@ import sys
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from counterpoint import __version__
 from counterpoint.cli import (
@@ -41,8 +42,24 @@ __all__ = ["app", "main"]
 UsageMistake: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 INTERRUPTED = 130
 
+
+class _Commands(TyperGroup):
+    """Lets an interrupt through as it is: its notes say what it left on the disk."""
+
+    def invoke(self, ctx: typer.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise _Interrupted(*getattr(interrupt, "__notes__", [])[-1:]) from interrupt
+
+
+class _Interrupted(Exception):
+    """Ctrl-C, with what the outermost writer says of its file or folder."""
+
+
 app = typer.Typer(
     name="counterpoint",
+    cls=_Commands,
     help="Neural retrieval whose parts complement each other: index, search, explain, evaluate.",
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help: renders in a third of the time, and pipes well
@@ -106,8 +123,6 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str], debug: bool) -> int:
     try:
         result = app(arguments, prog_name="counterpoint", standalone_mode=False)
-        if result == INTERRUPTED:
-            raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
     except UsageMistake as error:
         _show(error)
@@ -122,8 +137,11 @@ def _run(arguments: list[str], debug: bool) -> int:
             raise
         _complain(str(error))
         return 2
+    except _Interrupted as interrupt:
+        _complain("; ".join(["interrupted", *interrupt.args]))
+        return INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
-        _complain("interrupted; what was there before is as it was")
+        _complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         sys.stderr.close()

@@ -44,9 +44,9 @@ def perturb(
 
     Queries and judgements stay. Index the new folder, search it, and `compare` the runs on both.
     """
-    from counterpoint.data import open_thesaurus, write_beir
+    from counterpoint.data import BEIR, open_thesaurus, write_beir
     from counterpoint.errors import ArtifactError, ConfigError
-    from counterpoint.files import publish_folder
+    from counterpoint.folders import FolderKind, publish_folder
     from counterpoint.measure import Adversary, Tally
     from counterpoint.measure import perturb as perturbed
 
@@ -58,7 +58,8 @@ def perturb(
     judged = judgements_of(collection, split, bare=False)
     source, tally = judged.whole("perturb"), Tally()
     adversary = Adversary(source.queries(judged.split), judged.qrels, thesaurus, seed, relevant_from, share)
-    with publish_folder(output, overwrite=overwrite, known_by=RECORD) as target:
+    kind = FolderKind(RECORD, (BEIR.known_by, *BEIR.names))
+    with publish_folder(output, overwrite=overwrite, kind=kind) as target:
         write_beir(perturbed(source, adversary, tally), target, overwrite=True)
         done = {
             "collection": source.name, "split": judged.split, "relevant_from": relevant_from, "seed": seed,

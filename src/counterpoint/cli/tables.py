@@ -37,7 +37,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def csv_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Write a table for people: UTF-8 with a byte order mark, without which Excel reads another encoding.
+    """Write a table as CSV in UTF-8, without a byte order mark: programs take it for part of the first name.
 
     A text becomes one line, its controls escaped. One that begins like a formula, and is no plain number,
     gets an apostrophe in front, so that opening a file of other people's texts runs nothing (OWASP, "CSV
@@ -52,7 +52,7 @@ def csv_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]])
     table = csv.writer(text, lineterminator="\n")
     for row in [header, *rows]:
         table.writerow([_harmless(cell) if isinstance(cell, str) else cell for cell in row])
-    data = text.getvalue().encode("utf-8-sig")
+    data = text.getvalue().encode("utf-8")
     write_atomically(path, lambda target: target.write_bytes(data))
 
 

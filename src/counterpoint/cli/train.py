@@ -73,6 +73,8 @@ def train(
     material = read_material(wanted, data, documents=documents)
     if is_first_process():
         note(f"{len(material.training):,} examples; development queries: {material.origin}")
+        if material.left_out:
+            note(f"{material.left_out:,} more examples are about development queries and are left out")
     started = time.perf_counter()
     with Bars() as bars:
         model = run_recipe(
@@ -83,7 +85,7 @@ def train(
     stages = describe_run(output)["stages"]
     result = {
         "run": str(output), "model": str(model), "recipe": wanted.fingerprint(),
-        "examples": len(material.training), "development": material.origin,
+        "examples": len(material.training), "left_out": material.left_out, "development": material.origin,
         "seconds": round(time.perf_counter() - started, 1), "stages": stages,
     }  # fmt: skip
     emit(result, lambda: _text(wanted, result, documents or data), json)

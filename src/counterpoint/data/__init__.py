@@ -6,7 +6,14 @@ corpus in memory.
 
 from counterpoint.data.answers import read_answers
 from counterpoint.data.collection import Collection, Source, collection_of
-from counterpoint.data.export import DocumentLayout, write_beir, write_colbert, write_documents, write_queries
+from counterpoint.data.export import (
+    BEIR,
+    DocumentLayout,
+    write_beir,
+    write_colbert,
+    write_documents,
+    write_queries,
+)
 from counterpoint.data.passages import PASSAGE_WORDS, cut_passages
 from counterpoint.data.policy import ReadPolicy, ReadReport
 from counterpoint.data.reader import Located, Reader
@@ -24,6 +31,7 @@ from counterpoint.data.trec import (
 from counterpoint.data.wordnet import NltkThesaurus, Thesaurus, WordNetFolder, open_thesaurus
 
 __all__ = [
+    "BEIR",
     "PASSAGE_WORDS",
     "Collection",
     "DocumentLayout",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, final
 
 from counterpoint.data.policy import ReadPolicy, ReadReport
 from counterpoint.data.reader import Located, Reader
+from counterpoint.data.reading import UNREADABLE, reading
 from counterpoint.errors import DataError
 from counterpoint.types import Document, Qrels
 
@@ -18,7 +20,26 @@ __all__ = ["Collection", "Source", "collection_of"]
 
 
 class Source(ABC):
-    """Where a collection's data come from. One subclass a format; what it yields is not yet checked."""
+    """Where a collection's data come from. One subclass a format; what it yields is not yet checked.
+
+    What a disk or a network raises while a source is read may leave it: a `Collection` turns it into a
+    `DataError` that names the source.
+    """
+
+    @property
+    def origin(self) -> str:
+        """What a message calls it."""
+        return self.name
+
+    @property
+    def remedy(self) -> str:
+        """What to do where it cannot be read."""
+        return "check that it is there and that you may read it"
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """What is raised where it cannot be read."""
+        return UNREADABLE
 
     @property
     @abstractmethod
@@ -82,12 +103,14 @@ class Collection:
     @property
     def splits(self) -> tuple[str, ...]:
         """Names of the sets of judgements, sorted."""
-        return self.source.splits
+        with self._reading():
+            return self.source.splits
 
     @property
     def size(self) -> int | None:
         """Number of documents where it is known without reading them, else None."""
-        return self.source.size
+        with self._reading():
+            return self.source.size
 
     def documents(self, report: ReadReport | None = None) -> Iterator[Document]:
         """All documents, one at a time, with different ids; call again to start again.
@@ -96,11 +119,11 @@ class Collection:
             report: counts what was met, while the documents are consumed.
 
         Raises:
-            DataError: at the first thing that the policy does not allow.
+            DataError: at the first thing that the policy does not allow, or that cannot be read.
         """
         reader = Reader(self.policy, ReadReport() if report is None else report)
         seen = IdSet()
-        for found in self.source.documents(reader):
+        for found in self._located(reader):
             document = _checked(found, reader)
             if document is None:
                 continue
@@ -117,7 +140,8 @@ class Collection:
         Raises:
             DataError: there is no such split, or it judges a query that has no text.
         """
-        everything = self.source.queries(self.policy)
+        with self._reading():
+            everything = self.source.queries(self.policy)
         if split is None:
             return everything
         judged = self._judgements(split)
@@ -135,7 +159,8 @@ class Collection:
         Raises:
             DataError: the queries cannot be read.
         """
-        return self.source.query_metadata(self.policy)
+        with self._reading():
+            return self.source.query_metadata(self.policy)
 
     def qrels(self, split: str) -> dict[str, dict[str, int]]:
         """Judgements of a split: query id to document id to grade, in the order of the file.
@@ -161,7 +186,15 @@ class Collection:
         if split not in self.splits:
             have = ", ".join(self.splits) or "none"
             raise DataError(f"{self.name}: no judgements for a split {split!r}; it has {have}")
-        return self.source.qrels(split, self.policy)
+        with self._reading():
+            return self.source.qrels(split, self.policy)
+
+    def _located(self, reader: Reader) -> Iterator[Located]:
+        with self._reading():
+            yield from self.source.documents(reader)
+
+    def _reading(self) -> AbstractContextManager[None]:
+        return reading(self.source.origin, self.source.remedy, self.source.failures)
 
     def _repeated(self, found: Located, reader: Reader) -> None:
         """An id for the second time: left out, or an error that says where the first one is."""
@@ -170,7 +203,7 @@ class Collection:
             reader.report.duplicates += 1
             reader.report.note(f"duplicate id {document.id!r} left out", path, line)
             return
-        again = self.source.documents(Reader(self.policy))
+        again = self._located(Reader(self.policy))
         first = next((place for place in again if place.document.id == document.id), found)
         where = first.path if first.line is None else f"{first.path}:{first.line}"
         raise DataError(

@@ -10,11 +10,13 @@ from typing import Any, Literal
 from counterpoint.data.collection import Collection
 from counterpoint.data.output import one_line, write_lines
 from counterpoint.data.trec import write_qrels
-from counterpoint.files import publish_folder
+from counterpoint.folders import FolderKind, publish_folder
 from counterpoint.types import Document
 
-__all__ = ["write_beir", "write_colbert", "write_documents", "write_queries"]
+__all__ = ["BEIR", "write_beir", "write_colbert", "write_documents", "write_queries"]
 
+BEIR = FolderKind("corpus.jsonl", ("queries.jsonl", "qrels/*.tsv"))
+COLBERT = FolderKind("collection.tsv", ("document-ids.tsv", "queries.tsv", "query-ids.tsv"))
 DocumentLayout = Literal["beir-jsonl", "pyserini", "tevatron", "msmarco"]
 
 
@@ -25,7 +27,7 @@ def write_beir(collection: Collection, folder: str | Path, *, overwrite: bool = 
         ArtifactError: the folder exists already, or could not be written.
         DataError: the collection could not be read.
     """
-    with publish_folder(Path(folder), overwrite=overwrite, known_by="corpus.jsonl") as target:
+    with publish_folder(Path(folder), overwrite=overwrite, kind=BEIR) as target:
         write_documents(collection.documents(), target / "corpus.jsonl", layout="beir-jsonl")
         write_queries(collection.queries(), target / "queries.jsonl", collection.query_metadata())
         (target / "qrels").mkdir()
@@ -76,7 +78,7 @@ def write_colbert(collection: Collection, folder: str | Path, *, overwrite: bool
         ArtifactError: the folder exists already, or could not be written.
         DataError: the collection could not be read.
     """
-    with publish_folder(Path(folder), overwrite=overwrite, known_by="collection.tsv") as target:
+    with publish_folder(Path(folder), overwrite=overwrite, kind=COLBERT) as target:
         documents = enumerate(collection.documents())
         rows = (_row(str(n), found.text, *([found.title] if found.title else [])) for n, found in documents)
         write_lines(target / "collection.tsv", rows)

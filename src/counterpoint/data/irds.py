@@ -31,6 +31,26 @@ class IrDataset(Source):
         return self.id.replace("/", "-")
 
     @property
+    def origin(self) -> str:
+        """As it is named on the command line."""
+        return f"ir_datasets:{self.id}"
+
+    @property
+    def remedy(self) -> str:
+        """How to get at it."""
+        return (
+            "ir_datasets downloads what it lacks into its own folder (IR_DATASETS_HOME, or ~/.ir_datasets): "
+            "check the connection, the folder and its free space, or name a folder of files in BEIR's layout"
+        )
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """Those of all sources, those of a download, and the catalogue's own word for a failed one."""
+        from urllib3.exceptions import HTTPError
+
+        return (*super().failures, HTTPError, RuntimeError)
+
+    @property
     def splits(self) -> tuple[str, ...]:
         """One split if the data set has judgements, else none."""
         return (self.id.rsplit("/", 1)[-1],) if self.dataset.has_qrels() else ()
@@ -38,13 +58,13 @@ class IrDataset(Source):
     def documents(self, reader: Reader) -> Iterator[Located]:
         """Documents with their title and text where they have these fields, else all of their text."""
         if not self.dataset.has_docs():
-            raise DataError(f"ir_datasets:{self.id} has no documents; use the id of the collection above it")
+            raise DataError(f"{self.origin} has no documents; use the id of the collection above it")
         for found in self.dataset.docs_iter():
             text = found.text if hasattr(found, "text") else found.default_text()
             title = getattr(found, "title", "") if hasattr(found, "text") else ""
             metadata = {"url": found.url} if getattr(found, "url", "") else {}
             document = Document(found.doc_id, text or "", title or "", metadata=metadata)
-            yield Located(document, f"ir_datasets:{self.id}")
+            yield Located(document, self.origin)
 
     def queries(self, policy: ReadPolicy) -> dict[str, str]:
         """All queries, by the text that the catalogue calls their default (often the title)."""

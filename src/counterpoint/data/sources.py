@@ -12,6 +12,7 @@ from counterpoint.data.folder import Files
 from counterpoint.data.irds import load_ir_dataset
 from counterpoint.data.passages import PASSAGE_WORDS
 from counterpoint.data.policy import ReadPolicy
+from counterpoint.data.reading import reading
 from counterpoint.data.records import RecordLayout, RecordsFile, layout_of
 from counterpoint.data.stdlib_docs import StandardLibrary
 from counterpoint.data.tables import TableFile, table_layout
@@ -55,7 +56,13 @@ def open_collection(
         raise ConfigError(f"unknown format {format!r}; it must be one of {', '.join(get_args(Format))}")
     if passage_words is not None and passage_words < 1:
         raise ConfigError(f"passage_words must be at least 1, found {passage_words}")
-    policy = policy or ReadPolicy()
+    with reading(str(source), f"a source is {KINDS}"):
+        return _opened(source, format, policy or ReadPolicy(), passage_words)
+
+
+def _opened(
+    source: str | Path, format: Format | None, policy: ReadPolicy, passage_words: int | None
+) -> Collection:
     scheme, colon, rest = str(source).partition(":")
     if isinstance(source, str) and colon and scheme in ("stdlib", "ir_datasets"):
         if format is not None:

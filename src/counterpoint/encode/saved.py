@@ -7,7 +7,9 @@ from pathlib import Path
 from torch import Tensor
 
 from counterpoint.errors import ArtifactError
-from counterpoint.part import WEIGHTS, read_tensors
+from counterpoint.folders import whole_folder
+from counterpoint.part import WEIGHTS
+from counterpoint.tensors import read_tensors
 from counterpoint.types import Side
 
 __all__ = ["backbone_in", "backbone_weights", "saved_model"]
@@ -20,11 +22,12 @@ def saved_model(folder: Path) -> Path | None:
         ArtifactError: a run that has no model yet.
     """
     if (folder / "recipe.toml").is_file():
-        if not (folder / "model").is_dir():
+        folder, run = folder / "model", folder
+        if not whole_folder(folder).is_dir():
             raise ArtifactError(
-                "this run has no model yet; go on with it: counterpoint train --resume", path=folder
+                "this run has no model yet; go on with it: counterpoint train --resume", path=run
             )
-        folder = folder / "model"
+    folder = whole_folder(folder)
     return folder if (folder / "part.toml").is_file() else None
 
 

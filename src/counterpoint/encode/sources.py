@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +15,9 @@ __all__ = ["MINILM", "MINILM_SHA256", "check_weights", "could_be_located", "loca
 MINILM = "minilm"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of `model.safetensors` in sentence-transformers/all-MiniLM-L6-v2."""
+
+LOCAL = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+"""What a full or read-only disk says, and no network."""
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.toml", "artifact.metadata"]
@@ -76,6 +80,9 @@ def _from_hub(name: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
 
+    # The hub's own error is one of its HTTP library's, which differs between its versions.
+    transport: type[Exception] = next(kind for kind in HfHubHTTPError.__mro__ if kind.__name__ == "HTTPError")
+
     where = name if revision is None else f"{name} at revision {revision}"
     try:
         found = snapshot_download(name, revision=revision, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
@@ -84,7 +91,12 @@ def _from_hub(name: str, revision: str | None) -> Path:
             f"{where}: not a folder here, and the hub refuses it ({type(error).__name__}); check the "
             "spelling, the revision, and whether the model is private"
         ) from error
-    except (LocalEntryNotFoundError, OSError, ValueError) as error:
+    except (LocalEntryNotFoundError, OSError, ValueError, transport) as error:
+        if isinstance(error, OSError) and error.errno in LOCAL:
+            raise ArtifactError(
+                f"{where}: cannot be kept in the hub's cache ({error.strerror}: {error.filename}); free some "
+                "space, or choose another folder by the variable HF_HOME"
+            ) from error
         raise ArtifactError(
             f"{where}: not a folder here, not in the hub's cache, and the hub cannot be reached. Give a "
             f"folder, use 'minilm', or run once with a connection: huggingface-cli download {name}"

@@ -10,13 +10,12 @@ from typing import final
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.files import write_atomically, writing
-from counterpoint.part import read_tensors
+from counterpoint.tensors import read_tensors, write_tensors
 
 __all__ = ["StateMemory"]
 
@@ -119,7 +118,7 @@ class StateMemory:
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{hashlib.sha256(keys).hexdigest()[:16]}.safetensors"
-        write_atomically(path, lambda temporary: save_file(tensors, temporary))
+        write_atomically(path, lambda temporary: write_tensors(tensors, temporary))
         self._old = len(self._kept)
 
     def _read(self, path: Path) -> None:

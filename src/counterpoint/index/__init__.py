@@ -1,7 +1,7 @@
 """The index: documents, vectors and postings in one folder, searched exactly, on numpy alone."""
 
 from counterpoint.index.analysis import Analyzer
-from counterpoint.index.build import build_index, keep_search
+from counterpoint.index.build import build_index, keep_search, remove_index
 from counterpoint.index.codec import CodecName
 from counterpoint.index.index import Index
 from counterpoint.index.lexical import Lexical, LexicalSettings, TermMatch
@@ -37,6 +37,7 @@ __all__ = [
     "keep_search",
     "project_terms",
     "projection_variance",
+    "remove_index",
     "saturation",
     "term_id",
     "term_signs",

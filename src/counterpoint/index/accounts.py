@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from counterpoint.index.checked import BLOCKS
 from counterpoint.index.manifest import NAME
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
         return "manifest"
     if path.parts[0] == "lexical":
         return "lexical"
+    if path.name == BLOCKS:
+        return "checksums"
     if path.name == "documents.sqlite":
         return "documents"
     name, _, kind = path.name.removesuffix(".npy").partition(".")

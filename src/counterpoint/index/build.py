@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
+import errno
+import os
+import re
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -16,8 +18,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from counterpoint import __version__
-from counterpoint.errors import ArtifactError, DataError
-from counterpoint.files import sync_file, sync_folder, writing
+from counterpoint.errors import ArtifactError, ConfigError, DataError
+from counterpoint.files import sync_file, sync_folder, temporaries_of, writing
+from counterpoint.folders import remove_made
+from counterpoint.index.checked import write_blocks
 from counterpoint.index.graph import check_faiss
 from counterpoint.index.lexical import LexicalBuilder
 from counterpoint.index.manifest import NAME, FileEntry, Manifest, SegmentEntry
@@ -25,11 +29,15 @@ from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.settings import IndexSettings, TextModel
 from counterpoint.types import Document
 
-__all__ = ["build_index", "keep_search"]
+__all__ = ["build_index", "keep_search", "remove_index"]
 
 BATCH = 512  # documents encoded and written at a time; bounds the memory of a build
 LOCK = ".lock"
-UNFINISHED = f".{NAME}.*.partial"  # what a process leaves that is killed during the commit itself
+STORES = ("segments", "lexical")
+MARKER = ".counterpoint"
+"""The first file in a segment or postings folder. Only folders that have it are ever removed."""
+MADE = ("documents.sqlite", "documents.sqlite-journal", "*.npy", "*.json", "*.hnsw")
+"""Names of the files that a segment or postings folder may have of ours; no other is ever removed."""
 
 
 def build_index(
@@ -54,25 +62,34 @@ def build_index(
     Raises:
         ArtifactError: the folder holds something else, is being written, or cannot be written.
         DataError: no documents, or an id that stands twice.
+        ConfigError: settings that cannot be, or a gate that keeps no row.
         MissingExtraError: `ann` is asked for and faiss is not installed.
     """
     folder, settings = Path(folder), settings or IndexSettings()
     settings.layouts(model)  # faults in the settings come before anything is touched
     if settings.ann is not None:
         check_faiss()
-    with writing(folder), _exclusively(folder, overwrite):
-        segment, lexical = (
-            f"segments/{_unique()}",
-            None if settings.lexical is None else f"lexical/{_unique()}",
-        )
+    names = (f"segments/{_unique()}", None if settings.lexical is None else f"lexical/{_unique()}")
+    new = [folder / name for name in names if name]
+
+    def replaced() -> bool:
+        return (folder / NAME).exists() and Manifest.read(folder).segments[0].name == new[0].name
+
+    with _exclusively(folder, overwrite), writing(folder, replaced):
         try:
-            entry = _write(documents, model, folder, (segment, lexical), settings, on_progress)
-            manifest = _describe(folder, model, settings, entry, lexical)
+            for path in new:
+                _mark(path)
+            entry = _write(documents, model, folder, names, settings, on_progress)
+            manifest = _describe(folder, model, settings, entry, names[1])
             manifest.write(folder)
-        except sqlite3.OperationalError as error:  # SQLite's own word for a full or failing disk
-            raise OSError(error) from error
-        finally:
-            _remove_unlisted(folder)
+        except BaseException as error:
+            with suppress(OSError, ArtifactError):
+                if not replaced():
+                    _remove(new)
+            if isinstance(error, sqlite3.OperationalError):  # SQLite's own word for a full or failing disk
+                raise _as_os_error(error) from error
+            raise
+        _remove(path for path in _stored(folder) if path not in new)
     return manifest
 
 
@@ -86,10 +103,12 @@ def _write(
 ) -> SegmentEntry:
     """Write all documents into one new segment, and their terms into new postings."""
     segment, lexical = names
+    most: list[str] = []  # the batch with the most text, to look at where a gate kept nothing
     terms = None if settings.lexical is None else LexicalBuilder(settings.lexical)
     with SegmentWriter(folder / segment, settings.layouts(model)) as writer:
-        for batch in _batches(documents):
+        for batch in _batches(_read(documents)):
             texts = [document.full_text for document in batch]
+            most = max(most, texts, key=lambda some: sum(map(len, some)))
             writer.append(batch, {} if model is None else model.encode_document(texts))
             if terms is not None:
                 for text in texts:
@@ -97,9 +116,27 @@ def _write(
             on_progress(writer.documents)
     if writer.documents == 0:
         raise DataError("the source has no documents; there is nothing to index")
+    if model is not None and settings.gate is not None:
+        _check_gate(model, settings.gate, writer, most)
     if terms is not None and lexical is not None:
         terms.write(folder / lexical)
     return SegmentEntry(segment.removeprefix("segments/"), writer.documents, writer.vectors)
+
+
+def _check_gate(model: TextModel, gate: float, writer: SegmentWriter, texts: Sequence[str]) -> None:
+    """Refuse a gate that keeps no row of any document, which would be found by nothing.
+
+    Raises:
+        ConfigError: saying how large the gate's values are in these texts.
+    """
+    for name, rows in writer.vectors.items():
+        if rows or not any(model.spans(texts, name, "document")):
+            continue
+        largest = model.gate_weights(texts, name).values.max()
+        raise ConfigError(
+            f"gate {gate:g} keeps no row of {name!r} in any of {writer.documents:,} documents; the largest "
+            f"value of the gate in {len(texts):,} of them is {largest:.4g}. Choose a gate below that"
+        )
 
 
 def _describe(
@@ -107,12 +144,13 @@ def _describe(
 ) -> Manifest:
     """Sync the new files and list them with their checksums."""
     roots = [folder / "segments" / segment.name] + ([folder / lexical] if lexical else [])
-    paths = sorted(path for root in roots for path in root.rglob("*") if path.is_file())
+    for root in roots:
+        write_blocks(root, [path for path in root.iterdir() if path.name != MARKER])
+    paths = sorted(path for root in roots for path in root.iterdir() if path.name != MARKER)
     for path in paths:
         sync_file(path)
     for root in roots:
         sync_folder(root)
-        sync_folder(root.parent)
     described = None
     if model is not None:
         described = {"name": settings.model, "fingerprint": model.fingerprint()}
@@ -143,49 +181,139 @@ def keep_search(folder: str | Path, search: Mapping[str, Any]) -> None:
         replace(manifest, settings={**manifest.settings, "search": dict(search)}).write(Path(folder))
 
 
+def remove_index(folder: str | Path) -> None:
+    """Remove an index, finished or not, and nothing else that is in its folder."""
+    folder = Path(folder)
+    with suppress(OSError):
+        for path in [folder / NAME, *_uncommitted(folder)]:
+            path.unlink(missing_ok=True)
+        _remove(_stored(folder))
+        for store in STORES:
+            remove_made(folder / store, ())
+        remove_made(folder, (LOCK,))
+
+
 @contextmanager
 def _exclusively(folder: Path, overwrite: bool) -> Iterator[None]:
     """One writer at a time, and never into a folder that holds something else.
 
-    A folder that was made for a build that then failed is taken away again.
+    What killed writers left is removed, and so is a folder that was made for a build that then failed.
     """
     new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    ours = (NAME, LOCK, "segments", "lexical")
-    foreign = sorted(p.name for p in folder.iterdir() if p.name not in ours and not p.match(UNFINISHED))
-    if foreign:
-        raise ArtifactError(
-            f"holds something that is not an index ({foreign[0]!r}); choose a new folder", path=folder
-        )
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        _check_ours(folder)
     if (folder / NAME).exists() and not overwrite:
         raise ArtifactError(
             "already holds an index; pass --overwrite to replace it, or choose another folder", path=folder
         )
     lock = FileLock(folder / LOCK, blocking=False)
+    with writing(folder):
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise ArtifactError(
+                "another process is writing this index; wait for it to end", path=folder
+            ) from error
     try:
-        lock.acquire()
-    except Timeout as error:
-        raise ArtifactError(
-            "another process is writing this index; wait for it to end", path=folder
-        ) from error
-    try:
+        _remove_unfinished(folder)
         yield
     finally:
-        lock.release()  # the empty file stays: deleting it would let two writers hold different locks
+        with suppress(OSError):  # the empty file stays: without it two writers could hold different locks
+            lock.release()
         if new and not (folder / NAME).exists():
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_index(folder)
 
 
-def _remove_unlisted(folder: Path) -> None:
-    """Delete segments and postings that the current manifest does not name: old ones, or unfinished ones."""
-    for path in folder.glob(UNFINISHED):
-        path.unlink()
-    listed: set[str] = set()
-    if (folder / NAME).exists():
-        listed = {"/".join(Path(name).parts[:2]) for name in Manifest.read(folder).files}
-    for path in [*folder.glob("segments/*"), *folder.glob("lexical/*")]:
-        if path.relative_to(folder).as_posix() not in listed:
-            shutil.rmtree(path, ignore_errors=True)
+def _check_ours(folder: Path) -> None:
+    """Refuse a folder that holds anything but an index, at any place that we delete from.
+
+    Raises:
+        ArtifactError: naming what it is.
+    """
+    stored = _stored(folder)
+    for path in (*(folder / name for name in (NAME, LOCK, *STORES)), *stored):
+        if path.is_symlink():
+            name = path.relative_to(folder).as_posix()
+            raise ArtifactError(f"{name!r} is a link; an index is not written through links", path=folder)
+    ours = (NAME, LOCK, *STORES, *(path.name for path in _uncommitted(folder)))
+    foreign = [path for path in folder.iterdir() if path.name not in ours]
+    foreign += [path for path in stored if not _is_ours(path)]
+    if foreign:
+        name = min(path.relative_to(folder).as_posix() for path in foreign)
+        raise ArtifactError(
+            f"holds something that is not an index ({name!r}); choose a new folder", path=folder
+        )
+
+
+def _stored(folder: Path) -> list[Path]:
+    """What lies where segments and postings do."""
+    return [path for store in STORES for path in folder.glob(f"{store}/*")]
+
+
+def _uncommitted(folder: Path) -> list[Path]:
+    """Manifests of writers that were killed during the commit itself."""
+    if not folder.is_dir():
+        return []
+    before = re.compile(rf"\.{re.escape(NAME)}\.\d+\.partial")  # as earlier versions named them
+    return [p for p in folder.iterdir() if before.fullmatch(p.name)] + temporaries_of(folder / NAME)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a segment or postings folder was made by `build_index`.
+
+    Earlier versions wrote no marker; their folders are known by their names and by a file that each has.
+    """
+    if not re.fullmatch("[0-9a-f]{12}", path.name) or path.is_symlink() or not path.is_dir():
+        return False
+    names = {found.name for found in path.iterdir()}
+    return not names or bool(names & {MARKER, "documents.sqlite", "params.index.json"})
+
+
+def _mark(path: Path) -> None:
+    """Make a folder that counts as ours from now on, even if the power fails."""
+    path.mkdir(parents=True)
+    (path / MARKER).touch()
+    sync_file(path / MARKER)
+    for above in (path, *list(path.parents)[:3]):  # the last holds the index folder
+        sync_folder(above)
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Remove what the manifest does not name: the work of writers that were killed."""
+    with suppress(OSError, ArtifactError):  # of a damaged manifest nothing is known, so nothing is removed
+        for path in _uncommitted(folder):
+            path.unlink()
+        listed = set()
+        if (folder / NAME).exists():
+            listed = {"/".join(Path(name).parts[:2]) for name in Manifest.read(folder).files}
+        _remove(path for path in _stored(folder) if path.relative_to(folder).as_posix() not in listed)
+
+
+def _remove(folders: Iterable[Path]) -> None:
+    """Remove segments and postings, but nothing in them that we did not make."""
+    with suppress(OSError):
+        for path in folders:
+            if _is_ours(path):
+                remove_made(path, MADE)
+                if [found.name for found in path.glob("*")] == [
+                    MARKER
+                ]:  # last, and only if that leaves nothing
+                    remove_made(path, (MARKER,))
+
+
+def _as_os_error(error: sqlite3.OperationalError) -> OSError:
+    codes = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO}
+    code = codes.get(error.sqlite_errorcode & 0xFF, errno.EIO)
+    return OSError(code, f"{os.strerror(code)} ({error})")
+
+
+def _read(documents: Iterable[Document]) -> Iterator[Document]:
+    """The documents; an error of the operating system or of a network is one of their source."""
+    try:
+        yield from documents
+    except OSError as error:
+        raise DataError(f"the source cannot be read: {error}") from error
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:

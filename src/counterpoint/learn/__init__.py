@@ -7,7 +7,7 @@ from counterpoint.learn.cross import cross_step, own_pairs
 from counterpoint.learn.development import DevelopmentSet, first_stage, rerank, retrieve
 from counterpoint.learn.examples import Example, TrainingSet
 from counterpoint.learn.fit import FitTexts
-from counterpoint.learn.fit_behind import Level, fit_behind, raw_length, recentre_behind
+from counterpoint.learn.fit_behind import Level, fit_behind, fitted_dim, raw_length, recentre_behind
 from counterpoint.learn.formats import open_training_data
 from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.lexical import BM25Terms, RunningTerms, bm25_scores, lexical_set
@@ -105,6 +105,7 @@ __all__ = [
     "drawn_lists",
     "first_stage",
     "fit_behind",
+    "fitted_dim",
     "graded_lists",
     "join_drawn",
     "lexical_set",

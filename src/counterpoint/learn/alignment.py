@@ -12,7 +12,7 @@ from counterpoint.encode import EncodeOptions, InteractiveEncoder
 from counterpoint.errors import ConfigError
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stop import Situation, Stop
-from counterpoint.measure.alignment import DAFT_DELTA, distinct_texts, kl_divergence, profile
+from counterpoint.measure.alignment import DAFT_DELTA, distinct_texts, divergence, profile
 from counterpoint.model import Model
 
 __all__ = ["AlignmentStop"]
@@ -35,8 +35,13 @@ class AlignmentStop(Stop):
     even for queries that are all at one point (CLS states of MiniLM's first two layers: 59 of 125, mean
     cosine .999), so a query side with much less spread than the document side does not count as aligned.
 
-    A look gives `alignment.kl`, `alignment.delta`, and of each side `.cosine` (mean cosine of two texts) and
-    `.rank` (participation ratio), as `counterpoint.measure.alignment` defines them.
+    A look at which more than 1 % of the queries coincide has no estimate (`measure.alignment.divergence`) and
+    decides nothing: such a number is thousands below 0 for encoders that begin equal, and no alignment.
+
+    A look gives `alignment.kl` where it can be estimated, `alignment.coincident` (the share of document-side
+    vectors that coincide with another or with a query-side one), `alignment.delta`, and of each side
+    `.cosine` (mean cosine of two texts) and `.rank` (participation ratio), as
+    `counterpoint.measure.alignment` defines them.
 
     Args:
         on: the vector set; may be left out where the model makes one only.
@@ -90,8 +95,10 @@ class AlignmentStop(Stop):
         query = model.encode_query(texts, options)[name].values
         document = model.encode_document(texts, options)[name].values
         sides = {"query": profile(query), "document": profile(document)}
-        found = {
-            "alignment.kl": kl_divergence(document, query),
+        estimate = divergence(document, query)
+        found = {} if estimate.kl is None else {"alignment.kl": estimate.kl}
+        found |= {
+            "alignment.coincident": estimate.coincident / estimate.rows,
             "alignment.delta": DAFT_DELTA * document.shape[1] if self.delta is None else self.delta,
         }
         for side, numbers in sides.items():
@@ -101,8 +108,8 @@ class AlignmentStop(Stop):
 
     def decide(self, history: Sequence[Mapping[str, float]]) -> str | None:
         """Stop if aligned or stalled, and say `collapsed` instead where the document side is."""
-        values = [found["alignment.kl"] for found in history]
-        if not values:
+        values = [found["alignment.kl"] for found in history if "alignment.kl" in found]
+        if not history or "alignment.kl" not in history[-1]:
             return None
         now, delta = values[-1], history[-1]["alignment.delta"]
         if now < delta and self._matches(history[-1]):

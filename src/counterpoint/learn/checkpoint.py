@@ -2,7 +2,7 @@
 
     checkpoints/
       latest.json            which folder is the latest; replaced in one step
-      0-120/                 stage 0, step 120
+      0-120-5f1c09ab/        stage 0, step 120, and a name of its own: no checkpoint is ever replaced
         state.json           numbers: where the run is, what it has seen
         *.safetensors        weights, the best weights so far, the optimiser's memory, the negative cache
 
@@ -12,22 +12,25 @@ A process that is killed at any moment leaves the checkpoint before or the new o
 from __future__ import annotations
 
 import json
-import shutil
+import re
+import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 import torch
-from safetensors.torch import save_file
 
 from counterpoint.errors import ArtifactError
-from counterpoint.files import publish_folder, write_atomically
-from counterpoint.part import read_tensors
+from counterpoint.files import sync_folder, write_atomically, writing
+from counterpoint.folders import remove_made, sync_tree
+from counterpoint.tensors import read_tensors, write_tensors
 
 __all__ = ["Checkpoint", "latest_place"]
 
 LATEST = "latest.json"
+NAME = re.compile(r"\d+-\d+(-[0-9a-f]{8})?")  # the first versions gave no name of its own
 FORMAT = 1
 
 
@@ -49,20 +52,35 @@ class Checkpoint:
     tensors: Mapping[str, Mapping[str, torch.Tensor]]
 
     def write(self, folder: Path) -> None:
-        """Make this the latest checkpoint below `folder`, and remove the one before."""
-        name = f"{self.stage}-{self.step}"
-        folder.mkdir(parents=True, exist_ok=True)
-        with publish_folder(folder / name, overwrite=True) as target:
-            state = {"format": FORMAT, "stage": self.stage, "step": self.step, "state": self.state}
-            state |= {"tensors": sorted(self.tensors)}
-            (target / "state.json").write_text(json.dumps(state, allow_nan=False))
-            for group, tensors in self.tensors.items():
-                apart = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
-                save_file(apart, target / f"{group}.safetensors")
-        write_atomically(folder / LATEST, lambda path: path.write_text(json.dumps({"latest": name})))
-        for other in folder.iterdir():
-            if other.is_dir() and other.name != name:
-                shutil.rmtree(other, ignore_errors=True)
+        """Make this the latest checkpoint below `folder`, and remove the one before.
+
+        Raises:
+            ArtifactError: it cannot be written; the message says which checkpoint is the latest.
+        """
+        name = f"{self.stage}-{self.step}-{secrets.token_hex(4)}"
+        with writing(folder, lambda: _is_latest(folder, name)):
+            try:
+                self._fill(folder / name)
+                sync_folder(folder)
+                write_atomically(folder / LATEST, lambda path: path.write_text(json.dumps({"latest": name})))
+            except BaseException:
+                with suppress(OSError):
+                    if not _is_latest(folder, name):
+                        _remove(folder / name)
+                raise
+            with suppress(OSError):  # what stays takes room and does no harm
+                for other in folder.iterdir():
+                    if NAME.fullmatch(other.name) and other.name != name:
+                        _remove(other)
+
+    def _fill(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        state = {"format": FORMAT, "stage": self.stage, "step": self.step, "state": self.state}
+        state |= {"tensors": sorted(self.tensors)}
+        (folder / "state.json").write_text(json.dumps(state, allow_nan=False))
+        for group, tensors in self.tensors.items():
+            write_tensors(tensors, folder / f"{group}.safetensors")
+        sync_tree(folder)
 
     @staticmethod
     def latest(folder: Path) -> Checkpoint | None:
@@ -95,10 +113,18 @@ def latest_place(folder: Path) -> tuple[int, int] | None:
     if not (folder / LATEST).is_file():
         return None
     try:
-        stage, step = map(int, _latest_name(folder).split("-"))
+        stage, step = map(int, _latest_name(folder).split("-")[:2])
     except (OSError, ValueError, KeyError) as error:
         raise ArtifactError(f"the checkpoint cannot be read ({error})", path=folder) from error
     return stage, step
+
+
+def _remove(checkpoint: Path) -> None:
+    remove_made(checkpoint, ("state.json", "*.safetensors", ".tmp*"))  # the last are safetensors' own
+
+
+def _is_latest(folder: Path, name: str) -> bool:
+    return (folder / LATEST).is_file() and _latest_name(folder) == name
 
 
 def _latest_name(folder: Path) -> str:

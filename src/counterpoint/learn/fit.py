@@ -19,7 +19,7 @@ from counterpoint.learn.stages import Fit
 from counterpoint.model import Model
 from counterpoint.part import Part
 from counterpoint.score import MaxSim
-from counterpoint.transform import Transform, Whitening
+from counterpoint.transform import Flow, Transform, Whitening
 from counterpoint.vectors import Vectors
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def fit(run: Run, stage: Fit, model: Model) -> None:
         )
         device = run.accelerator.device
         step.fit(rows_of_set(encoder, stage.on, texts, steps[:place], device))
+        if isinstance(step, Flow) and step.bits is not None:
+            run.reporter.note(f"{stage.name}: {type(step).__name__} describes rows with {step.bits}")
     if stage.what == "projection":
         _into_projection(cast(Whitening, steps[0]), cast(Linear, linear_of(model.encoder, stage.on)))
 

@@ -8,12 +8,12 @@ from typing import Any, Literal, cast
 import torch
 
 from counterpoint.encode import Mean
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.learn.fit import FitTexts, rows_of_set, token_rows, tokenwise_of
 from counterpoint.model import Model
 from counterpoint.transform import Flow, Normalise, Transform, Whitening
 
-__all__ = ["Level", "fit_behind", "raw_length", "recentre_behind"]
+__all__ = ["Level", "fit_behind", "fitted_dim", "raw_length", "recentre_behind"]
 
 Level = Literal["token", "sequence"]
 """Whether a map is of every token's vector or of the one vector that a text is pooled to."""
@@ -45,19 +45,19 @@ def fit_behind(
 
     Raises:
         ConfigError: there is no such set, or not at this level.
+        DataError: vectors that no such map can be fitted to.
     """
-    _check_set(model, on)
-    pooled = model.sets[on].pooled
-    if level == "sequence" and not pooled:
-        raise ConfigError(f"{on!r} has many rows a text, so there is no sequence to map; leave the level out")
-    tokens = _mean_head(model, on) if level == "token" and pooled else None
+    tokens = _mapped_head(model, on, level)
+    dim = fitted_dim(model, on, level)
     undo = raw_length(model, on) if tokens is None else _nothing
     before, encoder = model.steps(on), model.encoder
     if tokens is not None:
         before, encoder = [cast(Transform, found) for found in tokens.tokenwise], token_rows(encoder, on)
     try:
-        steps = declare(model.sets[on].dim if tokens is None else tokens.dim)
+        steps = declare(dim)
         for place, step in enumerate(steps):
+            if place and isinstance(step, Flow):
+                _check_directions(steps[place - 1], step)  # before the texts are encoded once more
             rows = rows_of_set(encoder, on, texts, [*before, *steps[:place]], torch.device("cpu"))
             if isinstance(step, Flow):
                 step.fit(rows, on_step)
@@ -75,6 +75,31 @@ def fit_behind(
     if not (model.has_unit_length(on) or model.is_weighed(on)):
         model.append(on, Normalise())
     return model
+
+
+def _check_directions(before: Transform, flow: Flow) -> None:
+    """Refuse a flow behind a rotation some of whose components are always 0.
+
+    Raises:
+        DataError: saying which rank is possible.
+    """
+    if isinstance(before, Whitening) and before.kept < flow.dim:
+        possible = before.kept // flow.divisor * flow.divisor
+        choose = f"choose the rank {possible} (--rank) or lower, or fit" if possible else "fit"
+        raise DataError(
+            f"{type(flow).__name__}: the {int(before.count_):,} vectors vary in {before.kept} directions, "
+            f"fewer than the rank {flow.dim}; {choose} on more texts"
+        )
+
+
+def fitted_dim(model: Model, on: str, level: Level | None = None) -> int:
+    """Components of the rows that `fit_behind` fits maps to, known before anything is encoded.
+
+    Raises:
+        ConfigError: there is no such set, or not at this level.
+    """
+    tokens = _mapped_head(model, on, level)
+    return model.sets[on].dim if tokens is None else tokens.dim
 
 
 def raw_length(model: Model, on: str) -> Callable[[], object]:
@@ -144,6 +169,19 @@ def _check_set(model: Model, on: str) -> None:
 
 def _centres(step: Transform) -> bool:
     return isinstance(step, Whitening) and step.centre
+
+
+def _mapped_head(model: Model, on: str, level: Level | None) -> Mean | None:
+    """The head whose tokens are mapped before their mean; None where the set's own rows are.
+
+    Raises:
+        ConfigError: there is no such set, or not at this level.
+    """
+    _check_set(model, on)
+    pooled = model.sets[on].pooled
+    if level == "sequence" and not pooled:
+        raise ConfigError(f"{on!r} has many rows a text, so there is no sequence to map; leave the level out")
+    return _mean_head(model, on) if level == "token" and pooled else None
 
 
 def _mean_head(model: Model, on: str) -> Mean:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, final
 from counterpoint.encode import InteractiveEncoder
 from counterpoint.errors import ConfigError
 from counterpoint.escapes import json_text
+from counterpoint.files import write_atomically, writing
 from counterpoint.learn.development import DevelopmentSet
 from counterpoint.learn.examples import TrainingSet
 from counterpoint.learn.stages import Stage
@@ -127,10 +128,10 @@ class Metrics:
                 break
             if (found["number"], found["step"]) <= (stage, step):
                 kept.append(line + "\n")
-        self.path.write_text("".join(kept), encoding="utf-8")
+        write_atomically(self.path, lambda path: path.write_text("".join(kept), encoding="utf-8"))
 
     def write(self, number: int, stage: str, step: int, numbers: Mapping[str, Any]) -> None:
         """Add a line."""
         line = json_text({"number": number, "stage": stage, "step": step, **numbers}, ascii_only=True)
-        with open(self.path, "a", encoding="utf-8") as file:
+        with writing(self.path), open(self.path, "a", encoding="utf-8") as file:
             file.write(line + "\n")

@@ -17,7 +17,8 @@ from counterpoint.encode.saved import saved_model
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.errors import ArtifactError
 from counterpoint.files import sha256_file, write_atomically
-from counterpoint.part import WEIGHTS, Part, read_tensors
+from counterpoint.part import WEIGHTS, Part, check_files
+from counterpoint.tensors import read_tensors
 
 __all__ = ["START_FILE", "Start", "Taken", "write_start"]
 
@@ -102,9 +103,10 @@ class Start:
         """Copy into a model that is set up every weight whose name and shape fit.
 
         Raises:
-            ArtifactError: nothing fits, or a backbone's tokenizer is another, so that rows of its embeddings
-                would stand for other words.
+            ArtifactError: its files have changed since it was saved, nothing fits, or a backbone's tokenizer
+                is another, so that rows of its embeddings would stand for other words.
         """
+        check_files(self.folder)
         own, theirs = model.state_dict(), read_tensors(self.folder / WEIGHTS)
         prefix = ENCODER if not own.keys() & theirs.keys() else ""  # an encoder saved without its model
         theirs = {self._named(prefix + name): tensor for name, tensor in theirs.items()}

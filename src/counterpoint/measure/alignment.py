@@ -19,9 +19,11 @@ from counterpoint.measure.rows import Rows, checked_rows, several_rows, unit_row
 
 __all__ = [
     "DAFT_DELTA",
+    "Divergence",
     "Profile",
     "cross_cosine",
     "distinct_texts",
+    "divergence",
     "entropy_rank",
     "first_share",
     "kl_divergence",
@@ -40,6 +42,8 @@ DAFT_DELTA = 250 / 512
 BLOCK_BYTES = 1 << 26  # of distances held at a time
 TREE_DIM = 8  # up to here a k-d tree is faster than all distances: 80 times at 2 components, 8 at 8
 FLOOR = 1e-12  # least distance, as a share of the median one
+EQUAL = 1e-5  # share of the usual distance below which two rows differ by rounding in float32 only
+FEW = 0.01  # of the rows may coincide; at the floor they would move the estimate by half of DAFT's δ
 
 
 def kl_divergence(x: Rows, y: Rows, k: int = 1) -> float:
@@ -54,13 +58,61 @@ def kl_divergence(x: Rows, y: Rows, k: int = 1) -> float:
 
     Distances are raised to 1e-12 of the median positive one. So rows that occur twice in x (r = 0) count as
     far from y and rows that occur in y (s = 0) as near, by about 27.6·d/n each, and rows that do both as 0.
-    Such rows say nothing about alignment: see `distinct_texts`.
+    Such rows say nothing about alignment: see `divergence`, which leaves them out, and `distinct_texts`.
 
     Raises:
         ConfigError: k is below 1.
         ShapeError: different numbers of components, or fewer than k + 1 rows of x or k of y.
         DataError: a value is not finite, or all rows of both are one point.
     """
+    r, s, dim, sizes = _neighbours(x, y, k)
+    distances = np.concatenate([r, s])
+    floor = FLOOR * np.median(distances[distances > 0])
+    ratios = np.log(np.maximum(s, floor) / np.maximum(r, floor))
+    return float(dim * ratios.mean() + sizes)
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """`kl_divergence` without rows that coincide.
+
+    Attributes:
+        kl: the estimate from the other rows; None where it cannot be told.
+        coincident: rows of x that coincide with another row of x or with one of y.
+        rows: of x.
+    """
+
+    kl: float | None
+    coincident: int
+    rows: int
+
+
+def divergence(x: Rows, y: Rows, k: int = 1) -> Divergence:
+    """Estimate KL(P‖Q) as `kl_divergence` does, but only from rows that do not coincide with another.
+
+    Neighbours estimate a density where rows differ. Where a row's neighbour is at the same point, but for
+    rounding, the density is infinite and the estimate an artefact of the smallest distance that counts: of
+    encoders that are equal it is thousands below 0. Rows that coincide are left out, and where they are more
+    than 1 % of x there is no estimate.
+
+    Raises:
+        ConfigError: k is below 1.
+        ShapeError: different numbers of components, or fewer than k + 1 rows of x or k of y.
+        DataError: a value is not finite, or all rows of both are one point.
+    """
+    r, s, dim, sizes = _neighbours(x, y, k)
+    usual = max(float(np.median(found[found > 0])) for found in (r, s) if found.any())
+    apart = np.minimum(r, s) > EQUAL * usual
+    coincident = len(apart) - int(apart.sum())
+    if coincident > FEW * len(apart):
+        return Divergence(None, coincident, len(apart))
+    return Divergence(float(dim * np.log(s[apart] / r[apart]).mean() + sizes), coincident, len(apart))
+
+
+def _neighbours(
+    x: Rows, y: Rows, k: int
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"], int, float]:
+    """The distances r and s of `kl_divergence`, d, and ln(m/(n−1))."""
     if k < 1:
         raise ConfigError(f"k must be at least 1, found {k}")
     left, right = checked_rows(x), checked_rows(y)
@@ -71,12 +123,9 @@ def kl_divergence(x: Rows, y: Rows, k: int = 1) -> float:
         raise ShapeError(f"the {k}-th neighbours need {k + 1} rows of x and {k} of y, found {n} and {m}")
     r = _neighbour_distances(left, left, k + 1)  # every row is its own nearest
     s = _neighbour_distances(left, right, k)
-    distances = np.concatenate([r, s])
-    if not distances.any():
+    if not (r.any() or s.any()):
         raise DataError("all vectors are one point, which has no divergence; the encoders output a constant")
-    floor = FLOOR * np.median(distances[distances > 0])
-    ratios = np.log(np.maximum(s, floor) / np.maximum(r, floor))
-    return float(dim * ratios.mean() + np.log(m / (n - 1)))
+    return r, s, dim, float(np.log(m / (n - 1)))
 
 
 def mean_cosine(x: Rows) -> float:

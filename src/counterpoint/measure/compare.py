@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import nan
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Float
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.measure.effects import (
@@ -33,6 +35,8 @@ from counterpoint.measure.significance import (
 __all__ = ["CompareSettings", "Comparison", "Pair", "compare", "mean_of"]
 
 Values = Mapping[str, float]
+LEAST = 3
+"""Queries below which nothing is tested; there are means, differences and counts of fewer."""
 CHOICES = MappingProxyType(
     {
         "test": ("t", "randomisation"),
@@ -93,6 +97,8 @@ class CompareSettings:
 @dataclass(frozen=True)
 class Pair:
     """Two systems compared over the same queries.
+
+    Of fewer than three queries the interval, the outcome, its correction and the effect are NaN.
 
     Attributes:
         treatment: the system that is looked at.
@@ -155,6 +161,11 @@ class Comparison:
         return tuple(next(iter(self.per_query.values())))
 
     @property
+    def untested(self) -> str:
+        """Why nothing is tested; empty where it is."""
+        return _untested(len(self.queries))
+
+    @property
     def means(self) -> dict[str, float]:
         """Each system's mean over queries."""
         return {name: float(np.mean(list(values.values()))) for name, values in self.per_query.items()}
@@ -186,20 +197,23 @@ def compare(
 
     Raises:
         ConfigError: fewer than two systems, or no such baseline.
-        DataError: the systems have not the same queries, or fewer than three.
+        DataError: the systems have not the same queries, or none.
     """
     settings = settings or CompareSettings()
     pairs = _pairs(list(systems), settings.baseline)
     _same_queries(systems)
     per_query = {name: mean_of(runs) for name, runs in systems.items()}
     tested = [_test(treatment, control, per_query, systems, settings) for treatment, control in pairs]
+    found = Comparison(collection, measure, per_query, tuple(tested), settings)
+    if found.untested:
+        return found
     correct = {"none": list, "bonferroni": bonferroni, "holm": holm}[settings.correction]
     corrected = correct([pair.outcome.p_value for pair in tested])
-    tested = [
+    pairs_corrected = (
         replace(pair, corrected=p, significant=p < settings.alpha)
         for pair, p in zip(tested, corrected, strict=True)
-    ]
-    return Comparison(collection, measure, per_query, tuple(tested), settings)
+    )
+    return replace(found, pairs=tuple(pairs_corrected))
 
 
 def mean_of(runs: Sequence[Values]) -> dict[str, float]:
@@ -220,14 +234,22 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
 
 def _same_queries(systems: Mapping[str, Sequence[Values]]) -> None:
     first, expected = next((name, set(runs[0])) for name, runs in systems.items())
-    if len(expected) < 3:
-        raise DataError(f"a comparison needs three queries or more, found {len(expected)}")
+    if not expected:
+        raise DataError("a comparison needs queries, and there is none")
     for name, runs in systems.items():
         for run in runs:
             if odd := expected.symmetric_difference(run):
                 raise DataError(
                     f"{first} and {name} must have values for the same queries; {min(odd)!r} is in one only"
                 )
+
+
+def _untested(queries: int) -> str:
+    """Why so many queries are too few for a test; empty where they are not."""
+    if queries >= LEAST:
+        return ""
+    found = "there is 1" if queries == 1 else f"there are {queries}"
+    return f"a test, an interval and an effect need {LEAST} queries or more, and {found}"
 
 
 def _test(
@@ -241,22 +263,34 @@ def _test(
     queries = list(per_query[treatment])
     first, second = (np.array([per_query[name][query] for query in queries]) for name in (treatment, control))
     differences = first - second
+    runs = [[float(np.mean(list(run.values()))) for run in systems[name]] for name in (treatment, control)]
+    repeated = all(len(means) > 1 for means in runs)
+    outcome, interval, effect = _inferred(first, second, settings)
+    return Pair(
+        treatment=treatment,
+        control=control,
+        difference=float(differences.mean()),
+        interval=interval,
+        outcome=outcome,
+        corrected=outcome.p_value,
+        significant=False,
+        effect=effect,
+        counts=win_tie_loss(differences),
+        seeds=two_sample_t_test(runs[0], runs[1], settings.alternative) if repeated else None,
+    )
+
+
+def _inferred(
+    first: Float[np.ndarray, " n"], second: Float[np.ndarray, " n"], settings: CompareSettings
+) -> tuple[Outcome, Interval, Effect]:
+    """What is concluded from the queries about others: NaN where they are too few."""
+    if reason := _untested(len(first)):
+        return Outcome(nan, nan), Interval(nan, nan), Effect(nan, nan, reason)
+    differences = first - second
     drawn = {"resamples": settings.resamples, "seed": settings.seed}
     if settings.test == "t":
         outcome = paired_t_test(differences, settings.alternative)
     else:
         outcome = randomisation_test(differences, settings.alternative, **drawn)
-    runs = [[float(np.mean(list(run.values()))) for run in systems[name]] for name in (treatment, control)]
-    repeated = all(len(means) > 1 for means in runs)
-    return Pair(
-        treatment=treatment,
-        control=control,
-        difference=float(differences.mean()),
-        interval=bootstrap_interval(differences, settings.confidence, **drawn),
-        outcome=outcome,
-        corrected=outcome.p_value,
-        significant=False,
-        effect=standardised_mean_difference(first, second, settings.effect),
-        counts=win_tie_loss(differences),
-        seeds=two_sample_t_test(runs[0], runs[1], settings.alternative) if repeated else None,
-    )
+    interval = bootstrap_interval(differences, settings.confidence, **drawn)
+    return outcome, interval, standardised_mean_difference(first, second, settings.effect)

@@ -86,7 +86,9 @@ def _means(comparisons: Sequence[Comparison]) -> Table:
     several = len({comparison.collection for comparison in comparisons}) > 1
     header = ["system"] + [f"{c.collection} {c.shown}" if several else c.shown for c in comparisons]
     where = "" if several else f" on {comparisons[0].collection}"
-    return Table(f"Effectiveness{where}", tuple(header), rows, (_letters_note(comparisons[0].settings),))
+    tested = any(not comparison.untested for comparison in comparisons)
+    notes = (_letters_note(comparisons[0].settings),) if tested else ()
+    return Table(f"Effectiveness{where}", tuple(header), rows, notes)
 
 
 def _letters_note(settings: CompareSettings) -> str:
@@ -120,15 +122,20 @@ def _pairs(comparison: Comparison) -> Table:
         f"{_method(settings)}; effect: standardised mean difference (Hedges' g, {settings.effect}), "
         "in standard deviations over queries."
     ]
+    if untested := comparison.untested:
+        notes = [f"Not tested: {untested}."]
     if seeds:
         header.append("p over seeds")
         notes.append("p over seeds: two-sample t-test of equal variance over the means of repeated runs.")
     rows = [_pair(pair, seeds) for pair in comparison.pairs]
     undefined = {
-        f"{p.treatment} − {p.control}: {p.effect.reason}" for p in comparison.pairs if p.effect.reason
+        f"{p.treatment} − {p.control}: {p.effect.reason}"
+        for p in comparison.pairs
+        if p.effect.reason and not untested
     }
     notes += [f"No effect is defined for {reason}." for reason in sorted(undefined)]
-    title = f"{comparison.shown} on {comparison.collection}, {len(comparison.queries)} queries"
+    number = len(comparison.queries)
+    title = f"{comparison.shown} on {comparison.collection}, {number} {'query' if number == 1 else 'queries'}"
     return Table(title, tuple(header), rows, tuple(notes))
 
 
@@ -211,8 +218,12 @@ def _signed(value: float, digits: int = 4) -> str:
 
 
 def _interval(interval: Interval, digits: int = 4) -> str:
+    if isnan(interval.low):
+        return "–"
     return f"[{_signed(interval.low, digits)}, {_signed(interval.high, digits)}]"
 
 
 def _p(value: float) -> str:
+    if isnan(value):
+        return "–"
     return f"{value:.1e}" if 0 < value < 0.0001 else f"{value:.4f}"

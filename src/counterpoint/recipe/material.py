@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.data import Collection, open_collection
-from counterpoint.errors import DataError
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.files import sha256_file
 from counterpoint.learn import DevelopmentSet, TrainingSet, open_training_data
 from counterpoint.learn.seeds import seed_of
@@ -28,12 +28,14 @@ class Material:
         development: over the same documents; None where there are no development queries.
         origin: where the development queries came from, in words.
         files: the development queries' own, with their SHA-256.
+        left_out: training examples that are about development queries.
     """
 
     training: TrainingSet
     development: DevelopmentSet | None = None
     origin: str = "none"
     files: Sequence[Mapping[str, str]] = ()
+    left_out: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """What tells these data from others, as JSON: sizes, files with their SHA-256, fingerprints."""
@@ -66,14 +68,22 @@ def read_material(recipe: Recipe, source: str | Path, *, documents: str | Path |
         documents: for data that hold ids, the collection with the texts.
 
     Raises:
-        DataError: nothing there, unreadable, or neither the split nor enough queries to hold out.
+        ConfigError: development and training are one split.
+        DataError: nothing there, unreadable, neither the split nor enough queries to hold out, or no training
+            query that is not a development query, too.
     """
     settings = recipe.data
     collection = _collection(source if documents is None else documents)
     split = settings.train if Path(source).is_dir() or str(source).startswith("ir_datasets:") else None
     grade = settings.relevant_from if settings.relevant_from > 1 else None
-    data = open_training_data(source, split=split, documents=documents, relevant_from=grade)
     splits = () if collection is None else collection.splits
+    if split is not None and split == settings.development and split in splits:
+        raise ConfigError(
+            f"{source}: the model would be evaluated on the queries that it is trained on, since data.train "
+            f"and data.development are both {split!r}. Name another split for development (--dev-split dev), "
+            "or how many training queries to hold out (--dev-split 100)"
+        )
+    data = open_training_data(source, split=split, documents=documents, relevant_from=grade)
     if collection is not None and settings.development in splits:
         place = Path(source if documents is None else documents)
         return _with_split(data, collection, str(settings.development), place)
@@ -103,7 +113,16 @@ def _with_split(data: TrainingSet, collection: Collection, split: str, place: Pa
     files = [{"file": path.as_posix(), "sha256": sha256_file(path)} for path in paths]
     queries = collection.queries(split)
     development = DevelopmentSet(queries, data.documents, collection.qrels(split))
-    return Material(data.without(queries), development, f"split {split} of {collection.name}", files)
+    origin = f"split {split} of {collection.name}"
+    try:
+        rest = data.without(queries)
+    except ConfigError as error:
+        raise DataError(
+            f"all {len(data):,} training examples are about development queries ({origin}), by id or text, "
+            "and would be left out. Name another split for development (--dev-split), or how many training "
+            "queries to hold out (--dev-split 100)"
+        ) from error
+    return Material(rest, development, origin, files, len(data) - len(rest))
 
 
 def _described(development: DevelopmentSet) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from typing import Any
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.escapes import json_text
 from counterpoint.files import write_atomically, writing
+from counterpoint.folders import remove_made
 from counterpoint.learn.checkpoint import latest_place
 from counterpoint.learn.start import START_FILE, Start
 from counterpoint.recipe.material import Material
@@ -146,7 +146,7 @@ def describe_run(folder: Path) -> dict[str, Any]:
 def leave_no_trace(folder: Path) -> None:
     """Remove the folder of a run that ended before anything was learnt, so that it can be started again."""
     if not any((folder / name).exists() for name in (METRICS, "checkpoints", "model")):
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_made(folder, (RECIPE_FILE, PROVENANCE, START_FILE))
 
 
 def _results(log: Iterable[dict[str, Any]], measures: Sequence[str]) -> dict[str, dict[str, Any]]:

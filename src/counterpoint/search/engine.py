@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
+from types import MappingProxyType
 from typing import final
 
 import numpy as np
@@ -34,6 +35,7 @@ PASSAGES = 4  # passages fetched for each document wanted, where documents were 
 
 Proposal = tuple[Int[np.ndarray, " c"], Mapping[str, Float[np.ndarray, " c"]]]
 """Candidates by position, and their scores by the parts that are known already."""
+NOTHING: Proposal = (np.zeros(0, np.int64), MappingProxyType({}))
 
 
 @final
@@ -62,9 +64,11 @@ class Searcher:
         """The best `k` documents for one query, with the contribution of each part.
 
         Raises:
-            ConfigError: the index or the model cannot carry out the workflow.
+            ConfigError: the query is empty, or the index or the model cannot carry out the workflow.
         """
         _check_depth(k)
+        if not query.strip():
+            raise ConfigError("the query is empty; say what to search for")
         plan = plan_for(workflow, self.index, self.settings)
         (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
         (found,) = self._first_stage([prepared], plan, k)
@@ -90,7 +94,8 @@ class Searcher:
     ) -> Run:
         """Rank documents for many queries (id to text).
 
-        Where documents were cut into passages, a document's score is the maximum over its passages (maxP).
+        Where documents were cut into passages, a document's score is the maximum over its passages (maxP). A
+        query that is empty or blank finds nothing.
 
         Args:
             queries: id to text.
@@ -247,7 +252,8 @@ class Searcher:
                 found = self._first_stage(prepared, plan, depth)
             else:
                 found = (self._candidates(candidates, qid) for qid, _ in batch)
-            for (qid, _), query, proposal in zip(batch, prepared, found, strict=True):
+            for (qid, text), query, proposal in zip(batch, prepared, found, strict=True):
+                proposal = proposal if text.strip() else NOTHING
                 names = [self.index.name_of(int(position)) for position in proposal[0]]
                 yield qid, names, self._score(query, plan, proposal)
             done += len(batch)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from filelock import FileLock, Timeout
 from counterpoint.errors import ArtifactError
 from counterpoint.escapes import json_text
 from counterpoint.files import write_atomically, writing
+from counterpoint.folders import remove_made
 from counterpoint.search import Run
 
 __all__ = ["Store"]
@@ -76,7 +76,7 @@ class Store:
     def forget_encodings(self) -> None:
         """Delete what all models encoded."""
         with writing(self.folder):
-            shutil.rmtree(self.folder / "encodings", ignore_errors=True)
+            remove_made(self.folder / "encodings", ("*.sqlite", "*.sqlite-*"))
 
     # -- results ---------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ A new transform is one file here that subclasses `Transform`, one line below, an
 suite. `Moments` is there for those that need a mean or a covariance.
 """
 
-from counterpoint.transform.flow import Flow, FlowTraining
+from counterpoint.transform.flow import Flow, FlowBits, FlowTraining
 from counterpoint.transform.glow import Glow
 from counterpoint.transform.moments import Moments
 from counterpoint.transform.nice import Nice
@@ -12,4 +12,14 @@ from counterpoint.transform.normalise import Normalise
 from counterpoint.transform.transform import Transform
 from counterpoint.transform.whitening import Whitening
 
-__all__ = ["Flow", "FlowTraining", "Glow", "Moments", "Nice", "Normalise", "Transform", "Whitening"]
+__all__ = [
+    "Flow",
+    "FlowBits",
+    "FlowTraining",
+    "Glow",
+    "Moments",
+    "Nice",
+    "Normalise",
+    "Transform",
+    "Whitening",
+]

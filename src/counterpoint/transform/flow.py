@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,16 +15,22 @@ from torch import Tensor, nn
 
 from counterpoint.config import Setting
 from counterpoint.errors import ConfigError, DataError, NotFittedError, ShapeError
+from counterpoint.transform.moments import Moments
 from counterpoint.transform.sample import sample_rows
 from counterpoint.transform.transform import Rows, Transform
 from counterpoint.vectors import Vectors
 
-__all__ = ["Flow", "FlowTraining"]
+__all__ = ["Flow", "FlowBits", "FlowTraining"]
 
 BLOCK = 2048
 """Rows mapped at a time; what a flow makes of more does not fit in a core's cache."""
 FLAT = 1e-4
-"""Share of the largest deviation below which a component holds rounding errors only."""
+"""Share of the largest deviation below which a component, or a direction, holds rounding errors only."""
+ENOUGH = 10
+"""Rows wanted for each component."""
+HELD_OUT = 20
+"""One row of so many is held out."""
+MOST_HELD_OUT = 1000
 
 
 @final
@@ -60,17 +67,48 @@ class FlowTraining(Setting):
             raise ConfigError(*faults)
 
 
+@final
+@dataclass(frozen=True)
+class FlowBits:
+    """How well a fitted flow describes rows, in bits per dimension: lower is better.
+
+    Attributes:
+        training: of rows that it was fitted to, as many as are held out where any are.
+        held_out: of the rows that it never saw; None where they were too few to hold any out. Far above
+            `training`, the flow has learnt its rows by heart.
+        rows: rows it was fitted to, of those that were kept in memory.
+        rows_held_out: rows it was not.
+    """
+
+    training: float
+    held_out: float | None
+    rows: int
+    rows_held_out: int
+
+    def __str__(self) -> str:
+        seen = f"{self.training:.3f} bits a component of {self.rows:,} that it was fitted to"
+        if self.held_out is None:
+            return f"{seen}; they were too few to hold some out"
+        return f"{seen}, {self.held_out:.3f} of {self.rows_held_out:,} held out"
+
+
 class Flow(Transform):
     """z = f(x) with log p(x) = log N(z; 0, I) + log|det ∂f/∂x|; the rows of the new set are z. Abstract.
 
     Jung et al. (Isotropic Representation Can Improve Dense Retrieval), equation 5. Rows are mapped as in
     evaluation, so that no row depends on another, even while the model around it is being trained; what was
     learnt is no parameter of that model. A row that is exactly zero stands for nothing and stays zero.
+
+    `fit` holds one row of 20 out, 1000 at most, drawn by the seed, and measures on them what it has learnt
+    from the others: `bits`. It warns of fewer than 10 rows for each component, and of rows that do not vary
+    in all directions: along the others a density is infinite.
     """
 
     dim: int
     fitting: FlowTraining | None
     count_: Tensor
+    bits: FlowBits | None = None
+    """What the last `fit` of this object measured; it is not saved."""
 
     @property
     @abstractmethod
@@ -105,7 +143,7 @@ class Flow(Transform):
         return -total / (len(x) * self.dim * math.log(2))
 
     def fit(self, rows: Rows, on_step: Callable[[int, int, float], object] | None = None) -> Self:
-        """Learn from a sample of the rows, which are read once.
+        """Learn from a sample of the rows, which are read once, and set `bits`.
 
         Args:
             rows: vectors in pieces.
@@ -119,10 +157,11 @@ class Flow(Transform):
         said = self._fitting
         sample, count = sample_rows(rows, self.dim, said.sample, said.seed)
         self._check_sample(sample)
+        self._report(sample)
         device = self.setup().count_.device
         self._rebuild()
         self.to(device)
-        sample = sample.to(device)
+        sample, held_out = (rows.to(device) for rows in self._divided(sample))
         with torch.no_grad():
             self._start(sample)
         # batch statistics in bfloat16, of an autocast around this, spoil the fit
@@ -130,6 +169,7 @@ class Flow(Transform):
             self._learn(sample, on_step)
         _freeze(self)
         self.count_.fill_(count)
+        self.bits = self._measured(sample, held_out)
         return self
 
     def forward(self, vectors: Vectors) -> Vectors:
@@ -214,6 +254,39 @@ class Flow(Transform):
                 f"before: Whitening({self.dim}, rank={rank}, power=0.0), or --rank {rank} of counterpoint fit"
             )
 
+    def _report(self, sample: Float[Tensor, "n d"]) -> None:
+        """Warn of rows that do not determine a density."""
+        name, count, rank = type(self).__name__, len(sample), _rank(sample)
+        if rank < self.dim:
+            least = rank // self.divisor * self.divisor
+            turned = f"Whitening({self.dim}, rank={least}, power=0.0), or --rank {least} of counterpoint fit"
+            remedy = f"turn them to their leading directions before: {turned}, or " if least else ""
+            warnings.warn(
+                f"{name}: the {count:,} vectors vary in {rank} of {self.dim} directions, and in the others a "
+                f"density is infinite; {remedy}fit on more texts",
+                stacklevel=3,
+            )
+        if count < ENOUGH * self.dim:
+            warnings.warn(
+                f"{name}: fitted on {count:,} vectors of {self.dim} components; for a density that holds for "
+                f"other vectors, fit on at least {ENOUGH * self.dim:,}",
+                stacklevel=3,
+            )
+
+    def _divided(self, sample: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "t d"], Float[Tensor, "h d"]]:
+        """The rows that are learnt from, and those held out, each in their order."""
+        held = torch.zeros(len(sample), dtype=torch.bool)
+        draw = torch.Generator().manual_seed(self._fitting.seed)
+        size = min(len(sample) // HELD_OUT, MOST_HELD_OUT)
+        held[torch.randperm(len(sample), generator=draw)[:size]] = True
+        return sample[~held], sample[held]
+
+    def _measured(self, sample: Float[Tensor, "t d"], held_out: Float[Tensor, "h d"]) -> FlowBits:
+        size = min(len(sample), len(held_out) or MOST_HELD_OUT)
+        seen = sample[torch.linspace(0, len(sample) - 1, size, device=sample.device).long()]
+        unseen = self.bits_per_dimension(held_out) if len(held_out) else None
+        return FlowBits(self.bits_per_dimension(seen), unseen, len(sample), len(held_out))
+
     def _check_fitted(self) -> None:
         if not self.is_set_up or not self.count_:
             raise NotFittedError(
@@ -222,6 +295,19 @@ class Flow(Transform):
 
     def _layers(self) -> Iterator[Tensor]:
         return (tensor for tensor in self.buffers() if tensor.is_floating_point())
+
+
+def _rank(sample: Float[Tensor, "n d"]) -> int:
+    """Directions in which the rows vary by more than rounding."""
+    dim = sample.shape[1]
+    for rows in (sample[: ENOUGH * dim], sample):  # the first are enough, unless some are missing there
+        moments = Moments(dim)
+        moments.update(rows)
+        variances = torch.linalg.eigvalsh(moments.covariance())
+        rank = int((variances > FLAT**2 * variances[-1]).sum())
+        if rank == dim or len(rows) == len(sample):
+            return rank
+    raise AssertionError("the last of the two is the sample")
 
 
 def _freeze(module: nn.Module) -> None:

@@ -182,8 +182,9 @@ class Whitening(Transform):
         wanted = self.rank or self.dim
         if kept < wanted:
             warnings.warn(
-                f"Whitening: the vectors vary in {kept} directions only, so {wanted - kept} of {wanted} "
-                "components will be 0. Fit on more vectors or ask for a lower rank",
+                f"Whitening: the {count:,} vectors of {self.dim} components vary in {kept} directions only, "
+                f"so {wanted - kept} of {wanted} components will be 0. Fit on more vectors or ask for a "
+                "lower rank",
                 stacklevel=4,
             )
         if count < ENOUGH * self.dim and not self.shrinkage:

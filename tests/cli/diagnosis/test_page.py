@@ -28,7 +28,7 @@ def found(query=None, document=None, **changes):
         "weighed": False,
         "query": side(**(query or {})),
         "document": side(**(document or {})),
-        "between": {"cosine": 0.1, "kl": None, "delta": 50.0, "room": 1.0},
+        "between": {"cosine": 0.1, "kl": None, "coincident": 0, "compared": 0, "delta": 50.0, "room": 1.0},
         "inter_iso": {"pairs": 12, "from": "judged relevant in test", "together": 0.5, "other": 0.1},
         "whitening": whitening,
         **changes,

@@ -70,12 +70,21 @@ def alignment_sentence(between: Mapping[str, Any]) -> str:
     """Whether two encoders put queries in the same place."""
     from counterpoint.learn import AlignmentStop  # torch is there by now
 
+    if between["kl"] is None and between["coincident"]:
+        return (
+            f"KL of the sides on queries is not estimable: {between['coincident']:,} of "
+            f"{between['compared']:,} rows coincide with another"
+        )
     if between["kl"] is None:
         return "Both sides encode queries to the same vectors, so there is nothing to align"
     matches = between["room"] >= AlignmentStop.least_match
     aligned = "aligned" if between["kl"] < between["delta"] and matches else "not aligned"
     apart = "" if matches else f", for the query side has {between['room']:.0%} of the document side's spread"
-    return f"KL of the sides on queries is {between['kl']:.1f}, δ {between['delta']:.1f}: {aligned}{apart}"
+    left_out = f" without {between['coincident']:,} rows that coincide" if between["coincident"] else ""
+    return (
+        f"KL of the sides on queries{left_out} is {between['kl']:.1f}, δ {between['delta']:.1f}: "
+        f"{aligned}{apart}"
+    )
 
 
 def _alignment(found: Mapping[str, Any]) -> str:

@@ -188,23 +188,30 @@ def _between(
 ) -> dict[str, Any]:
     """`kl` is None where both sides encode queries to the same vectors: nothing is to be aligned.
 
-    It is None of rows that are weighed, too: a document's are weighed in another way than a query's.
+    It is None of rows that are weighed, too: a document's are weighed in another way than a query's. And it
+    is None where it cannot be estimated: `coincident` of the `compared` rows coincide with another.
 
     `room` is the query side's 1 − mean cosine of two queries as a share of the document side's. Where it is
     low, a low `kl` does not mean that the sides are aligned. It is 1 where that side has none.
     """
     import numpy as np
 
-    from counterpoint.measure.alignment import DAFT_DELTA, cross_cosine, kl_divergence, mean_cosine
+    from counterpoint.measure.alignment import DAFT_DELTA, cross_cosine, divergence, mean_cosine
 
     room = 1 - mean_cosine(crossed)
-    kl = None
+    kl, coincident, compared = None, 0, 0
     if not weighed and not np.array_equal(queries, crossed):
         # Where a set has many rows a text, a row may be there twice.
-        kl = kl_divergence(np.unique(crossed, axis=0), np.unique(queries, axis=0))
+        rows, other = np.unique(crossed, axis=0), np.unique(queries, axis=0)
+        coincident = compared = len(crossed)
+        if len(rows) > 1:
+            found = divergence(rows, other)
+            kl, coincident, compared = found.kl, found.coincident, found.rows
     return {
         "cosine": cross_cosine(queries, documents),
         "kl": kl,
+        "coincident": coincident,
+        "compared": compared,
         "delta": DAFT_DELTA * queries.shape[1],
         "room": (1 - mean_cosine(queries)) / room if room > 0 else 1.0,
     }

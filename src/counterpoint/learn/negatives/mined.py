@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from counterpoint.errors import ConfigError
-from counterpoint.index import Index, IndexSettings, LexicalSettings, TextModel, build_index
+from counterpoint.index import Index, IndexSettings, LexicalSettings, TextModel, build_index, remove_index
 from counterpoint.index.analysis import Analyzer, AnalyzerName
 from counterpoint.learn.batches import Draw
 from counterpoint.learn.negatives.lists import read_lists, write_lists
@@ -160,5 +159,5 @@ def ranked(
                 on_progress=lambda done: mining.on_progress("searching", done),
             )
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_index(folder)
     return {query: [document for document, _ in run[query]] for query in run}

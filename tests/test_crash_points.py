@@ -1,0 +1,310 @@
+"""Every step of every writer fails in turn: what was there or what was to be there, and a true message.
+
+One undisturbed pass takes a picture before each operation of what a killed process would leave, and of what a
+power failure would leave. Then the writer runs again and again, and another operation fails each time.
+"""
+
+import json
+import resource
+import shutil
+from functools import partial
+
+import pytest
+import torch
+
+from counterpoint.cli.main import main
+from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
+from counterpoint.errors import ArtifactError, CounterpointError
+from counterpoint.index import Index, IndexSettings, build_index, keep_search
+from counterpoint.learn.checkpoint import Checkpoint
+from counterpoint.model import Model, load_model
+from counterpoint.part import Part
+from counterpoint.search import Searcher
+from counterpoint.types import Document
+from tests.cli.conftest import DOCUMENTS as TEXTS
+from tests.fakes import HashModel
+from tests.faults import CRASHES, Disk
+
+SEARCH = {"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "exact": ["words"]}
+SAMPLE = 29  # of so many trials of the long tier the fast one makes one
+FAILURES = ("EIO", "ENOSPC", "interrupt")
+
+
+def documents(name):
+    return [Document(f"{name}{i}", f"{name} text about {i} and word{i % 3}") for i in range(5)]
+
+
+class Building:
+    """An index, with BM25, pooled vectors with a graph, and words; `first` builds it anew."""
+
+    def __init__(self, *, first=False, model=True):
+        self.first, self.model = first, HashModel() if model else None
+        self.settings = IndexSettings(ann="hnsw", search=SEARCH) if model else IndexSettings()
+
+    def prepare(self, root):
+        if not self.first:
+            self.build(root, "old")
+
+    def act(self, root):
+        self.build(root, "new")
+
+    def build(self, root, name):
+        build_index(
+            documents(name), self.model, root / "i", self.settings, overwrite=not self.first or name == "new"
+        )
+
+    def look(self, root):
+        try:
+            with Index(root / "i") as index:
+                assert index.manifest.faults(root / "i", checksums=True) == []
+                answer = Searcher(index, self.model).search("text about 3 word1", 5)
+                names = {index.name_of(i) for i in range(len(index))}
+        except ArtifactError:
+            return "nothing"
+        kind = next(kind for kind in ("old", "new") if names == {d.id for d in documents(kind)})
+        assert {hit.document.id for hit in answer.hits} == names
+        return kind
+
+    def leftovers(self, root):
+        folder = root / "i"
+        stored = [path.parent.name for path in folder.glob("*/*")]
+        assert sorted(stored) == ["lexical", "segments"], stored
+        assert {path.name for path in folder.iterdir()} == {"manifest.json", ".lock", "lexical", "segments"}
+        assert {path.name for path in root.iterdir()} == {"i"}
+
+
+class Keeping(Building):
+    """Other search settings for an index that stays as it is."""
+
+    def prepare(self, root):
+        self.build(root, "old")
+
+    def act(self, root):
+        keep_search(root / "i", {**SEARCH, "weights": {"words": 1.0}})
+
+    def look(self, root):
+        assert super().look(root) == "old"
+        with Index(root / "i") as index:
+            return "new" if len(index.manifest.settings["search"]["weights"]) == 1 else "old"
+
+
+class Saving:
+    """A model's folder replaced by another model."""
+
+    def __init__(self, models, *, first=False):
+        self.models, self.first = models, first
+
+    def prepare(self, root):
+        if not self.first:
+            self.models["old"].save(root / "m")
+
+    def act(self, root):
+        self.models["new"].save(root / "m", overwrite=True)
+
+    def look(self, root):
+        try:
+            found = Part.load(root / "m").fingerprint()
+        except ArtifactError as error:
+            assert "no part.toml here" in str(error)
+            return "nothing"
+        return next(name for name, model in self.models.items() if model.fingerprint() == found)
+
+    def leftovers(self, root):
+        assert {path.name for path in root.iterdir()} == {"m"}
+
+
+class Checkpointing:
+    """A checkpoint written at a later step, or again at its own."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def write(self, root, name, step):
+        tensors = {"weights": {"w": torch.full((40,), float(len(name)))}, "best": {}}
+        Checkpoint(0, step, {"name": name}, tensors).write(root / "checkpoints")
+
+    def prepare(self, root):
+        self.write(root, "old", 5)
+
+    def act(self, root):
+        self.write(root, "new", self.step)
+
+    def look(self, root):
+        found = Checkpoint.latest(root / "checkpoints")
+        assert (found.tensors["weights"]["w"] == 3).all()
+        return found.state["name"]
+
+    def leftovers(self, root):
+        names = {path.name for path in (root / "checkpoints").iterdir()}
+        assert len(names) == 2 and "latest.json" in names, names
+
+
+class Fitting:
+    """`counterpoint fit` into a folder that holds a model."""
+
+    def __init__(self, models, source):
+        self.models, self.source = models, source
+
+    def prepare(self, root):
+        shutil.copytree(self.source / "old", root / "m")
+
+    def act(self, root):
+        code = main([
+            "fit", "whitening", str(self.source / "old"), str(self.source / "texts"),
+            "-o", str(root / "m"), "--on", "tokens", "--documents", "0", "--overwrite",
+        ])  # fmt: skip
+        if code == 130:
+            raise KeyboardInterrupt
+        if code:
+            raise CounterpointError(f"exit code {code}")
+
+    def look(self, root):
+        found = load_model(root / "m")
+        return "old" if found.fingerprint() == self.models["old"].fingerprint() else "new"
+
+    leftovers = Saving.leftovers
+
+
+@pytest.fixture(scope="module")
+def models(tiny_bert_folder):
+    made = {}
+    for name, layers in (("old", 1), ("new", 2)):
+        heads = {"mean": Mean(normalise=True), "tokens": TokenVectors()}
+        made[name] = Model(DualEncoder(Encoder(Transformer(str(tiny_bert_folder), layers=layers), heads)))
+    return made
+
+
+@pytest.fixture(scope="module")
+def source(models, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("source")
+    models["old"].save(folder / "old")
+    (folder / "texts").mkdir()
+    rows = [{"_id": name, "title": title, "text": text} for name, (title, text) in TEXTS.items()]
+    (folder / "texts" / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+WRITERS = {
+    "a new index": lambda models, source: Building(first=True),
+    "an index over another": lambda models, source: Building(),
+    "a BM25 index over another": lambda models, source: Building(model=False),
+    "keep_search": lambda models, source: Keeping(),
+    "a new model": lambda models, source: Saving(models, first=True),
+    "a model over another": lambda models, source: Saving(models),
+    "the next checkpoint": lambda models, source: Checkpointing(6),
+    "a checkpoint at its own step": lambda models, source: Checkpointing(5),
+    "fit over a model": lambda models, source: Fitting(models, source),
+}
+
+
+@pytest.mark.parametrize("exchange", [True, False], ids=["exchange", "renames"])
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.long, id="all"), SAMPLE])
+def test_every_step_may_fail(name, exchange, step, models, source, tmp_path, capfd):
+    if not exchange and "model" not in name:
+        pytest.skip("only folders that are replaced are exchanged")
+    writer = WRITERS[name](models, source)
+    before = tmp_path / "before"
+    before.mkdir()
+    writer.prepare(before)
+    old = writer.look(before)
+    disk = partial(Disk, exchange=exchange)
+    crashed, operations = crashes(writer, before, old, disk, step)
+    failed = failures(writer, before, old, disk, range(0, operations * len(FAILURES), step), capfd)
+    with capfd.disabled():
+        print(f"\n{name}, {operations} operations, {crashed} crashes and {failed} failures: 0 bad")
+
+
+def crashes(writer, before, old, disk, step):
+    """Crash before every operation, in every way; how many crashes, and how many operations there are."""
+    root = before.with_name("undisturbed")
+    shutil.copytree(before, root)
+    made = []
+
+    def picture(disk):
+        for number, how in enumerate(CRASHES, disk.count * len(CRASHES)):
+            if number % step == 0:
+                target = before.with_name(f"crash-{number}")
+                disk.crashed(how, target, seed=number)
+                made.append((f"{how} before {disk.log[-1]}", target))
+
+    watched = disk(root, what=picture)
+    with watched.watched():
+        writer.act(root)
+    watched.close()
+    assert writer.look(root) == "new"
+    writer.leftovers(root)
+    outcomes = set()
+    for where, target in made:
+        found = writer.look(target)
+        assert found in (old, "new"), where
+        outcomes.add(found)
+        writer.act(target)  # what was left is no obstacle, and is removed
+        assert writer.look(target) == "new", where
+        writer.leftovers(target)
+        shutil.rmtree(target)
+    assert step > 1 or outcomes == {old, "new"}, "no crash came after the commit; the test tests nothing"
+    return len(made), watched.count
+
+
+def failures(writer, before, old, disk, numbers, capfd):
+    """Let operations fail, each in every way; how many trials that were."""
+    root = before.with_name("failing")
+    for number in numbers:
+        at, what = number // len(FAILURES), FAILURES[number % len(FAILURES)]
+        shutil.copytree(before, root)
+        failing = disk(root, at, what)
+        said = attempt(writer, root, failing, capfd)
+        failing.close()
+        where = f"{what} at {failing.log[at]}: {said}"
+        found = writer.look(root)
+        assert found in (old, "new"), where
+        if said is None:
+            assert found == "new", where
+        else:
+            assert "bug" not in said, where
+            assert "unchanged" not in said or found == old, where
+            assert ("new version is in place" in said) <= (found == "new"), where
+            assert found == old or what == "interrupt" or "new version is in place" in said, where
+        shutil.rmtree(root)
+    return len(numbers)
+
+
+def attempt(writer, root, disk, capfd):
+    """What the writer says of its failure; None where it has none."""
+    capfd.readouterr()
+    try:
+        with disk.watched():
+            writer.act(root)
+    except KeyboardInterrupt as interrupt:
+        notes = getattr(interrupt, "__notes__", [])
+        return notes[-1] if notes else capfd.readouterr().err or "interrupted"
+    except CounterpointError as error:
+        return capfd.readouterr().err or str(error)
+    return None
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if name not in ("keep_search", "a new model")])
+def test_a_file_that_may_not_grow(name, models, source, tmp_path, capsys):
+    """The system's own refusal, met inside SQLite, safetensors, faiss and numpy, too."""
+    writer = WRITERS[name](models, source)
+    before = tmp_path / "before"
+    before.mkdir()
+    writer.prepare(before)
+    old = writer.look(before)
+    for limit in (0, 200, 5000):
+        root = tmp_path / f"limit-{limit}"
+        shutil.copytree(before, root)
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        said = ""
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+            writer.act(root)
+        except CounterpointError as error:
+            said = f"{error}{capsys.readouterr().err}"
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        found = writer.look(root)
+        assert found == (old if said else "new")
+        assert "unchanged" in said if said else limit > 200, said
+        assert "bug" not in said
