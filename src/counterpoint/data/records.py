@@ -201,7 +201,7 @@ def _refuse(name: str) -> NoReturn:
 
 def _finite(text: str) -> float:
     if not isfinite(value := float(text)):
-        raise ValueError(f"the number {text[:20]} is out of range; the largest is about 1.8e308")
+        raise ValueError(f"{text[:20]} is not a finite number; the largest is about 1.8e308")
     return value
 
 
