@@ -19,7 +19,7 @@ from pathlib import Path
 import safetensors
 import safetensors.torch
 
-import counterpoint.part
+import counterpoint.tensors
 from counterpoint import folders
 
 CRASHES = ("kill", "only what was synced", "names without data", "any of it")
@@ -80,7 +80,7 @@ class Disk:
             patch(os, "posix_fallocate", self._descriptor("reserve", os.posix_fallocate))
             patch(folders, "_exchange", self._exchanging(folders._exchange))
             patch(sqlite3, "connect", self._connecting(sqlite3.connect))
-            patch(counterpoint.part, "save_file", self._saving(safetensors.torch.save_file))
+            patch(counterpoint.tensors, "save_file", self._saving(safetensors.torch.save_file))
             with contextlib.suppress(ImportError):
                 import faiss
 

@@ -17,9 +17,9 @@ SOURCE = Path(counterpoint.__file__).parent
 
 # Imports point from a later layer to an earlier one, or stay within one package.
 LAYERS = [
-    {"errors", "files", "folders", "memory"},
+    {"errors", "escapes", "files", "folders", "memory"},
     {"config", "types"},
-    {"vectors"},
+    {"tensors", "vectors"},
     {"part"},
     {"data", "encode", "score", "transform"},
     {"index"},
@@ -32,6 +32,7 @@ LAYERS = [
 TORCH_FREE = {
     "config",
     "errors",
+    "escapes",
     "files",
     "folders",
     "memory",

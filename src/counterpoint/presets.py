@@ -23,7 +23,7 @@ from counterpoint.encode import (
     WholeWords,
 )
 from counterpoint.model import Model
-from counterpoint.part import read_tensors
+from counterpoint.tensors import read_tensors
 from counterpoint.transform import Whitening
 
 __all__ = ["PRESETS"]

@@ -93,7 +93,7 @@ def test_info_accounts_for_every_byte(tmp_path):
         info = index.info()
     assert info["bytes"] == on_disk == sum(info["bytes_by_purpose"].values())
     assert set(info["bytes_by_purpose"]) == {
-        "documents", "lexical", "manifest", "other",
+        "checksums", "documents", "lexical", "manifest", "other",
         "vectors: mean", "vectors: words", "ids: words", "offsets: words", "vocabulary: words",
     }  # fmt: skip
     assert info["bytes_by_purpose"]["other"] == 0  # the lock file, which is empty
@@ -348,3 +348,10 @@ def test_a_read_only_folder_is_an_artifact_error(tmp_path):
     (tmp_path / "i").mkdir(mode=0o500)
     with pytest.raises(ArtifactError, match="cannot write"):
         build_index(DOCUMENTS, HashModel(), tmp_path / "i")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_numbers_that_json_lacks_are_refused_in_metadata(tmp_path, number):
+    documents = [Document("a", "x"), Document("b", "y", metadata={"deep": [number]})]
+    with pytest.raises(DataError, match="document 'b': its metadata is not JSON"):
+        build_index(documents, None, tmp_path / "i", IndexSettings(lexical=LexicalSettings()))

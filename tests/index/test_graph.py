@@ -9,6 +9,8 @@ from tests.fakes import DOCUMENTS, HashModel, UniModel
 
 from counterpoint.errors import ArtifactError, ConfigError, MissingExtraError
 from counterpoint.index import Index, IndexSettings, VectorSet, build_index
+from counterpoint.index.checked import CheckedFile
+from counterpoint.index.graph import Graph
 from counterpoint.search import Searcher, SearchSettings
 from counterpoint.types import Document, Ragged
 
@@ -118,9 +120,16 @@ def test_a_damaged_graph_is_refused(tmp_path):
     pytest.importorskip("faiss")
     build_index(DOCUMENTS, HashModel(), tmp_path / "i", ANN)
     (path,) = (tmp_path / "i").rglob("mean.hnsw")
-    path.write_bytes(bytes(path.stat().st_size))
-    with Index(tmp_path / "i") as index, pytest.raises(ArtifactError, match="cannot be read as a graph"):
-        Searcher(index, HashModel()).search("fox", workflow="dense")
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(ArtifactError, match=r"mean.hnsw: does not match its checksum"):
+        Searcher(Index(tmp_path / "i"), HashModel()).search("fox", workflow="dense")
+
+
+def test_a_graph_that_faiss_cannot_read_is_refused(tmp_path):
+    pytest.importorskip("faiss")
+    (tmp_path / "mean.hnsw").write_bytes(bytes(100))
+    with pytest.raises(ArtifactError, match=r"mean.hnsw: faiss .* cannot read this graph"):
+        Graph(CheckedFile(tmp_path / "mean.hnsw"), 6).nearest(np.zeros((1, 16), np.float32), 3)
 
 
 def test_a_graph_needs_pooled_vectors(tmp_path):

@@ -17,6 +17,7 @@ from tests.score import oracle
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import Index, IndexSettings, Manifest, SetLayout, build_index
 from counterpoint.index import inverted as inverted_module
+from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.kernels import maxsim_scores
 from counterpoint.index.manifest import FileEntry
 from counterpoint.index.segment import Segment, SegmentWriter
@@ -51,7 +52,7 @@ def test_a_score_from_postings_is_the_one_of_the_match_matrix(queries, texts, ba
         with SegmentWriter(folder, LAYOUT) as writer:
             for at in range(0, len(texts), batch):
                 writer.append(documents[at : at + batch], {"w": packed(texts[at : at + batch])})
-        segment = Segment(folder, LAYOUT, len(texts))
+        segment = Segment(CheckedFolder(folder), LAYOUT, len(texts))
         for query in queries:
             rows, ids = packed([query]).values, packed([query]).ids_of(0)
             wanted = [oracle.maxsim(query, text, exact=True, floor0=True) for text in texts]
@@ -165,7 +166,7 @@ def as_format_1(folder):
         segment = folder / "segments" / entry.name
         lengths = np.load(segment / "words.lengths.npy")
         np.save(segment / "words.offsets.npy", np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64))
-        for name in ("words.lengths.npy", "words.postings.npy", "words.starts.npy"):
+        for name in ("words.lengths.npy", "words.postings.npy", "words.starts.npy", "blocks.npy"):
             (segment / name).unlink(missing_ok=True)
     layouts = {
         name: {key: value for key, value in layout.items() if key != "inverted"}

@@ -8,6 +8,7 @@ import pytest
 
 from counterpoint.errors import ConfigError
 from counterpoint.index.analysis import Analyzer, AnalyzerName
+from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.lexical import Lexical, LexicalBuilder, LexicalSettings
 
 TEXTS = ["a brown fox and a brown dog", "the dog sleeps", "", "foxes run, dogs run: 3.5 km", "zebra"]
@@ -23,7 +24,7 @@ def build(folder, texts, **settings):
     for text in texts:
         builder.add(text)
     builder.write(folder)
-    return Lexical(folder, LexicalSettings(**settings))
+    return Lexical(CheckedFolder(folder), LexicalSettings(**settings))
 
 
 def bm25_by_loops(query, texts, k1=0.9, b=0.4, analyzer="english"):

@@ -18,6 +18,7 @@ from counterpoint.encode import DualEncoder, Encoder, Linear, Static, TextInput,
 from counterpoint.errors import ArtifactError, ConfigError, ShapeError
 from counterpoint.index import Index, IndexSettings, Manifest, SetLayout, build_index
 from counterpoint.index import static as static_module
+from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.kernels import maxsim_scores
 from counterpoint.index.segment import Segment, SegmentWriter
 from counterpoint.index.static import StaticSet
@@ -43,7 +44,7 @@ def written(folder, texts, table, batch=100):
         for at in range(0, len(texts), batch):
             documents = [Document(str(i), "") for i in range(at, min(at + batch, len(texts)))]
             writer.append(documents, {"l": packed(texts[at : at + batch], table)})
-    return Segment(folder, LAYOUT, len(texts))
+    return Segment(CheckedFolder(folder), LAYOUT, len(texts))
 
 
 @settings(deadline=None, max_examples=80)
@@ -93,7 +94,7 @@ def test_real_numbers_come_out_the_same_to_the_last_bit(tmp_path, monkeypatch, v
     layout = {"l": replace(LAYOUT["l"], dim=32)}
     with SegmentWriter(tmp_path / "s", layout) as writer:
         writer.append([Document(str(i), "") for i in range(300)], {"l": packed(texts, table)})
-    segment = Segment(tmp_path / "s", layout, 300)
+    segment = Segment(CheckedFolder(tmp_path / "s"), layout, 300)
     ids = segment.static["l"]
     found = StaticSet([ids], table)
     query = packed([rng.choice(500, 20)], table)[0] * rng.random((20, 1), dtype=np.float32)
@@ -148,9 +149,9 @@ def test_ids_beyond_two_bytes(tmp_path):
                 [Document(str(i), "") for i in range(len(texts))],
                 {"l": Ragged.from_list(rows, texts, dim=oracle.DIM)},
             )
-        segment = Segment(tmp_path / name, LAYOUT, len(texts))
+        segment = Segment(CheckedFolder(tmp_path / name), LAYOUT, len(texts))
         ids = segment.static["l"]
-        assert ids.ranks.dtype == dtype
+        assert ids.ranks.all().dtype == dtype
         for i, text in enumerate(texts):
             mine = ids.vocabulary[ids.ranks[ids.offsets[i] : ids.offsets[i + 1]]]
             assert mine.tolist() == sorted(set(text.tolist()))
@@ -198,7 +199,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(ArtifactError, match=r"do not fit its lengths"):
         manifest = Manifest.read(tmp_path / "i")
         layouts = {k: SetLayout(**v) for k, v in manifest.settings["layouts"].items()}
-        Segment(ranks.parent, layouts, len(DOCUMENTS))
+        Segment(CheckedFolder(ranks.parent), layouts, len(DOCUMENTS))
 
 
 def test_an_index_of_the_second_format_opens(tmp_path, monkeypatch):

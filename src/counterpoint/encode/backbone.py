@@ -17,7 +17,7 @@ from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.encode.tokens import Kind, Tokens
 from counterpoint.encode.weights import Layers, lexical_head, read_json, read_weights, rename_weights
 from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
-from counterpoint.part import WEIGHTS, Part
+from counterpoint.part import WEIGHTS, Part, check_files
 from counterpoint.types import Side
 
 __all__ = ["Transformer"]
@@ -164,6 +164,8 @@ class Transformer(Part):
             weights: to take in place of that file's.
         """
         place, ours, name = _place(folder, self.side)
+        if ours is not None:
+            check_files(ours)
         if self.sha256 is not None:
             check_weights(folder / "model.safetensors" if ours is None else ours / WEIGHTS, self.sha256)
         self.config_ = _read_config(place, self.layers)

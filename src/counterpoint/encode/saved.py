@@ -8,7 +8,8 @@ from torch import Tensor
 
 from counterpoint.errors import ArtifactError
 from counterpoint.folders import whole_folder
-from counterpoint.part import WEIGHTS, read_tensors
+from counterpoint.part import WEIGHTS
+from counterpoint.tensors import read_tensors
 from counterpoint.types import Side
 
 __all__ = ["backbone_in", "backbone_weights", "saved_model"]

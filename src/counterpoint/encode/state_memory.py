@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.files import write_atomically, writing
-from counterpoint.part import read_tensors, write_tensors
+from counterpoint.tensors import read_tensors, write_tensors
 
 __all__ = ["StateMemory"]
 

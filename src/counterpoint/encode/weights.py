@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from counterpoint.errors import ArtifactError
-from counterpoint.part import read_tensors
+from counterpoint.tensors import read_tensors
 
 __all__ = ["Layers", "inside", "lexical_head", "read_json", "read_weights", "rename_weights"]
 

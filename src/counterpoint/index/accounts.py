@@ -7,6 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from counterpoint.index.checked import BLOCKS
+from counterpoint.index.database import CHECKS, DATABASE, PASSAGES
 from counterpoint.index.manifest import NAME
 
 if TYPE_CHECKING:
@@ -92,7 +94,9 @@ def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
         return "manifest"
     if path.parts[0] == "lexical":
         return "lexical"
-    if path.name == "documents.sqlite":
+    if path.name in (BLOCKS, CHECKS):
+        return "checksums"
+    if path.name in (DATABASE, PASSAGES):
         return "documents"
     name, _, kind = path.name.removesuffix(".npy").partition(".")
     if path.parts[0] == "segments" and name in layouts and kind in PURPOSES:

@@ -21,6 +21,7 @@ from counterpoint import __version__
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.files import sync_file, sync_folder, temporaries_of, writing
 from counterpoint.folders import remove_made
+from counterpoint.index.checked import write_blocks
 from counterpoint.index.graph import check_faiss
 from counterpoint.index.lexical import LexicalBuilder
 from counterpoint.index.manifest import NAME, FileEntry, Manifest, SegmentEntry
@@ -143,6 +144,8 @@ def _describe(
 ) -> Manifest:
     """Sync the new files and list them with their checksums."""
     roots = [folder / "segments" / segment.name] + ([folder / lexical] if lexical else [])
+    for root in roots:
+        write_blocks(root, [path for path in root.iterdir() if path.name != MARKER])
     paths = sorted(path for root in roots for path in root.iterdir() if path.name != MARKER)
     for path in paths:
         sync_file(path)

@@ -1,6 +1,6 @@
 """An approximate first stage for pooled vectors: a graph of neighbours (HNSW), by faiss.
 
-    <set>.hnsw   in faiss' own format; read whole when it is first searched
+    <set>.hnsw   in faiss' own format; checked and read whole when it is first searched
 
 Malkov and Yashunin 2018. The graph only proposes; scores are taken from the stored vectors, so what it finds
 is scored exactly and what it misses is missed.
@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError, MissingExtraError
+from counterpoint.index.checked import CheckedFile
 
 if TYPE_CHECKING:
     from counterpoint.index.segment import VectorStore
@@ -68,18 +69,30 @@ def write_graph(folder: Path, name: str, store: VectorStore, documents: int) -> 
 class Graph:
     """The graph of one pooled set of a segment."""
 
-    def __init__(self, folder: Path, name: str, documents: int):
-        self._path, self._documents = folder / f"{name}.hnsw", documents
+    def __init__(self, file: CheckedFile, documents: int):
+        self._file, self._documents = file, documents
 
     @cached_property
     def _graph(self) -> Any:
+        faiss = check_faiss()
+        # faiss trusts every number in the file: a damaged one can crash the process.
+        content, at = self._file.whole(), 0
+
+        def read(size: int) -> bytes:
+            nonlocal at
+            at += size
+            return bytes(content[at - size : at])
+
         try:
-            graph = check_faiss().read_index(str(self._path))
+            graph = faiss.read_index(faiss.PyCallbackIOReader(read))
         except RuntimeError as error:
-            raise ArtifactError("cannot be read as a graph; the file is damaged", path=self._path) from error
+            raise ArtifactError(
+                f"faiss {faiss.__version__} cannot read this graph; build the index again",
+                path=self._file.path,
+            ) from error
         if graph.ntotal != self._documents:
             raise ArtifactError(
-                f"has {graph.ntotal} vectors for {self._documents} documents", path=self._path
+                f"has {graph.ntotal} vectors for {self._documents} documents", path=self._file.path
             )
         return graph
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index.accounts import account_of
+from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.kernels import dot_scores, idf_of, maxsim_scores, maxsim_table
 from counterpoint.index.lexical import Lexical, LexicalSettings
 from counterpoint.index.manifest import Manifest
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Index"]
 
+OPENINGS = 10  # of an index that is replaced again each time
 BLOCK = 2**22  # bytes of decoded vectors held at a time when all documents are scored: a cache's size
 
 
@@ -32,27 +34,23 @@ BLOCK = 2**22  # bytes of decoded vectors held at a time when all documents are 
 class Index:
     """Documents, their vectors and their postings, by position and by id.
 
-    Positions run from 0 over all segments. Opening maps files and reads no vectors.
+    Positions run from 0 over all segments. Opening maps files and reads no vectors. It checks the manifest,
+    sizes and headers. Everything else is checked before its first use (see `counterpoint.index.checked`).
+
+    An open index is not affected by a rebuild: it keeps answering from the files that it opened. Windows does
+    not delete open files; the next build removes them.
 
     Args:
         folder: an index built by `build_index`.
 
     Raises:
-        ArtifactError: no index there, an unfinished or damaged one, or another version's.
+        ArtifactError: no index there, an unfinished or damaged one, or another version's. Every other method
+            raises it, too, where what it reads is damaged.
     """
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
-        self.manifest = Manifest.read(self.folder)
-        faults = self.manifest.faults(self.folder, checksums=False)
-        if faults:
-            raise ArtifactError(f"{faults[0]}; copy the index again or build it again")
-        layouts = self.manifest.settings["layouts"]
-        self.layouts: Mapping[str, SetLayout] = {name: SetLayout(**x) for name, x in layouts.items()}
-        self.segments = tuple(
-            Segment(self.folder / "segments" / entry.name, self.layouts, entry.documents)
-            for entry in self.manifest.segments
-        )
+        self.manifest, self.layouts, self.segments, self._lexical_files = _opened(self.folder)
         self._starts = np.cumsum([0] + [segment.documents for segment in self.segments])
         self._model: TextModel | None = None
         self._static_cache: dict[str, StaticSet] = {}
@@ -115,10 +113,9 @@ class Index:
     @cached_property
     def lexical(self) -> Lexical | None:
         """The BM25 part, if the index has one."""
-        if self.manifest.lexical is None:
+        if self._lexical_files is None:
             return None
-        settings = LexicalSettings(**self.manifest.settings["lexical"])
-        return Lexical(self.folder / self.manifest.lexical, settings)
+        return Lexical(self._lexical_files, LexicalSettings(**self.manifest.settings["lexical"]))
 
     def take(self, name: str, positions: Int[np.ndarray, " k"]) -> Ragged:
         """One vector set of some documents, decoded to float32.
@@ -259,6 +256,8 @@ class Index:
                 start = end
 
     def _locate(self, position: int) -> tuple[Segment, int]:
+        if not 0 <= position < len(self):
+            raise DataError(f"there is no document at position {position}; the index has {len(self)}")
         i = int(np.searchsorted(self._starts, position, side="right")) - 1
         return self.segments[i], position - int(self._starts[i])
 
@@ -281,3 +280,36 @@ class Index:
                 "search with the model that it was built with, or build it again with this one",
                 path=self.folder,
             )
+
+
+Opened = tuple[Manifest, Mapping[str, SetLayout], tuple[Segment, ...], CheckedFolder | None]
+
+
+def _opened(folder: Path) -> Opened:
+    """What an index is made of, all of it open; tried again where a rebuild replaced it meanwhile."""
+    left = OPENINGS
+    while True:
+        manifest, left = Manifest.read(folder), left - 1
+        try:
+            return _open(folder, manifest)
+        except ArtifactError:
+            if not left or Manifest.read(folder) == manifest:
+                raise
+
+
+def _open(folder: Path, manifest: Manifest) -> Opened:
+    layouts = {name: SetLayout(**x) for name, x in manifest.settings["layouts"].items()}
+
+    def files(name: str) -> CheckedFolder:
+        listed = {
+            path.removeprefix(f"{name}/"): entry
+            for path, entry in manifest.files.items()
+            if path.startswith(f"{name}/")
+        }
+        return CheckedFolder(folder / name, listed)
+
+    lexical = None if manifest.lexical is None else files(manifest.lexical)
+    segments = tuple(
+        Segment(files(f"segments/{entry.name}"), layouts, entry.documents) for entry in manifest.segments
+    )
+    return manifest, layouts, segments, lexical

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError
+from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.npy import open_npy
 
 if TYPE_CHECKING:
@@ -73,21 +74,22 @@ def _reserve(path: Path) -> None:
 class Postings:
     """The inverted index of one set of a segment, memory-mapped."""
 
-    def __init__(self, folder: Path, name: str, store: VectorStore):
+    def __init__(self, files: CheckedFolder, name: str, store: VectorStore):
         self._store = store
-        self._vocabulary = open_npy(folder / f"{name}.vocabulary.npy")
-        self._starts = open_npy(folder / f"{name}.starts.npy")
-        self._rows = open_npy(folder / f"{name}.postings.npy")
-        if len(self._starts) != len(self._vocabulary) + 1 or self._starts[-1] != len(self._rows):
-            raise ArtifactError(f"the postings of {name!r} do not fit its vocabulary", path=folder)
+        self._vocabulary = files.array(f"{name}.vocabulary.npy")
+        self._starts = files.array(f"{name}.starts.npy")
+        self._rows = files.array(f"{name}.postings.npy")
+        if len(self._starts) != len(self._vocabulary) + 1 or self._starts[-1:] != len(self._rows):
+            raise ArtifactError(f"the postings of {name!r} do not fit its vocabulary", path=files.folder)
 
     def rows_of(self, word: int) -> Int[np.ndarray, " p"]:
         """The rows that stand for a word, rising; none for a word that no document has."""
         # A number of the vocabulary's own type: another would have all of it converted.
-        at = int(np.searchsorted(self._vocabulary, np.uint32(word)))
-        if at == len(self._vocabulary) or self._vocabulary[at] != word:
+        vocabulary, starts = self._vocabulary.all(), self._starts.all()
+        at = int(np.searchsorted(vocabulary, np.uint32(word)))
+        if at == len(vocabulary) or vocabulary[at] != word:
             return np.zeros(0, np.int64)
-        return self._rows[int(self._starts[at]) : int(self._starts[at + 1])].astype(np.int64)
+        return self._rows[int(starts[at]) : int(starts[at + 1])].astype(np.int64)
 
     def scores(self, query: Float[np.ndarray, "m d"], ids: Int[np.ndarray, " m"]) -> Float[np.ndarray, " n"]:
         """Σ max(0, best exact match) of every document, from the postings of the query's words alone.

@@ -1,18 +1,20 @@
-"""BM25 postings inside the index folder, by bm25s, with every score separable into its terms."""
+"""BM25 postings inside the index folder, made by bm25s, with every score separable into its terms."""
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index.analysis import Analyzer, AnalyzerName, check_analyzer
+from counterpoint.index.checked import CheckedFolder
 from counterpoint.types import Span
 
 __all__ = ["Lexical", "LexicalBuilder", "LexicalSettings", "TermMatch"]
@@ -91,31 +93,34 @@ class Lexical:
     """BM25 scores of all documents of an index.
 
     Args:
-        folder: what `LexicalBuilder.write` wrote.
+        files: what `LexicalBuilder.write` wrote.
         settings: those it was built with.
+
+    Raises:
+        ArtifactError: they are damaged.
     """
 
-    def __init__(self, folder: Path, settings: LexicalSettings):
-        import bm25s
-
+    def __init__(self, files: CheckedFolder, settings: LexicalSettings):
         self.settings = settings
         self._analyzer = Analyzer(settings.analyzer)
         try:
-            self._bm25: Any = bm25s.BM25.load(str(folder), mmap=True, load_vocab=True)
-        except (OSError, ValueError, KeyError) as error:
-            raise ArtifactError(f"the BM25 postings cannot be read ({error})", path=folder) from error
-
-    @cached_property
-    def documents(self) -> int:
-        """Number of documents, N."""
-        return int(self._bm25.scores["num_docs"])
+            given = json.loads(bytes(files.file("params.index.json").whole()))
+            self._vocabulary: dict[str, int] = json.loads(bytes(files.file("vocab.index.json").whole()))
+            self.documents = int(given["num_docs"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ArtifactError(
+                f"the BM25 postings cannot be read ({error}); build the index again", path=files.folder
+            ) from error
+        self._starts = files.array("indptr.csc.index.npy").all()
+        self._rows, self._scores = (files.array(f"{name}.csc.index.npy") for name in ("indices", "data"))
 
     def scores(self, query: str) -> Float[np.ndarray, " documents"]:
         """The score of every document; a term that stands twice in the query counts twice."""
-        ids = [i for i, _, _ in self._known_terms(query)]
-        if not ids:
-            return np.zeros(self.documents, np.float32)
-        return np.asarray(self._bm25.get_scores_from_ids(ids), dtype=np.float32)
+        total = np.zeros(self.documents, np.float32)
+        for i, _, _ in self._known_terms(query):
+            rows, scores = self._postings(i)
+            total[rows] += scores
+        return total
 
     def ceiling(self, query: str) -> float:
         """The score that no document can reach: the sum of idf over the query's terms.
@@ -124,10 +129,9 @@ class Lexical:
         independent of which other documents were found. A term that no document has counts as one with
         df = 0. Zero for a query without terms.
         """
-        vocabulary = self._bm25.vocab_dict
+        known = self._vocabulary
         frequencies = [
-            self._frequencies[vocabulary[term]] if term in vocabulary else 0
-            for term, _ in self._analyzer.spans(query)
+            self._frequencies[known[term]] if term in known else 0 for term, _ in self._analyzer.spans(query)
         ]
         df = np.asarray(frequencies, dtype=np.float64)
         return float(np.log1p((self.documents - df + 0.5) / (df + 0.5)).sum())
@@ -136,10 +140,9 @@ class Lexical:
         """What each occurrence of a term in the query added to one document's score."""
         found = []
         for i, term, span in self._known_terms(query):
-            start, end = self._bm25.scores["indptr"][i : i + 2]
-            rows = self._bm25.scores["indices"][start:end]
+            rows, scores = self._postings(i)
             at = np.flatnonzero(rows == document)
-            score = float(self._bm25.scores["data"][start + at[0]]) if len(at) else 0.0
+            score = float(scores[at[0]]) if len(at) else 0.0
             found.append(TermMatch(term, span, score))
         return found
 
@@ -148,12 +151,15 @@ class Lexical:
         return {term: span for term, span in reversed(self._analyzer.spans(text))}
 
     def _known_terms(self, query: str) -> list[tuple[int, str, Span]]:
-        vocabulary = self._bm25.vocab_dict
-        return [
-            (vocabulary[term], term, span) for term, span in self._analyzer.spans(query) if term in vocabulary
-        ]
+        known = self._vocabulary
+        return [(known[term], term, span) for term, span in self._analyzer.spans(query) if term in known]
+
+    def _postings(self, term: int) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+        """The documents that have a term, each once, and its score in each."""
+        where = slice(*self._starts[term : term + 2].tolist())
+        return self._rows[where], self._scores[where]
 
     @cached_property
     def _frequencies(self) -> Int[np.ndarray, " terms"]:
         """Document frequency of each term: the length of its posting list."""
-        return np.diff(self._bm25.scores["indptr"])
+        return np.diff(self._starts)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import mmap
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -10,10 +13,15 @@ import numpy as np
 
 from counterpoint.errors import ArtifactError, ShapeError
 
-__all__ = ["NpyWriter", "open_npy"]
+__all__ = ["NpyWriter", "as_array", "open_npy"]
 
 HEADER_BYTES = 128
 MAGIC = b"\x93NUMPY\x01\x00"
+HEADER = re.compile(
+    re.escape(MAGIC) + rb"(..)\{'descr': '(\|(?:b|i|u)1|[<>](?:i|u|f)[248])', 'fortran_order': False, "
+    rb"'shape': \((\d{1,18},(?: \d{1,18},?)*)\),? ?\} *\n",
+    re.DOTALL,
+)
 
 
 class NpyWriter:
@@ -77,14 +85,40 @@ def open_npy(path: Path) -> np.ndarray:
         ArtifactError: the file is absent, truncated or not an array.
     """
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        with open(path, "rb") as file:
+            return as_array(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), path)
     except FileNotFoundError as error:
         raise ArtifactError("this file of the index is missing", path=path) from error
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError) as error:  # an empty file cannot be mapped
+        raise ArtifactError(f"cannot be read as an array ({error})", path=path) from error
+
+
+def as_array(content: bytes | mmap.mmap | memoryview, path: Path) -> np.ndarray:
+    """The array that the bytes of a `.npy` file hold, without copying it.
+
+    numpy's own reader tries to repair headers that it cannot parse, and fails in many ways on damaged ones.
+    `NpyWriter` and `numpy.save` write plain numbers in one form; anything else is refused.
+
+    Args:
+        content: the whole file.
+        path: for messages.
+
+    Raises:
+        ArtifactError: it is not an array of numbers, or the header and the size disagree.
+    """
+    found = HEADER.match(content)
+    if found is None or found.end() != 10 + int.from_bytes(found[1], "little"):
+        raise ArtifactError("not an array of numbers (.npy); the file is damaged", path=path)
+    dtype = np.dtype(found[2].decode())
+    shape = tuple(int(number) for number in re.findall(rb"\d+", found[3]))
+    promised = found.end() + dtype.itemsize * math.prod(shape)
+    if promised != memoryview(content).nbytes:
         raise ArtifactError(
-            f"cannot be read as an array ({error}); the file is damaged", path=path
-        ) from error
-    return array
+            f"its header promises {promised:,} bytes, the file has {memoryview(content).nbytes:,}; "
+            "it is damaged",
+            path=path,
+        )
+    return np.ndarray(shape, dtype, buffer=content, offset=found.end())
 
 
 def _header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:

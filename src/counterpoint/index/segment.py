@@ -1,7 +1,8 @@
 """A segment: one immutable batch of documents with everything an index keeps about them.
 
     segments/<name>/
-      documents.sqlite        id, title, text, parent, start, metadata; row number = position
+      documents.sqlite        id, title, text, parent, start, metadata; row number = position; with
+      documents.*.npy         checksums of its rows, and which of them are passages, see `database`
       <set>.values.npy        vectors, packed (and <set>.scales.npy for int8 and int4)
       <set>.lengths.npy       how many vectors each document has (uint32); absent for one vector a document
       <set>.ids.npy           what each vector stands for (uint32), where the set has ids
@@ -11,6 +12,7 @@
       <set>.starts.npy        where the postings of each distinct id begin
       <set>.ranks.npy         for static sets, in place of values and ids: each document's distinct ids
       <set>.hnsw              the graph of pooled sets that are searched approximately
+      blocks.npy              checksums of all these, see `counterpoint.index.checked`
 
 Documents live in the segment, not in one database for the whole index, so that every file of a committed
 index is immutable and has a checksum.
@@ -30,10 +32,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError, DataError, ShapeError
+from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS, CodecName
+from counterpoint.index.database import CHECKS, DATABASE, PASSAGES, Database, document_checks
 from counterpoint.index.graph import Graph, write_graph
 from counterpoint.index.inverted import Postings, write_postings
-from counterpoint.index.npy import NpyWriter, open_npy
+from counterpoint.index.npy import NpyWriter
 from counterpoint.index.static import StaticIds, write_ranks
 from counterpoint.types import Document, Ragged, rows_of_sets
 
@@ -47,7 +51,6 @@ CREATE TABLE documents (
     parent TEXT, start INTEGER NOT NULL, metadata TEXT NOT NULL
 )
 """
-COLUMNS = "id, title, text, parent, start, metadata"
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,10 @@ class SegmentWriter:
         self._frequencies: dict[str, dict[int, int]] = {name: {} for name, x in layouts.items() if x.ids}
         with ExitStack() as files:
             self._writers = {name: _set_writers(folder, name, x, files) for name, x in layouts.items()}
+            own = {CHECKS: (np.uint64, (2,)), PASSAGES: (np.uint32, ())}
+            self._writers[DATABASE] = {name: _writer(folder / name, x, files) for name, x in own.items()}
             # Durability comes from syncing the finished file before the commit, so SQLite need not journal.
-            self._database = sqlite3.connect(folder / "documents.sqlite", isolation_level=None)
+            self._database = sqlite3.connect(folder / DATABASE, isolation_level=None)
             files.callback(self._database.close)
             self._database.execute("PRAGMA journal_mode = OFF")
             self._database.execute("PRAGMA synchronous = OFF")
@@ -96,10 +101,12 @@ class SegmentWriter:
         """Add documents with their vector sets.
 
         Raises:
-            DataError: a document id that this segment already has.
+            DataError: a document id that this segment already has, or a vector that is NaN or infinite.
         """
         for name, layout in self.layouts.items():
-            self._append_set(name, layout, vectors[name])
+            fault = f"its vector in {name!r} is NaN or infinite; check the model, or leave the document out"
+            _check_finite(vectors[name].values, vectors[name], documents, fault)
+            self._append_set(name, layout, vectors[name], documents)
         self._append_documents(documents)
         self.documents += len(documents)
 
@@ -121,7 +128,7 @@ class SegmentWriter:
                 write_postings(self.folder, name)
         for name, layout in self.layouts.items():
             if layout.ann is not None and self.documents:
-                store = VectorStore(self.folder, name, layout, self.documents)
+                store = VectorStore(CheckedFolder(self.folder), name, layout, self.documents)
                 write_graph(self.folder, name, store, self.documents)
 
     def __enter__(self) -> Self:
@@ -134,7 +141,7 @@ class SegmentWriter:
         finally:
             self._files.close()
 
-    def _append_set(self, name: str, layout: SetLayout, batch: Ragged) -> None:
+    def _append_set(self, name: str, layout: SetLayout, batch: Ragged, documents: Sequence[Document]) -> None:
         if layout.pooled and len(batch.values) != len(batch):
             raise ShapeError(f"{name!r} is pooled: {len(batch)} documents, {len(batch.values)} vectors")
         self.vectors[name] += len(batch.values)
@@ -147,7 +154,11 @@ class SegmentWriter:
             if layout.static:
                 ids, lengths = once, np.bincount(owners, minlength=len(batch))
         if not layout.static:
-            for array, rows in CODECS[layout.codec].encode(batch.values).items():
+            with np.errstate(over="ignore"):
+                encoded = CODECS[layout.codec].encode(batch.values)
+            for array, rows in encoded.items():
+                fault = f"its vector in {name!r} is too large for {layout.codec}; use the codec float32"
+                _check_finite(rows, batch, documents, fault)
                 writers[array].append(rows)
         if not layout.pooled:
             writers["lengths"].append(lengths.astype(np.uint32))
@@ -171,6 +182,10 @@ class SegmentWriter:
                 self._database.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             except sqlite3.IntegrityError as error:
                 raise DataError(self._repeated(documents) or f"cannot store a document ({error})") from error
+        checks = [document_checks(row, columns) for row, *columns in rows]
+        self._writers[DATABASE][CHECKS].append(np.array(checks, np.uint64).reshape(-1, 2))
+        passages = [row for row, *_, parent, _, _ in rows if parent is not None]
+        self._writers[DATABASE][PASSAGES].append(np.array(passages, np.uint32))
 
     def _repeated(self, documents: Sequence[Document]) -> str | None:
         """Which of these documents has the id of one before it, and where both are; None if none has."""
@@ -188,6 +203,14 @@ class SegmentWriter:
         return None
 
 
+def _check_finite(rows: np.ndarray, batch: Ragged, documents: Sequence[Document], fault: str) -> None:
+    """Refuse the rows of a batch that are not finite, naming the first document that has one."""
+    if rows.dtype.kind == "f" and not np.isfinite(rows).all():
+        row = np.argwhere(~np.isfinite(rows))[0, 0]
+        document = documents[int(np.searchsorted(batch.offsets, row, side="right")) - 1]
+        raise DataError(f"document {document.id!r}: {fault}; nothing was indexed")
+
+
 def _distinct(ids: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The documents of a batch and their ids, each id once a document, both rising."""
     owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).astype(np.uint64)
@@ -197,7 +220,7 @@ def _distinct(ids: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def _metadata(document: Document) -> str:
     try:
-        return json.dumps(dict(document.metadata), ensure_ascii=False)
+        return json.dumps(dict(document.metadata), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise DataError(f"document {document.id!r}: its metadata is not JSON ({error})") from error
 
@@ -208,31 +231,34 @@ def _set_writers(folder: Path, name: str, layout: SetLayout, files: ExitStack) -
         arrays["lengths"] = (np.uint32, ())
     if layout.ids:
         arrays["ids"] = (np.uint32, ())
-    writers = {}
-    for key, kind in arrays.items():
-        writers[key] = NpyWriter(folder / f"{name}.{key}.npy", *kind)
-        files.callback(writers[key].abandon)
-    return writers
+    return {key: _writer(folder / f"{name}.{key}.npy", kind, files) for key, kind in arrays.items()}
+
+
+def _writer(path: Path, kind: tuple[type[np.generic], tuple[int, ...]], files: ExitStack) -> NpyWriter:
+    """A writer of rows, which `files` lets go of unless it is closed before."""
+    writer = NpyWriter(path, *kind)
+    files.callback(writer.abandon)
+    return writer
 
 
 @final
 class VectorStore:
     """One vector set of a segment, memory-mapped."""
 
-    def __init__(self, folder: Path, name: str, layout: SetLayout, documents: int):
+    def __init__(self, files: CheckedFolder, name: str, layout: SetLayout, documents: int):
         self.layout = layout
         self._codec = CODECS[layout.codec]
-        self._arrays = {key: open_npy(folder / f"{name}.{key}.npy") for key in self._codec.layout(layout.dim)}
+        self._arrays = {key: files.array(f"{name}.{key}.npy") for key in self._codec.layout(layout.dim)}
         rows = len(self._arrays["values"])
         self.offsets: Int[np.ndarray, " b1"] = (
-            np.arange(documents + 1, dtype=np.int64) if layout.pooled else _offsets(folder, name, documents)
+            np.arange(documents + 1, dtype=np.int64) if layout.pooled else _offsets(files, name, documents)
         )
         if self.offsets[-1] != rows:
             raise ArtifactError(
                 f"vector set {name!r} has {rows} rows for {documents} documents and does not fit its lengths",
-                path=folder,
+                path=files.folder,
             )
-        self._ids = open_npy(folder / f"{name}.ids.npy") if layout.ids else None
+        self._ids = files.array(f"{name}.ids.npy") if layout.ids else None
 
     def rows(self, start: int, end: int) -> Ragged:
         """The sets of the documents `start` to `end`, decoded to float32."""
@@ -252,78 +278,69 @@ class VectorStore:
         return self._codec.decode({key: array[rows] for key, array in self._arrays.items()}, self.layout.dim)
 
 
-def _offsets(folder: Path, name: str, documents: int) -> Int[np.ndarray, " b1"]:
+def _offsets(files: CheckedFolder, name: str, documents: int) -> Int[np.ndarray, " b1"]:
     """Where each document's vectors begin; indexes of format 1 store that itself."""
-    old = folder / f"{name}.offsets.npy"
-    if old.exists():
-        offsets = np.asarray(open_npy(old), dtype=np.int64)
+    old = f"{name}.offsets.npy"
+    if old in files:
+        offsets = files.array(old).all().astype(np.int64)
     else:
-        lengths = open_npy(folder / f"{name}.lengths.npy")
+        lengths = files.array(f"{name}.lengths.npy").all()
         offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     if len(offsets) != documents + 1:
         raise ArtifactError(
-            f"vector set {name!r} has lengths of {len(offsets) - 1} documents, not {documents}", path=folder
+            f"vector set {name!r} has lengths of {len(offsets) - 1} documents, not {documents}",
+            path=files.folder,
         )
     return offsets
 
 
 @final
 class Segment:
-    """A finished segment, open for reading."""
+    """A finished segment, open for reading. Nothing is opened later, so a rebuild may delete its files."""
 
-    def __init__(self, folder: Path, layouts: Mapping[str, SetLayout], documents: int):
-        self.folder, self.documents = folder, documents
+    def __init__(self, files: CheckedFolder, layouts: Mapping[str, SetLayout], documents: int):
+        self.documents = documents
         static = [name for name, layout in layouts.items() if layout.static]
-        self.static = {name: StaticIds(folder, name, _offsets(folder, name, documents)) for name in static}
+        self.static = {name: StaticIds(files, name, _offsets(files, name, documents)) for name in static}
         self.stores = {
-            name: VectorStore(folder, name, x, documents) for name, x in layouts.items() if not x.static
+            name: VectorStore(files, name, x, documents) for name, x in layouts.items() if not x.static
         }
         inverted = [name for name, layout in layouts.items() if layout.inverted]
-        self.postings = {name: Postings(folder, name, self.stores[name]) for name in inverted}
-        self.graphs = {name: Graph(folder, name, documents) for name, x in layouts.items() if x.ann}
-        # immutable=1: no lock file and no journal next to a committed, read-only file.
-        uri = f"{(folder / 'documents.sqlite').absolute().as_uri()}?mode=ro&immutable=1"
-        try:
-            self._database = sqlite3.connect(uri, uri=True, check_same_thread=False)
-            found = self._database.execute("SELECT count(*) FROM documents").fetchone()[0]
-        except sqlite3.Error as error:
-            raise ArtifactError(f"documents.sqlite cannot be read ({error})", path=folder) from error
-        if found != documents:
-            raise ArtifactError(
-                f"documents.sqlite has {found} documents, the manifest says {documents}", path=folder
-            )
+        self.postings = {name: Postings(files, name, self.stores[name]) for name in inverted}
+        self.graphs = {
+            name: Graph(files.file(f"{name}.hnsw"), documents) for name, x in layouts.items() if x.ann
+        }
+        self._counted = {
+            name: (files.array(f"{name}.vocabulary.npy"), files.array(f"{name}.frequencies.npy"))
+            for name, layout in layouts.items()
+            if layout.ids
+        }
+        self._database = Database(files, documents)
 
     def frequencies(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Distinct ids of a set, and in how many documents each stands."""
-        return open_npy(self.folder / f"{name}.vocabulary.npy"), open_npy(
-            self.folder / f"{name}.frequencies.npy"
-        )
+        ids, counts = self._counted[name]
+        return ids.all(), counts.all()
 
     def document(self, row: int) -> Document:
         """The document at a position."""
-        found = self._database.execute(f"SELECT {COLUMNS} FROM documents WHERE row = ?", (row,)).fetchone()
-        if found is None:
-            raise ArtifactError(f"documents.sqlite has no row {row}", path=self.folder)
-        name, title, text, parent, start, metadata = found
-        return Document(name, text, title, parent, start, json.loads(metadata))
+        return self._database.document(row)
 
     def row_of(self, document_id: str) -> int | None:
         """The position of a document, or None."""
-        found = self._database.execute("SELECT row FROM documents WHERE id = ?", (document_id,)).fetchone()
-        return None if found is None else found[0]
+        return self._database.row(document_id)
 
     def name_of(self, row: int) -> str:
         """The id of the document at a position."""
-        return self._database.execute("SELECT id FROM documents WHERE row = ?", (row,)).fetchone()[0]
+        return self._database.name(row)
 
     def text_bytes(self) -> int:
         """Bytes of titles and texts in UTF-8."""
-        lengths = "length(CAST(title AS BLOB)) + length(CAST(text AS BLOB))"
-        return self._database.execute(f"SELECT coalesce(sum({lengths}), 0) FROM documents").fetchone()[0]
+        return self._database.text_bytes()
 
     def passages(self) -> list[tuple[str, str]]:
         """Id and parent of every passage that was cut from a document."""
-        return self._database.execute("SELECT id, parent FROM documents WHERE parent IS NOT NULL").fetchall()
+        return self._database.passages()
 
     def close(self) -> None:
         """Close the database; memory maps go with their arrays."""

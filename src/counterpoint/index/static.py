@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from counterpoint.errors import ArtifactError, ShapeError
+from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.npy import NpyWriter, open_npy
 from counterpoint.types import Ragged, rows_of_sets
 
@@ -43,13 +44,23 @@ def write_ranks(folder: Path, name: str) -> None:
 class StaticIds:
     """The distinct ids of the documents of a segment in one static set, memory-mapped."""
 
-    def __init__(self, folder: Path, name: str, offsets: Int[np.ndarray, " b1"]):
+    def __init__(self, files: CheckedFolder, name: str, offsets: Int[np.ndarray, " b1"]):
         self.offsets = offsets
-        self.vocabulary = open_npy(folder / f"{name}.vocabulary.npy")
-        self.frequencies = open_npy(folder / f"{name}.frequencies.npy")
-        self.ranks = open_npy(folder / f"{name}.ranks.npy")
+        self._vocabulary = files.array(f"{name}.vocabulary.npy")
+        self._frequencies = files.array(f"{name}.frequencies.npy")
+        self.ranks = files.array(f"{name}.ranks.npy")
         if self.offsets[-1] != len(self.ranks):
-            raise ArtifactError(f"the ids of {name!r} do not fit its lengths", path=folder)
+            raise ArtifactError(f"the ids of {name!r} do not fit its lengths", path=files.folder)
+
+    @property
+    def vocabulary(self) -> Int[np.ndarray, " v"]:
+        """The distinct ids, rising."""
+        return self._vocabulary.all()
+
+    @property
+    def frequencies(self) -> Int[np.ndarray, " v"]:
+        """In how many documents each of them stands."""
+        return self._frequencies.all()
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -57,9 +68,9 @@ class StaticIds:
         ends = [*range(0, len(self.offsets) - 1, BLOCK), len(self.offsets) - 1]
         return tuple(
             Block(
-                np.asarray(self.ranks[self.offsets[start] : self.offsets[end]]),
+                self.ranks[self.offsets[start] : self.offsets[end]],
                 self.offsets[start : end + 1] - self.offsets[start],
-                len(self.vocabulary),
+                len(self._vocabulary),
             )
             for start, end in zip(ends, ends[1:], strict=False)
         )

@@ -25,7 +25,7 @@ import torch
 from counterpoint.errors import ArtifactError
 from counterpoint.files import sync_folder, write_atomically, writing
 from counterpoint.folders import remove_made, sync_tree
-from counterpoint.part import read_tensors, write_tensors
+from counterpoint.tensors import read_tensors, write_tensors
 
 __all__ = ["Checkpoint", "latest_place"]
 
@@ -76,7 +76,8 @@ class Checkpoint:
     def _fill(self, folder: Path) -> None:
         folder.mkdir(parents=True)
         state = {"format": FORMAT, "stage": self.stage, "step": self.step, "state": self.state}
-        (folder / "state.json").write_text(json.dumps({**state, "tensors": sorted(self.tensors)}))
+        state |= {"tensors": sorted(self.tensors)}
+        (folder / "state.json").write_text(json.dumps(state, allow_nan=False))
         for group, tensors in self.tensors.items():
             write_tensors(tensors, folder / f"{group}.safetensors")
         sync_tree(folder)

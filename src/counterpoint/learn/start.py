@@ -17,7 +17,8 @@ from counterpoint.encode.saved import saved_model
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.errors import ArtifactError
 from counterpoint.files import sha256_file, write_atomically
-from counterpoint.part import WEIGHTS, Part, read_tensors
+from counterpoint.part import WEIGHTS, Part, check_files
+from counterpoint.tensors import read_tensors
 
 __all__ = ["START_FILE", "Start", "Taken", "write_start"]
 
@@ -102,9 +103,10 @@ class Start:
         """Copy into a model that is set up every weight whose name and shape fit.
 
         Raises:
-            ArtifactError: nothing fits, or a backbone's tokenizer is another, so that rows of its embeddings
-                would stand for other words.
+            ArtifactError: its files have changed since it was saved, nothing fits, or a backbone's tokenizer
+                is another, so that rows of its embeddings would stand for other words.
         """
+        check_files(self.folder)
         own, theirs = model.state_dict(), read_tensors(self.folder / WEIGHTS)
         prefix = ENCODER if not own.keys() & theirs.keys() else ""  # an encoder saved without its model
         theirs = {self._named(prefix + name): tensor for name, tensor in theirs.items()}
@@ -148,7 +150,7 @@ class Start:
 
 def write_start(folder: Path, model: Part, facts: Mapping[str, Any]) -> None:
     """Write down in a run's folder what its model was before the first step."""
-    text = json.dumps({"fingerprint": model.fingerprint(), **facts}, indent=2)
+    text = json.dumps({"fingerprint": model.fingerprint(), **facts}, indent=2, allow_nan=False)
     write_atomically(folder / START_FILE, lambda path: path.write_text(text, "utf-8"))
 
 

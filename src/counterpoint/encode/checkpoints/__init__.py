@@ -11,6 +11,7 @@ from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.sources import locate
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.part import Part
+from counterpoint.tensors import check_finite
 
 __all__ = ["load_encoder"]
 
@@ -45,9 +46,11 @@ def load_encoder(source: str | Path, revision: str | None = None) -> DualEncoder
         return _own(folder)
     checkpoint = Checkpoint(folder, str(source), revision)
     try:
-        return _read(checkpoint).setup().eval()
+        encoder = _read(checkpoint).setup().eval()
     except ConfigError as error:  # settings that the checkpoint's author wrote, not our caller
         raise ArtifactError(str(error), path=folder) from error
+    check_finite(encoder.state_dict(), folder)
+    return encoder
 
 
 def _read(checkpoint: Checkpoint) -> DualEncoder:

@@ -1,0 +1,225 @@
+"""Files of an index that are compared with their checksums before they are used, block by block.
+
+    blocks.npy   in each folder: a 64-bit XXH3 of every 64 KiB of its files, in the order of their names
+
+A query touches a few megabytes of an index that may have gigabytes. So a block is checked when something in
+it is first asked for, and only then. `blocks.npy` itself is checked against the manifest when the index
+opens. An index without it, from an earlier version, is checked by the manifest's SHA-256 of whole files, also
+at first use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from pathlib import Path
+from typing import final
+
+import numpy as np
+import xxhash
+from jaxtyping import Int, UInt64
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index.manifest import FileEntry
+from counterpoint.index.npy import as_array
+
+__all__ = ["BLOCKS", "CheckedArray", "CheckedFile", "CheckedFolder", "write_blocks"]
+
+BLOCKS = "blocks.npy"
+BLOCK = 2**16  # bytes; about what the kernel reads ahead anyway when one page is asked for
+REMEDY = "copy the index again or build it again"
+DAMAGED = f"does not match its checksum; the file is damaged, {REMEDY}"
+MISSING = f"this file of the index is missing; {REMEDY}"
+
+
+def write_blocks(folder: Path, paths: Iterable[Path]) -> None:
+    """Write the checksums of some files of a folder, which must not change afterwards."""
+    sums = []
+    for path in sorted(paths, key=lambda path: path.name):
+        with open(path, "rb") as file:
+            while block := file.read(BLOCK):
+                sums.append(xxhash.xxh3_64_intdigest(block))
+    np.save(folder / BLOCKS, np.array(sums, np.uint64))
+
+
+@final
+class CheckedFile:
+    """One file, memory-mapped: it stays readable when its name is deleted.
+
+    Args:
+        path: the file.
+        entry: its size and checksum; None for a file that was just written and needs no check.
+        sums: of its blocks; None to check the whole file by `entry`.
+
+    Raises:
+        ArtifactError: it is missing or has another size.
+    """
+
+    def __init__(
+        self, path: Path, entry: FileEntry | None = None, sums: UInt64[np.ndarray, " b"] | None = None
+    ):
+        self.path, self._entry, self._sums = path, entry, sums
+        try:
+            with open(path, "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                _check_size(path, size, entry)
+                self._map = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b"")
+        except FileNotFoundError as error:
+            raise ArtifactError(MISSING, path=path) from error
+        except OSError as error:
+            raise ArtifactError(f"cannot be read: {error.strerror}", path=path) from error
+        self._checked = np.zeros(-(-size // BLOCK), bool)
+        self._intact = entry is None
+        if sums is not None and size:
+            self.check(0, 1)  # a header, whose faults are so found when the index opens
+
+    @property
+    def unchecked(self) -> memoryview:
+        """The bytes, of which only those that `check` has passed may be trusted."""
+        return self._map
+
+    def whole(self) -> memoryview:
+        """All bytes, checked.
+
+        Raises:
+            ArtifactError: they are damaged.
+        """
+        self.check(0, len(self._map))
+        return self._map
+
+    def check(self, start: int, end: int) -> None:
+        """Check the bytes from `start` to `end`.
+
+        Raises:
+            ArtifactError: they are damaged.
+        """
+        if not self._intact and start < end:
+            self._check_blocks(np.arange(start // BLOCK, (end - 1) // BLOCK + 1))
+
+    def check_rows(self, starts: Int[np.ndarray, " k"], size: int) -> None:
+        """Check `size` bytes from each of `starts`.
+
+        Raises:
+            ArtifactError: they are damaged.
+        """
+        if self._intact or not size or not len(starts):
+            return
+        first, last = starts // BLOCK, (starts + size - 1) // BLOCK
+        across = range(int((last - first).max()) + 1)
+        self._check_blocks(np.concatenate([np.minimum(first + more, last) for more in across]))
+
+    def _check_blocks(self, blocks: Int[np.ndarray, " k"]) -> None:
+        new = blocks[~self._checked[blocks]]
+        if not len(new):
+            return
+        if self._sums is not None:
+            for block in np.unique(new).tolist():
+                piece = self._map[block * BLOCK : (block + 1) * BLOCK]
+                if xxhash.xxh3_64_intdigest(piece) != self._sums[block]:
+                    raise ArtifactError(DAMAGED, path=self.path)
+                self._checked[block] = True
+        elif self._entry is not None:
+            if hashlib.sha256(self._map).hexdigest() != self._entry.sha256:
+                raise ArtifactError(DAMAGED, path=self.path)
+            self._checked[:] = True
+        self._intact = bool(self._checked.all())
+
+
+@final
+class CheckedArray:
+    """A `.npy` file, memory-mapped; rows are checked when they are taken.
+
+    Raises:
+        ArtifactError: the file does not hold an array.
+    """
+
+    def __init__(self, file: CheckedFile):
+        self._file = file
+        self._array = as_array(file.unchecked, file.path)
+        self._row = self._array.itemsize * int(np.prod(self._array.shape[1:]))
+        self._start = len(file.unchecked) - self._array.nbytes
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, rows: slice | Int[np.ndarray, " k"]) -> np.ndarray:
+        if isinstance(rows, slice):
+            start, end, _ = rows.indices(len(self._array))
+            self._file.check(self._start + start * self._row, self._start + end * self._row)
+        else:
+            self._file.check_rows(self._start + np.asarray(rows, np.int64) * self._row, self._row)
+        return self._array[rows]
+
+    def all(self) -> np.ndarray:
+        """Every row, not copied."""
+        self._file.whole()
+        return self._array
+
+
+@final
+class CheckedFolder:
+    """Files of an index, all of them opened at once, so that a rebuild can delete them.
+
+    Args:
+        folder: with the files.
+        listed: their names with size and checksum; None for files that were just written.
+
+    Raises:
+        ArtifactError: a file is missing or has another size, or `blocks.npy` is damaged.
+    """
+
+    def __init__(self, folder: Path, listed: Mapping[str, FileEntry] | None = None):
+        self.folder, self._listed = folder, listed
+        self._files: dict[str, CheckedFile] = {}
+        entries = dict(sorted((listed or {}).items()))
+        sums = _sums(folder, entries)
+        for name, entry in entries.items():
+            self._files[name] = CheckedFile(folder / name, entry, sums.get(name))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._files if self._listed is not None else (self.folder / name).exists()
+
+    def file(self, name: str) -> CheckedFile:
+        """One of them by name.
+
+        Raises:
+            ArtifactError: it is not there.
+        """
+        if name not in self._files:
+            if self._listed is not None:
+                raise ArtifactError(MISSING, path=self.folder / name)
+            self._files[name] = CheckedFile(self.folder / name)
+        return self._files[name]
+
+    def array(self, name: str) -> CheckedArray:
+        """One of them that is an array.
+
+        Raises:
+            ArtifactError: it is not there or not an array.
+        """
+        return CheckedArray(self.file(name))
+
+
+def _sums(folder: Path, entries: dict[str, FileEntry]) -> dict[str, UInt64[np.ndarray, " b"]]:
+    """The checksums of every file's blocks; none where there is no `blocks.npy`, which leaves `entries`."""
+    own = entries.pop(BLOCKS, None)
+    if own is None:
+        return {}
+    path = folder / BLOCKS
+    sums = as_array(CheckedFile(path, own).whole(), path)
+    ends = list(accumulate(-(-entry.bytes // BLOCK) for entry in entries.values()))
+    if sums.dtype != np.uint64 or sums.shape != (ends[-1] if ends else 0,):
+        raise ArtifactError("does not fit the files of its folder", path=path)
+    starts = [0, *ends]
+    return {name: sums[start:end] for name, start, end in zip(entries, starts, ends, strict=False)}
+
+
+def _check_size(path: Path, size: int, entry: FileEntry | None) -> None:
+    if entry is not None and size != entry.bytes:
+        raise ArtifactError(
+            f"{size:,} bytes, the manifest says {entry.bytes:,}; {REMEDY}",
+            path=path,
+        )
