@@ -97,19 +97,21 @@ def records(path: Path, reader: Reader) -> Iterator[tuple[int, dict[str, Any]]]:
 def layout_of(path: Path, policy: ReadPolicy) -> RecordLayout:
     """The layout of a file, decided by the keys of its first record; an empty file has BEIR's.
 
+    Where malformed lines are skipped, the first record with the keys of some layout decides.
+
     Raises:
         DataError: the keys are those of no layout.
     """
-    for line, record in records(path, strict_reader(policy)):
+    reader = Reader(policy)
+    for line, record in records(path, reader):
         layout = layout_with(record)
-        if layout is None:
-            known = "; ".join(
-                f"{name}: {fields.id} and {' or '.join(fields.text)}" for name, fields in LAYOUTS.items()
-            )
-            raise DataError(
-                f"the keys {_listed(record)} are those of no known layout ({known})", path=path, line=line
-            )
-        return layout
+        if layout is not None:
+            return layout
+        known = "; ".join(
+            f"{name}: {fields.id} and {' or '.join(fields.text)}" for name, fields in LAYOUTS.items()
+        )
+        message = f"the keys {_listed(record)} are those of no known layout ({known})"
+        reader.reject(message, path, line)
     return "beir-jsonl"
 
 
@@ -138,6 +140,8 @@ def document_from(record: Mapping[str, Any], layout: RecordLayout) -> Document:
     parent, start = None, 0
     if isinstance(rest.get("parent"), str) and type(rest.get("start")) is int:  # written by `write_beir`
         parent, start = cast(str, rest.pop("parent")), cast(int, rest.pop("start"))
+        if not 0 <= start < 2**63:
+            raise Misfit(f"'start' must be from 0 to 2**63 - 1, found {str(start)[:60]}")
     return Document(id_, text, title, parent, start, _metadata(rest))
 
 

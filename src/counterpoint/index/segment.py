@@ -182,6 +182,8 @@ class SegmentWriter:
                 self._database.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             except sqlite3.IntegrityError as error:
                 raise DataError(self._repeated(documents) or f"cannot store a document ({error})") from error
+            except (UnicodeEncodeError, OverflowError) as error:
+                raise DataError(f"cannot store a document ({error})") from error
         checks = [document_checks(row, columns) for row, *columns in rows]
         self._writers[DATABASE][CHECKS].append(np.array(checks, np.uint64).reshape(-1, 2))
         passages = [row for row, *_, parent, _, _ in rows if parent is not None]
@@ -221,7 +223,7 @@ def _distinct(ids: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _metadata(document: Document) -> str:
     try:
         return json.dumps(dict(document.metadata), ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"document {document.id!r}: its metadata is not JSON ({error})") from error
 
 

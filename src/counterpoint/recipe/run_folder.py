@@ -27,8 +27,8 @@ from counterpoint.learn.start import START_FILE, Start
 from counterpoint.recipe.material import Material
 from counterpoint.recipe.recipe import Recipe, differences
 from counterpoint.recipe.source import RECIPE_FILE
-from counterpoint.recipe.typed import shown
 from counterpoint.sweep.provenance import provenance, revision_of
+from counterpoint.typed import shown
 
 __all__ = [
     "begin_session",

@@ -143,6 +143,8 @@ def _json_list(path: Path) -> list[Any]:
             raise DataError(f"not valid JSON: {error.msg}", path=path, line=error.lineno) from error
         except UnicodeDecodeError as error:
             raise DataError(f"not UTF-8 ({error}); convert the file", path=path) from error
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"not valid JSON: {error}", path=path) from error
     if not isinstance(found, list):
         raise DataError(f"expected a list of records, found {type(found).__name__}", path=path)
     return found
