@@ -50,7 +50,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # our own files are written
 class _Commands(TyperGroup):
     """Lets an interrupt through as it is: its notes say what it left on the disk."""
 
-    def invoke(self, ctx: typer.Context) -> object:
+    def invoke(self, ctx: Any) -> object:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:

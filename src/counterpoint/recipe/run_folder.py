@@ -146,6 +146,7 @@ def describe_run(folder: Path) -> dict[str, Any]:
 def leave_no_trace(folder: Path) -> None:
     """Remove the folder of a run that ended before anything was learnt, so that it can be started again."""
     if not any((folder / name).exists() for name in (METRICS, "checkpoints", "model")):
+        remove_made(folder / "tensorboard", ("events.out.tfevents.*",))
         remove_made(folder, (RECIPE_FILE, PROVENANCE, START_FILE))
 
 
