@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from counterpoint.errors import ConfigError
 from counterpoint.index.codec import CodecName
 from counterpoint.index.lexical import LexicalSettings
-from counterpoint.index.segment import AnnName, SetLayout
+from counterpoint.index.store import AnnName, SetLayout
 from counterpoint.types import Ragged, Side, Span
 
 __all__ = ["IndexSettings", "TextModel", "VectorSet", "check_matching"]
