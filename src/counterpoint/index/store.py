@@ -1,4 +1,4 @@
-"""How a vector set is stored, and a stored one: arrays that are memory-mapped and checked when they are read."""
+"""How a vector set is stored, and a stored one: memory-mapped arrays, checked when they are read."""
 
 from __future__ import annotations
 
