@@ -348,3 +348,10 @@ def test_a_read_only_folder_is_an_artifact_error(tmp_path):
     (tmp_path / "i").mkdir(mode=0o500)
     with pytest.raises(ArtifactError, match="cannot write"):
         build_index(DOCUMENTS, HashModel(), tmp_path / "i")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_numbers_that_json_lacks_are_refused_in_metadata(tmp_path, number):
+    documents = [Document("a", "x"), Document("b", "y", metadata={"deep": [number]})]
+    with pytest.raises(DataError, match="document 'b': its metadata is not JSON"):
+        build_index(documents, None, tmp_path / "i", IndexSettings(lexical=LexicalSettings()))

@@ -75,7 +75,7 @@ class Manifest:
         """Commit: after this call the index is what this manifest says; before it, what it was."""
         body = {"format": FORMAT, "version": VERSION, **asdict(self)}
         body["checksum"] = _checksum(body)
-        text = json.dumps(body, indent=1, ensure_ascii=False)
+        text = json.dumps(body, indent=1, allow_nan=False)  # ASCII: a model's folder may have any name
         write_atomically(folder / NAME, lambda path: path.write_text(text, encoding="utf-8"))
 
     @staticmethod
@@ -129,7 +129,8 @@ class Manifest:
 
 
 def _checksum(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    text = json.dumps(body, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _listed(versions: tuple[int, ...]) -> str:

@@ -194,7 +194,7 @@ def _distinct(ids: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def _metadata(document: Document) -> str:
     try:
-        return json.dumps(dict(document.metadata), ensure_ascii=False)
+        return json.dumps(dict(document.metadata), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise DataError(f"document {document.id!r}: its metadata is not JSON ({error})") from error
 

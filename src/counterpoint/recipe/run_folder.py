@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.escapes import json_text
 from counterpoint.files import write_atomically, writing
 from counterpoint.folders import remove_made
 from counterpoint.learn.checkpoint import latest_place
@@ -238,7 +239,7 @@ def _start(folder: Path) -> dict[str, Any] | None:
 
 
 def _write(folder: Path, document: Mapping[str, Any]) -> None:
-    text = json.dumps(document, indent=2, ensure_ascii=False)
+    text = json_text(document, indent=2)
     write_atomically(folder / PROVENANCE, lambda path: path.write_text(text, "utf-8"))
 
 
