@@ -17,7 +17,7 @@ SOURCE = Path(counterpoint.__file__).parent
 
 # Imports point from a later layer to an earlier one, or stay within one package.
 LAYERS = [
-    {"errors", "files", "folders", "foreign", "memory"},
+    {"errors", "escapes", "files", "folders", "foreign", "memory"},
     {"config", "dry_run", "typed", "types"},
     {"tensors", "vectors"},
     {"part"},
@@ -32,6 +32,7 @@ LAYERS = [
 TORCH_FREE = {
     "config",
     "errors",
+    "escapes",
     "files",
     "folders",
     "memory",

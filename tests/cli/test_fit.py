@@ -55,8 +55,8 @@ def test_the_model_that_comes_out_is_indexed_and_searched(collection, two_sets, 
     plain, made = load_model(two_sets), load_model(folder)
     rows = plain.encode_document(["The quick brown fox jumps over the lazy dog.", "Whales"])["tokens"].values
     assert told["vectors"] is None if method == "normalise" else told["vectors"] > len(rows)
-    for key in ("bits_per_dimension", "held_out_bits_per_dimension", "held_out"):
-        assert (told[key] is not None) == flow
+    assert (told["bits_per_dimension"] is not None) == flow
+    assert told["held_out_bits_per_dimension"] is None and told["held_out"] == (0 if flow else None)
     found = made.encode_query(TEXTS)["tokens"].values
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
     np.testing.assert_array_equal(
@@ -251,12 +251,19 @@ def test_a_rank_above_the_directions_is_refused_before_texts_are_encoded_again(
 
 
 def test_a_flow_of_few_rows_says_so_and_how_well_it_describes_others(collection, two_sets, call, tmp_path):
-    fit = ("fit", "nice", two_sets, collection, "--steps", 3)
-    code, out, err = call(*fit, "-o", tmp_path / "m", "--on", "tokens", "--rank", 12)
-    assert code == 0
-    assert re.search(r"Nice: fitted on \d+ vectors of 12 components; .* fit on at least 120", err)
-    bits = r"(-?\d+\.\d{3}) bits a component \((-?\d+\.\d{3}) of (\d+) vectors held out\)"
-    assert re.search(bits, out), out
-    code, out, err = call(*fit, "-o", tmp_path / "n", "--on", "mean")
+    fit = ("fit", "nice", two_sets, collection, "--steps", 3, "--on", "mean")
+    code, out, err = call(*fit, "-o", tmp_path / "m")
     assert code == 0 and "Nice: the 4 vectors vary in 3 of 16 directions" in err
     assert "fitted on 4 vectors of 16 components" in err and "too few to hold some out" in out
+    with open(collection / "corpus.jsonl", "a") as file:
+        for at in range(38):
+            row = {
+                "_id": f"n{at}",
+                "title": "",
+                "text": f"the {'red blue'.split()[at % 2]} cat {at} dog {at // 3}",
+            }
+            file.write(json.dumps(row) + "\n")
+    code, out, err = call(*fit, "-o", tmp_path / "n", "--rank", 8)
+    assert code == 0 and "Nice: fitted on 40 vectors of 8 components" in err
+    bits = r"40 vectors, (-?\d+\.\d{3}) bits a component \((-?\d+\.\d{3}) of 2 vectors held out\)"
+    assert re.search(bits, out), out

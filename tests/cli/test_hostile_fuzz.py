@@ -109,6 +109,6 @@ def test_a_sample(name, steps, place, capsys, monkeypatch):
 @pytest.mark.long
 @pytest.mark.parametrize("name", DOORS)
 @given(steps=st.lists(STEP, min_size=1, max_size=4))
-@settings(EVERY, max_examples=150)
+@settings(EVERY, max_examples=300)
 def test_many(name, steps, place, capsys, monkeypatch):
     fuzz(name, steps, place, capsys, monkeypatch)

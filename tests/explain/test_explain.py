@@ -10,6 +10,7 @@ from tests.fakes import DOCUMENTS, HashModel, UniModel
 from counterpoint.explain import html_page, keywords_of, render_answer, rows_of
 from counterpoint.index import Index, IndexSettings, build_index
 from counterpoint.search import Answer, Hit, Searcher
+from counterpoint.search.hits import WeighedWord
 from counterpoint.types import Document, Explanation, Span
 
 
@@ -48,8 +49,8 @@ def test_no_idf_no_column(answer):
     assert "idf (" not in shown(answer) and "idf (" not in html_page(answer)
 
 
-def shown(answer, explained=True):
-    console = Console(file=io.StringIO(), width=100)
+def shown(answer, explained=True, width=100):
+    console = Console(file=io.StringIO(), width=width)
     render_answer(answer, console, explained=explained)
     return console.file.getvalue()
 
@@ -227,3 +228,41 @@ def test_long_documents_show_the_stretch_that_matched():
         Explanation("all", 1.0, (Explanation("words", 1.0, (leaf,)),)),
     )
     assert "the needle lies here" in shown(Answer("needle", "words", (hit,)))
+
+
+EVIL = "\x1b]52;c;aGlj\x07\x1b[31m\x9b2J\u202e\u2069\r\nmine\ud800"
+
+
+def test_a_document_cannot_leave_its_line_or_colour_it(answer):
+    """Every text that is shown is hostile; the lines are those of the same answer without it."""
+    for explained in (True, False):
+        plain, evil = (shown(_with_texts(answer, text), explained, 1000) for text in ("x", EVIL))
+        assert not set(evil) & set("\x1b\x07\x9b\u202e\u2069\r\ud800")
+        assert r"\x1b]52;c;aGlj\x07\x1b[31m\u009b2J\u202e\u2069\r\nmine\ud800" in evil
+        assert evil.count("\n") == plain.count("\n")
+
+
+def test_square_brackets_are_no_markup(answer):
+    assert "[red]x[/red] [link=a]" in shown(_with_texts(answer, "[red]x[/red] [link=a]"))
+    assert "[bold]nothing" in shown(Answer("[bold]nothing", "hybrid", ()))
+
+
+def test_a_document_cannot_reverse_or_break_the_page(answer):
+    page = html_page(_with_texts(answer, f"{EVIL}<b>"))
+    assert page.encode() and not set(page) & set("\x1b\x07\x9b\u202e\u2069\ud800")
+    assert r"\u202e\u2069" in page and "<b>" not in page.replace("<b style", "")
+    parser = Strict()
+    parser.feed(page)
+
+
+def _with_texts(answer, text):
+    """The answer of one hit, every text and name in it replaced by another."""
+    hit = answer.hits[0]
+    span = Span(text, 0, len(text))
+    leaf = Explanation(text, hit.score / 2, query=span, document=span)
+    parts = tuple(Explanation(name, hit.score / 2, (leaf,)) for name in (text, f"{text}2"))
+    scores = {part.label: part.score for part in parts}
+    words = {text: (WeighedWord(span, 1.0), WeighedWord(Span("y", 0, 1), None))}
+    document = Document(text, text, title=f"{text}!", metadata={text: text})
+    changed = Hit(1, hit.score, document, scores, Explanation(text, hit.score, parts), words)
+    return Answer(text, text, (changed,))

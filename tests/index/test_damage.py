@@ -11,6 +11,7 @@ from counterpoint.errors import ArtifactError, CounterpointError, DataError
 from counterpoint.index import Index, IndexSettings, Manifest, build_index
 from counterpoint.index import checked as checked_module
 from counterpoint.index.checked import BLOCKS, CheckedFile, CheckedFolder, write_blocks
+from counterpoint.index.database import CHECKS, PASSAGES
 from counterpoint.index.manifest import FileEntry
 from counterpoint.search import Searcher
 from counterpoint.types import Document, Ragged
@@ -48,9 +49,11 @@ def built(folder, kind):
 def without_blocks(folder):
     """As earlier versions wrote it."""
     manifest = Manifest.read(folder)
-    for path in folder.rglob(BLOCKS):
-        path.unlink()
-    files = {name: entry for name, entry in manifest.files.items() if not name.endswith(BLOCKS)}
+    files = {
+        name: entry for name, entry in manifest.files.items() if not name.endswith((BLOCKS, CHECKS, PASSAGES))
+    }
+    for name in manifest.files.keys() - files:
+        (folder / name).unlink()
     replace(manifest, files=files).write(folder)
 
 
@@ -175,6 +178,40 @@ def test_an_index_without_blocks_answers_as_one_with_them(tmp_path):
     new, old = answers(tmp_path / "new", model), answers(tmp_path / "old", model)
     assert new[1:] == old[1:]
     assert "checksums" in new[0]["bytes_by_purpose"] and "checksums" not in old[0]["bytes_by_purpose"]
+
+
+# -- rows of documents -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    """An index whose database has many blocks, and no passages."""
+    monkeypatch.setattr(checked_module, "BLOCK", 512)
+    made = [Document(f"d{i}", f"text of the number {i} " * 20, title=f"title{i}.") for i in range(60)]
+    build_index(made, None, tmp_path / "i")
+    return made
+
+
+def test_a_damaged_row_is_refused_and_no_other(tmp_path, rows):
+    path = next((tmp_path / "i").rglob("documents.sqlite"))
+    flipped(path, path.read_bytes().index(b"title41."))
+    with Index(tmp_path / "i") as index:
+        with pytest.raises(ArtifactError, match=r"documents.sqlite: does not match its checksum"):
+            index.document(41)
+        assert [index.document(i) for i in range(60) if i != 41] == rows[:41] + rows[42:]
+        assert index.name_of(41) == "d41" and index.position_of("d41") == 41
+        with pytest.raises(ArtifactError, match=r"documents.sqlite: does not match its checksum"):
+            index.position_of("not there")  # it may be that its row is what was damaged
+
+
+def test_a_search_does_not_read_all_documents(tmp_path, rows, monkeypatch):
+    read = []
+    whole = CheckedFile.whole
+    monkeypatch.setattr(CheckedFile, "whole", lambda self: [read.append(self.path.name), whole(self)][1])
+    with Index(tmp_path / "i") as index:
+        assert Searcher(index).search("number 7", 3, explain=True).hits[0].document == rows[7]
+        assert index.parents == {} and "documents.sqlite" not in read
+        assert index.info()["text_bytes"] > 0 and "documents.sqlite" in read
 
 
 # -- other misuse ----------------------------------------------------------------------------------------

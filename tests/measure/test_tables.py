@@ -116,3 +116,13 @@ def test_every_table_of_a_comparison_has_every_form(form):
     comparisons = [made("c_1", SYSTEMS), made("d&e", SYSTEMS)]
     for table in comparison_tables(comparisons, synthesise(comparisons)):
         assert form(table).count("good") >= 1
+
+
+@pytest.mark.parametrize("write", [as_text, as_markdown, as_latex])
+def test_a_name_stays_in_its_line(write):
+    evil = "\x1b]52;c;a\x07\n\u202e\x9b"
+    table = Table(evil, ("run", evil), [[evil, Cell("0.5", best=True)]], (evil,))
+    plain = Table("title", ("run", "name"), [["name", Cell("0.5", best=True)]], ("note",))
+    shown = write(table)
+    assert not set(shown) & set("\x1b\x07\u202e\x9b")
+    assert shown.count("\n") == write(plain).count("\n")

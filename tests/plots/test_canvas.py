@@ -2,6 +2,7 @@
 
 import builtins
 import warnings
+from xml.etree import ElementTree
 
 import pytest
 from matplotlib.artist import Artist
@@ -77,3 +78,17 @@ def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=r"pip install 'counterpoint-ir\[plot\]'"):
         picture(1, 1)
+
+
+@pytest.mark.parametrize("name", ["\x1b]52;c;a\x07", "\x00", "\ud800", "a\u202eb", "a--b"])
+def test_any_name_can_be_drawn(tmp_path, name):
+    """XML has no controls, matplotlib no lone surrogates, and a reversed name would be another one."""
+    made = drawn()
+    made.axes.set_title(name)
+    made.axes.set_xticks([0, 1], [name, "b"])
+    made.axes.plot([0, 1], [0, 1], label=name)
+    made.axes.legend()
+    for form in ("svg", "png", "pdf"):
+        made.save(tmp_path / f"p.{form}")
+    text = "".join(ElementTree.parse(tmp_path / "p.svg").getroot().itertext())
+    assert "\u202e" not in text

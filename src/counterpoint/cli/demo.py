@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from counterpoint.cli.console import note, progress
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.index import Index
@@ -51,9 +52,10 @@ def demo(
             render_answer(searcher.search(question, k, explain=True), console, explained=True)
     console.rule("where to go next")
     program = "counterpoint" if shutil.which("counterpoint") else sys.argv[0]
+    program, shown = escaped(program), escaped(str(output))
     typer.echo(
-        f'  {program} search {output} "parse dates" --explain --html why.html\n'
-        f"  {program} info {output}\n"
+        f'  {program} search {shown} "parse dates" --explain --html why.html\n'
+        f"  {program} info {shown}\n"
         f"  {program} index FOLDER-OF-YOUR-FILES -o my-index\n"
         f"  docs/index.md: the first page of the documentation"
     )

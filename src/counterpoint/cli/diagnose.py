@@ -19,6 +19,7 @@ from counterpoint.cli.diagnosis.training import curves, read_metrics, summary, t
 from counterpoint.cli.diagnosis.whitened import Whitened, whitened
 from counterpoint.cli.sampling import Sample, sample_of
 from counterpoint.cli.token_counts import count_collection, counts_text
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.model import Model
@@ -188,5 +189,5 @@ def _text(result: Mapping[str, Any]) -> str:
     blocks += [sets_text(result)] if "sets" in result else []
     blocks += [gate_text(result["gates"])] if "gates" in result else []
     blocks += [layers_text(result["layers"])] if "layers" in result else []
-    blocks += ["\n".join(result["pictures"])] if "pictures" in result else []
+    blocks += ["\n".join(map(escaped, result["pictures"]))] if "pictures" in result else []
     return "\n\n".join(blocks)

@@ -26,6 +26,7 @@ from counterpoint.cli.options import (
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.slicing import KINDS, Material, slice_rows, slice_text, slice_values, slicings_of
 from counterpoint.cli.tables import csv_table, text_table
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.errors import DataError
@@ -274,6 +275,8 @@ def _text(results: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any
     lines = [text_table(["run", *measures], [[row["run"], *row["measures"].values()] for row in results])]
     for row in results:
         if "chosen" in row:
-            times = [f"{name} in {count} folds" for name, count in Counter(row["chosen"]).most_common()]
+            times = [
+                f"{escaped(name)} in {count} folds" for name, count in Counter(row["chosen"]).most_common()
+            ]
             lines.append(f"chosen by {row['chosen_by']} on {row['chosen_on']}: {', '.join(times)}")
     return "\n".join([*lines, *([slice_text(parts, measures)] if parts else [])])

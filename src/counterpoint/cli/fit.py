@@ -12,6 +12,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note, progress
 from counterpoint.cli.sampling import drawn
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.transform import Transform
@@ -123,7 +124,7 @@ def fit(
     plain = known and not (loaded.has_unit_length(chosen) or loaded.is_weighed(chosen))
     texts, more = _texts(collection, documents, queries, seed)
     if known and loaded.sets[chosen].pooled and level != "token":
-        _check_rows(made, len(texts) + len(more))
+        _check_rows(made, len(FitTexts(texts, more).divided()[0]))
     started = time.perf_counter()
     with (
         warnings.catch_warnings(record=True) as raised,
@@ -242,8 +243,9 @@ def _text(result: dict[str, Any]) -> str:
             other = f"{held_out:.3f} of {result['held_out']:,} vectors held out"
         facts.append(f"{result['bits_per_dimension']:.3f} bits a component ({other})")
     level = "" if result["level"] is None else f" ({result['level']})"
-    return (
+    lines = (
         f"{result['output']}: {result['method']} on {result['on']}{level}, "
-        f"{result['components']} components, from {', '.join(facts)} in {result['seconds']:.1f} s\n"
-        f"Index with it: counterpoint index SOURCE -o INDEX --model {result['output']}"
+        f"{result['components']} components, from {', '.join(facts)} in {result['seconds']:.1f} s",
+        f"Index with it: counterpoint index SOURCE -o INDEX --model {result['output']}",
     )
+    return "\n".join(map(escaped, lines))

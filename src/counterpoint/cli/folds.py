@@ -9,6 +9,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.judgements import judgements_of
+from counterpoint.escapes import escaped
 
 __all__ = ["folds"]
 
@@ -35,6 +36,6 @@ def folds(
     queries = sum(tested)
     emit(
         {"output": str(output), "split": judged.split, "queries": queries, "seed": seed, "tested": tested},
-        lambda: f"{output}: {queries} queries in {number} folds of {min(tested)} to {max(tested)}",
+        lambda: escaped(f"{output}: {queries} queries in {number} folds of {min(tested)} to {max(tested)}"),
         json,
     )

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from counterpoint.cli.console import Json, emit
+from counterpoint.escapes import escaped
 
 __all__ = ["fuse"]
 
@@ -48,6 +49,6 @@ def fuse(
     fused.write(output)
     emit(
         {"output": str(output), "queries": len(fused), "fusion": fusion.to_dict()},
-        lambda: f"{output}: {len(fused)} queries from {len(shares)} runs",
+        lambda: escaped(f"{output}: {len(fused)} queries from {len(shares)} runs"),
         json,
     )

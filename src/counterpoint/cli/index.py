@@ -12,6 +12,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note, progress
 from counterpoint.cli.options import remembered_name
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.data import ReadPolicy, ReadReport
@@ -129,7 +130,7 @@ def index(
     with progress("indexing", "documents", size) as update:
         build_index(documents, encoder, output, settings, overwrite=overwrite, on_progress=update)
     seconds = time.perf_counter() - started
-    note("\n".join([report.summary(), *report.notes]))
+    note(report.summary(), *report.notes)
     with Index(output) as built:
         info = built.info()
     result = {
@@ -142,7 +143,7 @@ def index(
         lambda: (
             f"{info['documents']:,} documents in {seconds:.1f} s, {info['bytes'] / 2**20:.1f} MiB "
             f"({info['bytes_per_document']:,.0f} bytes a document)\n"
-            f'Search it with: counterpoint search {output} "your question" --explain'
+            f'Search it with: counterpoint search {escaped(str(output))} "your question" --explain'
         ),
         json,
     )

@@ -9,6 +9,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.options import IndexFolder
+from counterpoint.escapes import escaped
 
 __all__ = ["info", "verify"]
 
@@ -27,7 +28,7 @@ def verify(index: IndexFolder, json: Json = False) -> None:
     from counterpoint.index import Index, Manifest
 
     manifest = Manifest.read(index)
-    faults = manifest.faults(index, checksums=True)
+    faults = manifest.faults(index)
     if not faults:
         Index(index).close()  # everything is as it was written, and what was written opens
     result = {"index": str(index), "files": len(manifest.files), "ok": not faults, "faults": faults}
@@ -42,15 +43,17 @@ def _text(found: Mapping[str, Any]) -> str:
     total = found["bytes"]
     lines = [
         f"{found['documents']:,} documents, {total:,} bytes ({found['bytes_per_document']:,.0f} a document)",
-        f"written {found['created']} by counterpoint {found['software']}",
-        f"model {found['model']['name']} ({found['model']['fingerprint'][:12]})"
+        escaped(f"written {found['created']} by counterpoint {found['software']}"),
+        escaped(f"model {found['model']['name']} ({found['model']['fingerprint'][:12]})")
         if found["model"]
         else "no model",
         "",
         f"{'':24}{'bytes':>14}{'share':>8}{'a document':>12}",
     ]
     for purpose, size in sorted(found["bytes_by_purpose"].items(), key=lambda item: -item[1]):
-        lines.append(f"{purpose:24}{size:>14,}{size / total:>8.1%}{size / found['documents']:>12,.1f}")
+        lines.append(
+            f"{escaped(purpose):24}{size:>14,}{size / total:>8.1%}{size / found['documents']:>12,.1f}"
+        )
     lines.append(f"{'all':24}{total:>14,}{1:>8.1%}{found['bytes_per_document']:>12,.1f}")
     if found["factor_over_text"] is not None:
         lines.append(
@@ -62,9 +65,9 @@ def _text(found: Mapping[str, Any]) -> str:
         if layout["static"]:
             kept = f"in the model's table; {layout['stored_ids']:,} ids kept, each once a document"
         else:
-            kept = f"× {layout['codec']}"
+            kept = escaped(f"× {layout['codec']}")
         lines.append(
-            f"\n{name}: {layout['vectors']:,} vectors of {layout['dim']} {kept}, "
+            f"\n{escaped(name)}: {layout['vectors']:,} vectors of {layout['dim']} {kept}, "
             f"{layout['vectors_per_document']:.1f} a document, {layout['bytes_per_vector']:.1f} bytes each "
             f"with all that belongs to them{ids}"
         )

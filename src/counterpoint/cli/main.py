@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
+import os
 import sys
-from typing import Annotated
+from contextlib import suppress
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -30,7 +33,10 @@ from counterpoint.cli import (
     train,
     tune,
 )
-from counterpoint.errors import CounterpointError
+from counterpoint.cli.console import note
+from counterpoint.cli.streams import guard_streams, show_traceback
+from counterpoint.errors import ConfigError, CounterpointError
+from counterpoint.escapes import escaped, escaped_lines
 from counterpoint.memory import keep_freed_memory
 
 __all__ = ["app", "main"]
@@ -38,24 +44,23 @@ __all__ = ["app", "main"]
 # Recent versions of typer carry a copy of click, so the class is found through one of typer's own names.
 UsageMistake: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 INTERRUPTED = 130
-THE_SYSTEMS = frozenset(  # what the system says of a file that was named: no permission, a loop of links, …
-    {
-        errno.EACCES,
-        errno.EPERM,
-        errno.ELOOP,
-        errno.ENAMETOOLONG,
-        errno.ENOTDIR,
-        errno.EIO,
-        errno.EMFILE,
-        errno.ESTALE,
-    }
+# What the system says of a file that was named: no permission, links that go round in a circle, and so on.
+THE_SYSTEMS = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOTDIR,
+    errno.EIO,
+    errno.ESTALE,
 )
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # our own files are written behind `writing`
 
 
 class _Commands(TyperGroup):
     """Lets an interrupt through as it is: its notes say what it left on the disk."""
 
-    def invoke(self, ctx: typer.Context) -> object:
+    def invoke(self, ctx: Any) -> object:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
@@ -114,13 +119,19 @@ def options(
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 2 for the user's mistakes, 1 for ours."""
     given = sys.argv[1:] if arguments is None else arguments
-    if arguments is None and "--help" not in given:  # the process is ours
-        keep_freed_memory()
     debug = "--debug" in given
-    code = _run([argument for argument in given if argument != "--debug"], debug)
-    if arguments is None:
-        sys.exit(code)
-    return code
+    words = [argument for argument in given if argument != "--debug"]
+    if arguments is not None:
+        return _run(words, debug)
+    guard_streams()  # the process is ours
+    if "--help" not in given:
+        keep_freed_memory()
+    try:
+        code = _run(words, debug)
+    except Exception as error:  # as the interpreter would do, but for what the message holds
+        show_traceback(error)
+        code = 1
+    sys.exit(code)
 
 
 def _run(arguments: list[str], debug: bool) -> int:
@@ -128,7 +139,12 @@ def _run(arguments: list[str], debug: bool) -> int:
         result = app(arguments, prog_name="counterpoint", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except UsageMistake as error:
-        error.show()  # pyright: ignore[reportAttributeAccessIssue]
+        _show(error)
+        return 2
+    except ConfigError as error:
+        if debug:
+            raise
+        _complain(*error.faults)
         return 2
     except CounterpointError as error:
         if debug:
@@ -150,12 +166,26 @@ def _run(arguments: list[str], debug: bool) -> int:
         if isinstance(error, OSError) and error.errno in THE_SYSTEMS and error.filename is not None:
             _complain(f"{error.filename}: {error.strerror}")
             return 2
+        if isinstance(error, OSError) and error.filename is None and error.errno in NO_ROOM:
+            _complain(f"the output cannot be written: {error.strerror}. To go on, free some space")
+            with suppress(OSError):  # or the interpreter tries to write the rest when it ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 2
         _complain(
-            f"{type(error).__name__}: {error}\nThis is a bug in counterpoint. "
-            "Please report it with the output of the same command with --debug."
+            f"{type(error).__name__}: {error}",
+            "This is a bug in counterpoint. Please report it with the output of the same command with "
+            "--debug.",
         )
         return 1
 
 
-def _complain(message: str) -> None:
-    typer.echo(f"error: {message}", err=True)
+def _complain(message: str, *more: str) -> None:
+    note(f"error: {message}", *more)
+
+
+def _show(mistake: Any) -> None:
+    """A mistake on the command line, which may quote what was typed, in the words of typer."""
+    mistake.message = escaped(mistake.message)
+    shown = io.StringIO()
+    mistake.show(file=shown)
+    print(escaped_lines(shown.getvalue()), end="", file=sys.stderr, flush=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from counterpoint.cli.console import Json, emit, progress
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.learn import Teacher
@@ -91,7 +92,7 @@ def mine(
     }  # fmt: skip
     emit(
         result,
-        lambda: (
+        lambda: escaped(
             f"{output}: {len(written):,} lines for {len(data.queries):,} queries in {seconds:.1f} s"
             + (f"; {short:,} have fewer than {count} negatives" if short else "")
             + (

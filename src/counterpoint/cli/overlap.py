@@ -14,6 +14,7 @@ from counterpoint.cli.judgements import Judged, judgements_of
 from counterpoint.cli.options import ModelName, cutoffs_of, model_of
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.tables import text_table
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.measure import Overlap, Shared
@@ -168,4 +169,4 @@ def _text(shared: Shared) -> str:
 def _sentence(answered: Overlap, first: str, second: str) -> str:
     ratio = answered.complementarity(first, second)
     shown = f"{ratio:.4f}" if math.isfinite(ratio) else "–"
-    return f"RoC of {first} beside {second}: {shown}"
+    return escaped(f"RoC of {first} beside {second}: {shown}")

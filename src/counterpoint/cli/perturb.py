@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.judgements import judgements_of
+from counterpoint.escapes import escaped, json_text
 
 if TYPE_CHECKING:
     from counterpoint.measure.adversarial import Tally
@@ -66,9 +66,9 @@ def perturb(
             "share": share, "synonyms": Path(synonyms).name, **asdict(tally),
             "kept": tally.matched - tally.replaced,
         }  # fmt: skip
-        text = json_.dumps(done, indent=2, ensure_ascii=False) + "\n"
+        text = json_text(done, indent=2) + "\n"
         (target / RECORD).write_text(text, encoding="utf-8")
-    emit({"output": str(output), **done}, lambda: _text(output, tally), json)
+    emit({"output": str(output), **done}, lambda: escaped(_text(output, tally)), json)
 
 
 def _text(output: Path, tally: Tally) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.run_text import run_lines
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.recipe import Recipe
@@ -84,7 +85,7 @@ def check(recipe: RecipeSource, settings: Settings = None, json: Json = False) -
     faults = faults_of(found)
     if json or not faults:
         result = {"recipe": found.name, "ok": not faults, "faults": faults}
-        emit(result, lambda: f"{found.name}: no fault found", json)
+        emit(result, lambda: escaped(f"{found.name}: no fault found"), json)
     for fault in faults:
         note(f"error: {fault}")
     if faults:
@@ -93,11 +94,11 @@ def check(recipe: RecipeSource, settings: Settings = None, json: Json = False) -
 
 def _listed(row: Mapping[str, Any]) -> str:
     """A recipe in the list, and its variants below it."""
-    variants = f"\n    {'  '.join(row['variants'])}" if row["variants"] else ""
-    return f"{row['name']}: {row['about']}\n    {row['paper']}{variants}"
+    lines = [f"{row['name']}: {row['about']}", f"    {row['paper']}"]
+    lines += [f"    {'  '.join(row['variants'])}"] if row["variants"] else []
+    return "\n".join(map(escaped, lines))
 
 
 def _comments(run: Mapping[str, Any]) -> str:
     """What is known about a run, as TOML comments."""
-    lines = run_lines(run)
-    return "\n".join("# " + "".join(c if c.isprintable() else " " for c in line) for line in lines)
+    return "\n".join(f"# {escaped(line)}" for line in run_lines(run))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note, progress, typed
 from counterpoint.cli.outputs import check_outputs
+from counterpoint.escapes import escaped, json_text
 
 if TYPE_CHECKING:
     from counterpoint.data import Collection
@@ -72,7 +72,7 @@ def rerank(
     _tell(output, {**result, "fingerprint": judge.fingerprint(), "run_sha256": checksum})
     emit(
         {**result, "seconds": round(seconds, 2)},
-        lambda: f"{output}: {len(first):,} queries, {pairs:,} pairs in {seconds:.1f} s",
+        lambda: escaped(f"{output}: {len(first):,} queries, {pairs:,} pairs in {seconds:.1f} s"),
         json,
     )
 
@@ -110,6 +110,6 @@ def _tell(output: Path, settings: dict[str, Any]) -> None:
 
     packages = ("torch", "transformers", "tokenizers", "numpy")
     document = {**settings, **provenance(typed(), packages)}
-    text = json_.dumps(document, indent=2, ensure_ascii=False)
+    text = json_text(document, indent=2)
     path = output.with_name(f"{output.name}.provenance.json")
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))

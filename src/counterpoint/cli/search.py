@@ -8,7 +8,7 @@ from typing import Annotated, cast
 
 import typer
 
-from counterpoint.cli.console import Json, note
+from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.options import (
     Exhaustive,
     Feedback,
@@ -41,8 +41,6 @@ def search(
     json: Json = False,
 ) -> None:
     """Search INDEX for QUERY."""
-    import json as json_module
-
     from rich.console import Console
 
     from counterpoint.explain import html_page, render_answer
@@ -63,10 +61,5 @@ def search(
         write_atomically(html, lambda path: path.write_text(page, encoding="utf-8"))
         note(f"wrote {html}")
     if json:
-        typer.echo(
-            json_module.dumps(
-                {**answer.to_dict(), "milliseconds": round(milliseconds, 1)}, ensure_ascii=False
-            )
-        )
-        return
+        return emit({**answer.to_dict(), "milliseconds": round(milliseconds, 1)}, str, json)
     render_answer(answer, Console(highlight=False, soft_wrap=False), explained=explain)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 from counterpoint.cli.console import progress
 from counterpoint.cli.judgements import Judged
 from counterpoint.cli.tables import text_table
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.measure import Report, Slicing
@@ -152,5 +153,5 @@ def slice_text(values: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> 
     for slicing in values:
         rows = [row[1:] for row in slice_rows([slicing])]
         title = slicing["slice"] + (f" ({slicing['note']})" if slicing["note"] else "")
-        blocks.append(f"\n{title}\n{text_table(['part', 'queries', 'run', *measures], rows)}")
+        blocks.append(f"\n{escaped(title)}\n{text_table(['part', 'queries', 'run', *measures], rows)}")
     return "\n".join(blocks)

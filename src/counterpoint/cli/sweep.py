@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from counterpoint.cli.console import Json, emit, note, progress, typed
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.sweep import SweepModel, SweepPlan
@@ -81,9 +82,11 @@ def _described(plan: SweepPlan, folder: Path) -> dict[str, Any]:
 
 
 def _outline(described: Mapping[str, Any]) -> str:
-    lines = [f"{'done ' if cell['done'] else 'to do'}  {cell['label']}" for cell in described["cells"]]
+    lines = [
+        f"{'done ' if cell['done'] else 'to do'}  {escaped(cell['label'])}" for cell in described["cells"]
+    ]
     lines += [
-        f"not applicable  {entry['model']} {entry['workflow']}: {entry['reason']}"
+        escaped(f"not applicable  {entry['model']} {entry['workflow']}: {entry['reason']}")
         for entry in described["not_applicable"]
     ]
     done = sum(cell["done"] for cell in described["cells"])
@@ -98,9 +101,11 @@ def _summary(report: Mapping[str, Any], folder: Path) -> str:
         if rows:
             best = max(rows, key=lambda row: row["measures"][first])
             name = " ".join(best["configuration"].values())
-            lines.append(f"{collection['name']}: best {first} {best['measures'][first]:.4f} ({name})")
+            lines.append(
+                escaped(f"{collection['name']}: best {first} {best['measures'][first]:.4f} ({name})")
+            )
     lines.append(
         f"{len(report['rows'])} cells, {report['computed']} computed now, {report['encoded']:,} texts "
         f"encoded, {len(report['failures'])} failures"
     )
-    return "\n".join([*lines, f"Read it in a browser: {folder / 'report.html'}"])
+    return "\n".join([*lines, escaped(f"Read it in a browser: {folder / 'report.html'}")])

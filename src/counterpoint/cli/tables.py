@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from counterpoint.escapes import escaped
+
 __all__ = ["Cell", "csv_table", "text_table"]
 
 Cell = str | int | float
@@ -18,11 +20,14 @@ NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     """Columns under their names; texts to the left, whole numbers as they are, others with four digits."""
-    shown = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(header, *shown, strict=True)]
+    head = [escaped(name) for name in header]
+    shown = [
+        [f"{cell:.4f}" if isinstance(cell, float) else escaped(str(cell)) for cell in row] for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(head, *shown, strict=True)]
     left = [all(isinstance(cell, str) for cell in column) for column in zip(*rows, strict=True)]
     lines = []
-    for row in [list(header), *shown]:
+    for row in [head, *shown]:
         cells = (
             cell.ljust(width) if is_left else cell.rjust(width)
             for cell, width, is_left in zip(row, widths, left, strict=True)
@@ -34,27 +39,23 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 def csv_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     """Write a table as CSV in UTF-8, without a byte order mark: programs take it for part of the first name.
 
-    A text becomes one line. One that begins like a formula, and is no plain number, gets an apostrophe in
-    front, so that opening a file of other people's texts runs nothing (OWASP, "CSV injection").
+    A text becomes one line, its controls escaped. One that begins like a formula, and is no plain number,
+    gets an apostrophe in front, so that opening a file of other people's texts runs nothing (OWASP, "CSV
+    injection").
 
     Raises:
         ArtifactError: the file could not be written; what was there before is as it was.
-        DataError: a text that UTF-8 cannot hold.
     """
-    from counterpoint.errors import DataError
     from counterpoint.files import write_atomically
 
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     for row in [header, *rows]:
         table.writerow([_harmless(cell) if isinstance(cell, str) else cell for cell in row])
-    try:
-        data = text.getvalue().encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise DataError(f"cannot be written as UTF-8: {error}; remove lone surrogates", path=path) from error
+    data = text.getvalue().encode("utf-8")
     write_atomically(path, lambda target: target.write_bytes(data))
 
 
 def _harmless(text: str) -> str:
-    line = " ".join(text.split())
+    line = escaped(" ".join(text.split()))
     return f"'{line}" if line.startswith(FORMULA) and not NUMBER.fullmatch(line) else line

@@ -14,6 +14,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note, typed
 from counterpoint.cli.recipe import RecipeSource, Settings, recipe_of
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -114,7 +115,7 @@ class Bars:
         self.bar = tqdm(
             total=steps,
             initial=done,
-            desc=name,
+            desc=escaped(name),
             unit=" steps",
             disable=not sys.stderr.isatty(),
             smoothing=0.1,
@@ -124,19 +125,21 @@ class Bars:
         """Move it on; show the numbers."""
         if self.bar is not None:
             if numbers:
-                self.bar.set_postfix({name: f"{value:.4g}" for name, value in numbers.items()}, refresh=False)
+                self.bar.set_postfix(
+                    {escaped(name): f"{value:.4g}" for name, value in numbers.items()}, refresh=False
+                )
             self.bar.update(done - self.bar.n)
 
     def busy(self, what: str, done: int) -> None:
         """Say what else takes time, in place of the numbers."""
         if self.bar is not None:
-            self.bar.set_postfix_str(f"{what} {done:,}")
+            self.bar.set_postfix_str(escaped(f"{what} {done:,}"))
 
     def note(self, text: str) -> None:
         """Write a line above the bar."""
         from tqdm import tqdm
 
-        tqdm.write(text, file=sys.stderr)
+        tqdm.write(escaped(text), file=sys.stderr)
 
     def warn(self, text: str) -> None:
         """Write a line above the bar that says what it is."""
@@ -167,10 +170,5 @@ def _text(recipe: Recipe, result: Mapping[str, Any], source: str) -> str:
     use = f"counterpoint index {source} -o my-index --model {model}"
     if isinstance(recipe.model, InteractiveEncoder):
         use = f"counterpoint rerank {source} --run first.trec --model {model} -o reranked.trec"
-    return "\n".join(
-        [
-            *lines,
-            f"The model is in {result['model']} ({result['seconds']:,} s). Use it:",
-            use,
-        ]
-    )
+    lines += [f"The model is in {result['model']} ({result['seconds']:,} s). Use it:", use]
+    return "\n".join(map(escaped, lines))

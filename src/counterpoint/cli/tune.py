@@ -20,6 +20,7 @@ from counterpoint.cli.options import (
     model_of,
     settings_of,
 )
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.measure import Tuned, TunedShares
@@ -170,7 +171,9 @@ def _text(result: dict[str, Any]) -> str:
     if "shares" in result:
         values = dict(sorted(values.items(), key=lambda item: -item[1]))
     wide = max(10, *map(len, values))
-    lines = [f"{result.get('part', 'shares'):>{wide}}  {result['measure']}"]
-    lines += [f"{name:>{wide}}  {value:.4f}{'  best' * (name == best)}" for name, value in values.items()]
+    lines = [escaped(f"{result.get('part', 'shares'):>{wide}}  {result['measure']}")]
+    lines += [
+        escaped(f"{name:>{wide}}  {value:.4f}{'  best' * (name == best)}") for name, value in values.items()
+    ]
     said = "the index is searched by it" if result["kept"] else "the index is as it was"
-    return "\n".join([*lines, f"chosen on {result['split']}; {said}"])
+    return "\n".join([*lines, escaped(f"chosen on {result['split']}; {said}")])

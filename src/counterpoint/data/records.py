@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, NoReturn, cast
@@ -44,6 +45,7 @@ LAYOUTS: Mapping[RecordLayout, Fields] = MappingProxyType(
     }
 )
 
+DEEPEST = 100  # levels of a record; Python reads and writes about 900, fewer from deep within a program
 QUERY_FIELDS = (("_id", "text"), ("query_id", "query_text"), ("query_id", "query"), ("id", "text"))
 
 
@@ -87,10 +89,27 @@ def records(path: Path, reader: Reader) -> Iterator[tuple[int, dict[str, Any]]]:
         except (ValueError, RecursionError) as error:
             reader.reject(f"not valid JSON: {error}; each line must be one object", path, number)
             continue
-        if isinstance(record, dict):
+        if is_deep(line, record):
+            reader.reject(f"nested more than {DEEPEST} levels deep; flatten it", path, number)
+        elif isinstance(record, dict):
             yield number, record
         else:
             reader.reject(f"expected a JSON object, found {type(record).__name__}", path, number)
+
+
+def is_deep(line: str, record: object) -> bool:
+    """Whether a record is nested deeper than what reads it again can follow."""
+    if line.count("[") + line.count("{") <= DEEPEST:
+        return False
+    level: list[Any] = [record]
+    for _ in range(DEEPEST):
+        level = [
+            child
+            for value in level
+            if isinstance(value, dict | list)
+            for child in (value.values() if isinstance(value, dict) else value)
+        ]
+    return any(isinstance(value, dict | list) for value in level)
 
 
 def layout_of(path: Path, policy: ReadPolicy) -> RecordLayout:
@@ -202,4 +221,10 @@ def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-DECODER = json.JSONDecoder(parse_constant=_refuse)
+def _finite(text: str) -> float:
+    if not isfinite(value := float(text)):
+        raise ValueError(f"{text[:20]} is not a finite number; the largest is about 1.8e308")
+    return value
+
+
+DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from types import MappingProxyType
 
+from counterpoint.escapes import html_text as escape
 from counterpoint.explain.rows import Keyword, Row, idf_text, keywords_of, rows_of, weighted_parts
 from counterpoint.search.hits import Answer, Hit
 

@@ -1,4 +1,4 @@
-"""Answers on a terminal."""
+"""Answers on a terminal. Rich would obey controls and markup in plain strings: all text is escaped `Text`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from counterpoint.escapes import escaped
 from counterpoint.explain.rows import Keyword, Row, idf_text, keywords_of, rows_of, weighted_parts
 from counterpoint.search.hits import Answer, Hit
 
@@ -18,7 +19,7 @@ KEYWORDS = 24  # words without a match that are shown, and dropped ones
 def render_answer(answer: Answer, console: Console, *, explained: bool) -> None:
     """Print the hits, each with its explanation if asked (and if it has one)."""
     if not answer.hits:
-        console.print(f"No document matches {answer.query!r} in the workflow {answer.workflow!r}.")
+        console.print(Text(f"No document matches {answer.query!r} in the workflow {answer.workflow!r}."))
     for hit in answer.hits:
         console.print(_hit(hit, explained))
         console.print()
@@ -27,12 +28,14 @@ def render_answer(answer: Answer, console: Console, *, explained: bool) -> None:
 def _hit(hit: Hit, explained: bool) -> RenderableType:
     document = hit.document
     head = Text.assemble(
-        (f"{hit.rank}. ", "bold"), (document.title or document.id, "bold"), (f"  {hit.score:.4f}", "green")
+        (f"{hit.rank}. ", "bold"),
+        (escaped(document.title or document.id), "bold"),
+        (f"  {hit.score:.4f}", "green"),
     )
     if document.title and document.title != document.id:
-        head.append(f"  [{document.id}]", "dim")
+        head.append(f"  [{escaped(document.id)}]", "dim")
     rows = [] if hit.explanation is None else rows_of(hit.explanation)
-    body: list[RenderableType] = [head, Text(_snippet(hit, rows))]
+    body: list[RenderableType] = [head, Text(escaped(_snippet(hit, rows)))]
     if rows and explained:
         body.append(_table(hit, rows))
         body += [_keywords(name, words) for name, words in keywords_of(hit, KEYWORDS).items()]
@@ -41,19 +44,19 @@ def _hit(hit: Hit, explained: bool) -> RenderableType:
 
 def _keywords(part: str, keywords: list[Keyword]) -> Text:
     """The document's words, the most important first, matched ones with what they added."""
-    text = Text(f"{part} by importance:", "dim")
+    text = Text(f"{escaped(part)} by importance:", "dim")
     for keyword in keywords:
         word = keyword.word
         if word.importance is None:
             continue
         text.append(" ")
         style = "bold cyan" if keyword.score is not None else "not dim"
-        text.append(f"{word.span.text} {word.importance:.2f}", style)
+        text.append(f"{escaped(word.span.text)} {word.importance:.2f}", style)
         if keyword.score is not None:
             text.append(f" (+{keyword.score:.4f})", "green not dim")
-    dropped = [keyword.word.span.text for keyword in keywords if keyword.word.importance is None]
+    dropped = [escaped(keyword.word.span.text) for keyword in keywords if keyword.word.importance is None]
     if dropped:
-        text.append(f"\n{part} dropped: {' '.join(dropped)}")
+        text.append(f"\n{escaped(part)} dropped: {' '.join(dropped)}")
     return text
 
 
@@ -65,15 +68,15 @@ def _table(hit: Hit, rows: list[Row]) -> Table:
     table.add_column("share", justify="right")
     weighted = weighted_parts(rows)
     for part in parts:
-        table.add_column(part, justify="right")
+        table.add_column(Text(escaped(part)), justify="right")
     for part in weighted:
-        table.add_column(f"idf ({part})", justify="right")
+        table.add_column(Text(escaped(f"idf ({part})")), justify="right")
     for row in rows:
         share = row.score / hit.score if hit.score else 0.0
         cells = [f"{row.scores[part]:.4f}" if part in row.scores else "" for part in parts]
         cells += [idf_text(row, part) for part in weighted]
         # Not plain strings: an id with square brackets would be read as rich's markup.
-        table.add_row(Text(row.label), Text(row.matched or "–"), f"{share:.0%}", *cells)
+        table.add_row(Text(escaped(row.label)), Text(escaped(row.matched) or "–"), f"{share:.0%}", *cells)
     totals = [f"{hit.parts[part]:.4f}" for part in parts]
     table.add_row(Text("all", "dim"), "", "100%", *totals, style="dim")
     return table

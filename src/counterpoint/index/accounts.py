@@ -8,11 +8,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.index.checked import BLOCKS
+from counterpoint.index.database import CHECKS, DATABASE, PASSAGES
 from counterpoint.index.manifest import NAME
 
 if TYPE_CHECKING:
     from counterpoint.index.index import Index
-    from counterpoint.index.segment import SetLayout
+    from counterpoint.index.store import SetLayout
 
 __all__ = ["account_of"]
 
@@ -93,9 +94,9 @@ def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
         return "manifest"
     if path.parts[0] == "lexical":
         return "lexical"
-    if path.name == BLOCKS:
+    if path.name in (BLOCKS, CHECKS):
         return "checksums"
-    if path.name == "documents.sqlite":
+    if path.name in (DATABASE, PASSAGES):
         return "documents"
     name, _, kind = path.name.removesuffix(".npy").partition(".")
     if path.parts[0] == "segments" and name in layouts and kind in PURPOSES:

@@ -1,74 +1,139 @@
-"""The documents of a segment: a committed SQLite file, read only."""
+"""The documents of a segment: a SQLite database, written once, and checksums of its rows.
+
+    documents.sqlite         id, title, text, parent, start, metadata; row number = position
+    documents.checks.npy     two 64-bit XXH3 for each row: of its id, and of all of it
+    documents.passages.npy   the rows that were cut from a longer document (uint32)
+
+SQLite decides which pages it reads, so its file cannot be checked block by block as arrays are. Each row is
+checked when it is read. Questions about all rows check the whole file first, once, and so does an index of an
+earlier version, which has no checksums of rows, for any question.
+"""
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, final
 
-from counterpoint.errors import ArtifactError
-from counterpoint.index.checked import CheckedFile
+import xxhash
 
-__all__ = ["Database"]
+from counterpoint.errors import ArtifactError
+from counterpoint.index.checked import DAMAGED, CheckedFolder
+from counterpoint.types import Document
+
+__all__ = ["CHECKS", "COLUMNS", "DATABASE", "PASSAGES", "Database", "document_checks"]
+
+DATABASE = "documents.sqlite"
+CHECKS = "documents.checks.npy"
+PASSAGES = "documents.passages.npy"
+COLUMNS = "id, title, text, parent, start, metadata"
+
+
+def document_checks(row: int, columns: Sequence[str | int | None]) -> tuple[int, int]:
+    """The checksums of a row: of its id, and of all its columns."""
+    whole = json.dumps([row, *columns], ensure_ascii=False).encode(errors="surrogatepass")
+    return _id_check(row, columns[0]), xxhash.xxh3_64_intdigest(whole)
+
+
+def _id_check(row: int, document_id: object) -> int:
+    return xxhash.xxh3_64_intdigest(f"{row} {document_id}".encode(errors="surrogatepass"))
 
 
 @final
 class Database:
-    """Answers to SQL from a file that is compared with its checksum first.
-
-    The first query checks the whole file. SQLite decides which pages it reads, and a damaged page can give a
-    wrong text, or no row where there is one. The first search reads the whole table in any case, to learn
-    which documents are passages, and that takes ten times as long.
+    """The documents of a segment, open for reading.
 
     Args:
-        file: with a table `documents` whose rows are numbered from 0.
+        files: of the segment.
         documents: how many there must be.
 
     Raises:
-        ArtifactError: the file is damaged, or has another number of documents.
+        ArtifactError: the database is damaged, or has another number of documents. Every method raises it,
+            too, where what it reads is damaged, or the database was closed.
     """
 
-    def __init__(self, file: CheckedFile, documents: int):
-        self._file = file
+    def __init__(self, files: CheckedFolder, documents: int):
+        self._file, self._documents = files.file(DATABASE), documents
+        self._checks = files.array(CHECKS) if CHECKS in files else None
+        self._passages = files.array(PASSAGES) if PASSAGES in files else None
         # immutable=1: no lock file and no journal next to a committed, read-only file.
-        uri = f"{file.path.absolute().as_uri()}?mode=ro&immutable=1"
+        uri = f"{self._file.path.absolute().as_uri()}?mode=ro&immutable=1"
         try:
             self._connection: sqlite3.Connection | None = sqlite3.connect(
                 uri, uri=True, check_same_thread=False
             )
         except sqlite3.Error as error:
-            raise _unreadable(file.path, error) from error
+            raise self._unreadable(error) from error
         # SQLite opens the file with the first query; after that a rebuild may delete it.
         found = self._answer("SELECT max(row) + 1 FROM documents")[0][0]
         if found != documents:
             self.close()
-            raise ArtifactError(f"has {found} documents, the manifest says {documents}", path=file.path)
+            raise ArtifactError(f"has {found} documents, the manifest says {documents}", path=self._file.path)
 
-    def all(self, sql: str, *values: str | int) -> list[Any]:
-        """All rows of an answer.
+    def document(self, row: int) -> Document:
+        """The document of a row."""
+        columns = self._row(COLUMNS, row)
+        try:
+            found = document_checks(row, columns)[1]
+        except TypeError:  # bytes where there was text
+            found = None
+        if self._checks is not None and found != self._checks[row : row + 1][0, 1]:
+            raise ArtifactError(DAMAGED, path=self._file.path)
+        name, title, text, parent, start, metadata = columns
+        return Document(name, text, title, parent, start, json.loads(metadata))
 
-        Raises:
-            ArtifactError: the file is damaged, or was closed.
-        """
+    def name(self, row: int) -> str:
+        """The id of the document of a row."""
+        (name,) = self._row("id", row)
+        self._check_id(row, name)
+        return name
+
+    def row(self, document_id: str) -> int | None:
+        """The row of a document, or None."""
+        try:
+            found = self._answer("SELECT row FROM documents WHERE id = ?", document_id)
+        except UnicodeEncodeError:  # half a surrogate pair, which no database holds
+            return None
+        if self._checks is None or not found:  # in a damaged file, it may be there
+            self._file.whole()
+            return found[0][0] if found else None
+        self._check_id(found[0][0], document_id)
+        return found[0][0]
+
+    def text_bytes(self) -> int:
+        """Bytes of titles and texts in UTF-8."""
         self._file.whole()
-        return self._answer(sql, *values)
+        lengths = "length(CAST(title AS BLOB)) + length(CAST(text AS BLOB))"
+        return self._answer(f"SELECT coalesce(sum({lengths}), 0) FROM documents")[0][0]
 
-    def one(self, sql: str, *values: str | int) -> Any:
-        """The only row of an answer.
-
-        Raises:
-            ArtifactError: there is none, the file is damaged, or was closed.
-        """
-        found = self.all(sql, *values)
-        if not found:
-            raise ArtifactError(f"has no row {', '.join(map(str, values))}", path=self._file.path)
-        return found[0]
+    def passages(self) -> list[tuple[str, str]]:
+        """Id and parent of every passage that was cut from a document."""
+        if self._passages is not None and not len(self._passages):
+            return []
+        self._file.whole()
+        return self._answer("SELECT id, parent FROM documents WHERE parent IS NOT NULL")
 
     def close(self) -> None:
         """Close the file; closing it again does nothing."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _row(self, columns: str, row: int) -> tuple[Any, ...]:
+        if self._checks is None:
+            self._file.whole()
+        found = self._answer(f"SELECT {columns} FROM documents WHERE row = ?", row)
+        if not found:  # the number of rows was right, so it must be there
+            raise ArtifactError(f"has no row {row}; {DAMAGED}", path=self._file.path)
+        return found[0]
+
+    def _check_id(self, row: Any, document_id: object) -> None:
+        if self._checks is None:
+            return
+        known = isinstance(row, int) and 0 <= row < self._documents
+        if not known or _id_check(row, document_id) != self._checks[row : row + 1][0, 0]:
+            raise ArtifactError(DAMAGED, path=self._file.path)
 
     def _answer(self, sql: str, *values: str | int) -> list[Any]:
         if self._connection is None:
@@ -78,11 +143,10 @@ class Database:
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            raise _unreadable(self._file.path, error) from error
+            raise self._unreadable(error) from error
 
-
-def _unreadable(path: Path, error: sqlite3.Error) -> ArtifactError:
-    return ArtifactError(
-        f"cannot be read as a database ({error}); copy the index again or build it again",
-        path=path,
-    )
+    def _unreadable(self, error: sqlite3.Error) -> ArtifactError:
+        return ArtifactError(
+            f"cannot be read as a database ({error}); copy the index again or build it again",
+            path=self._file.path,
+        )

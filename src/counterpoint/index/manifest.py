@@ -75,7 +75,7 @@ class Manifest:
         """Commit: after this call the index is what this manifest says; before it, what it was."""
         body = {"format": FORMAT, "version": VERSION, **asdict(self)}
         body["checksum"] = _checksum(body)
-        text = json.dumps(body, indent=1, ensure_ascii=False)
+        text = json.dumps(body, indent=1, allow_nan=False)  # ASCII: a model's folder may have any name
         write_atomically(folder / NAME, lambda path: path.write_text(text, encoding="utf-8"))
 
     @staticmethod
@@ -111,11 +111,8 @@ class Manifest:
         body["files"] = {name: FileEntry(**entry) for name, entry in body["files"].items()}
         return Manifest(**body)
 
-    def faults(self, folder: Path, *, checksums: bool) -> list[str]:
-        """Files that are missing or not of the listed size or, if asked, not of the listed content.
-
-        Sizes take no time and catch what a crash or an unfinished copy cut off; checksums read every byte.
-        """
+    def faults(self, folder: Path) -> list[str]:
+        """Files that are missing, or not of the listed size or content; reads every byte."""
         found = []
         for name, entry in self.files.items():
             path = folder / name
@@ -123,13 +120,14 @@ class Manifest:
                 found.append(f"{path}: missing")
             elif (size := path.stat().st_size) != entry.bytes:
                 found.append(f"{path}: {size:,} bytes, the manifest says {entry.bytes:,}")
-            elif checksums and sha256_file(path) != entry.sha256:
+            elif sha256_file(path) != entry.sha256:
                 found.append(f"{path}: its content does not match the checksum in {NAME}")
         return found
 
 
 def _checksum(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    text = json.dumps(body, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _listed(versions: tuple[int, ...]) -> str:

@@ -1,7 +1,8 @@
 """A segment: one immutable batch of documents with everything an index keeps about them.
 
     segments/<name>/
-      documents.sqlite        id, title, text, parent, start, metadata; row number = position
+      documents.sqlite        id, title, text, parent, start, metadata; row number = position; with
+      documents.*.npy         checksums of its rows, and which of them are passages, see `database`
       <set>.values.npy        vectors, packed (and <set>.scales.npy for int8 and int4)
       <set>.lengths.npy       how many vectors each document has (uint32); absent for one vector a document
       <set>.ids.npy           what each vector stands for (uint32), where the set has ids
@@ -23,26 +24,23 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self, final
+from typing import Self, final
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from counterpoint.errors import ArtifactError, DataError, ShapeError
+from counterpoint.errors import DataError, ShapeError
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec import CODECS, CodecName
-from counterpoint.index.database import Database
+from counterpoint.index.codec import CODECS
+from counterpoint.index.database import CHECKS, DATABASE, PASSAGES, Database, document_checks
 from counterpoint.index.graph import Graph, write_graph
 from counterpoint.index.inverted import Postings, write_postings
 from counterpoint.index.npy import NpyWriter
 from counterpoint.index.static import StaticIds, write_ranks
-from counterpoint.types import Document, Ragged, rows_of_sets
+from counterpoint.index.store import SetLayout, VectorStore, offsets_of
+from counterpoint.types import Document, Ragged
 
-__all__ = ["AnnName", "Segment", "SegmentWriter", "SetLayout", "VectorStore"]
-
-AnnName = Literal["hnsw"]
+__all__ = ["Segment", "SegmentWriter"]
 
 SCHEMA = """
 CREATE TABLE documents (
@@ -50,30 +48,6 @@ CREATE TABLE documents (
     parent TEXT, start INTEGER NOT NULL, metadata TEXT NOT NULL
 )
 """
-COLUMNS = "id, title, text, parent, start, metadata"
-
-
-@dataclass(frozen=True)
-class SetLayout:
-    """How one vector set is stored.
-
-    Attributes:
-        dim: components of a vector.
-        pooled: exactly one vector a document.
-        codec: how a vector becomes bytes.
-        ids: every vector has an id.
-        inverted: there is an inverted index of the ids.
-        ann: how a first stage finds its way, or None for a look at every vector.
-        static: a vector is decided by its id; documents keep ids, each once, and the model has the vectors.
-    """
-
-    dim: int
-    pooled: bool
-    codec: CodecName
-    ids: bool
-    inverted: bool = False
-    ann: AnnName | None = None
-    static: bool = False
 
 
 @final
@@ -87,8 +61,10 @@ class SegmentWriter:
         self._frequencies: dict[str, dict[int, int]] = {name: {} for name, x in layouts.items() if x.ids}
         with ExitStack() as files:
             self._writers = {name: _set_writers(folder, name, x, files) for name, x in layouts.items()}
+            own = {CHECKS: (np.uint64, (2,)), PASSAGES: (np.uint32, ())}
+            self._writers[DATABASE] = {name: _writer(folder / name, x, files) for name, x in own.items()}
             # Durability comes from syncing the finished file before the commit, so SQLite need not journal.
-            self._database = sqlite3.connect(folder / "documents.sqlite", isolation_level=None)
+            self._database = sqlite3.connect(folder / DATABASE, isolation_level=None)
             files.callback(self._database.close)
             self._database.execute("PRAGMA journal_mode = OFF")
             self._database.execute("PRAGMA synchronous = OFF")
@@ -182,6 +158,10 @@ class SegmentWriter:
                 raise DataError(self._repeated(documents) or f"cannot store a document ({error})") from error
             except (UnicodeEncodeError, OverflowError) as error:
                 raise DataError(f"cannot store a document ({error})") from error
+        checks = [document_checks(row, columns) for row, *columns in rows]
+        self._writers[DATABASE][CHECKS].append(np.array(checks, np.uint64).reshape(-1, 2))
+        passages = [row for row, *_, parent, _, _ in rows if parent is not None]
+        self._writers[DATABASE][PASSAGES].append(np.array(passages, np.uint32))
 
     def _repeated(self, documents: Sequence[Document]) -> str | None:
         """Which of these documents has the id of one before it, and where both are; None if none has."""
@@ -216,7 +196,7 @@ def _distinct(ids: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def _metadata(document: Document) -> str:
     try:
-        return json.dumps(dict(document.metadata), ensure_ascii=False)
+        return json.dumps(dict(document.metadata), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"document {document.id!r}: its metadata is not JSON ({error})") from error
 
@@ -227,64 +207,14 @@ def _set_writers(folder: Path, name: str, layout: SetLayout, files: ExitStack) -
         arrays["lengths"] = (np.uint32, ())
     if layout.ids:
         arrays["ids"] = (np.uint32, ())
-    writers = {}
-    for key, kind in arrays.items():
-        writers[key] = NpyWriter(folder / f"{name}.{key}.npy", *kind)
-        files.callback(writers[key].abandon)
-    return writers
+    return {key: _writer(folder / f"{name}.{key}.npy", kind, files) for key, kind in arrays.items()}
 
 
-@final
-class VectorStore:
-    """One vector set of a segment, memory-mapped."""
-
-    def __init__(self, files: CheckedFolder, name: str, layout: SetLayout, documents: int):
-        self.layout = layout
-        self._codec = CODECS[layout.codec]
-        self._arrays = {key: files.array(f"{name}.{key}.npy") for key in self._codec.layout(layout.dim)}
-        rows = len(self._arrays["values"])
-        self.offsets: Int[np.ndarray, " b1"] = (
-            np.arange(documents + 1, dtype=np.int64) if layout.pooled else _offsets(files, name, documents)
-        )
-        if self.offsets[-1] != rows:
-            raise ArtifactError(
-                f"vector set {name!r} has {rows} rows for {documents} documents and does not fit its lengths",
-                path=files.folder,
-            )
-        self._ids = files.array(f"{name}.ids.npy") if layout.ids else None
-
-    def rows(self, start: int, end: int) -> Ragged:
-        """The sets of the documents `start` to `end`, decoded to float32."""
-        first, last = self.offsets[start], self.offsets[end]
-        values = self.values(slice(first, last))
-        ids = None if self._ids is None else np.asarray(self._ids[first:last], dtype=np.int64)
-        return Ragged(values, self.offsets[start : end + 1] - first, ids)
-
-    def take(self, documents: Int[np.ndarray, " k"]) -> Ragged:
-        """The sets of some documents, in the order asked for, decoded to float32."""
-        where, offsets = rows_of_sets(self.offsets, documents)
-        ids = None if self._ids is None else np.asarray(self._ids[where], dtype=np.int64)
-        return Ragged(self.values(where), offsets, ids)
-
-    def values(self, rows: slice | Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
-        """Some vectors by their row numbers, decoded to float32."""
-        return self._codec.decode({key: array[rows] for key, array in self._arrays.items()}, self.layout.dim)
-
-
-def _offsets(files: CheckedFolder, name: str, documents: int) -> Int[np.ndarray, " b1"]:
-    """Where each document's vectors begin; indexes of format 1 store that itself."""
-    old = f"{name}.offsets.npy"
-    if old in files:
-        offsets = files.array(old).all().astype(np.int64)
-    else:
-        lengths = files.array(f"{name}.lengths.npy").all()
-        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    if len(offsets) != documents + 1:
-        raise ArtifactError(
-            f"vector set {name!r} has lengths of {len(offsets) - 1} documents, not {documents}",
-            path=files.folder,
-        )
-    return offsets
+def _writer(path: Path, kind: tuple[type[np.generic], tuple[int, ...]], files: ExitStack) -> NpyWriter:
+    """A writer of rows, which `files` lets go of unless it is closed before."""
+    writer = NpyWriter(path, *kind)
+    files.callback(writer.abandon)
+    return writer
 
 
 @final
@@ -294,7 +224,7 @@ class Segment:
     def __init__(self, files: CheckedFolder, layouts: Mapping[str, SetLayout], documents: int):
         self.documents = documents
         static = [name for name, layout in layouts.items() if layout.static]
-        self.static = {name: StaticIds(files, name, _offsets(files, name, documents)) for name in static}
+        self.static = {name: StaticIds(files, name, offsets_of(files, name, documents)) for name in static}
         self.stores = {
             name: VectorStore(files, name, x, documents) for name, x in layouts.items() if not x.static
         }
@@ -308,7 +238,7 @@ class Segment:
             for name, layout in layouts.items()
             if layout.ids
         }
-        self._database = Database(files.file("documents.sqlite"), documents)
+        self._database = Database(files, documents)
 
     def frequencies(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Distinct ids of a set, and in how many documents each stands."""
@@ -317,30 +247,23 @@ class Segment:
 
     def document(self, row: int) -> Document:
         """The document at a position."""
-        sql = f"SELECT {COLUMNS} FROM documents WHERE row = ?"
-        name, title, text, parent, start, metadata = self._database.one(sql, row)
-        return Document(name, text, title, parent, start, json.loads(metadata))
+        return self._database.document(row)
 
     def row_of(self, document_id: str) -> int | None:
         """The position of a document, or None."""
-        try:
-            found = self._database.all("SELECT row FROM documents WHERE id = ?", document_id)
-        except UnicodeEncodeError:  # half a surrogate pair, which no database holds
-            return None
-        return found[0][0] if found else None
+        return self._database.row(document_id)
 
     def name_of(self, row: int) -> str:
         """The id of the document at a position."""
-        return self._database.one("SELECT id FROM documents WHERE row = ?", row)[0]
+        return self._database.name(row)
 
     def text_bytes(self) -> int:
         """Bytes of titles and texts in UTF-8."""
-        lengths = "length(CAST(title AS BLOB)) + length(CAST(text AS BLOB))"
-        return self._database.one(f"SELECT coalesce(sum({lengths}), 0) FROM documents")[0]
+        return self._database.text_bytes()
 
     def passages(self) -> list[tuple[str, str]]:
         """Id and parent of every passage that was cut from a document."""
-        return self._database.all("SELECT id, parent FROM documents WHERE parent IS NOT NULL")
+        return self._database.passages()
 
     def close(self) -> None:
         """Close the database; memory maps go with their arrays."""

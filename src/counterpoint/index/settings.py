@@ -14,7 +14,7 @@ from counterpoint.config import plain
 from counterpoint.errors import ConfigError
 from counterpoint.index.codec import CodecName
 from counterpoint.index.lexical import LexicalSettings
-from counterpoint.index.segment import AnnName, SetLayout
+from counterpoint.index.store import AnnName, SetLayout
 from counterpoint.typed import faults_of
 from counterpoint.types import Ragged, Side, Span
 

@@ -76,7 +76,8 @@ class Checkpoint:
     def _fill(self, folder: Path) -> None:
         folder.mkdir(parents=True)
         state = {"format": FORMAT, "stage": self.stage, "step": self.step, "state": self.state}
-        (folder / "state.json").write_text(json.dumps({**state, "tensors": sorted(self.tensors)}))
+        state |= {"tensors": sorted(self.tensors)}
+        (folder / "state.json").write_text(json.dumps(state, allow_nan=False))
         for group, tensors in self.tensors.items():
             write_tensors(tensors, folder / f"{group}.safetensors")
         sync_tree(folder)

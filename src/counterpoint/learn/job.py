@@ -10,6 +10,7 @@ from typing import Any, Protocol, final
 
 from counterpoint.encode import InteractiveEncoder
 from counterpoint.errors import ConfigError
+from counterpoint.escapes import json_text
 from counterpoint.files import write_atomically, writing
 from counterpoint.learn.development import DevelopmentSet
 from counterpoint.learn.examples import TrainingSet
@@ -131,6 +132,6 @@ class Metrics:
 
     def write(self, number: int, stage: str, step: int, numbers: Mapping[str, Any]) -> None:
         """Add a line."""
-        line = json.dumps({"number": number, "stage": stage, "step": step, **numbers})
+        line = json_text({"number": number, "stage": stage, "step": step, **numbers}, ascii_only=True)
         with writing(self.path), open(self.path, "a", encoding="utf-8") as file:
             file.write(line + "\n")

@@ -150,7 +150,7 @@ class Start:
 
 def write_start(folder: Path, model: Part, facts: Mapping[str, Any]) -> None:
     """Write down in a run's folder what its model was before the first step."""
-    text = json.dumps({"fingerprint": model.fingerprint(), **facts}, indent=2)
+    text = json.dumps({"fingerprint": model.fingerprint(), **facts}, indent=2, allow_nan=False)
     write_atomically(folder / START_FILE, lambda path: path.write_text(text, "utf-8"))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from counterpoint.errors import ConfigError, DataError
+from counterpoint.escapes import json_text
 from counterpoint.files import write_atomically
 
 __all__ = [
@@ -96,7 +97,7 @@ def write_folds(folds: Sequence[Fold], path: str | Path, *, seed: int | None = N
         ArtifactError: the file could not be written.
     """
     data = {"format": FORMAT, "seed": seed, "folds": [asdict(fold) for fold in folds]}
-    text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+    text = json_text(data, indent=1) + "\n"
     write_atomically(Path(path), lambda target: target.write_text(text, encoding="utf-8"))
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+
+from counterpoint.escapes import escaped
 
 __all__ = ["Cell", "Table", "as_latex", "as_markdown", "as_text"]
 
@@ -51,7 +53,7 @@ class Table:
 
 def as_text(table: Table) -> str:
     """For a terminal: aligned columns; raised letters stand behind a number, so that numbers stay aligned."""
-    columns = []
+    table, columns = _on_lines(table), []
     for at, name in enumerate(table.header):
         cells = [row[at] for row in table.cells()]
         raised = max((len(cell.raised) for cell in cells), default=0)
@@ -71,6 +73,7 @@ def as_markdown(table: Table) -> str:
         text = f"**{text}**" if cell.best else text
         return f"{text}<sup>{cell.raised}</sup>" if cell.raised else text
 
+    table = _on_lines(table)
     rows = [[shown(cell) for cell in row] for row in [[Cell(name) for name in table.header], *table.cells()]]
     ruler = ["---", *["---:"] * (len(table.header) - 1)]
     lines = [f"| {' | '.join(row)} |" for row in [rows[0], ruler, *rows[1:]]]
@@ -85,6 +88,7 @@ def as_latex(table: Table) -> str:
         text = rf"\textbf{{{text}}}" if cell.best else text
         return f"{text}$^{{{cell.raised}}}$" if cell.raised else text
 
+    table = _on_lines(table)
     rows = [" & ".join(map(shown, row)) + r" \\" for row in table.cells()]
     caption = " ".join([f"{table.title}.", *table.notes])
     return "\n".join(
@@ -100,6 +104,14 @@ def as_latex(table: Table) -> str:
             r"\end{tabular}",
             r"\end{table}",
         ]
+    )
+
+
+def _on_lines(table: Table) -> Table:
+    """The table with all texts escaped: names of systems and queries come from files."""
+    rows = [[replace(cell, text=escaped(cell.text)) for cell in row] for row in table.cells()]
+    return Table(
+        escaped(table.title), tuple(map(escaped, table.header)), rows, tuple(map(escaped, table.notes))
     )
 
 

@@ -12,11 +12,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 from counterpoint.errors import ConfigError, MissingExtraError
+from counterpoint.escapes import escaped_lines
 from counterpoint.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ticker import Formatter, FuncFormatter
 
 __all__ = ["PALETTE", "Picture", "check_format", "picture"]
 
@@ -70,16 +72,27 @@ class Picture:
     def _drawn(self, form: str) -> bytes:
         import matplotlib
         from matplotlib.text import Text
+        from matplotlib.ticker import FuncFormatter
 
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[form]
         out = io.BytesIO()
         for text in self.figure.findobj(Text):  # those that were written outside of the style
             text.set_parse_math(False)
+            text.set_text(escaped_lines(text.get_text()))  # XML has no controls, no font a lone surrogate
+        for axis in (self.axes.xaxis, self.axes.yaxis):
+            if isinstance(given := axis.get_major_formatter(), FuncFormatter):  # names at the ticks
+                axis.set_major_formatter(_escaping(given))
         with matplotlib.rc_context(dict(STYLE)), warnings.catch_warnings():
             # A letter that the font lacks is drawn as a box, which says it better than matplotlib's warning.
             warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
             self.figure.savefig(out, format=form, dpi=150, bbox_inches="tight", metadata=undated)
         return out.getvalue()
+
+
+def _escaping(given: Formatter) -> FuncFormatter:
+    from matplotlib.ticker import FuncFormatter
+
+    return FuncFormatter(lambda value, at: escaped_lines(given(value, at)))
 
 
 def picture(width: float, height: float) -> Picture:

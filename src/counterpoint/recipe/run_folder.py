@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.escapes import json_text
 from counterpoint.files import write_atomically, writing
 from counterpoint.folders import remove_made
 from counterpoint.learn.checkpoint import latest_place
@@ -145,6 +146,7 @@ def describe_run(folder: Path) -> dict[str, Any]:
 def leave_no_trace(folder: Path) -> None:
     """Remove the folder of a run that ended before anything was learnt, so that it can be started again."""
     if not any((folder / name).exists() for name in (METRICS, "checkpoints", "model")):
+        remove_made(folder / "tensorboard", ("events.out.tfevents.*",))
         remove_made(folder, (RECIPE_FILE, PROVENANCE, START_FILE))
 
 
@@ -238,7 +240,7 @@ def _start(folder: Path) -> dict[str, Any] | None:
 
 
 def _write(folder: Path, document: Mapping[str, Any]) -> None:
-    text = json.dumps(document, indent=2, ensure_ascii=False)
+    text = json_text(document, indent=2)
     write_atomically(folder / PROVENANCE, lambda path: path.write_text(text, "utf-8"))
 
 

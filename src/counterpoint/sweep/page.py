@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from html import escape
 from types import MappingProxyType
 from typing import Any
 
+from counterpoint.escapes import html_text as escape
+from counterpoint.escapes import json_text
 from counterpoint.plots.tradeoff import Point, tradeoff
 
 __all__ = ["page"]
@@ -227,4 +227,4 @@ def _fold(title: str, about: str, data: object) -> str:
 
 
 def _plain(data: object) -> str:
-    return escape(json.dumps(data, indent=1, ensure_ascii=False))
+    return escape(json_text(data, indent=1))

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from counterpoint.escapes import escaped
 from counterpoint.sweep.cells import Cell
 from counterpoint.sweep.page import page
 from counterpoint.sweep.plan import Outcome, SweepPlan
@@ -130,8 +131,8 @@ def _table(report: Mapping[str, Any]) -> str:
     table = csv.writer(text)
     table.writerow(["row", "collection", *names, *report["measures"], *COSTS, "cell"])
     for row in report["rows"]:
-        settings = [row["configuration"][name] for name in names]
+        labels = [row["collection"], *(row["configuration"][name] for name in names)]
         values = [row["measures"][name] for name in report["measures"]]
         costs = [row[name] for name in COSTS]
-        table.writerow([row["row"], row["collection"], *settings, *values, *costs, row["cell"]])
+        table.writerow([row["row"], *map(escaped, labels), *values, *costs, row["cell"]])
     return text.getvalue()

@@ -12,6 +12,7 @@ from typing import Any, final
 from filelock import FileLock, Timeout
 
 from counterpoint.errors import ArtifactError
+from counterpoint.escapes import json_text
 from counterpoint.files import write_atomically, writing
 from counterpoint.folders import remove_made
 from counterpoint.search import Run
@@ -116,7 +117,7 @@ class Store:
 
     def write_json(self, name: str | Path, data: Mapping[str, Any]) -> None:
         """Write a JSON file, whole or not at all."""
-        self.write_text(name, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+        self.write_text(name, json_text(data, indent=1) + "\n")
 
     def write_text(self, name: str | Path, text: str) -> None:
         """Write a text file, whole or not at all."""

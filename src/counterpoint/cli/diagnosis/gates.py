@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from counterpoint.cli.console import progress
 from counterpoint.cli.tables import text_table
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.encode import Gate
@@ -66,8 +67,9 @@ def _of_set(name: str, found: Mapping[str, Any]) -> str:
     rest = words[len(most) :]
     least = sorted(rest, key=lambda word: (word["dropped"], -word["mean"], word["word"]))[:SHOWN]
     said = (
-        f"{name}: the gate drops {found['dropped']:.1%} of {found['rows']:,} rows of {found['texts']:,} "
-        f"documents (r at or below {found['threshold']:g}). {len(words):,} words are there often enough"
+        f"{escaped(name)}: the gate drops {found['dropped']:.1%} of {found['rows']:,} rows of "
+        f"{found['texts']:,} documents (r at or below {found['threshold']:g}). {len(words):,} words are "
+        "there often enough"
     )
     if not words:
         return f"{said}."

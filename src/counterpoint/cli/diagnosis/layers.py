@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from counterpoint.cli.console import progress
 from counterpoint.cli.sampling import Sample
 from counterpoint.cli.tables import Cell, text_table
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.measure.layers import LayerIsotropy
@@ -80,7 +81,9 @@ def layers_text(found: Mapping[str, Any]) -> str:
         "together."
     )
     if against is not None:
-        notes += f" The difference is ln InterIso less that of {against}: above 0 it is less isotropic."
+        notes += (
+            f" The difference is ln InterIso less that of {escaped(against)}: above 0 it is less isotropic."
+        )
     return f"{textwrap.fill(notes, 110)}\n{text_table(header, rows)}"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from counterpoint.cli.diagnosis.advice import fit_command, whitening_text
 from counterpoint.cli.tables import text_table
+from counterpoint.escapes import escaped
 
 __all__ = ["alignment_sentence", "sets_text"]
 
@@ -45,16 +46,17 @@ def sets_text(result: Mapping[str, Any]) -> str:
             "The two sides?": [f"{_inter_iso(found['inter_iso'])} {_alignment(found)}."],
             "Whitening?": whitening_text(found, result["texts"]["documents"]),
         }
-        lines = [head, *(_answer(question, paragraphs) for question, paragraphs in answers.items())]
+        lines = [escaped(head), *(_answer(question, paragraphs) for question, paragraphs in answers.items())]
         if (command := fit_command(result, name)) is not None:
-            lines.append(INDENT + command)  # in one line however long, so that it can be copied
+            lines.append(INDENT + escaped(command))  # in one line however long, so that it can be copied
         blocks.append("\n".join(lines))
     for name, sizes in result["too_few_rows"].items():
         rows = ", ".join(f"{size:,} of {of}" for of, size in sizes.items())
-        blocks.append(f"{name}: too few rows to be looked at ({rows})")
+        blocks.append(escaped(f"{name}: too few rows to be looked at ({rows})"))
     if result.get("delta_inter_iso") is not None:
         apart = result["delta_inter_iso"]
-        blocks.append(f"ΔInterIso = InterIso of {apart['high']} − of {apart['low']} = {apart['delta']:.2f}")
+        names = escaped(f"InterIso of {apart['high']} − of {apart['low']}")
+        blocks.append(f"ΔInterIso = {names} = {apart['delta']:.2f}")
     rows = [
         [name, side, *("–" if found[side][key] is None else found[side][key] for key in COLUMNS)]
         for name, found in result["sets"].items()
@@ -96,15 +98,17 @@ def _alignment(found: Mapping[str, Any]) -> str:
 def _answer(question: str, paragraphs: Sequence[str]) -> str:
     indents = [f"  {question:<15} ", *[INDENT] * (len(paragraphs) - 1)]
     return "\n".join(
-        textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=INDENT, break_on_hyphens=False)
+        textwrap.fill(
+            escaped(text), WIDTH, initial_indent=first, subsequent_indent=INDENT, break_on_hyphens=False
+        )
         for first, text in zip(indents, paragraphs, strict=True)
     )
 
 
 def _opening(result: Mapping[str, Any]) -> str:
-    texts = result["texts"]
+    texts, names = result["texts"], escaped(f"{result['model']} on {result['collection']}")
     return textwrap.fill(
-        f"{result['model']} on {result['collection']}: {texts['queries']:,} queries, {texts['documents']:,} "
+        f"{names}: {texts['queries']:,} queries, {texts['documents']:,} "
         f"documents drawn from all, {texts['pairs']:,} pairs ({texts['from']})",
         WIDTH,
         break_long_words=False,

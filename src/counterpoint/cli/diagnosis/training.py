@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.cli.tables import text_table
+from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.plots import Picture
@@ -97,4 +98,4 @@ def _development(name: str, found: Sequence[tuple[int, float]]) -> str:
     """How a measure went."""
     best = max(found, key=lambda point: point[1])
     first = found[0]
-    return f"{name}: {first[1]:.4f} at step {first[0]}, at best {best[1]:.4f} at step {best[0]}"
+    return f"{escaped(name)}: {first[1]:.4f} at step {first[0]}, at best {best[1]:.4f} at step {best[0]}"

@@ -200,7 +200,9 @@ def write_n_way(
     Raises:
         ArtifactError: the file could not be written; what was there before is as it was.
     """
-    write_lines(Path(path), (json.dumps([query, *ids], ensure_ascii=False) for query, ids in lists))
+    write_lines(
+        Path(path), (json.dumps([query, *ids], ensure_ascii=False, allow_nan=False) for query, ids in lists)
+    )
 
 
 def _example(query: str, ids: Sequence[str], scores: Sequence[float]) -> Example:
