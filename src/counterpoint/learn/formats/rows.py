@@ -80,8 +80,8 @@ class Row:
         Raises:
             DataError: it is none.
         """
-        wrong = isinstance(value, bool) or not isinstance(value, int | float)
-        if wrong or not -float_info.max <= value <= float_info.max:
+        most = float_info.max
+        if isinstance(value, bool) or not isinstance(value, int | float) or not -most <= value <= most:
             raise self.fault(f"a score must be a finite number, found {json.dumps(value, default=str)[:60]}")
         return float(value)
 
