@@ -5,9 +5,13 @@ import resource
 import signal
 import time
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
-from counterpoint.cli.main import main
+from typer.main import get_command
+
+from counterpoint.cli.main import app, main
 
 SECONDS = 20  # a generous bound for a busy machine; no case takes more than about two
 MEMORY = 2 << 30  # bytes beyond what the process has: what a declared size of 1e12 asks for is far more
@@ -43,6 +47,12 @@ def _held():
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+@cache
+def commands():
+    """All commands, made once: that takes typer three times as long as most of these cases do."""
+    return get_command(app)
+
+
 def survives(capsys, *arguments, outputs=(), names=()):
     """Run a command: exit code 0 or 2, and where it is 2 a message and no output.
 
@@ -56,7 +66,7 @@ def survives(capsys, *arguments, outputs=(), names=()):
         Exit code, stdout, stderr.
     """
     started = time.monotonic()
-    with bounded():
+    with bounded(), patch("counterpoint.cli.main.app", commands()):
         code = main([str(argument) for argument in arguments])
     out, err = capsys.readouterr()
     said = f"{' '.join(map(str, arguments))}\nexit code {code}\n{err}"

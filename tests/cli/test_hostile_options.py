@@ -8,7 +8,8 @@ from tests.cli.hostile import survives
 from counterpoint.cli.main import main
 from counterpoint.encode import DualEncoder, Encoder, Gate, Linear, TokenVectors, Transformer
 
-NUMBERS = ("nan", "inf", "-1", "1e999", "9" * 25, "x", "", "1_0", "\u0663")
+NUMBERS = ("nan", "inf", "x", "-1", "9" * 25)
+WORDS = ("search QUERY", "evaluate --split")  # options that a word may stand in
 MORE = (
     "-inf",
     "9" * 5000,
@@ -124,15 +125,8 @@ def try_all(values, name, place, tiny_bert_folder, tmp_path, capsys, monkeypatch
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_value(name, place, tiny_bert_folder, tmp_path, capsys, monkeypatch):
-    try_all(NUMBERS, name, place, tiny_bert_folder, tmp_path, capsys, monkeypatch)
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in OPTIONS if name not in ("search QUERY", "search -k", "evaluate --split")]
-)
-def test_no_number_is_refused(name, place, tiny_bert_folder, tmp_path, capsys, monkeypatch):
-    codes = try_all(("nan", "inf", "x"), name, place, tiny_bert_folder, tmp_path, capsys, monkeypatch)
-    assert codes == [2, 2, 2]
+    codes = try_all(NUMBERS, name, place, tiny_bert_folder, tmp_path, capsys, monkeypatch)
+    assert codes[:3] == [2, 2, 2] or name in WORDS
 
 
 @pytest.mark.long

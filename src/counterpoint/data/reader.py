@@ -127,6 +127,8 @@ class Reader:
         except UnicodeDecodeError as error:
             line = raw.count(b"\n", 0, error.start) + 1
             raise self._undecodable(raw, error, path, line, 0) from error
+        except UnicodeError as error:  # some codecs do not say where
+            raise DataError(f"is not {encoding}, as it says ({error})", path=path) from error
         if errors == "replace" and "\ufffd" in text:
             self._replaced(path)
         return self.fit(text.replace("\r\n", "\n"), path)

@@ -157,7 +157,11 @@ def _blocks(path: Path) -> Iterator[list[str]]:
     rest = ""
     with open_binary(path) as file:
         while block := file.read(BLOCK):
-            *lines, rest = (rest + decode(block)).split("\n")
+            text = rest + decode(block)
+            if text.isspace():  # a gzip of a few kilobytes holds a hundred million blank lines
+                rest = ""
+                continue
+            *lines, rest = text.split("\n")
             if len(rest) > BLOCK:
                 raise ValueError("a very long line")
             yield lines
