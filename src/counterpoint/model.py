@@ -304,7 +304,11 @@ def _tried(model: Model, folder: Path) -> Model:
 
     with suppress(NotFittedError), reading(folder):
         SearchSettings.from_dict(model.search or {})
-        model.encoder.encode_document([A_TEXT], TRIAL)
+        made = model.encoder.encode_document([A_TEXT], TRIAL)
+        if not all(np.isfinite(packed.values).all() for packed in made.values()):
+            raise ArtifactError(
+                "the vectors of a word are NaN or infinite; a setting is, or the weights are damaged"
+            )
     return model
 
 

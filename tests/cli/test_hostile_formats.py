@@ -75,7 +75,6 @@ CASES = [
     ("stanford", "artifact.metadata", lambda found: found.update(query_maxlen="x")),
     ("stanford", "artifact.metadata", lambda found: found.update(doc_maxlen=HUGE)),
     ("stanford", "artifact.metadata", lambda found: found.update(query_token_id=3)),
-    ("colberter", "config.json", lambda found: found.update(bert_model="/nowhere")),
     ("colberter", "config.json", lambda found: found.update(bert_model=3)),
     ("colberter", "config.json", lambda found: found.update(compression_dim="x")),
     ("dense", "1_Pooling/config.json", lambda found: found.update(pooling_mode=3)),

@@ -61,12 +61,20 @@ def load_interactive(source: str | Path, revision: str | None = None) -> Interac
         if not isinstance(part, InteractiveEncoder):
             raise ArtifactError(f"holds a {type(part).__name__}, not an InteractiveEncoder", path=own)
         with reading(own):
-            part.scores([A_TEXT], [A_TEXT], TRIAL)
+            _try(part)
         return part
     with reading(folder):
         found = _read(Checkpoint(folder, str(source), revision)).setup().eval()
-        found.scores([A_TEXT], [A_TEXT], TRIAL)
+        _try(found)
     return found
+
+
+def _try(judge: InteractiveEncoder) -> None:
+    """Some settings fail only when a text is read."""
+    if not judge.scores([A_TEXT], [A_TEXT], TRIAL).isfinite().all():
+        raise ArtifactError(
+            "the score of a word is NaN or infinite; a setting is, or the weights are damaged"
+        )
 
 
 def _read(checkpoint: Checkpoint) -> InteractiveEncoder:
