@@ -11,6 +11,7 @@ from tests.cli.commands import fails
 from counterpoint.cli.sampling import drawn
 from counterpoint.data import open_collection
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
+from counterpoint.encode.checkpoints.modules import A_TEXT
 from counterpoint.model import Model, load_model
 
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "whale"]
@@ -220,8 +221,11 @@ def test_what_no_text_can_change_is_refused_before_any_is_read(
 def test_a_rank_above_the_number_of_texts_is_refused_before_they_are_encoded(
     collection, two_sets, call, tmp_path, monkeypatch
 ):
+    plain = DualEncoder.encode_document
+
     def encode(self, texts, *options):
-        raise AssertionError("a text was encoded")
+        assert texts == [A_TEXT], "a text was encoded that is not the trial of a model that is loaded"
+        return plain(self, texts, *options)
 
     monkeypatch.setattr(DualEncoder, "encode_document", encode)
     fit = ("fit", "nice", two_sets, collection, "-o", tmp_path / "m", "--on", "mean")
@@ -247,7 +251,8 @@ def test_a_rank_above_the_directions_is_refused_before_texts_are_encoded_again(
     monkeypatch.setattr(DualEncoder, "encode_document", encode)
     fit = ("fit", "nice", two_sets, collection, "-o", tmp_path / "m", "--on", "mean", "--rank", 4)
     assert fails(call(*fit), "the 6 vectors vary in 3 directions, fewer than the rank 4; choose the rank 2")
-    assert encoded == [6] and not (tmp_path / "m").exists()
+    assert encoded == [1, 6], "the trial of a model that is loaded, then the texts once"
+    assert not (tmp_path / "m").exists()
 
 
 def test_a_flow_of_few_rows_says_so_and_how_well_it_describes_others(collection, two_sets, call, tmp_path):

@@ -227,7 +227,9 @@ def test_a_weight_that_is_none(wrong):
 
 def test_of_no_document():
     for wrong in (0, 2.5, "5"):
-        with pytest.raises(ConfigError, match="feedback_documents: expected a whole number from 1 up, found"):
+        with pytest.raises(
+            ConfigError, match="feedback_documents: expected a whole number( from 1 up)?, found"
+        ):
             SearchSettings(feedback=0.1, feedback_documents=wrong)
 
 
