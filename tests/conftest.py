@@ -10,9 +10,16 @@ from pathlib import Path
 # Read by huggingface_hub when it is imported, so it is set before anything else is.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+# One thread each: the workers of pytest-xdist and the processes that tests start share the cores. The
+# libraries read these when they are imported; a value that is already set stands.
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
 import pytest
 import torch
 from jaxtyping import install_import_hook
+
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 # Shapes are types, and are checked wherever tests run. (beartype cannot check methods that return `Self`, so
 # this names the modules where the shapes are.)
