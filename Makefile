@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 TORCH  ?= cpu
 RUN     = $(VENV)/bin/python -m
-PYTEST  = $(RUN) pytest -n 2 --dist loadfile
+PYTEST  = $(RUN) pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help quickstart test test-all lint docs check clean

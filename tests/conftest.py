@@ -13,8 +13,10 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 # One thread each: the workers of pytest-xdist and the processes that tests start share the cores. The
 # libraries read these when they are imported; a value that is already set stands.
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-os.environ.update({name: os.environ.get(name, "1") for name in THREADS})
+os.environ.update({
+    name: os.environ.get(name, "1")
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+})  # fmt: skip
 
 import pytest
 import torch
