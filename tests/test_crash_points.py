@@ -200,7 +200,7 @@ WRITERS = {
 @pytest.mark.parametrize("exchange", [True, False], ids=["exchange", "renames"])
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.long, id="all"), SAMPLE])
-def test_every_step_may_fail(name, exchange, step, models, source, tmp_path, capfd):
+def test_every_step_may_fail(name, exchange, step, models, source, tmp_path, capfd, say):
     if not exchange and "model" not in name:
         pytest.skip("only folders that are replaced are exchanged")
     writer = WRITERS[name](models, source)
@@ -211,8 +211,7 @@ def test_every_step_may_fail(name, exchange, step, models, source, tmp_path, cap
     disk = partial(Disk, exchange=exchange)
     crashed, operations = crashes(writer, before, old, disk, step)
     failed = failures(writer, before, old, disk, range(0, operations * len(FAILURES), step), capfd)
-    with capfd.disabled():
-        print(f"\n{name}, {operations} operations, {crashed} crashes and {failed} failures: 0 bad")
+    say(f"{name}, {operations} operations, {crashed} crashes and {failed} failures: 0 bad")
 
 
 def crashes(writer, before, old, disk, step):

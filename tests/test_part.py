@@ -56,21 +56,20 @@ def as_before(folder):
     (folder / "part.toml").write_text(tomli_w.dumps(kept))
 
 
-def check(folder, trials, capsys):
+def check(folder, trials, say):
     tally, wrong = fuzz(folder, lambda: answers(folder), trials)
-    with capsys.disabled():
-        print(f"\nsaved model: {tally.total()} trials, {dict(tally)}")
+    say(f"saved model: {tally.total()} trials, {dict(tally)}")
     assert not wrong, "\n".join(wrong[:20])
     return tally
 
 
-def test_damage_is_refused_or_makes_no_difference(folder, capsys):
-    assert check(folder, 3, capsys)["refused"] > 10
+def test_damage_is_refused_or_makes_no_difference(folder, say):
+    assert check(folder, 3, say)["refused"] > 10
 
 
 @pytest.mark.long
-def test_damage_anywhere(folder, capsys):
-    tally = check(folder, 120, capsys)
+def test_damage_anywhere(folder, say):
+    tally = check(folder, 120, say)
     assert tally.total() >= 500 and tally["refused"] > 400
 
 

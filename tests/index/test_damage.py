@@ -70,15 +70,14 @@ def answers(folder, model):
         return found
 
 
-def check(tmp_path, monkeypatch, kind, trials, capsys):
+def check(tmp_path, monkeypatch, kind, trials, say):
     if kind == "graph":
         pytest.importorskip("faiss")
     monkeypatch.setattr(checked_module, "BLOCK", 512)  # so that files have many, and few are touched
     folder = tmp_path / "index"
     model = built(folder, kind)
     tally, wrong = fuzz(folder, lambda: answers(folder, model), trials, seed=trials)
-    with capsys.disabled():
-        print(f"\n{kind}: {tally.total()} trials, {dict(tally)}")
+    say(f"{kind}: {tally.total()} trials, {dict(tally)}")
     assert not wrong, "\n".join(wrong[:20])
     return tally
 
@@ -87,16 +86,16 @@ KINDS = ["plain", "graph", "exact", "static", "old"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_damage_is_refused_or_makes_no_difference(tmp_path, monkeypatch, capsys, kind):
-    tally = check(tmp_path, monkeypatch, kind, 1, capsys)
+def test_damage_is_refused_or_makes_no_difference(tmp_path, monkeypatch, say, kind):
+    tally = check(tmp_path, monkeypatch, kind, 1, say)
     assert tally["refused"] > 5
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-def test_damage_anywhere(tmp_path, monkeypatch, capsys, kind):
+def test_damage_anywhere(tmp_path, monkeypatch, say, kind):
     """Over 3,000 trials in all."""
-    tally = check(tmp_path, monkeypatch, kind, 45, capsys)
+    tally = check(tmp_path, monkeypatch, kind, 45, say)
     assert tally.total() > 500 and tally["refused"] > 200
 
 

@@ -11,7 +11,6 @@ from counterpoint.errors import ArtifactError
 from counterpoint.index import Index, build, build_index
 from counterpoint.types import Document
 
-KILLS = 50
 OLD = [Document(f"old{i}", f"an old text about {i}") for i in range(7)]
 NEW = [Document(f"new{i}", f"a new text about {i} and word{i % 31}") for i in range(600)]
 
@@ -29,8 +28,9 @@ def processes():
     return context
 
 
+@pytest.mark.parametrize("kills", [3, pytest.param(25, marks=pytest.mark.long)])
 @pytest.mark.parametrize("replacing", [False, True])
-def test_a_killed_build_leaves_the_old_state(tmp_path, processes, replacing):
+def test_a_killed_build_leaves_the_old_state(tmp_path, processes, replacing, kills):
     whole = processes.Process(target=work, args=(tmp_path / "warm-up",))
     whole.start()
     whole.join()
@@ -42,13 +42,13 @@ def test_a_killed_build_leaves_the_old_state(tmp_path, processes, replacing):
     assert whole.exitcode == 0
     outcomes = {"old": 0, "new": 0, "nothing": 0}
     rng = random.Random(7)
-    for i in range(KILLS // 2):
+    for i in range(kills):
         folder = tmp_path / str(i)
         if replacing:
             build_index(OLD, HashModel(), folder)
         child = processes.Process(target=work, args=(folder,))
         child.start()
-        time.sleep(rng.uniform(0, duration))
+        time.sleep(duration * (i + rng.random()) / kills)  # early, late and between
         child.kill()
         child.join()
         outcomes[state(folder)] += 1

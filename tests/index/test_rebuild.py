@@ -85,10 +85,9 @@ def test_readers_during_rebuilds(tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_a_thousand_readers_during_rebuilds(tmp_path, monkeypatch, capsys):
+def test_a_thousand_readers_during_rebuilds(tmp_path, monkeypatch, say):
     found = read_during_rebuilds(tmp_path, monkeypatch, 1000, 100)
-    with capsys.disabled():
-        print(f"\nreaders during rebuilds: {found}")
+    say(f"readers during rebuilds: {found}")
     assert "wrong" not in found and found["opened"] >= 1000 and min(found["old"], found["new"]) > 50
 
 

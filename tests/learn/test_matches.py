@@ -1,6 +1,7 @@
 """Exact matches hidden in training: which, how often, from which query, and that runs repeat themselves."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -101,9 +102,15 @@ def batch_of(count=8):
     return make_batch(data, range(count), [given], np.random.default_rng(0))
 
 
+@cache
+def encoder_of(tiny):
+    """Read only."""
+    return model(tiny).encoder.query
+
+
 def altered(tiny, share, number=0, seed=(1, "train"), hide="mask"):
     """Rows of a batch's documents as they are and as they are trained on; each one's query."""
-    encoder = model(tiny).encoder.query
+    encoder = encoder_of(tiny)
     batch, owners = one_owner_each(batch_of())
     masks = MatchMasks(encoder.backbone.tokenizer, share, seed, hide)
     alter = masks.documents(batch, owners, number)
@@ -112,7 +119,7 @@ def altered(tiny, share, number=0, seed=(1, "train"), hide="mask"):
 
 
 def pieces(tiny, text):
-    return model(tiny).encoder.query.rows([text], "query")[0].ids.tolist()
+    return encoder_of(tiny).rows([text], "query")[0].ids.tolist()
 
 
 def test_all_matches_are_hidden_with_probability_1_and_nothing_else_is(tiny_bert_folder):

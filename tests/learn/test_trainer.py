@@ -258,8 +258,9 @@ class StopAt:
         pass
 
 
+@pytest.mark.parametrize("cuts", [(7,), pytest.param((1, 11), marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_interrupted_run_goes_on_to_the_same_losses(tiny_bert_folder, tmp_path, kind):
+def test_an_interrupted_run_goes_on_to_the_same_losses(tiny_bert_folder, tmp_path, kind, cuts):
     """Data order, negatives, dropout, optimiser, schedule, cache and best model are taken up."""
 
     def fresh(folder):
@@ -270,7 +271,7 @@ def test_an_interrupted_run_goes_on_to_the_same_losses(tiny_bert_folder, tmp_pat
         )  # fmt: skip
 
     train(fresh(tmp_path / "whole"))
-    for at in (1, 7, 11):
+    for at in cuts:
         folder = tmp_path / f"cut{at}"
         with pytest.raises(Stopped):
             train(fresh(folder), reporter=StopAt(at))
@@ -299,14 +300,15 @@ train(run, resume="--resume" in sys.argv, reporter=Slow())
 """
 
 
-def test_kill_9_and_resume(tiny_bert_folder, tmp_path):
+@pytest.mark.parametrize("kills", [(9,), pytest.param((9, 23), marks=pytest.mark.long)])
+def test_kill_9_and_resume(tiny_bert_folder, tmp_path, kills):
     """A process killed at a random moment, again and again, ends with the weights of one that was not."""
     train(job(tiny_bert_folder, tmp_path / "whole", stage(steps=40, checkpoint_every=2)))
     folder = tmp_path / "killed"
     folder.mkdir()
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     where = {"root": root, "folder": str(folder), "tiny": str(tiny_bert_folder)}
-    for target in (9, 23):
+    for target in kills:
         script = SCRIPT.format(**where, pause=0.02)
         process = subprocess.Popen([sys.executable, "-c", script, "--resume"], cwd=root)
         while process.poll() is None and not (

@@ -133,8 +133,9 @@ def test_chunks_and_accumulation_change_no_step(tiny_bert_folder, tmp_path):
         torch.testing.assert_close(chunked[name], tensor, rtol=1e-6, atol=1e-8, msg=name)
 
 
+@pytest.mark.parametrize("cuts", [(7,), pytest.param((1, 11), marks=pytest.mark.long)])
 @pytest.mark.parametrize("more", [{}, {"accumulate": 2, "chunk": 2}], ids=["plain", "accumulated"])
-def test_an_interrupted_run_goes_on_to_the_same_losses(tiny_bert_folder, tmp_path, more):
+def test_an_interrupted_run_goes_on_to_the_same_losses(tiny_bert_folder, tmp_path, more, cuts):
     def fresh(folder):
         torch.manual_seed(0)  # the head is drawn when the model is made
         one = stage(name="one", evaluate_every=4, checkpoint_every=3, **more)
@@ -144,7 +145,7 @@ def test_an_interrupted_run_goes_on_to_the_same_losses(tiny_bert_folder, tmp_pat
         return job(tiny_bert_folder, folder, one, two, development=development_set())
 
     train(fresh(tmp_path / "whole"))
-    for at in (1, 7, 11):
+    for at in cuts:
         folder = tmp_path / f"cut{at}"
         with pytest.raises(Stopped):
             train(fresh(folder), reporter=StopAt(at))
