@@ -96,6 +96,14 @@ def tiny_bert_folder(tmp_path_factory):
     return save_tiny_bert(tmp_path_factory.mktemp("tiny-bert"))
 
 
+@pytest.fixture(scope="session")
+def default_model():
+    """The model `minilm`, loaded once a process. Read only."""
+    from counterpoint.model import load_model
+
+    return load_model("minilm")
+
+
 def _is_loopback(host):
     try:
         return ipaddress.ip_address(host).is_loopback

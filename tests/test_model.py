@@ -206,10 +206,10 @@ def test_foreign_pooled_vectors_are_compared_by_cosine_unless_their_settings_say
 
 @pytest.mark.minilm
 @pytest.mark.shared
-def test_the_shipped_map_whitens_words_that_it_was_not_fitted_on(shared):
+def test_the_shipped_map_whitens_words_that_it_was_not_fitted_on(shared, default_model):
     collection = open_collection(shared / "data" / "cranfield")
     texts = [document.full_text for document in islice(collection.documents(), 100)]
-    model = load_model("minilm")
+    model = default_model
     raw = model.encoder.encode_document(texts)["words"].values
     whitening = model.transforms["words"][0]
     made = (raw - whitening.mean_.numpy()) @ whitening.matrix_.numpy()

@@ -46,7 +46,7 @@ def source(tmp_path):
 
 
 @pytest.mark.minilm
-def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeypatch, capsys):
+def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeypatch, capsys, default_model):
     values, fed = {}, {}
     for parts, ways in (("lexical mean words", 3), ("mean words", 2), ("lexical mean", 2)):
         steps = len(parts.split()) + 1
@@ -71,8 +71,8 @@ def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeyp
     with Index(tmp_path / "work" / "small") as index:
         for shares, value in values.items():
             weights = {part: float(share) for part, share in (word.split("=") for word in shares.split())}
-            assert searched(index, collection, weights=weights, feedback=0.0) == value
-        own = load_model("minilm").search["weights"]
+            assert searched(index, collection, default_model, weights=weights, feedback=0.0) == value
+        own = default_model.search["weights"]
         for parts, found in fed.items():
             weights = {part: own[part] for part in parts.split()}
             weights = weights if "words" in parts else {"lexical": 1.0, "mean": 3.0}
@@ -80,13 +80,13 @@ def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeyp
             for way, value in found.items():
                 weight, documents = way.split(" of ")
                 how = {"feedback": float(weight), "feedback_documents": int(documents)}
-                assert searched(index, collection, weights=weights, **how) == value
+                assert searched(index, collection, default_model, weights=weights, **how) == value
 
 
-def searched(index, collection, **changes):
+def searched(index, collection, model, **changes):
     """nDCG@10 of the default with other settings."""
     settings = replace(SearchSettings.for_index(index), **changes)
-    run = Searcher(index, load_model("minilm"), settings).run(collection.queries("train"), 10)
+    run = Searcher(index, model, settings).run(collection.queries("train"), 10)
     return evaluate(run, collection.qrels("train"), ["nDCG@10"]).measures["nDCG@10"]
 
 
@@ -126,8 +126,8 @@ def test_a_folder_of_maps_that_is_not_there(monkeypatch, tmp_path):
 
 
 @pytest.mark.minilm
-def test_an_index_of_other_settings_is_not_taken(source, tmp_path, monkeypatch):
-    model = load_model("minilm")
+def test_an_index_of_other_settings_is_not_taken(source, tmp_path, monkeypatch, default_model):
+    model = default_model
     settings = model.index_settings("minilm", lexical=LexicalSettings(k1=5.0))
     build_index(open_collection(source).documents(), model, tmp_path / "work" / "small", settings)
     monkeypatch.setattr(sys, "argv", ["default_weights.py", str(source), "--work", str(tmp_path / "work")])
@@ -136,7 +136,7 @@ def test_an_index_of_other_settings_is_not_taken(source, tmp_path, monkeypatch):
 
 
 @pytest.mark.minilm
-def test_a_collection_can_have_a_map_of_its_own(source, tmp_path, monkeypatch, capsys):
+def test_a_collection_can_have_a_map_of_its_own(source, tmp_path, monkeypatch, capsys, default_model):
     model = load_model("minilm")
     (whitening,) = model.steps("words")
     whitening.mean_ += 1.0
@@ -149,7 +149,7 @@ def test_a_collection_can_have_a_map_of_its_own(source, tmp_path, monkeypatch, c
     with Index(tmp_path / "work" / "small") as index:
         index.bound(model)
         with pytest.raises(ArtifactError):
-            index.bound(load_model("minilm"))
+            index.bound(default_model)
 
 
 @pytest.mark.parametrize(("documents", "others"), [(2, 0), (3, 1), (4, 2), (20, 3)])
