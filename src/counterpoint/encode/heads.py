@@ -243,8 +243,13 @@ class WholeWords(Head):
 
 
 def _weighted_sum(weights: Float[Tensor, "b t"], values: Float[Tensor, "b t d"]) -> Float[Tensor, "b 1 d"]:
-    """Σ weight·vector of each text. A matrix product rounds otherwise where a batch has a single text."""
-    return (weights.unsqueeze(2) * values).sum(1, keepdim=True)
+    """Σ weight·vector of each text.
+
+    On a CPU in float64: the order of the sum depends on the number of texts and on the padding, and rounding it
+    to float32 leaves nothing of that.
+    """
+    precise = torch.float64 if values.device.type == "cpu" else values.dtype
+    return (weights.unsqueeze(1).to(precise) @ values.to(precise)).to(values.dtype)
 
 
 def mean_by_row(values: Float[Tensor, "b t d"], rows: Tensor, count: int) -> Float[Tensor, "b w d"]:
