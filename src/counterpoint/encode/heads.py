@@ -245,7 +245,7 @@ class WholeWords(Head):
 def _weighted_sum(weights: Float[Tensor, "b t"], values: Float[Tensor, "b t d"]) -> Float[Tensor, "b 1 d"]:
     """Σ weight·vector of each text.
 
-    On a CPU in float64: the order of the sum depends on the number of texts and on the padding, and rounding it
+    On a CPU in float64: the order of the sum depends on the number of texts and on the padding, and rounding
     to float32 leaves nothing of that.
     """
     precise = torch.float64 if values.device.type == "cpu" else values.dtype
