@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import nn
+from torch.nn import functional
 
 from counterpoint.encode import (
     DualEncoder,
@@ -36,6 +37,9 @@ from counterpoint.types import Ragged, Side, Span
 from counterpoint.vectors import Representation, Vectors
 
 __all__ = ["Model", "load_model"]
+
+ROWS = 64
+"""Rows that transforms map at a time, always."""
 
 
 @final
@@ -246,12 +250,18 @@ class Model(Part):
 
     @torch.inference_mode()
     def _mapped(self, name: str, packed: Ragged) -> Ragged:
-        """Apply a set's maps to its packed rows: one text of n rows, so that no padding takes part."""
+        """Apply a set's maps to its packed rows, in blocks of one shape: other rows change none.
+
+        What fills the last block up is ones, since flows pass zeros over.
+        """
         if not self.steps(name):
             return packed
-        rows = torch.from_numpy(packed.values).unsqueeze(0)
-        vectors = self._map(name, Vectors(rows, torch.ones(rows.shape[:2], dtype=torch.bool)))
-        return Ragged(vectors.values[0].numpy(), packed.offsets, packed.ids)
+        count = len(packed.values)
+        rows = functional.pad(torch.from_numpy(packed.values), (0, 0, 0, -count % ROWS), value=1.0)
+        real = torch.ones(1, ROWS, dtype=torch.bool)
+        blocks = rows.split(ROWS) if count else (rows,)
+        mapped = [self._map(name, Vectors(block[None], real[:, : len(block)])).values[0] for block in blocks]
+        return Ragged(torch.cat(mapped)[:count].numpy(), packed.offsets, packed.ids)
 
     def _map(self, name: str, vectors: Vectors) -> Vectors:
         for step in self.steps(name):

@@ -57,6 +57,11 @@ class Vectors:
         ids = None if self.ids is None else self.ids.cpu()[mask].numpy()
         return Ragged(values, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), ids)
 
+    def first(self, count: int) -> Vectors:
+        """The sets of the first texts, without a copy."""
+        ids = None if self.ids is None else self.ids[:count]
+        return Vectors(self.values[:count], self.mask[:count], ids)
+
     def take(self, texts: Int[Tensor, " k"]) -> Vectors:
         """The sets of the texts at those positions, in that order."""
         ids = None if self.ids is None else self.ids[texts]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch import nn
 from counterpoint.encode.tokens import Kind, Tokens
 from counterpoint.errors import ConfigError
 from counterpoint.types import Ragged, Side
-from counterpoint.vectors import Vectors
+from counterpoint.vectors import Representation, Vectors
 
 if TYPE_CHECKING:
     from counterpoint.encode.dual import DualEncoder
@@ -22,24 +22,29 @@ if TYPE_CHECKING:
 __all__ = [
     "EncodeOptions",
     "Precision",
+    "ShapedBatch",
     "bf16_gains",
+    "default_budget",
     "encode",
     "encode_layers",
     "in_batches",
+    "shaped_batches",
     "token_batches",
 ]
 
 Precision = Literal["auto", "fp32", "bf16"]
-Made = TypeVar("Made")
+STEP = 32
+"""Texts that share batches are padded to a multiple of so many positions."""
 
 
 @dataclass(frozen=True)
 class EncodeOptions:
-    """How to encode; none of it changes which vectors come out (bf16 rounds them).
+    """How to encode. Budget, precision and device decide how vectors are rounded.
 
     Attributes:
         budget: positions a batch holds at most, padding included; one longer text makes a batch of its own.
-            Where None, 4096 on a CPU, which larger batches only slow down, and 65536 elsewhere.
+            Where None, 1024 on a CPU and 8192 elsewhere; queries are encoded one by one on a CPU, and in
+            batches of 1024 positions elsewhere.
         precision: "bf16" runs the backbone under autocast, "auto" does where `bf16_gains` says it is faster.
         device: where to compute; the first GPU where there is one, else the CPU. The model moves there.
         progress: called with the number of texts done since its last call.
@@ -79,6 +84,60 @@ def token_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     return batches
 
 
+@dataclass(frozen=True)
+class ShapedBatch:
+    """Texts of one batch by their positions, and its shape, which may have room for more.
+
+    Attributes:
+        texts: at most `rows`.
+        rows: of the padded batch; those without a text hold an empty one.
+        width: positions of every row.
+    """
+
+    texts: list[int]
+    rows: int
+    width: int
+
+
+def shaped_batches(lengths: Sequence[int], budget: int, limit: int) -> list[ShapedBatch]:
+    """Batches whose shape follows from the length of any text in them, whatever the other texts are.
+
+    Matrix products choose their kernels by shape, and kernels round differently. So a text that always meets
+    the same shape always has the same vectors. The longest come first, as in `token_batches`.
+
+    Args:
+        lengths: of the texts, in positions.
+        budget: positions a batch holds at most; texts of which it holds one are not padded.
+        limit: positions that the model takes.
+
+    >>> shaped_batches([3, 40, 70, 40], budget=128, limit=512)
+    ... # doctest: +NORMALIZE_WHITESPACE
+    [ShapedBatch(texts=[2], rows=1, width=70), ShapedBatch(texts=[1, 3], rows=2, width=64),
+     ShapedBatch(texts=[0], rows=4, width=32)]
+    """
+    shapes: dict[tuple[int, int], list[int]] = {}
+    for index in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
+        length = lengths[index]
+        width = max(length, min(limit, STEP * max(1, -(-length // STEP))))
+        rows = budget // width
+        shapes.setdefault((rows, width) if rows > 1 else (1, length), []).append(index)
+    return [
+        ShapedBatch(texts[start : start + rows], rows, width)
+        for (rows, width), texts in shapes.items()
+        for start in range(0, len(texts), rows)
+    ]
+
+
+def default_budget(device: torch.device, *, short: bool = False) -> int:
+    """Positions a batch: enough to keep the device busy, few enough that unfilled rows cost little.
+
+    `short` texts (queries) often come alone, so that their batches are small: of one text on a CPU.
+    """
+    if device.type == "cpu":
+        return 1 if short else 1024
+    return 1024 if short else 8192
+
+
 def bf16_gains(device: torch.device) -> bool:
     """Whether bfloat16 is faster here: on GPUs that compute in it, and on CPUs with AMX or AVX-512 BF16."""
     if device.type == "cuda":
@@ -96,7 +155,7 @@ def encode(
     options: EncodeOptions,
     sets: Mapping[str, int] | None = None,
 ) -> dict[str, Ragged]:
-    """Vector sets of texts by name, in their order; order and batching do not change a vector.
+    """Vector sets of texts by name, in their order; the other texts do not change a text's vectors.
 
     `sets` are those wanted of what the model makes, with their numbers of components; all of its own if None.
     """
@@ -122,10 +181,13 @@ def encode_layers(
     Of every position that is not padding, special ones included, with its vocabulary id.
     """
     encoder = model.setup().encoder(side)
-    make = encoder.backbone.hidden_states
-    for batch, tokens, states in in_batches(model, encoder, texts, side, options, make):
-        real = tokens.kinds != Kind.PADDING
-        yield batch, [Vectors(layer, real, tokens.ids).ragged() for layer in states]
+
+    def make(tokens: Tokens) -> Representation:
+        states, real = encoder.backbone.hidden_states(tokens), tokens.kinds != Kind.PADDING
+        return {str(number): Vectors(layer, real, tokens.ids) for number, layer in enumerate(states)}
+
+    for batch, _, made in in_batches(model, encoder, texts, side, options, make):
+        yield batch, [vectors.ragged() for vectors in made.values()]
 
 
 def in_batches(
@@ -134,8 +196,8 @@ def in_batches(
     texts: Sequence[str],
     side: Side,
     options: EncodeOptions,
-    make: Callable[[Tokens], Made],
-) -> Iterator[tuple[list[int], Tokens, Made]]:
+    make: Callable[[Tokens], Representation],
+) -> Iterator[tuple[list[int], Tokens, Representation]]:
     """Positions of the texts of each batch, its tokens, and what is made of them without gradients.
 
     Args:
@@ -148,17 +210,21 @@ def in_batches(
     """
     device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     reduced = options.precision == "bf16" or (options.precision == "auto" and bf16_gains(device))
-    rows = encoder.rows(texts, side)
-    budget = options.budget or (4096 if device.type == "cpu" else 65536)
+    *rows, empty = encoder.rows([*texts, ""], side)
+    budget = options.budget or default_budget(device, short=side == "query")
+    limit = encoder.backbone.max_positions
     training = model.training
     model.to(device).eval()
     try:
-        for batch in token_batches([len(row) for row in rows], budget):
-            tokens = encoder.pad([rows[index] for index in batch], side).to(device)
+        for batch in shaped_batches([len(row) for row in rows], budget, limit):
+            found, count = [rows[index] for index in batch.texts], len(batch.texts)
+            filled = [*found, *[empty] * (batch.rows - count)]
+            tokens = encoder.pad(filled, side, batch.width).to(device)
             with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=reduced):
                 made = make(tokens)
-            yield batch, tokens, made
+            kept = {name: vectors.first(count) for name, vectors in made.items()}
+            yield batch.texts, tokens.first(count), kept
             if options.progress is not None:
-                options.progress(len(batch))
+                options.progress(count)
     finally:
         model.train(training)

@@ -83,10 +83,10 @@ class Encoder(Part):
         self.setup()
         return self._input(side).rows(texts, self.backbone.tokenizer, self.backbone.max_positions)
 
-    def pad(self, rows: Sequence[Row], side: Side) -> Tokens:
-        """Pad rows to a batch, with the word maps that the heads need."""
+    def pad(self, rows: Sequence[Row], side: Side, width: int | None = None) -> Tokens:
+        """Pad rows to a batch, with the word maps that the heads need; to `width` or the longest row."""
         words = [head.word_settings for head in self._heads().values() if head.word_settings is not None]
-        return Tokens.pad(rows, side, pad_id=self.backbone.tokenizer.pad_id, words=words)
+        return Tokens.pad(rows, side, pad_id=self.backbone.tokenizer.pad_id, words=words, width=width)
 
     def tokens(self, texts: Sequence[str], side: Side) -> Tokens:
         """Tokenise and pad."""

@@ -11,10 +11,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from tokenizers import Encoding
 from torch import Tensor
+from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from counterpoint.encode.backbone import Transformer
-from counterpoint.encode.batching import EncodeOptions, bf16_gains, token_batches
+from counterpoint.encode.batching import EncodeOptions, bf16_gains, default_budget, shaped_batches
 from counterpoint.encode.layers import Layer
 from counterpoint.errors import ConfigError, DataError, ShapeError
 from counterpoint.part import Part
@@ -135,13 +136,17 @@ class InteractiveEncoder(Part):
         texts = list(zip(queries, documents, strict=True))
         return [_cut(encoding, longest) for encoding in self.backbone.tokenizer.encode_pairs(texts)]
 
-    def pad(self, rows: Sequence[PairRow]) -> Pairs:
-        """Pad rows on the right and put them side by side."""
+    def pad(self, rows: Sequence[PairRow], width: int | None = None) -> Pairs:
+        """Pad rows on the right, to `width` or the longest, and put them side by side."""
         if not rows:
             nothing = torch.zeros(0, 0, dtype=torch.int64)
             return Pairs(nothing, nothing, nothing.bool())
         ids = pad_sequence([torch.from_numpy(row.ids) for row in rows], True, self.backbone.tokenizer.pad_id)
         segments = pad_sequence([torch.from_numpy(row.segments) for row in rows], True, 0)
+        if width is not None:
+            missing = (0, width - ids.shape[1])
+            ids = functional.pad(ids, missing, value=self.backbone.tokenizer.pad_id)
+            segments = functional.pad(segments, missing)
         lengths = torch.tensor([len(row) for row in rows])
         return Pairs(ids, segments, torch.arange(ids.shape[1]) < lengths[:, None])
 
@@ -159,7 +164,7 @@ class InteractiveEncoder(Part):
     ) -> Float[Tensor, " b"]:
         """Score the first query with the first document, and so on: float32 on the CPU, without gradients.
 
-        Pairs are batched by length; order and batching do not change a score.
+        Pairs are batched by length; the other pairs do not change a pair's score.
 
         Raises:
             ShapeError: there are more of the one than of the other.
@@ -167,19 +172,22 @@ class InteractiveEncoder(Part):
         options = options or EncodeOptions()
         device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
         reduced = options.precision == "bf16" or (options.precision == "auto" and bf16_gains(device))
-        rows = self.rows(queries, documents)
-        budget = options.budget or (4096 if device.type == "cpu" else 65536)
+        rows, (empty,) = self.rows(queries, documents), self.rows([""], [""])
+        budget = options.budget or default_budget(device)
+        limit = self.backbone.max_positions
         scores = torch.zeros(len(rows))
         training = self.training
         self.to(device).eval()
         try:
-            for batch in token_batches([len(row) for row in rows], budget):
-                pairs = self.pad([rows[at] for at in batch]).to(device)
+            for batch in shaped_batches([len(row) for row in rows], budget, limit):
+                count = len(batch.texts)
+                filled = [*(rows[at] for at in batch.texts), *[empty] * (batch.rows - count)]
+                pairs = self.pad(filled, batch.width).to(device)
                 with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=reduced):
                     found = self(pairs)
-                scores[batch] = found.float().cpu()
+                scores[batch.texts] = found[:count].float().cpu()
                 if options.progress is not None:
-                    options.progress(len(batch))
+                    options.progress(count)
         finally:
             self.train(training)
         return scores

@@ -145,8 +145,9 @@ class SparseTerms(Keyed):
         again = torch.zeros_like(terms)
         again[:, 1:] = rising[:, 1:] == rising[:, :-1]
         rising = rising.masked_fill(again, vocabulary).sort(1).values
-        width = int((rising < vocabulary).sum(1).max()) if rising.numel() else 0
-        found = rising[:, :width]
+        found = rising
+        if self.training and rising.numel():  # else the other texts must not decide a shape
+            found = rising[:, : int((rising < vocabulary).sum(1).max())]
         return found.clamp(max=vocabulary - 1), found < vocabulary
 
     def _expanded(

@@ -82,14 +82,23 @@ class WordMap:
     spans: Int[Tensor, "b w 2"]
 
     @staticmethod
-    def of(rows: Sequence[Row], width: int, settings: WordSettings) -> WordMap:
-        """Map the positions of each row, padded to `width`, to the distinct words of its text."""
+    def of(rows: Sequence[Row], width: int, settings: WordSettings, *, fixed: bool = False) -> WordMap:
+        """Map the positions of each row, padded to `width`, to the distinct words of its text.
+
+        Where `fixed`, there is room for as many words as positions, however many words the texts have.
+        """
         found = [_map_words(row, settings) for row in rows]
         positions = torch.full((len(rows), width), -1, dtype=torch.int64)
         for index, (_, mapped, _) in enumerate(found):
             positions[index, : len(mapped)] = torch.from_numpy(mapped)
-        ids = _padded([ids for ids, _, _ in found])
-        return WordMap(ids, positions, _padded([spans for _, _, spans in found]).reshape(*ids.shape, 2))
+        room = width if fixed else None
+        ids = _padded([ids for ids, _, _ in found], width=room)
+        spans = _padded([spans for _, _, spans in found], width=room)
+        return WordMap(ids, positions, spans.reshape(*ids.shape, 2))
+
+    def first(self, count: int) -> WordMap:
+        """The map of the first texts."""
+        return WordMap(self.ids[:count], self.rows[:count], self.spans[:count])
 
     def to(self, device: torch.device | str) -> WordMap:
         """The same map on another device."""
@@ -122,18 +131,35 @@ class Tokens:
         return len(self.texts)
 
     @staticmethod
-    def pad(rows: Sequence[Row], side: Side, *, pad_id: int, words: Sequence[WordSettings] = ()) -> Tokens:
-        """Put rows side by side; build a word map for each of `words`."""
-        width = max((len(row) for row in rows), default=0)
+    def pad(
+        rows: Sequence[Row],
+        side: Side,
+        *,
+        pad_id: int,
+        words: Sequence[WordSettings] = (),
+        width: int | None = None,
+    ) -> Tokens:
+        """Put rows side by side; build a word map for each of `words`.
+
+        Every shape follows from the number of rows and `width`, where that is given; else the batch is as
+        wide as its longest row.
+        """
+        fixed = width is not None
+        wide = max((len(row) for row in rows), default=0) if width is None else width
         return Tokens(
-            ids=_padded([row.ids for row in rows], pad_id),
-            attention=_padded([row.attended for row in rows]).bool(),
-            kinds=_padded([row.kinds for row in rows], Kind.PADDING),
-            spans=_padded([row.spans for row in rows]).reshape(len(rows), width, 2),
+            ids=_padded([row.ids for row in rows], pad_id, wide),
+            attention=_padded([row.attended for row in rows], width=wide).bool(),
+            kinds=_padded([row.kinds for row in rows], Kind.PADDING, wide),
+            spans=_padded([row.spans for row in rows], width=wide).reshape(len(rows), wide, 2),
             texts=tuple(row.text for row in rows),
             side=side,
-            words={settings: WordMap.of(rows, width, settings) for settings in words},
+            words={settings: WordMap.of(rows, wide, settings, fixed=fixed) for settings in words},
         )
+
+    def first(self, count: int) -> Tokens:
+        """The first texts, as wide as before."""
+        kept = {name: getattr(self, name)[:count] for name in ("ids", "attention", "kinds", "spans", "texts")}
+        return replace(self, **kept, words={key: words.first(count) for key, words in self.words.items()})
 
     def to(self, device: torch.device | str) -> Tokens:
         """The same tokens on another device."""
@@ -141,10 +167,16 @@ class Tokens:
         return replace(self, **moved, words={key: words.to(device) for key, words in self.words.items()})
 
 
-def _padded(arrays: Sequence[np.ndarray], value: int = 0) -> Tensor:
+def _padded(arrays: Sequence[np.ndarray], value: int = 0, width: int | None = None) -> Tensor:
     if not arrays:
         return torch.zeros(0, 0, dtype=torch.int64)
-    return pad_sequence([torch.from_numpy(array) for array in arrays], batch_first=True, padding_value=value)
+    rows = [torch.from_numpy(array) for array in arrays]
+    padded = pad_sequence(rows, batch_first=True, padding_value=value)
+    missing = 0 if width is None else width - padded.shape[1]
+    if not missing:
+        return padded
+    filling = padded.new_full((len(rows), missing, *padded.shape[2:]), value)
+    return torch.cat([padded, filling], dim=1)
 
 
 def _map_words(
