@@ -131,7 +131,7 @@ def test_a_gated_model_scores_in_an_index_as_in_training_and_explains_it(
     scorer = 0.3 * Dot("mean") + 0.7 * MaxSim("words", exact=way == "exact", floor0=True)
     dropped = matched = 0
     with Index(tmp_path / "i") as index:
-        for query in UNUSUAL:
+        for query in filter(str.strip, UNUSUAL):
             asked = {name: Vectors.pad(packed) for name, packed in model.encode_query([query]).items()}
             hits = Searcher(index, model).search(query, 99, explain=True).hits
             assert len(hits) == len(documents)

@@ -17,8 +17,8 @@ SOURCE = Path(counterpoint.__file__).parent
 
 # Imports point from a later layer to an earlier one, or stay within one package.
 LAYERS = [
-    {"errors", "escapes", "files", "folders", "memory"},
-    {"config", "types"},
+    {"errors", "escapes", "files", "folders", "foreign", "memory"},
+    {"config", "dry_run", "typed", "types"},
     {"tensors", "vectors"},
     {"part"},
     {"data", "encode", "score", "transform"},
@@ -36,6 +36,8 @@ TORCH_FREE = {
     "files",
     "folders",
     "memory",
+    "foreign",
+    "typed",
     "types",
     "data",
     "index",

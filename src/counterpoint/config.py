@@ -9,17 +9,21 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from importlib.metadata import entry_points
 from typing import Any, Self
 
-from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
 
 __all__ = ["Declared", "Setting", "class_named", "name_of", "plain", "restore", "unknown_argument"]
 
 NONE = {"none": True}  # TOML has no null
+OURS = re.compile(
+    r"counterpoint(\.[a-z]\w*)+", re.ASCII
+)  # and not `__main__`, which runs when it is imported
 
 
 class Declared:
@@ -138,7 +142,17 @@ def restore(value: Any) -> Any:
         if "part" in value:
             rest = dict(value)
             cls = class_named(rest.pop("part"))
-            return cls(**cls.checked_arguments(rest))
+            arguments = cls.checked_arguments(rest)
+            try:
+                return cls(**arguments)
+            except CounterpointError:
+                raise
+            except (
+                KeyError,
+                TypeError,
+                ValueError,
+            ) as error:  # of names such as "a.b", torch's
+                raise ConfigError(f"{cls.__name__}: {error}") from error
         return {key: restore(item) for key, item in value.items()}
     if isinstance(value, list):
         return [restore(item) for item in value]
@@ -162,7 +176,7 @@ def class_named(name: object) -> Any:
     if not isinstance(name, str) or name.count(":") != 1:
         raise ArtifactError(f"expected part = 'package:Class', found {name!r}")
     module, _, attribute = name.partition(":")
-    if module.startswith("counterpoint."):
+    if OURS.fullmatch(module):
         try:
             found = getattr(importlib.import_module(module), attribute, None)
         except ModuleNotFoundError:
@@ -175,7 +189,7 @@ def class_named(name: object) -> Any:
         if found is None:
             installed = [point for point in entry_points(group="counterpoint.parts") if point.value == name]
             found = installed[0].load() if installed else None
-    if not (isinstance(found, type) and issubclass(found, Declared)):
+    if not (isinstance(found, type) and issubclass(found, Declared)) or inspect.isabstract(found):
         raise ArtifactError(
             f"no part named {name!r} is known here; if it is your own, import its module before loading"
         )

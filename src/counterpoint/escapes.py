@@ -61,7 +61,10 @@ def json_text(data: object, *, indent: int | None = None, ascii_only: bool = Fal
         indent: spaces a level; one line where None.
         ascii_only: escape all that is not ASCII, for streams in another encoding than UTF-8.
     """
-    text = json.dumps(_finite(data), ensure_ascii=ascii_only, allow_nan=False, indent=indent)
+    try:
+        text = json.dumps(data, ensure_ascii=ascii_only, allow_nan=False, indent=indent)
+    except ValueError:
+        text = json.dumps(_finite(data), ensure_ascii=ascii_only, allow_nan=False, indent=indent)
     return WITHIN_LINES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)  # all of them stand in strings
 
 

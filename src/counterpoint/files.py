@@ -111,7 +111,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         with writing(path):
             write(path)
         return
-    target = path.resolve()
+    target = Path(os.path.realpath(path))  # `resolve` raises where links go round in a circle
     temporary = temporary_beside(target)
     written: list[int] = []  # the inode of the new file, once it is whole
     with writing(path, lambda: target.exists() and written == [_inode(target)]):

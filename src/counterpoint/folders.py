@@ -82,7 +82,7 @@ def publish_folder(path: Path, *, overwrite: bool = False, kind: FolderKind | No
         ArtifactError: `path` exists and `overwrite` is false or it holds anything else, or writing failed;
             the message says whether the old or the new folder is there.
     """
-    target = path.resolve()
+    target = Path(os.path.realpath(path))  # `resolve` raises where links go round in a circle
     inodes: list[int] = []  # of the new folder, once it is whole
 
     def replaced() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -24,11 +25,12 @@ from counterpoint.encode import (
     Tokens,
 )
 from counterpoint.encode.weights import read_json
-from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
+from counterpoint.foreign import reading
 from counterpoint.index import CodecName, IndexSettings, LexicalSettings, VectorSet
 from counterpoint.index.analysis import AnalyzerName, check_analyzer
 from counterpoint.part import Part
-from counterpoint.search import LEXICAL
+from counterpoint.search import LEXICAL, SearchSettings
 from counterpoint.transform import Normalise, Transform
 from counterpoint.types import Ragged, Side, Span
 from counterpoint.vectors import Representation, Vectors
@@ -215,12 +217,16 @@ class Model(Part):
         Args:
             name: under which the model will be found again (see `IndexSettings`).
             changes: fields of `IndexSettings` that are to be different.
+
+        Raises:
+            ConfigError: the model's `search` names settings that do not exist or cannot be.
         """
         lexical = LexicalSettings(analyzer=self.analyzer)
         settings = IndexSettings(codec=self.codec, lexical=lexical, model=name)
         settings = replace(settings, **changes)
         if self.search is None or settings.search is not None:
             return settings
+        SearchSettings.from_dict(self.search)  # what cannot be searched by is said before anything is built
         said = dict(self.search)
         if "weights" in said:
             said["weights"] = {
@@ -276,17 +282,34 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
     if folder is not None:
         part = Part.load(folder)
         if isinstance(part, Model):
-            return part
+            return _tried(part, folder)
         if isinstance(part, DualEncoder):
-            return Model(part).setup().eval()
+            return _tried(Model(part).setup().eval(), folder)
         what = type(part).__name__
         hint = "; rerank with it: counterpoint rerank" if isinstance(part, InteractiveEncoder) else ""
         raise ArtifactError(f"holds a {what}, not a model that makes vectors{hint}", path=folder)
     checkpoint = Checkpoint(locate(name, revision), name, revision)
     encoder = load_encoder(source, revision)
-    if colberter.recognises(checkpoint):  # it says how its parts are scored together
-        return Model(encoder, search=colberter.search_settings(checkpoint)).setup().eval()
-    return _cosine_model(encoder, checkpoint.folder).setup().eval()
+    with reading(checkpoint.folder):
+        if colberter.recognises(checkpoint):  # it says how its parts are scored together
+            model = Model(encoder, search=colberter.search_settings(checkpoint))
+        else:
+            model = _cosine_model(encoder, checkpoint.folder)
+        return _tried(model.setup().eval(), checkpoint.folder)
+
+
+def _tried(model: Model, folder: Path) -> Model:
+    """The model, once its settings were looked at and it has encoded a word: some of them fail only then."""
+    from counterpoint.encode.checkpoints.modules import A_TEXT, TRIAL
+
+    with suppress(NotFittedError), reading(folder):
+        SearchSettings.from_dict(model.search or {})
+        made = model.encoder.encode_document([A_TEXT], TRIAL)
+        if not all(np.isfinite(packed.values).all() for packed in made.values()):
+            raise ArtifactError(
+                "the vectors of a word are NaN or infinite; a setting is, or the weights are damaged"
+            )
+    return model
 
 
 def _cosine_model(encoder: DualEncoder, folder: Path) -> Model:

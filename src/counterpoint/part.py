@@ -7,23 +7,26 @@ parameters and buffers that those arguments call for; names of learnt state end 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import tomli_w
 import torch
 import xxhash
 from torch import nn
 
-from counterpoint.config import Declared, restore
-from counterpoint.errors import ArtifactError
+from counterpoint.config import Declared, class_named, restore
+from counterpoint.dry_run import dry_run
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.files import sha256_file
 from counterpoint.folders import FolderKind, publish_folder, whole_folder
+from counterpoint.foreign import parse_toml, reading
 from counterpoint.tensors import check_finite, read_tensors, write_tensors
+from counterpoint.typed import faults_of
 
 __all__ = ["FOLDER", "WEIGHTS", "Part", "check_files"]
 
@@ -77,13 +80,15 @@ class Part(Declared, nn.Module):
         """Declare the part that `to_dict` described; nothing is loaded or allocated.
 
         Raises:
-            ConfigError: listing every unknown or missing argument.
+            ConfigError: listing every argument that is unknown, missing or of another type.
             ArtifactError: the class is not known here.
         """
-        found = restore({"part": None, **config})
-        if not isinstance(found, Part):
-            raise ArtifactError(f"a {type(found).__name__} is no part of a model")
-        return found
+        cls = class_named(config.get("part"))
+        if not issubclass(cls, Part):
+            raise ArtifactError(f"a {cls.__name__} is no part of a model")
+        if faults := list(faults_of(config, Part, "part")):
+            raise ConfigError(*faults)
+        return cast(Part, restore(config))
 
     # -- on disk ---------------------------------------------------------------------------------------
 
@@ -121,14 +126,16 @@ class Part(Declared, nn.Module):
         if header.get("checksum", _checksum(header["part"])) != _checksum(header["part"]):
             raise ArtifactError(f"[part] was edited or damaged {SINCE}", path=folder / "part.toml")
         _compare_files(folder, header, unless=(WEIGHTS,))  # which the fingerprint covers
-        part = Part.from_dict(header["part"])
-        part._join(_table(header, "same", folder), folder / "part.toml")
-        for name, child in part._all_parts().items():
-            assets = folder / "assets" / (name or "root")
-            if assets.is_dir():
-                child._read_assets(assets)
-        part.setup()
-        part._load_strictly(read_tensors(folder / WEIGHTS), folder / WEIGHTS)
+        with reading(folder / "part.toml"):
+            part = Part.from_dict(header["part"])
+            part._join(_table(header, "same", folder), folder / "part.toml")
+        tensors = read_tensors(folder / WEIGHTS)
+        with reading(folder):
+            for name, child in part._all_parts().items():
+                assets = folder / "assets" / (name or "root")
+                if assets.is_dir():
+                    child._read_assets(assets)
+            part._setup_with(tensors, folder / WEIGHTS)
         saved, found = header.get("fingerprint"), part.fingerprint()
         if found != saved and "same" not in header:
             part._join(part._alike(), folder / "part.toml")
@@ -162,8 +169,20 @@ class Part(Declared, nn.Module):
             digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
         return digest.hexdigest()
 
+    def _setup_with(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+        """Set up and load strictly; nothing is allocated for settings that ask for other shapes."""
+        with dry_run(len(tensors)):
+            copy.deepcopy(self).setup()._check_shapes(tensors, path)
+        self.setup()
+        self._load_strictly(tensors, path)
+
     def _load_strictly(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
         """Copy tensors into this part, refusing anything missing, unused or of another shape."""
+        self._check_shapes(tensors, path)
+        self.load_state_dict(dict(tensors), assign=True)  # assigned, not copied, to keep the dtype
+
+    def _check_shapes(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+        """Refuse tensors that are missing, unused or of another shape."""
         own = self.state_dict()
         of_data = {
             f"{prefix}.{name}".removeprefix(".")
@@ -173,6 +192,11 @@ class Part(Declared, nn.Module):
         faults = [f"weight {name!r} is missing" for name in own if name not in tensors]
         faults += [f"weight {name!r} is not used by this model" for name in tensors if name not in own]
         faults += [
+            f"weight {name!r} has numbers of type {tensors[name].dtype}, the settings want {tensor.dtype}"
+            for name, tensor in own.items()
+            if name in tensors and tensors[name].is_floating_point() != tensor.is_floating_point()
+        ]
+        faults += [
             f"weight {name!r} has shape {tuple(tensors[name].shape)}, the settings want {tuple(tensor.shape)}"
             for name, tensor in own.items()
             if name in tensors and not _fits(tensors[name], tensor, name in of_data)
@@ -181,7 +205,6 @@ class Part(Declared, nn.Module):
             shown = "; ".join(faults[:6]) + (f"; and {len(faults) - 6} more" if len(faults) > 6 else "")
             raise ArtifactError(f"{shown}. The file and its settings do not belong together", path=path)
         check_finite(tensors, path)
-        self.load_state_dict(dict(tensors), assign=True)  # assigned, not copied, to keep the dtype
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any, **named: Any) -> None:
         for name in self.sized_by_data:
@@ -284,13 +307,17 @@ def _fits(found: torch.Tensor, own: torch.Tensor, of_data: bool) -> bool:
 def _read_header(folder: Path) -> dict[str, Any]:
     path = folder / "part.toml"
     try:
-        header = tomllib.loads(path.read_text(encoding="utf-8"))
+        header = parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ArtifactError("no part.toml here; not a saved Counterpoint part", path=folder) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ArtifactError(f"cannot be read: {error.strerror}", path=path) from error
+    except ValueError as error:
         raise ArtifactError(f"not valid TOML: {error}", path=path) from error
     if header.get("format") != FORMAT:
         raise ArtifactError(
             f"format {header.get('format')!r}, this version reads {FORMAT}; upgrade counterpoint", path=path
         )
+    if not isinstance(header.get("part"), dict):
+        raise ArtifactError("there is no table [part] in it; save the model anew", path=path)
     return header

@@ -11,6 +11,7 @@ from tests.cli.commands import fails
 from counterpoint.cli.sampling import drawn
 from counterpoint.data import open_collection
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
+from counterpoint.encode.checkpoints.modules import A_TEXT
 from counterpoint.model import Model, load_model
 
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "whale"]
@@ -55,8 +56,8 @@ def test_the_model_that_comes_out_is_indexed_and_searched(collection, two_sets, 
     plain, made = load_model(two_sets), load_model(folder)
     rows = plain.encode_document(["The quick brown fox jumps over the lazy dog.", "Whales"])["tokens"].values
     assert told["vectors"] is None if method == "normalise" else told["vectors"] > len(rows)
-    for key in ("bits_per_dimension", "held_out_bits_per_dimension", "held_out"):
-        assert (told[key] is not None) == flow
+    assert (told["bits_per_dimension"] is not None) == flow
+    assert told["held_out_bits_per_dimension"] is None and told["held_out"] == (0 if flow else None)
     found = made.encode_query(TEXTS)["tokens"].values
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
     np.testing.assert_array_equal(
@@ -220,8 +221,11 @@ def test_what_no_text_can_change_is_refused_before_any_is_read(
 def test_a_rank_above_the_number_of_texts_is_refused_before_they_are_encoded(
     collection, two_sets, call, tmp_path, monkeypatch
 ):
+    plain = DualEncoder.encode_document
+
     def encode(self, texts, *options):
-        raise AssertionError("a text was encoded")
+        assert texts == [A_TEXT], "a text was encoded that is not the trial of a model that is loaded"
+        return plain(self, texts, *options)
 
     monkeypatch.setattr(DualEncoder, "encode_document", encode)
     fit = ("fit", "nice", two_sets, collection, "-o", tmp_path / "m", "--on", "mean")
@@ -247,16 +251,24 @@ def test_a_rank_above_the_directions_is_refused_before_texts_are_encoded_again(
     monkeypatch.setattr(DualEncoder, "encode_document", encode)
     fit = ("fit", "nice", two_sets, collection, "-o", tmp_path / "m", "--on", "mean", "--rank", 4)
     assert fails(call(*fit), "the 6 vectors vary in 3 directions, fewer than the rank 4; choose the rank 2")
-    assert encoded == [6] and not (tmp_path / "m").exists()
+    assert encoded == [1, 6], "the trial of a model that is loaded, then the texts once"
+    assert not (tmp_path / "m").exists()
 
 
 def test_a_flow_of_few_rows_says_so_and_how_well_it_describes_others(collection, two_sets, call, tmp_path):
-    fit = ("fit", "nice", two_sets, collection, "--steps", 3)
-    code, out, err = call(*fit, "-o", tmp_path / "m", "--on", "tokens", "--rank", 12)
-    assert code == 0
-    assert re.search(r"Nice: fitted on \d+ vectors of 12 components; .* fit on at least 120", err)
-    bits = r"(-?\d+\.\d{3}) bits a component \((-?\d+\.\d{3}) of (\d+) vectors held out\)"
-    assert re.search(bits, out), out
-    code, out, err = call(*fit, "-o", tmp_path / "n", "--on", "mean")
+    fit = ("fit", "nice", two_sets, collection, "--steps", 3, "--on", "mean")
+    code, out, err = call(*fit, "-o", tmp_path / "m")
     assert code == 0 and "Nice: the 4 vectors vary in 3 of 16 directions" in err
     assert "fitted on 4 vectors of 16 components" in err and "too few to hold some out" in out
+    with open(collection / "corpus.jsonl", "a") as file:
+        for at in range(38):
+            row = {
+                "_id": f"n{at}",
+                "title": "",
+                "text": f"the {'red blue'.split()[at % 2]} cat {at} dog {at // 3}",
+            }
+            file.write(json.dumps(row) + "\n")
+    code, out, err = call(*fit, "-o", tmp_path / "n", "--rank", 8)
+    assert code == 0 and "Nice: fitted on 40 vectors of 8 components" in err
+    bits = r"40 vectors, (-?\d+\.\d{3}) bits a component \((-?\d+\.\d{3}) of 2 vectors held out\)"
+    assert re.search(bits, out), out

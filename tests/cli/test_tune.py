@@ -259,7 +259,10 @@ def test_weights_that_differ_in_the_seventh_digit(index, collection, hard, call)
 
 
 def test_a_grid_of_too_many(index, collection, call):
-    assert fails(call("tune", index, collection, "--grid=0:1:0.0001", "--split", "test"), "10,001 weights")
+    assert fails(
+        call("tune", index, collection, "--grid=0:1:0.0001", "--split", "test"),
+        "0:1:0.0001 are more than 1000 weights",
+    )
 
 
 def test_a_split_that_is_not_there_is_told(index, collection, call):

@@ -179,5 +179,5 @@ def test_what_is_refused(tiny_bert_folder):
         ).setup()
     with pytest.raises(ConfigError, match="in_dim is 5, but it is fed 3"):
         made(tiny_bert_folder, Gate(in_dim=5))
-    with pytest.raises(ConfigError, match=r"threshold must not be negative, found -0\.1"):
+    with pytest.raises(ConfigError, match=r"threshold must be from 0 up and finite, found -0\.1"):
         Gate(threshold=-0.1)

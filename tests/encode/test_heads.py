@@ -112,7 +112,7 @@ def test_cls(backbone):
     assert made.mask.all() and made.ids is None
 
 
-@pytest.mark.filterwarnings("ignore:Whitening")
+@pytest.mark.filterwarnings("ignore:Whitening", "ignore:Nice")
 @pytest.mark.parametrize("projection", [None, Linear(6)], ids=["states", "projected"])
 def test_maps_of_every_token_come_before_the_mean(backbone, projection):
     """A flow and a sum do not commute: by loops over the tokens that are attended to."""

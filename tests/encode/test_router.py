@@ -266,7 +266,7 @@ def test_what_is_refused(tiny_bert_folder):
         DualEncoder(made(tiny_bert_folder).query, gates={"routed": Gate()}).setup()
     with pytest.raises(ConfigError, match="each at least 1"):
         Routed(Router(), keys=(0, 5))
-    with pytest.raises(ConfigError, match="must not be negative"):
+    with pytest.raises(ConfigError, match="threshold must be from 0 up"):
         Routed(Router(), threshold=-1.0)
     with pytest.raises(ConfigError, match="vocabulary is 7, the backbone's is"):
         Encoder(Transformer(str(tiny_bert_folder)), {"r": Routed(Router(start="new", vocabulary=7))}).setup()

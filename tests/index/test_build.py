@@ -159,7 +159,7 @@ def test_an_index_can_be_moved(tmp_path):
     build_index(DOCUMENTS, HashModel(), tmp_path / "i")
     (tmp_path / "i").rename(tmp_path / "elsewhere")
     with Index(tmp_path / "elsewhere") as index:
-        assert index.manifest.faults(index.folder, checksums=True) == []
+        assert index.manifest.faults(index.folder) == []
         assert index.lexical is not None and index.lexical.scores("fox")[0] > 0
     assert str(tmp_path) not in (tmp_path / "elsewhere" / "manifest.json").read_text()
 
@@ -187,7 +187,7 @@ def test_a_failed_build_keeps_the_old_index_and_leaves_nothing_behind(tmp_path):
         build_index([*DOCUMENTS, DOCUMENTS[0]], HashModel(), tmp_path / "i", overwrite=True)
     with Index(tmp_path / "i") as index:
         assert len(index) == len(DOCUMENTS)
-        assert index.manifest.faults(index.folder, checksums=True) == []
+        assert index.manifest.faults(index.folder) == []
     assert len(list((tmp_path / "i" / "segments").iterdir())) == 1
     assert len(list((tmp_path / "i" / "lexical").iterdir())) == 1
 
@@ -304,7 +304,7 @@ def test_one_flipped_bit_anywhere_is_found_by_verify(folder):
         whole = path.read_bytes()
         at = len(whole) - 1  # behind every header, so that the index still opens
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]))
-        (fault,) = Manifest.read(folder).faults(folder, checksums=True)
+        (fault,) = Manifest.read(folder).faults(folder)
         assert path.name in fault
         path.write_bytes(whole)
 

@@ -140,14 +140,21 @@ def test_several_maps_are_fitted_in_turn(tiny_bert_folder, level):
         made, "mean", lambda dim: [Whitening(dim, rank=6, power=0.0), *nice(6)], FitTexts(DOCUMENTS), level
     )
     steps = made.encoder.query.heads["mean"].tokenwise if level == "token" else made.steps("mean")
-    rows = np.concatenate(states(tiny_bert_folder, DOCUMENTS))
+    kept, others = (texts.documents for texts in FitTexts(DOCUMENTS).divided())
+    assert sorted([*kept, *others]) == sorted(DOCUMENTS) and len(others) == 2
+    rows, held_out = (np.concatenate(states(tiny_bert_folder, texts)) for texts in (kept, others))
     if level == "sequence":
-        rows = np.array([rows.mean(0) for rows in states(tiny_bert_folder, DOCUMENTS)])
+        rows, held_out = (
+            np.array([each.mean(0) for each in states(tiny_bert_folder, texts)]) for texts in (kept, others)
+        )
     turned = (rows - rows.mean(0)) @ steps[0].matrix_.numpy()
     assert made.sets["mean"].dim == 6 and steps[0].count_ == steps[1].count_ == len(rows)
-    assert steps[1].bits.rows + steps[1].bits.rows_held_out == len(rows)
-    np.testing.assert_allclose(steps[1].mean_, turned.mean(0), atol=0.05)  # of the rows not held out
-    np.testing.assert_allclose(steps[1].deviation_, turned.std(0, ddof=1), rtol=0.05)
+    np.testing.assert_allclose(steps[1].mean_, turned.mean(0), atol=5e-3)
+    np.testing.assert_allclose(steps[1].deviation_, turned.std(0, ddof=1), rtol=0.02)
+    bits = steps[1].bits
+    assert (bits.rows, bits.rows_held_out) == (len(rows), len(held_out))
+    unseen = torch.from_numpy((held_out - rows.mean(0)) @ steps[0].matrix_.numpy())
+    assert bits.held_out == pytest.approx(steps[1].bits_per_dimension(unseen), abs=0.02)
 
 
 @pytest.mark.filterwarnings("ignore:Whitening")

@@ -166,8 +166,9 @@ def test_a_batch_is_read_together(save_model, tmp_path, monkeypatch, kind):
         read.append(arguments)
         return whole(self, *arguments)
 
+    scored = teacher.load(DATA)
     monkeypatch.setattr(owner, method, counting)
-    found = taught(batch(0, 1), teacher.load(DATA)).targets.teacher
+    found = taught(batch(0, 1), scored).targets.teacher
     assert len(read) == 1
     assert found[0].tolist() == pytest.approx(expected[0], abs=1e-5)
     assert found[1, :2].tolist() == pytest.approx(expected[1], abs=1e-5)

@@ -14,9 +14,9 @@ from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.learn import BM25Negatives, Contrastive, Fit, MarginMSE, NoImprovement, Orthogonality, Train
 from counterpoint.model import Model
 from counterpoint.recipe import Recipe, check, differences, load_recipe, shipped_recipes, variants_of
-from counterpoint.recipe.typed import hints_of
 from counterpoint.score import Dot, MaxSim, Mix
 from counterpoint.transform import Whitening
+from counterpoint.typed import hints_of
 
 # -- TOML ----------------------------------------------------------------------------------------------
 

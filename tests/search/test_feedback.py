@@ -221,13 +221,15 @@ def test_a_list_that_holds_the_best_ones_is_reranked_to_the_same_scores(index):
 
 @pytest.mark.parametrize("wrong", [{"feedback": each} for each in (-0.1, math.nan, math.inf, "0.1,5")])
 def test_a_weight_that_is_none(wrong):
-    with pytest.raises(ConfigError, match="search.feedback: expected a weight from 0 up"):
+    with pytest.raises(ConfigError, match="search.feedback: expected a (weight|number)"):
         SearchSettings(**wrong)
 
 
 def test_of_no_document():
     for wrong in (0, 2.5, "5"):
-        with pytest.raises(ConfigError, match="feedback_documents: expected a whole number from 1, found"):
+        with pytest.raises(
+            ConfigError, match="feedback_documents: expected a whole number( from 1 up)?, found"
+        ):
             SearchSettings(feedback=0.1, feedback_documents=wrong)
 
 

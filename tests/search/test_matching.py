@@ -219,9 +219,7 @@ def test_names_are_checked(folder):
     ):
         with pytest.raises(ConfigError, match=message):
             searching(folder, **changes)
-    with pytest.raises(
-        ConfigError, match="search.exact: expected a list of vector sets' names, found 'words'"
-    ):
+    with pytest.raises(ConfigError, match="search.exact: expected a list of: a text, found 'words'"):
         SearchSettings(exact="words")
 
 

@@ -124,7 +124,7 @@ def fit(
     plain = known and not (loaded.has_unit_length(chosen) or loaded.is_weighed(chosen))
     texts, more = _texts(collection, documents, queries, seed)
     if known and loaded.sets[chosen].pooled and level != "token":
-        _check_rows(made, len(texts) + len(more))
+        _check_rows(made, len(FitTexts(texts, more).divided()[0]))
     started = time.perf_counter()
     with (
         warnings.catch_warnings(record=True) as raised,

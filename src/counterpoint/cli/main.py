@@ -45,12 +45,24 @@ __all__ = ["app", "main"]
 UsageMistake: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 INTERRUPTED = 130
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # our own files are written behind `writing`
+THE_SYSTEMS = frozenset(  # what the system says of a file that was named: no permission, a loop of links, …
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.ENOTDIR,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ESTALE,
+    }
+)
 
 
 class _Commands(TyperGroup):
     """Lets an interrupt through as it is: its notes say what it left on the disk."""
 
-    def invoke(self, ctx: typer.Context) -> object:
+    def invoke(self, ctx: Any) -> object:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
@@ -153,10 +165,8 @@ def _run(arguments: list[str], debug: bool) -> int:
     except Exception as error:
         if debug:
             raise
-        if isinstance(error, OSError) and error.filename is None and error.errno in NO_ROOM:
-            _complain(f"the output cannot be written: {error.strerror}. To go on, free some space")
-            with suppress(OSError):  # or the interpreter tries to write the rest when it ends
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, OSError) and (said := _of_the_system(error)):
+            _complain(said)
             return 2
         _complain(
             f"{type(error).__name__}: {error}",
@@ -164,6 +174,17 @@ def _run(arguments: list[str], debug: bool) -> int:
             "--debug.",
         )
         return 1
+
+
+def _of_the_system(error: OSError) -> str | None:
+    """What the user can do about a refusal of the operating system; None where the mistake is ours."""
+    if error.filename is not None:
+        return f"{error.filename}: {error.strerror}" if error.errno in THE_SYSTEMS else None
+    if error.errno not in NO_ROOM:
+        return None
+    with suppress(OSError):  # or the interpreter tries to write the rest when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return f"the output cannot be written: {error.strerror}. To go on, free some space"
 
 
 def _complain(message: str, *more: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -77,13 +78,20 @@ MaybeWorkflow = Annotated[
 ]
 
 
+CUTOFF = re.compile(r"0*[1-9][0-9]{0,8}")
+
+
 def cutoffs_of(text: str, option: str) -> list[int]:
     """Cutoffs as they are typed (`10,100`), rising, each once."""
     from counterpoint.errors import ConfigError
 
     words = text.replace(",", " ").split()
-    if not words or not all(word.isdecimal() and int(word) for word in words):
-        raise ConfigError(f"{option}: expected whole numbers from 1 separated by commas, found {text!r}")
+    if not words or not all(CUTOFF.fullmatch(word) for word in words):
+        shown = text if len(text) <= 60 else f"{text[:60]}…"
+        raise ConfigError(
+            f"{option}: expected whole numbers from 1 (of at most nine digits) separated by commas, found "
+            f"{shown!r}"
+        )
     return sorted(set(map(int, words)))
 
 

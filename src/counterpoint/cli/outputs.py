@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -20,8 +21,9 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | No
     """
     from counterpoint.errors import ConfigError
 
-    read = {path.resolve() for path in inputs if path is not None}
-    written: dict[Path, str] = {}
+    # not `Path.resolve`, which raises where links go round in a circle
+    read = {os.path.realpath(path) for path in inputs if path is not None}
+    written: dict[str, str] = {}
     for option, path in outputs.items():
         if path is None or path.is_char_device() or path.is_fifo():  # nothing is replaced there
             continue
@@ -29,8 +31,8 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | No
             raise ConfigError(f"{option} {path}: there is no such folder to write into; make it first")
         if path.is_dir():
             raise ConfigError(f"{option} {path} is a folder; name a file")
-        if path.resolve() in read:
+        if os.path.realpath(path) in read:
             raise ConfigError(f"{option} {path} is what is read, which stays as it is; name another file")
-        if other := written.get(path.resolve()):
+        if other := written.get(os.path.realpath(path)):
             raise ConfigError(f"{other} and {option} name one file, {path}; give each a file of its own")
-        written[path.resolve()] = option
+        written[os.path.realpath(path)] = option

@@ -151,7 +151,7 @@ def _data_settings(split: str | None, dev_split: str | None) -> list[str]:
     found = [] if split is None else [f"data.train={split!r}"]
     if dev_split is None:
         return found
-    if dev_split.isdecimal():
+    if dev_split.isascii() and dev_split.isdecimal() and len(dev_split) < 10:
         return [*found, "data.development=none", f"data.held_out={int(dev_split)}"]
     return [*found, f"data.development={dev_split!r}", "data.held_out=0"]
 

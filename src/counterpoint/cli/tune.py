@@ -121,7 +121,7 @@ def _grid(text: str) -> list[float]:
     except (ValueError, InvalidOperation) as error:
         raise ConfigError(f"--grid: expected FROM:TO:STEP, as in 0:2:0.1, found {text!r}") from error
     if count > MOST:
-        raise ConfigError(f"--grid: {text} are {count:,} weights, and each is searched; take {MOST} at most")
+        raise ConfigError(f"--grid: {text} are more than {MOST} weights, and each is searched; take fewer")
     return [float(low + at * step) for at in range(count)]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, final
 
 from counterpoint.data.policy import ReadPolicy, ReadReport
@@ -223,9 +225,27 @@ def _checked(found: Located, reader: Reader) -> Document | None:
     id_ = reader.sound(document.id, path, line)
     title = reader.sound(document.title, path, line)
     text = reader.fit(reader.sound(document.text, path, line), path, line)
-    if (id_, title, text) == (document.id, document.title, document.text):
+    parent = document.parent and reader.sound(document.parent, path, line)
+    metadata = _storable(document.metadata, reader, path, line) if document.metadata else document.metadata
+    if metadata is None:
+        return None
+    changed = {"id": id_, "title": title, "text": text, "parent": parent, "metadata": metadata}
+    if all(getattr(document, name) is value for name, value in changed.items()):
         return document
-    return replace(document, id=id_, title=title, text=text)
+    return replace(document, **changed)
+
+
+def _storable(
+    metadata: Mapping[str, object], reader: Reader, path: str | Path, line: int | None
+) -> Mapping[str, object] | None:
+    """Metadata whose JSON can be written as UTF-8; None where they cannot be written as JSON."""
+    try:
+        written = json.dumps(dict(metadata), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        reader.reject(f"the metadata cannot be written as JSON ({error})", path, line)
+        return None
+    sound = reader.sound(written, path, line)
+    return metadata if sound is written else json.loads(sound)
 
 
 class IdSet:

@@ -50,15 +50,26 @@ def _text(path: Path, name: str, reader: Reader) -> Iterator[Located]:
 
 
 def _markdown(path: Path, name: str, reader: Reader) -> Iterator[Located]:
-    return _whole(path, name, from_markdown(reader.text(path)))
+    return _marked_up(path, name, reader, from_markdown, reader.text(path))
 
 
 def _rst(path: Path, name: str, reader: Reader) -> Iterator[Located]:
-    return _whole(path, name, from_rst(reader.text(path)))
+    return _marked_up(path, name, reader, from_rst, reader.text(path))
 
 
 def _html(path: Path, name: str, reader: Reader) -> Iterator[Located]:
-    return _whole(path, name, from_html(reader.text(path, encoding=_declared_encoding(path))))
+    return _marked_up(path, name, reader, from_html, reader.text(path, encoding=_declared_encoding(path)))
+
+
+def _marked_up(
+    path: Path, name: str, reader: Reader, parse: Callable[[str], PlainText], text: str
+) -> Iterator[Located]:
+    try:
+        plain = parse(text)
+    except (AssertionError, RecursionError, ValueError) as error:  # the libraries', of markup that is broken
+        reader.reject(f"its markup cannot be read ({error}); repair it", path)
+        return
+    yield from _whole(path, name, plain)
 
 
 def _whole(path: Path, name: str, plain: PlainText) -> Iterator[Located]:
@@ -76,8 +87,8 @@ def _declared_encoding(path: Path) -> str | None:
         return None
     name = found[1].decode("ascii")
     try:
-        b" ".decode(name)
-    except (LookupError, UnicodeError):  # unknown, or no encoding of text
+        b" ".decode(name, "replace")
+    except (LookupError, UnicodeError):  # unknown, no encoding of text, or one that cannot replace
         return None
     return name
 

@@ -20,6 +20,7 @@ from counterpoint.types import Document
 __all__ = ["Located", "Reader", "open_binary", "strict_reader"]
 
 BLOCK = 1 << 18
+MOST_BLANK = 1_000_000  # blank lines one after another: a few kilobytes of gzip unpack to any number of them
 
 
 class Located(NamedTuple):
@@ -79,12 +80,20 @@ class Reader:
         """
         # A character takes at most 12 bytes: two escapes of 6 in JSON. The rest is for the other fields.
         limit = 12 * self.policy.max_characters + (1 << 20)
-        offset = 0
+        offset, filled = 0, 0
         with open_binary(path) as file:
             for number in count(1):
                 raw = file.readline(limit)
                 if not raw:
                     return
+                if len(raw) > 2:
+                    filled = number
+                elif number - filled > MOST_BLANK:
+                    raise DataError(
+                        f"{MOST_BLANK:,} lines one after another are blank; is this the right kind of file?",
+                        path=path,
+                        line=number,
+                    )
                 if len(raw) == limit and not raw.endswith(b"\n"):
                     raise DataError(
                         f"this line is longer than {limit:,} bytes; is this the right kind of file?",
@@ -118,6 +127,8 @@ class Reader:
         except UnicodeDecodeError as error:
             line = raw.count(b"\n", 0, error.start) + 1
             raise self._undecodable(raw, error, path, line, 0) from error
+        except UnicodeError as error:  # some codecs do not say where
+            raise DataError(f"is not {encoding}, as it says ({error})", path=path) from error
         if errors == "replace" and "\ufffd" in text:
             self._replaced(path)
         return self.fit(text.replace("\r\n", "\n"), path)

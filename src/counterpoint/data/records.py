@@ -45,6 +45,7 @@ LAYOUTS: Mapping[RecordLayout, Fields] = MappingProxyType(
     }
 )
 
+DEEPEST = 100  # levels of a record; Python reads and writes about 900, fewer from deep within a program
 QUERY_FIELDS = (("_id", "text"), ("query_id", "query_text"), ("query_id", "query"), ("id", "text"))
 
 
@@ -88,28 +89,47 @@ def records(path: Path, reader: Reader) -> Iterator[tuple[int, dict[str, Any]]]:
         except (ValueError, RecursionError) as error:
             reader.reject(f"not valid JSON: {error}; each line must be one object", path, number)
             continue
-        if isinstance(record, dict):
+        if is_deep(line, record):
+            reader.reject(f"nested more than {DEEPEST} levels deep; flatten it", path, number)
+        elif isinstance(record, dict):
             yield number, record
         else:
             reader.reject(f"expected a JSON object, found {type(record).__name__}", path, number)
 
 
+def is_deep(line: str, record: object) -> bool:
+    """Whether a record is nested deeper than what reads it again can follow."""
+    if line.count("[") + line.count("{") <= DEEPEST:
+        return False
+    level: list[Any] = [record]
+    for _ in range(DEEPEST):
+        level = [
+            child
+            for value in level
+            if isinstance(value, dict | list)
+            for child in (value.values() if isinstance(value, dict) else value)
+        ]
+    return any(isinstance(value, dict | list) for value in level)
+
+
 def layout_of(path: Path, policy: ReadPolicy) -> RecordLayout:
     """The layout of a file, decided by the keys of its first record; an empty file has BEIR's.
+
+    Where malformed lines are skipped, the first record with the keys of some layout decides.
 
     Raises:
         DataError: the keys are those of no layout.
     """
-    for line, record in records(path, strict_reader(policy)):
+    reader = Reader(policy)
+    for line, record in records(path, reader):
         layout = layout_with(record)
-        if layout is None:
-            known = "; ".join(
-                f"{name}: {fields.id} and {' or '.join(fields.text)}" for name, fields in LAYOUTS.items()
-            )
-            raise DataError(
-                f"the keys {_listed(record)} are those of no known layout ({known})", path=path, line=line
-            )
-        return layout
+        if layout is not None:
+            return layout
+        known = "; ".join(
+            f"{name}: {fields.id} and {' or '.join(fields.text)}" for name, fields in LAYOUTS.items()
+        )
+        message = f"the keys {_listed(record)} are those of no known layout ({known})"
+        reader.reject(message, path, line)
     return "beir-jsonl"
 
 
@@ -138,6 +158,8 @@ def document_from(record: Mapping[str, Any], layout: RecordLayout) -> Document:
     parent, start = None, 0
     if isinstance(rest.get("parent"), str) and type(rest.get("start")) is int:  # written by `write_beir`
         parent, start = cast(str, rest.pop("parent")), cast(int, rest.pop("start"))
+        if not 0 <= start < 2**63:
+            raise Misfit(f"'start' must be from 0 to 2**63 - 1, found {str(start)[:60]}")
     return Document(id_, text, title, parent, start, _metadata(rest))
 
 
@@ -201,7 +223,7 @@ def _refuse(name: str) -> NoReturn:
 
 def _finite(text: str) -> float:
     if not isfinite(value := float(text)):
-        raise ValueError(f"the number {text[:20]} is out of range; the largest is about 1.8e308")
+        raise ValueError(f"{text[:20]} is not a finite number; the largest is about 1.8e308")
     return value
 
 

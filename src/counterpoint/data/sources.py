@@ -72,6 +72,8 @@ def _opened(
     path = Path(source)
     if not path.exists():
         raise DataError(f"there is no such file or folder; a source is {KINDS}", path=path)
+    if not (path.is_file() or path.is_dir()):  # a collection is read more than once, which a pipe is not
+        raise DataError("is neither a file nor a folder; write it into a file first", path=path)
     return Collection(_source(path, format or _format_of(path, policy), passage_words), policy)
 
 

@@ -56,10 +56,14 @@ class TableFile(Source):
 
 
 def table_layout(path: Path, policy: ReadPolicy) -> TableLayout:
-    """ColBERT's layout if the first line has three columns, else MS MARCO's."""
+    """ColBERT's layout if the first line has three columns, else MS MARCO's.
+
+    Where malformed lines are skipped, the first line of two or three columns decides.
+    """
     for _, line in strict_reader(policy).lines(path):
-        if line and not line.isspace():
-            return "colbert" if line.count("\t") == 2 else "msmarco"
+        if not line or line.isspace() or (policy.malformed == "skip" and line.count("\t") not in (1, 2)):
+            continue
+        return "colbert" if line.count("\t") == 2 else "msmarco"
     return "msmarco"
 
 

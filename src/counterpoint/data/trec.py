@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator, Mapping
 from math import isfinite, nan
 from pathlib import Path
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 BLOCK = 1 << 20  # bytes of a run read at a time
+GRADE = re.compile(r"[+-]?[0-9]{1,9}")  # trec_eval's grades are C integers; int() also reads 1_000 and ٣
 QrelsLayout = Literal["trec", "msmarco", "beir"]
 
 
@@ -125,6 +127,10 @@ def _read_sound_run(path: Path) -> TrecRun | None:
                 if not columns:
                     continue
                 query, _, document, _, value, tag_here = columns
+                if (
+                    "_" in value or not value.isascii()
+                ):  # which Python takes for numbers, and trec_eval does not
+                    return None
                 if query != last:
                     expected[last] = expected.get(last, 0) + rows
                     tag = tag or tag_here
@@ -151,7 +157,11 @@ def _blocks(path: Path) -> Iterator[list[str]]:
     rest = ""
     with open_binary(path) as file:
         while block := file.read(BLOCK):
-            *lines, rest = (rest + decode(block)).split("\n")
+            text = rest + decode(block)
+            if text.isspace():  # a gzip of a few kilobytes holds a hundred million blank lines
+                rest = ""
+                continue
+            *lines, rest = text.split("\n")
             if len(rest) > BLOCK:
                 raise ValueError("a very long line")
             yield lines
@@ -188,6 +198,8 @@ def _read_any_run(path: Path) -> TrecRun:
 
 
 def _score(text: str) -> float:
+    if "_" in text or not text.isascii():
+        return nan
     try:
         return float(text)
     except ValueError:
@@ -218,14 +230,18 @@ def _qrels_lines(qrels: Qrels, layout: QrelsLayout) -> Iterator[str]:
 
 def _is_header(line: str) -> bool:
     columns = line.split("\t")
-    return len(columns) == 3 and not columns[2].strip().lstrip("+-").isdecimal()
+    return len(columns) == 3 and not any(letter.isdigit() for letter in columns[2])
 
 
 def _grade(text: str, path: Path, line: int) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise DataError(f"the grade must be a whole number, found {text!r}", path=path, line=line) from None
+    if GRADE.fullmatch(text.strip()) is None:
+        shown = text if len(text) <= 40 else f"{text[:40]}…"
+        raise DataError(
+            f"the grade must be a whole number, found {shown!r}; write it in at most nine digits, 0 to 9",
+            path=path,
+            line=line,
+        )
+    return int(text)
 
 
 def _one_word(text: str, what: str) -> str:

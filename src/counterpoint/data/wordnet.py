@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from counterpoint.errors import ConfigError, DataError, MissingExtraError
 
 __all__ = ["NltkThesaurus", "Thesaurus", "WordNetFolder", "open_thesaurus"]
 
+RANK = re.compile(r"[0-9]{1,9}")
 # Endings that WordNet's own look-up takes off, with what it puts in their place (morphy(7WN)); and those in
 # -i-, which it has in its lists of irregular forms.
 ENDINGS: Mapping[str, Sequence[tuple[str, str]]] = MappingProxyType(
@@ -107,7 +109,7 @@ class WordNetFolder(Thesaurus):
         path, found = self._files["lemma_senses.tsv"], {}
         for line, text in strict_reader(ReadPolicy()).lines(path):
             columns = text.split("\t")
-            if len(columns) != 4 or not columns[2].isdecimal() or columns[3] not in self._members:
+            if len(columns) != 4 or not RANK.fullmatch(columns[2]) or columns[3] not in self._members:
                 raise DataError(
                     f"expected lemma, part of speech, rank and a known synset between tabs, found {text!r}",
                     path=path,

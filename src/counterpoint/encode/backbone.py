@@ -10,13 +10,14 @@ from typing import Any, final
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from counterpoint.dry_run import dry_run
 from counterpoint.encode.saved import backbone_in, backbone_weights, saved_model
 from counterpoint.encode.sources import MINILM, check_weights, locate
 from counterpoint.encode.state_memory import StateMemory
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.encode.tokens import Kind, Tokens
 from counterpoint.encode.weights import Layers, lexical_head, read_json, read_weights, rename_weights
-from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
+from counterpoint.errors import ArtifactError, ConfigError, CounterpointError, NotFittedError
 from counterpoint.part import WEIGHTS, Part, check_files
 from counterpoint.types import Side
 
@@ -24,6 +25,8 @@ __all__ = ["Transformer"]
 
 # Configuration entries that change nothing which is computed.
 _IDLE = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version", "use_cache")
+_LAYERS = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")
+MOST = 100_000  # of what transformers lists one by one when it reads a configuration
 
 
 @final
@@ -170,30 +173,33 @@ class Transformer(Part):
             check_weights(folder / "model.safetensors" if ours is None else ours / WEIGHTS, self.sha256)
         self.config_ = _read_config(place, self.layers)
         self.tokenizer_ = _read_tokenizer(place, ours)
-        self.model_ = _build(self.config_, place)
-        self.lexical_ = {}
+        self.lexical_, renamed = {}, {}
         if not self.random:
-            if weights is not None:
-                tensors = dict(weights)
-            else:
-                tensors = read_weights(folder) if ours is None else backbone_weights(ours, str(name))
-            self.lexical_ = lexical_head(tensors, self.config_)
-            self._take_weights({key: t for key, t in tensors.items() if key not in unused}, place)
+            if weights is None:
+                weights = read_weights(folder) if ours is None else backbone_weights(ours, str(name))
+            self.lexical_ = lexical_head(weights, self.config_)
+            with dry_run(len(weights)):  # for settings that do not fit the file, nothing is allocated
+                self.model_ = _build(self.config_, place)
+            renamed = self._renamed({key: t for key, t in weights.items() if key not in unused})
+            self._check_shapes(renamed, place)
+        self.model_ = _build(self.config_, place)
+        if not self.random:
+            self._load_strictly(renamed, place)
         self.float()
         self._check_vocabulary(folder)
         self.is_set_up = True
         return self
 
-    def _take_weights(self, tensors: Mapping[str, Tensor], folder: Path) -> None:
+    def _renamed(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         own = self.model_.state_dict()
         renamed = rename_weights(tensors, own, prefix=self.model_.base_model_prefix, layers=self.layers)
-        self._load_strictly({f"model_.{name}": tensor for name, tensor in renamed.items()}, folder)
+        return {f"model_.{name}": tensor for name, tensor in renamed.items()}
 
     def _allocate(self) -> None:
         if self.config_ is None:
             self.setup_from(locate(self.source, self.revision))
         else:
-            self.model_ = _build(self.config_, Path("the saved model"))
+            self.model_ = _build(self.config_)
 
     def _check_vocabulary(self, folder: Path) -> None:
         rows = self.embeddings.num_embeddings
@@ -237,12 +243,19 @@ def _read_tokenizer(place: Path, ours: Path | None) -> Tokenizer:
 def _read_config(folder: Path, layers: Layers) -> dict[str, Any]:
     """`config.json` as it stands, cut to so many layers."""
     config = read_json(folder / "config.json")
+    for name in (*_LAYERS, "num_labels"):
+        count = config.get(name) or 0
+        if not isinstance(count, int) or not 0 <= count <= MOST:
+            raise ArtifactError(
+                f"{name} is {count!r}, expected a whole number from 0 to {MOST:,}",
+                path=folder / "config.json",
+            )
     return config if layers is None else _cut(config, layers)
 
 
 def _cut(config: dict[str, Any], layers: int | Sequence[int]) -> dict[str, Any]:
     """A configuration of so many layers, or of these."""
-    name = next((key for key in ("num_hidden_layers", "n_layers") if key in config), None)
+    name = next((key for key in _LAYERS if key in config), None)
     if name is None:
         raise ConfigError(f"Transformer: layers={layers}, but this configuration does not name its layers")
     if isinstance(layers, int):
@@ -259,16 +272,23 @@ def _cut(config: dict[str, Any], layers: int | Sequence[int]) -> dict[str, Any]:
     return {**config, name: len(layers), **kinds}
 
 
-def _build(config: dict[str, Any], folder: Path) -> Any:
-    """A model with random weights, by transformers' own code only."""
-    from transformers import AutoConfig, AutoModel
+def _why_not(error: Exception) -> str:
+    said = str(error).partition("\nException raised from")[0]  # torch's own stack follows
+    return f"transformers cannot make a model of these settings ({type(error).__name__}: {said})"
 
-    rest = {key: value for key, value in config.items() if key not in ("model_type", "dtype", "torch_dtype")}
+
+def _build(config: dict[str, Any], folder: Path | None = None) -> Any:
+    """A model with random weights, by transformers' own code only; of a saved model its reader says where."""
+    from transformers import CONFIG_MAPPING, AutoConfig, AutoModel
+
     kind = config.get("model_type")
+    rest = {key: value for key, value in config.items() if key not in ("model_type", "dtype", "torch_dtype")}
     try:
-        known = AutoConfig.for_model(kind, **rest) if isinstance(kind, str) else None
-    except (ValueError, TypeError, KeyError):
-        known = None
+        known = (
+            AutoConfig.for_model(kind, **rest) if isinstance(kind, str) and kind in CONFIG_MAPPING else None
+        )
+    except Exception as error:  # transformers' own checks of a stranger's settings raise anything
+        raise ArtifactError(_why_not(error), path=folder) from error
     if known is None:
         custom = "; it brings code of its own, which is not run" if "auto_map" in config else ""
         raise ArtifactError(f"transformers has no model of type {kind!r}{custom}", path=folder)
@@ -276,7 +296,12 @@ def _build(config: dict[str, Any], folder: Path) -> Any:
         raise ArtifactError(
             f"{kind!r} has an encoder and a decoder; only encoders are supported", path=folder
         )
-    model = AutoModel.from_config(known, trust_remote_code=False).float()
+    try:
+        model = AutoModel.from_config(known, trust_remote_code=False).float()
+    except CounterpointError:
+        raise
+    except Exception as error:  # KeyError for an activation, ZeroDivisionError for a size of 0, and so on
+        raise ArtifactError(_why_not(error), path=folder) from error
     if isinstance(getattr(model, "pooler", None), nn.Module):
         model.pooler = None  # BERT's next-sentence layer: no head reads it, and many checkpoints lack it
     return model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import final
 
 import torch
@@ -34,8 +35,8 @@ class Gate(Part):
 
     def __init__(self, threshold: float = 0.0, in_dim: int | None = None):
         super().__init__()
-        if threshold < 0:
-            raise ConfigError(f"Gate: threshold must not be negative, found {threshold}")
+        if not 0 <= threshold < math.inf:
+            raise ConfigError(f"Gate: threshold must be from 0 up and finite, found {threshold}")
         self.threshold = threshold
         self.in_dim = in_dim
 

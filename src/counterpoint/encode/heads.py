@@ -167,12 +167,12 @@ class Mean(Head):
         weights = tokens.attention.to(hidden.dtype)
         weights = weights / weights.sum(1, keepdim=True).clamp(min=1)
         if not self._steps():
-            return _pooled(self.finish(weights.unsqueeze(1) @ hidden))
+            return _pooled(self.finish(_weighted_sum(weights, hidden)))
         values = hidden if self.projection is None else self.projection(hidden)
         mapped = Vectors(values, tokens.attention.bool())
         for step in self._steps():
             mapped = step(mapped)
-        mean = weights.unsqueeze(1).to(values.dtype) @ mapped.values
+        mean = _weighted_sum(weights.to(values.dtype), mapped.values)
         return _pooled(normalize(mean, dim=-1) if self.normalise else mean)
 
     def _steps(self) -> list[Transform]:
@@ -240,6 +240,16 @@ class WholeWords(Head):
     def row_ids(self, tokens: Tokens) -> list[Int[np.ndarray, " n"]]:
         """The id of each distinct word."""
         return [ids[ids > 0].numpy() for ids in tokens.words[self.word_settings].ids]
+
+
+def _weighted_sum(weights: Float[Tensor, "b t"], values: Float[Tensor, "b t d"]) -> Float[Tensor, "b 1 d"]:
+    """Σ weight·vector of each text.
+
+    On a CPU in float64: the order of the sum depends on the number of texts and on the padding, and rounding it
+    to float32 leaves nothing of that.
+    """
+    precise = torch.float64 if values.device.type == "cpu" else values.dtype
+    return (weights.unsqueeze(1).to(precise) @ values.to(precise)).to(values.dtype)
 
 
 def mean_by_row(values: Float[Tensor, "b t d"], rows: Tensor, count: int) -> Float[Tensor, "b w d"]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import tokenizers
 
 from counterpoint.encode.words import repair
-from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
 
 __all__ = ["Tokenizer"]
 
@@ -43,10 +44,8 @@ class Tokenizer:
         """
         from transformers import AutoTokenizer
 
-        try:
+        with _reading(folder):
             found: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        except (OSError, ValueError, ImportError, KeyError) as error:
-            raise ArtifactError(f"the tokenizer cannot be read: {error}", path=folder) from error
         if not found.is_fast:
             raise ArtifactError(
                 f"{type(found).__name__} has no fast form, so it gives no character offsets and words could "
@@ -54,8 +53,9 @@ class Tokenizer:
                 path=folder,
             )
         # A copy by way of text: transformers keeps setting truncation on its own object.
-        backend = tokenizers.Tokenizer.from_str(found.backend_tokenizer.to_str())
-        return Tokenizer(backend, pad=found.pad_token, mask=found.mask_token)
+        with _reading(folder):
+            backend = tokenizers.Tokenizer.from_str(found.backend_tokenizer.to_str())
+            return Tokenizer(backend, pad=found.pad_token, mask=found.mask_token)
 
     @staticmethod
     def load(folder: Path) -> Tokenizer:
@@ -68,15 +68,15 @@ class Tokenizer:
             names = json.loads((folder / "special_tokens_map.json").read_text(encoding="utf-8"))
             pad, mask = names["pad_token"], names["mask_token"]
             text = (folder / "tokenizer.json").read_text(encoding="utf-8")
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ArtifactError(f"the tokenizer cannot be read: {error}", path=folder) from error
-        try:
-            backend = tokenizers.Tokenizer.from_str(text)
-        except Exception as error:  # what the library raises for bad contents has no narrower type
+        if not all(isinstance(name, str | None) for name in (pad, mask)):
             raise ArtifactError(
-                f"no tokenizer: {error}; save the model anew", path=folder / "tokenizer.json"
-            ) from error
-        return Tokenizer(backend, pad=pad, mask=mask)
+                f"expected the names of tokens, found {pad!r} and {mask!r}",
+                path=folder / "special_tokens_map.json",
+            )
+        with _reading(folder / "tokenizer.json"):
+            return Tokenizer(tokenizers.Tokenizer.from_str(text), pad=pad, mask=mask)
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` and the names of the special tokens."""
@@ -121,8 +121,26 @@ class Tokenizer:
         """The vocabulary entry with this id."""
         return self._backend.id_to_token(number) or f"#{number}"
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
+        return self  # nothing changes it once it is made
+
     def __len__(self) -> int:
         return self._backend.get_vocab_size()
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What the libraries raise for bad contents has no narrower type; their panics are not even `Exception`s.
+
+    Raises:
+        ArtifactError: naming the path.
+    """
+    try:
+        yield
+    except (CounterpointError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise ArtifactError(f"the tokenizer cannot be read: {error}", path=path) from error
 
 
 def _template(backend: tokenizers.Tokenizer) -> tuple[list[int], list[int]]:

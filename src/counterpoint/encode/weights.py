@@ -38,7 +38,9 @@ def read_json(path: Path) -> dict:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ArtifactError("this file is missing; the checkpoint is incomplete", path=path) from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ArtifactError(f"cannot be read: {error.strerror}", path=path) from error
+    except (ValueError, RecursionError) as error:
         raise ArtifactError(f"not valid JSON: {error}", path=path) from error
     if not isinstance(found, dict):
         raise ArtifactError(f"expected a JSON object, found a {type(found).__name__}", path=path)
@@ -72,7 +74,10 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     if single.is_file():
         return read_tensors(single)
     if index.is_file():
-        files = sorted(set(read_json(index).get("weight_map", {}).values()))
+        named = read_json(index).get("weight_map")
+        if not (isinstance(named, dict) and all(isinstance(file, str) for file in named.values())):
+            raise ArtifactError("expected a table 'weight_map' from weights to files", path=index)
+        files = sorted(set(named.values()))
         return {name: t for file in files for name, t in read_tensors(inside(folder, file)).items()}
     pickles = sorted(path.name for path in folder.glob("*.bin"))
     found = (

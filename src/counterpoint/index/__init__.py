@@ -15,8 +15,8 @@ from counterpoint.index.lexical_vectors import (
     term_signs,
 )
 from counterpoint.index.manifest import Manifest
-from counterpoint.index.segment import AnnName, SetLayout
 from counterpoint.index.settings import IndexSettings, TextModel, VectorSet
+from counterpoint.index.store import AnnName, SetLayout
 
 __all__ = [
     "Analyzer",

@@ -13,7 +13,7 @@ from counterpoint.index.manifest import NAME
 
 if TYPE_CHECKING:
     from counterpoint.index.index import Index
-    from counterpoint.index.segment import SetLayout
+    from counterpoint.index.store import SetLayout
 
 __all__ = ["account_of"]
 

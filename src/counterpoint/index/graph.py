@@ -22,7 +22,7 @@ from counterpoint.errors import ArtifactError, MissingExtraError
 from counterpoint.index.checked import CheckedFile
 
 if TYPE_CHECKING:
-    from counterpoint.index.segment import VectorStore
+    from counterpoint.index.store import VectorStore
 
 __all__ = ["Graph", "check_faiss", "write_graph"]
 

@@ -17,8 +17,9 @@ from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.kernels import dot_scores, idf_of, maxsim_scores, maxsim_table
 from counterpoint.index.lexical import Lexical, LexicalSettings
 from counterpoint.index.manifest import Manifest
-from counterpoint.index.segment import Segment, SetLayout
+from counterpoint.index.segment import Segment
 from counterpoint.index.static import StaticSet
+from counterpoint.index.store import SetLayout
 from counterpoint.types import Document, Ragged
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.npy import open_npy
 
 if TYPE_CHECKING:
-    from counterpoint.index.segment import VectorStore
+    from counterpoint.index.store import VectorStore
 
 __all__ = ["Postings", "write_postings"]
 

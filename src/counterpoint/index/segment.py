@@ -24,26 +24,23 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self, final
+from typing import Self, final
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from counterpoint.errors import ArtifactError, DataError, ShapeError
+from counterpoint.errors import DataError, ShapeError
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec import CODECS, CodecName
+from counterpoint.index.codec import CODECS
 from counterpoint.index.database import CHECKS, DATABASE, PASSAGES, Database, document_checks
 from counterpoint.index.graph import Graph, write_graph
 from counterpoint.index.inverted import Postings, write_postings
 from counterpoint.index.npy import NpyWriter
 from counterpoint.index.static import StaticIds, write_ranks
-from counterpoint.types import Document, Ragged, rows_of_sets
+from counterpoint.index.store import SetLayout, VectorStore, offsets_of
+from counterpoint.types import Document, Ragged
 
-__all__ = ["AnnName", "Segment", "SegmentWriter", "SetLayout", "VectorStore"]
-
-AnnName = Literal["hnsw"]
+__all__ = ["Segment", "SegmentWriter"]
 
 SCHEMA = """
 CREATE TABLE documents (
@@ -51,29 +48,6 @@ CREATE TABLE documents (
     parent TEXT, start INTEGER NOT NULL, metadata TEXT NOT NULL
 )
 """
-
-
-@dataclass(frozen=True)
-class SetLayout:
-    """How one vector set is stored.
-
-    Attributes:
-        dim: components of a vector.
-        pooled: exactly one vector a document.
-        codec: how a vector becomes bytes.
-        ids: every vector has an id.
-        inverted: there is an inverted index of the ids.
-        ann: how a first stage finds its way, or None for a look at every vector.
-        static: a vector is decided by its id; documents keep ids, each once, and the model has the vectors.
-    """
-
-    dim: int
-    pooled: bool
-    codec: CodecName
-    ids: bool
-    inverted: bool = False
-    ann: AnnName | None = None
-    static: bool = False
 
 
 @final
@@ -182,6 +156,8 @@ class SegmentWriter:
                 self._database.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             except sqlite3.IntegrityError as error:
                 raise DataError(self._repeated(documents) or f"cannot store a document ({error})") from error
+            except (UnicodeEncodeError, OverflowError) as error:
+                raise DataError(f"cannot store a document ({error})") from error
         checks = [document_checks(row, columns) for row, *columns in rows]
         self._writers[DATABASE][CHECKS].append(np.array(checks, np.uint64).reshape(-1, 2))
         passages = [row for row, *_, parent, _, _ in rows if parent is not None]
@@ -221,7 +197,7 @@ def _distinct(ids: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _metadata(document: Document) -> str:
     try:
         return json.dumps(dict(document.metadata), ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"document {document.id!r}: its metadata is not JSON ({error})") from error
 
 
@@ -242,66 +218,13 @@ def _writer(path: Path, kind: tuple[type[np.generic], tuple[int, ...]], files: E
 
 
 @final
-class VectorStore:
-    """One vector set of a segment, memory-mapped."""
-
-    def __init__(self, files: CheckedFolder, name: str, layout: SetLayout, documents: int):
-        self.layout = layout
-        self._codec = CODECS[layout.codec]
-        self._arrays = {key: files.array(f"{name}.{key}.npy") for key in self._codec.layout(layout.dim)}
-        rows = len(self._arrays["values"])
-        self.offsets: Int[np.ndarray, " b1"] = (
-            np.arange(documents + 1, dtype=np.int64) if layout.pooled else _offsets(files, name, documents)
-        )
-        if self.offsets[-1] != rows:
-            raise ArtifactError(
-                f"vector set {name!r} has {rows} rows for {documents} documents and does not fit its lengths",
-                path=files.folder,
-            )
-        self._ids = files.array(f"{name}.ids.npy") if layout.ids else None
-
-    def rows(self, start: int, end: int) -> Ragged:
-        """The sets of the documents `start` to `end`, decoded to float32."""
-        first, last = self.offsets[start], self.offsets[end]
-        values = self.values(slice(first, last))
-        ids = None if self._ids is None else np.asarray(self._ids[first:last], dtype=np.int64)
-        return Ragged(values, self.offsets[start : end + 1] - first, ids)
-
-    def take(self, documents: Int[np.ndarray, " k"]) -> Ragged:
-        """The sets of some documents, in the order asked for, decoded to float32."""
-        where, offsets = rows_of_sets(self.offsets, documents)
-        ids = None if self._ids is None else np.asarray(self._ids[where], dtype=np.int64)
-        return Ragged(self.values(where), offsets, ids)
-
-    def values(self, rows: slice | Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
-        """Some vectors by their row numbers, decoded to float32."""
-        return self._codec.decode({key: array[rows] for key, array in self._arrays.items()}, self.layout.dim)
-
-
-def _offsets(files: CheckedFolder, name: str, documents: int) -> Int[np.ndarray, " b1"]:
-    """Where each document's vectors begin; indexes of format 1 store that itself."""
-    old = f"{name}.offsets.npy"
-    if old in files:
-        offsets = files.array(old).all().astype(np.int64)
-    else:
-        lengths = files.array(f"{name}.lengths.npy").all()
-        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    if len(offsets) != documents + 1:
-        raise ArtifactError(
-            f"vector set {name!r} has lengths of {len(offsets) - 1} documents, not {documents}",
-            path=files.folder,
-        )
-    return offsets
-
-
-@final
 class Segment:
     """A finished segment, open for reading. Nothing is opened later, so a rebuild may delete its files."""
 
     def __init__(self, files: CheckedFolder, layouts: Mapping[str, SetLayout], documents: int):
         self.documents = documents
         static = [name for name, layout in layouts.items() if layout.static]
-        self.static = {name: StaticIds(files, name, _offsets(files, name, documents)) for name in static}
+        self.static = {name: StaticIds(files, name, offsets_of(files, name, documents)) for name in static}
         self.stores = {
             name: VectorStore(files, name, x, documents) for name, x in layouts.items() if not x.static
         }

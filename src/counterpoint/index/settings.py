@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from counterpoint.config import plain
 from counterpoint.errors import ConfigError
 from counterpoint.index.codec import CodecName
 from counterpoint.index.lexical import LexicalSettings
-from counterpoint.index.segment import AnnName, SetLayout
+from counterpoint.index.store import AnnName, SetLayout
+from counterpoint.typed import faults_of
 from counterpoint.types import Ragged, Side, Span
 
 __all__ = ["IndexSettings", "TextModel", "VectorSet", "check_matching"]
 
 RESERVED = ("lexical", "feedback")  # parts of a score that are no vector sets
+MATCHED: Mapping[str, Any] = MappingProxyType(
+    {
+        "weights": Mapping[str, float] | None,
+        "idf": Mapping[str, float] | None,
+        "exact": tuple[str, ...] | None,
+        "floor": tuple[str, ...] | None,
+    }
+)
+"""What of the search settings names vector sets; the rest is the search's own to check."""
 SMALL = 4  # components below which a scale for each vector would cost as much as it saves
 
 
@@ -125,7 +137,15 @@ class IndexSettings:
             )
         if not wanted and self.lexical is None:
             raise ConfigError("neither vectors nor a lexical part: there would be nothing to search")
-        exact = tuple((self.search or {}).get("exact", ()))
+        search = self.search or {}
+        faults = [
+            fault
+            for key, hint in MATCHED.items()
+            for fault in faults_of(plain(search.get(key)), hint, f"search.{key}")
+        ]
+        if faults:
+            raise ConfigError(*faults)
+        exact = tuple(search.get("exact", ()))
         layouts = {
             name: SetLayout(
                 x.dim,

@@ -20,6 +20,7 @@ from counterpoint.model import Model
 from counterpoint.part import Part
 from counterpoint.score import MaxSim
 from counterpoint.transform import Flow, Transform, Whitening
+from counterpoint.transform.flow import HELD_OUT, MOST_HELD_OUT
 from counterpoint.vectors import Vectors
 
 if TYPE_CHECKING:
@@ -47,6 +48,23 @@ class FitTexts:
     def __len__(self) -> int:
         """Number of texts."""
         return len(self.documents) + len(self.queries)
+
+    def divided(self) -> tuple[FitTexts, FitTexts]:
+        """The texts to fit to, and one of 20 of either side, 1000 at most, that no map is to see."""
+        (documents, other_documents), (queries, other_queries) = map(_apart, (self.documents, self.queries))
+        fitted = FitTexts(documents, queries, self.on_progress)
+        others = FitTexts(other_documents, other_queries, lambda done: self.on_progress(len(fitted) + done))
+        return fitted, others
+
+
+def _apart(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The texts that are kept and those held out, each in their order."""
+    order = np.random.default_rng(seed_of("held out")).permutation(len(texts))
+    held = set(order[: min(len(texts) // HELD_OUT, MOST_HELD_OUT)].tolist())
+    sides: tuple[list[str], list[str]] = ([], [])
+    for at, text in enumerate(texts):
+        sides[at in held].append(text)
+    return sides
 
 
 def fit(run: Run, stage: Fit, model: Model) -> None:

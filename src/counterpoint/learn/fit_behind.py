@@ -37,7 +37,8 @@ def fit_behind(
         model: whose encoder and maps stay as they are.
         on: the vector set.
         declare: what is fitted, each behind the one before, given the number of components of the vectors.
-        texts: to whose vectors; they are encoded once for every map.
+        texts: to whose vectors; they are encoded once for every map. Where a flow is among the maps, one text
+            of 20 is held out of all of them, 1000 at most a side, to measure the flow (`Flow.bits`).
         level: "token" maps every token's vector: of a set of one row a text those that its `Mean` head
             takes the mean of (Isotropic DR, section 4.1). "sequence" maps that one row. Unless given, the
             set's rows.
@@ -55,12 +56,17 @@ def fit_behind(
         before, encoder = [cast(Transform, found) for found in tokens.tokenwise], token_rows(encoder, on)
     try:
         steps = declare(dim)
+        flows = any(isinstance(step, Flow) for step in steps)
+        fitted, held_out = texts.divided() if flows else (texts, FitTexts(()))
         for place, step in enumerate(steps):
             if place and isinstance(step, Flow):
                 _check_directions(steps[place - 1], step)  # before the texts are encoded once more
-            rows = rows_of_set(encoder, on, texts, [*before, *steps[:place]], torch.device("cpu"))
+            rows, other = (
+                rows_of_set(encoder, on, some, [*before, *steps[:place]], torch.device("cpu"))
+                for some in (fitted, held_out)
+            )
             if isinstance(step, Flow):
-                step.fit(rows, on_step)
+                step.fit(rows, on_step, other)
             else:
                 step.fit(rows)
     except BaseException:

@@ -10,7 +10,7 @@ from typing import Any
 from counterpoint.config import class_named, plain, unknown_argument
 from counterpoint.errors import ConfigError
 from counterpoint.recipe.recipe import Recipe, recipe_from
-from counterpoint.recipe.typed import MISFIT, described, fitted, hints_of, is_part, item_hint, shown
+from counterpoint.typed import MISFIT, described, fitted, hints_of, is_part, item_hint, shown
 
 __all__ = ["change"]
 

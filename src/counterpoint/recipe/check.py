@@ -22,7 +22,7 @@ from counterpoint.recipe.check_vectors import vector_faults
 from counterpoint.recipe.inside import losses_of, training
 from counterpoint.recipe.patterns import could_match
 from counterpoint.recipe.recipe import Recipe, declared_in
-from counterpoint.recipe.typed import faults_of
+from counterpoint.typed import faults_of
 
 __all__ = ["check", "check_data"]
 

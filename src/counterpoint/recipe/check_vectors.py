@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast, get_type_hints
+from typing import Any, cast
 
 from counterpoint.config import plain
 from counterpoint.encode import BY_ROUTER, DualEncoder, Head, Routed
@@ -24,7 +24,6 @@ from counterpoint.learn.fit import linear_of, tokenwise_of
 from counterpoint.model import Model
 from counterpoint.recipe.inside import losses_of, outside_teachers, training
 from counterpoint.recipe.recipe import Recipe
-from counterpoint.recipe.typed import faults_of
 from counterpoint.score import Dot, MaxSim
 from counterpoint.search import LEXICAL, SearchSettings
 
@@ -77,24 +76,14 @@ def _weighed(loss: Loss, encoder: DualEncoder) -> Iterator[str]:
 
 
 def _search(said: Mapping[str, Any], sets: list[str]) -> Iterator[str]:
-    hints = get_type_hints(SearchSettings)
-    unknown = [name for name in said if name not in hints]
-    if unknown:
-        yield f"search: there is no setting {', '.join(map(repr, unknown))}; there are {', '.join(hints)}"
-    typed = not unknown
-    for name in (name for name in said if name in hints):
-        faults = list(faults_of(said[name], hints[name], f"search.{name}"))
-        typed = typed and not faults
-        yield from faults
-        if name in ("weights", "idf", "exact", "floor") and not faults:
-            yield from _unknown_sets(
-                f"search.{name}", said[name], [LEXICAL, *sets] if name == "weights" else sets
-            )
-    if typed:
-        try:
-            SearchSettings.from_dict(said)
-        except ConfigError as error:
-            yield from error.faults
+    try:
+        SearchSettings.from_dict(said)
+    except ConfigError as error:
+        yield from error.faults
+        return
+    for name in ("weights", "idf", "exact", "floor"):
+        known = [LEXICAL, *sets] if name == "weights" else sets
+        yield from _unknown_sets(f"search.{name}", said.get(name, ()), known)
 
 
 def _vector_sets(encoder: DualEncoder, value: Any, where: str) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -15,10 +14,11 @@ import tomli_w
 from counterpoint.config import Declared, Setting, name_of
 from counterpoint.encode import DualEncoder, InteractiveEncoder
 from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.foreign import parse_toml
 from counterpoint.learn import Stage
 from counterpoint.model import Model
-from counterpoint.recipe.typed import faults_of
 from counterpoint.score import Scorer
+from counterpoint.typed import faults_of
 
 __all__ = ["DataSettings", "Recipe", "declared_in", "differences", "recipe_from"]
 
@@ -145,8 +145,8 @@ class Recipe(Setting):
             ConfigError: listing every setting that is unknown, missing or of another type.
         """
         try:
-            document = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+            document = parse_toml(text)
+        except ValueError as error:
             raise ArtifactError(f"not valid TOML: {error}", path=where) from error
         if document.get("format") != FORMAT:
             raise ArtifactError(

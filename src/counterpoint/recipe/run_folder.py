@@ -27,8 +27,8 @@ from counterpoint.learn.start import START_FILE, Start
 from counterpoint.recipe.material import Material
 from counterpoint.recipe.recipe import Recipe, differences
 from counterpoint.recipe.source import RECIPE_FILE
-from counterpoint.recipe.typed import shown
 from counterpoint.sweep.provenance import provenance, revision_of
+from counterpoint.typed import shown
 
 __all__ = [
     "begin_session",
@@ -146,6 +146,7 @@ def describe_run(folder: Path) -> dict[str, Any]:
 def leave_no_trace(folder: Path) -> None:
     """Remove the folder of a run that ended before anything was learnt, so that it can be started again."""
     if not any((folder / name).exists() for name in (METRICS, "checkpoints", "model")):
+        remove_made(folder / "tensorboard", ("events.out.tfevents.*",))
         remove_made(folder, (RECIPE_FILE, PROVENANCE, START_FILE))
 
 

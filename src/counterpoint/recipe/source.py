@@ -6,7 +6,7 @@ import difflib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +15,7 @@ import counterpoint
 from counterpoint.errors import ConfigError, CounterpointError
 from counterpoint.recipe.change import change
 from counterpoint.recipe.recipe import Recipe
+from counterpoint.typed import MISFIT, fitted, shown
 
 __all__ = ["load_recipe", "shipped_recipes", "variants_of"]
 
@@ -31,7 +32,10 @@ def shipped_recipes() -> dict[str, Path]:
 
 def variants_of(path: Path) -> dict[str, Sequence[str]]:
     """The variants of the recipe in a Python file: name to settings, as `change` takes them."""
-    return dict(getattr(_run(path), "variants", {}))
+    found = getattr(_run(path), "variants", {})
+    if fitted(found, Mapping[str, Sequence[str]]) is MISFIT:
+        raise ConfigError(f"{path}: `variants` must be a table of lists of settings, found {shown(found)}")
+    return dict(found)
 
 
 def load_recipe(source: str | Path) -> Recipe:
@@ -101,12 +105,12 @@ def _run(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except CounterpointError as error:
         raise ConfigError(f"{_place(error, path)}: {error}") from error
-    except Exception as error:  # whatever the user's code may raise
+    except (Exception, SystemExit) as error:  # whatever the user's code may raise
         raise ConfigError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
     return module
 
 
-def _place(error: Exception, path: Path) -> str:
+def _place(error: BaseException, path: Path) -> str:
     """The file and the last of its lines that the error came through."""
     lines = [
         frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from math import inf, isfinite
+from math import isfinite
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
+from counterpoint.config import plain
 from counterpoint.errors import ConfigError
 from counterpoint.index import Index, SetLayout
+from counterpoint.typed import faults_of
 
 __all__ = [
     "FUSIONS",
@@ -74,8 +76,8 @@ class SearchSettings:
         feedback_documents: how many of the best are taken.
 
     Raises:
-        ConfigError: `exact` or `floor` is not a list of names, or feedback is no number from 0 up, or not of
-            a whole number of documents.
+        ConfigError: listing every setting that is not of its type; or feedback is below 0, or of less than
+            one document, or there are less than one candidate.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -91,16 +93,23 @@ class SearchSettings:
     feedback_documents: int = 5
 
     def __post_init__(self) -> None:
-        weight, count = self.feedback, self.feedback_documents
-        if not (isinstance(weight, (int, float)) and 0 <= weight < inf):
-            raise ConfigError(f"search.feedback: expected a weight from 0 up, found {weight!r}")
-        if not (isinstance(count, int) and count >= 1):
-            raise ConfigError(f"search.feedback_documents: expected a whole number from 1, found {count!r}")
+        hints = get_type_hints(type(self))
+        faults = [
+            fault
+            for name, hint in hints.items()
+            for fault in faults_of(plain(getattr(self, name)), hint, f"search.{name}")
+        ]
+        least = {"feedback": 0, "feedback_documents": 1, "candidates": 1}
+        faults = faults or [
+            f"search.{name}: expected a {'weight' if name == 'feedback' else 'whole number'} from {low} up, "
+            f"found {getattr(self, name)}"
+            for name, low in least.items()
+            if getattr(self, name) < low
+        ]
+        if faults:
+            raise ConfigError(*faults)
         for key in ("exact", "floor"):
-            names = getattr(self, key)
-            if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-                raise ConfigError(f"search.{key}: expected a list of vector sets' names, found {names!r}")
-            object.__setattr__(self, key, tuple(names))
+            object.__setattr__(self, key, tuple(getattr(self, key)))
 
     def floors(self, name: str) -> bool:
         """Whether a set's best similarities are raised to 0."""
@@ -113,7 +122,16 @@ class SearchSettings:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> SearchSettings:
-        """The inverse of `to_dict`."""
+        """The inverse of `to_dict`.
+
+        Raises:
+            ConfigError: listing every setting that does not exist, or that is not of its type.
+        """
+        hints = get_type_hints(SearchSettings)
+        if unknown := [name for name in data if name not in hints]:
+            raise ConfigError(
+                f"search: there is no setting {', '.join(map(repr, unknown))}; there are {', '.join(hints)}"
+            )
         return SearchSettings(**data)
 
     @staticmethod

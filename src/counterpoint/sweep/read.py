@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 from counterpoint.data import open_collection
 from counterpoint.errors import ConfigError, CounterpointError
+from counterpoint.foreign import parse_toml
 from counterpoint.index import CodecName
 from counterpoint.index.analysis import AnalyzerName
 from counterpoint.measure import parse_measure
@@ -35,10 +35,10 @@ def read_grid(path: str | Path) -> Grid:
     """
     path = Path(path)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = parse_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: the grid cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
     faults: list[str] = []
     _check_keys(table, KEYS, "", faults)

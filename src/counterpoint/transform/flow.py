@@ -142,13 +142,20 @@ class Flow(Transform):
             total = sum(self.log_likelihood(piece).double().sum().item() for piece in x.split(BLOCK))
         return -total / (len(x) * self.dim * math.log(2))
 
-    def fit(self, rows: Rows, on_step: Callable[[int, int, float], object] | None = None) -> Self:
+    def fit(
+        self,
+        rows: Rows,
+        on_step: Callable[[int, int, float], object] | None = None,
+        held_out: Rows | None = None,
+    ) -> Self:
         """Learn from a sample of the rows, which are read once, and set `bits`.
 
         Args:
             rows: vectors in pieces.
             on_step: called after every step with its number, how many there will be, and the batch's bits
                 per dimension.
+            held_out: rows to measure on, of which 1000 are drawn; unless given, some of `rows` are held out.
+                These are no others where what comes before the flow was fitted to them.
 
         Raises:
             ShapeError: rows of another length.
@@ -161,7 +168,11 @@ class Flow(Transform):
         device = self.setup().count_.device
         self._rebuild()
         self.to(device)
-        sample, held_out = (rows.to(device) for rows in self._divided(sample))
+        if held_out is None:
+            sample, other = self._divided(sample)
+        else:
+            other, _ = sample_rows(held_out, self.dim, MOST_HELD_OUT, said.seed)
+        sample, other = sample.to(device), other.to(device)
         with torch.no_grad():
             self._start(sample)
         # batch statistics in bfloat16, of an autocast around this, spoil the fit
@@ -169,7 +180,7 @@ class Flow(Transform):
             self._learn(sample, on_step)
         _freeze(self)
         self.count_.fill_(count)
-        self.bits = self._measured(sample, held_out)
+        self.bits = self._measured(sample, other)
         return self
 
     def forward(self, vectors: Vectors) -> Vectors:

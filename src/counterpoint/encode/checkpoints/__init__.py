@@ -9,7 +9,8 @@ from counterpoint.encode.checkpoints.modules import Checkpoint
 from counterpoint.encode.dual import DualEncoder
 from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.sources import locate
-from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.errors import ArtifactError
+from counterpoint.foreign import reading
 from counterpoint.part import Part
 from counterpoint.tensors import check_finite
 
@@ -45,10 +46,8 @@ def load_encoder(source: str | Path, revision: str | None = None) -> DualEncoder
     if (folder / "part.toml").is_file():
         return _own(folder)
     checkpoint = Checkpoint(folder, str(source), revision)
-    try:
+    with reading(folder):
         encoder = _read(checkpoint).setup().eval()
-    except ConfigError as error:  # settings that the checkpoint's author wrote, not our caller
-        raise ArtifactError(str(error), path=folder) from error
     check_finite(encoder.state_dict(), folder)
     return encoder
 

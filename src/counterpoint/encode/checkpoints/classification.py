@@ -13,14 +13,15 @@ from typing import Any
 
 from torch import Tensor
 
-from counterpoint.encode.checkpoints.modules import Checkpoint, Module
+from counterpoint.encode.checkpoints.modules import A_TEXT, TRIAL, Checkpoint, Module
 from counterpoint.encode.checkpoints.sentence import longest
 from counterpoint.encode.interactive import InteractiveEncoder
 from counterpoint.encode.layers import Activation, Layer, Linear, Stack
 from counterpoint.encode.saved import saved_model
 from counterpoint.encode.sources import locate
 from counterpoint.encode.weights import read_json, read_weights
-from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.errors import ArtifactError
+from counterpoint.foreign import reading
 from counterpoint.part import Part
 
 __all__ = ["load_interactive"]
@@ -59,11 +60,21 @@ def load_interactive(source: str | Path, revision: str | None = None) -> Interac
         part = Part.load(own)
         if not isinstance(part, InteractiveEncoder):
             raise ArtifactError(f"holds a {type(part).__name__}, not an InteractiveEncoder", path=own)
+        with reading(own):
+            _try(part)
         return part
-    try:
-        return _read(Checkpoint(folder, str(source), revision)).setup().eval()
-    except ConfigError as error:  # settings that the checkpoint's author wrote, not our caller
-        raise ArtifactError(str(error), path=folder) from error
+    with reading(folder):
+        found = _read(Checkpoint(folder, str(source), revision)).setup().eval()
+        _try(found)
+    return found
+
+
+def _try(judge: InteractiveEncoder) -> None:
+    """Some settings fail only when a text is read."""
+    if not judge.scores([A_TEXT], [A_TEXT], TRIAL).isfinite().all():
+        raise ArtifactError(
+            "the score of a word is NaN or infinite; a setting is, or the weights are damaged"
+        )
 
 
 def _read(checkpoint: Checkpoint) -> InteractiveEncoder:

@@ -63,11 +63,11 @@ def _linear(module: Module, in_dim: int, feature: str) -> Linear:
         activation=_ACTIVATIONS[name],
         residual=config.get("use_residual", False),
         in_dim=in_dim,
-    ).setup()
+    )
     tensors = read_weights(module.folder)
     renamed = {
         name.replace("linear.", "linear_.").replace("residual.", "residual_."): t
         for name, t in tensors.items()
     }
-    layer._load_strictly(renamed, module.folder / "model.safetensors")
+    layer._setup_with(renamed, module.folder / "model.safetensors")
     return layer

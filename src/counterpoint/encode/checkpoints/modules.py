@@ -13,11 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.encode.backbone import Transformer
+from counterpoint.encode.batching import EncodeOptions
 from counterpoint.encode.weights import inside, read_json
 from counterpoint.errors import ArtifactError
 from counterpoint.types import Side
 
-__all__ = ["Checkpoint", "Module"]
+__all__ = ["A_TEXT", "TRIAL", "Checkpoint", "Module"]
+
+A_TEXT = "a ☃"  # with a sign that a small vocabulary lacks
+TRIAL = EncodeOptions(device="cpu", precision="fp32")
+"""How `A_TEXT` is encoded to find out, when a model is loaded, whether its settings can be carried out."""
 
 _KNOWN = re.compile(
     r"(?:sentence_transformers|pylate)\.(?:\w+\.)*"
@@ -79,7 +84,7 @@ class Checkpoint:
     def _entries(self, path: Path) -> list[dict[str, Any]]:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ArtifactError(f"cannot be read: {error}", path=path) from error
         if not (isinstance(found, list) and all(isinstance(entry, dict) for entry in found)):
             raise ArtifactError("expected a list of modules", path=path)

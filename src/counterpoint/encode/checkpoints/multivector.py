@@ -81,6 +81,8 @@ def _input(
         raise ArtifactError(
             f"expands queries by {strategy!r}; known are 'fixed' and 'min'", path=module.folder
         )
+    if not isinstance(length, int):
+        raise ArtifactError(f"expands queries to a length of {length!r}", path=module.folder)
     return TextInput(
         max_length=length if strategy == "fixed" else max(most, length),
         prompt=text,

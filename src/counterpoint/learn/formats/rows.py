@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
+from sys import float_info
 from typing import Any
 
 from counterpoint.data import ReadPolicy
@@ -80,7 +80,8 @@ class Row:
         Raises:
             DataError: it is none.
         """
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        most = float_info.max
+        if isinstance(value, bool) or not isinstance(value, int | float) or not -most <= value <= most:
             raise self.fault(f"a score must be a finite number, found {json.dumps(value, default=str)[:60]}")
         return float(value)
 
@@ -93,7 +94,7 @@ class Row:
         if isinstance(value, str) and value.startswith("["):
             try:
                 value = DECODER.decode(value)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise self.fault(f"not valid JSON: {error}") from error
         if not isinstance(value, list):
             raise self.fault(f"expected a list, found {json.dumps(value, default=str)[:60]}")
@@ -143,6 +144,8 @@ def _json_list(path: Path) -> list[Any]:
             raise DataError(f"not valid JSON: {error.msg}", path=path, line=error.lineno) from error
         except UnicodeDecodeError as error:
             raise DataError(f"not UTF-8 ({error}); convert the file", path=path) from error
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"not valid JSON: {error}", path=path) from error
     if not isinstance(found, list):
         raise DataError(f"expected a list of records, found {type(found).__name__}", path=path)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from types import NoneType, UnionType
@@ -35,7 +36,10 @@ def hints_of(cls: type[Declared]) -> dict[str, Any]:
 
 
 def fitted(value: Any, hint: Any) -> Any:
-    """Plain data as an annotation wants it (a whole number as a float), or `MISFIT`."""
+    """Plain data as an annotation wants it (a whole number as a float), or `MISFIT`.
+
+    Numbers are finite, and whole ones fit into 64 bits.
+    """
     arguments = get_args(hint)
     origin = get_origin(hint) or hint
     if hint is Any:
@@ -46,9 +50,9 @@ def fitted(value: Any, hint: Any) -> Any:
         return value if any(type(value) is type(a) and value == a for a in arguments) else MISFIT
     if origin in (None, NoneType):
         return None if value is None or value == NONE else MISFIT
-    if origin is float:
-        return float(value) if type(value) in (int, float) else MISFIT
-    if origin in (int, str, bool):
+    if origin in (int, float):
+        return _fitted_number(value, origin)
+    if origin in (str, bool):
         return value if type(value) is origin else MISFIT
     if is_part(value):
         return value if issubclass(class_named(value["part"]), origin) else MISFIT
@@ -141,6 +145,12 @@ def _faults_of_part(data: Mapping[str, Any], hint: Any, path: str) -> Iterator[s
 
 def _is_fixed(origin: type, arguments: Sequence[Any]) -> bool:
     return origin is tuple and bool(arguments) and arguments[-1] is not Ellipsis
+
+
+def _fitted_number(value: Any, origin: type) -> Any:
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return origin(value)
+    return value if type(value) is float and origin is float and math.isfinite(value) else MISFIT
 
 
 def _fitted_mapping(value: Mapping[str, Any], hint: Any) -> Any:
