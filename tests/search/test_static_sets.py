@@ -1,5 +1,7 @@
 """Two sets of several vectors, one of them static (HIL's L and H), in every workflow, against loops."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from tests.fakes import StaticModel
@@ -29,6 +31,7 @@ def index(tmp_path_factory):
         yield opened
 
 
+@cache
 def df_of(word):
     return sum(MODEL.id_of(word) in map(MODEL.id_of, d.text.split()) for d in COLLECTION)
 
