@@ -160,9 +160,9 @@ def test_identical_documents_have_one_score_and_rank_by_position(tiny, tmp_path,
     assert len(same) == 3
     with Index(tmp_path / "i") as index:
         hits = Searcher(index, model).search("red dogs run", k=len(texts)).hits
-    found = [hit for hit in hits if hit.id in {f"d{at:02}" for at in same}]
+    found = [hit for hit in hits if hit.document.id in {f"d{at:02}" for at in same}]
     assert len({hit.score for hit in found}) == 1
-    assert [hit.id for hit in found] == [f"d{at:02}" for at in same]
+    assert [hit.document.id for hit in found] == [f"d{at:02}" for at in same]
 
 
 # -- MiniLM ------------------------------------------------------------------------------------------------
