@@ -3,8 +3,8 @@
     python benchmarks/encode_speed.py DATA [--documents 300] [--precisions fp32 bf16] [--chunk 512]
 
 DATA is a collection in BEIR layout. The embedded MiniLM's pooled vectors. "As they come" are batches of up to
-4096 positions, as wide as their longest text. Seconds are those of the processor, so that other programs count
-as little as they can. "Changed" are the texts that have another vector when all are encoded backwards, in
+4096 positions, as wide as their longest text. Seconds are those of the processor, so that other programs
+count little. "Changed" are the texts that have another vector when all are encoded backwards, in
 chunks of 7; "by" is the largest difference of a component.
 """
 
