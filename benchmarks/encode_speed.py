@@ -1,12 +1,11 @@
-"""Encoding in batches of fixed shapes next to batches as they come: speed, and whether neighbours matter.
+"""Encoding in batches of fixed shapes beside batches as they come: speed, and changed vectors.
 
     python benchmarks/encode_speed.py DATA [--documents 300] [--precisions fp32 bf16] [--chunk 512]
 
-DATA is a collection in BEIR layout. The embedded MiniLM's last hidden states, without heads. "As they come"
-are batches of up to 4096 positions, as wide as their longest text. Seconds are those of the processor, so
-that other programs count as little as they can. "Changed" are the texts whose mean states differ from those
-of the whole collection in its order when it is encoded in chunks of 7 texts, backwards; "by" is the largest
-difference.
+DATA is a collection in BEIR layout. The embedded MiniLM's pooled vectors. "As they come" are batches of up to
+4096 positions, as wide as their longest text. Seconds are those of the processor, so that other programs
+count little. "Changed" are the texts that have another vector when all are encoded backwards, in
+chunks of 7; "by" is the largest difference of a component.
 """
 
 import argparse

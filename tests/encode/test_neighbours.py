@@ -145,8 +145,8 @@ def test_pairs_neither(tiny_bert_folder, precision):
     assert whole.tolist() == torch.stack(alone).tolist()
 
 
-def test_identical_documents_have_one_score_and_rank_by_position(tiny, tmp_path, monkeypatch):
-    """In build batches of 7, the copies stand in three of them."""
+def test_identical_documents_have_one_score_and_rank_by_id(tiny, tmp_path, monkeypatch):
+    """In build batches of 7, the copies stand in three of them; ties go to the higher id, as in trec_eval."""
     monkeypatch.setattr("counterpoint.index.build.BATCH", 7)
     texts = [*MORE[:5], "red dogs run", *MORE[5:13], "red dogs run", *MORE[13:], "red dogs run"]
     model = Model(tiny, {}, Dot("mean")).setup()
@@ -160,9 +160,9 @@ def test_identical_documents_have_one_score_and_rank_by_position(tiny, tmp_path,
     assert len(same) == 3
     with Index(tmp_path / "i") as index:
         hits = Searcher(index, model).search("red dogs run", k=len(texts)).hits
-    found = [hit for hit in hits if hit.id in {f"d{at:02}" for at in same}]
+    found = [hit for hit in hits if hit.document.id in {f"d{at:02}" for at in same}]
     assert len({hit.score for hit in found}) == 1
-    assert [hit.id for hit in found] == [f"d{at:02}" for at in same]
+    assert [hit.document.id for hit in found] == [f"d{at:02}" for at in reversed(same)]
 
 
 # -- MiniLM ------------------------------------------------------------------------------------------------

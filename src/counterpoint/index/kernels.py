@@ -13,6 +13,7 @@ from counterpoint.types import Ragged
 __all__ = ["best_rows", "dot_scores", "idf_of", "maxsim_scores", "maxsim_table"]
 
 ROWS = 256  # of queries that are multiplied at a time
+TILE = 64  # documents, a multiple of what BLAS multiplies at a time
 PRODUCTS = 2**17  # similarities held at a time: half a MiB, which a core's own cache has room for
 
 
@@ -21,7 +22,12 @@ def dot_scores(
 ) -> Float[np.ndarray, "q n"]:
     """Inner product of every query with every document."""
     _check_dims(queries, documents)
-    return queries @ documents.T
+    cut = len(documents) - len(documents) % TILE
+    # BLAS adds up in another order where rows do not fill its tiles, so zeros fill the last one.
+    last = np.zeros((TILE, documents.shape[1]), documents.dtype)
+    last[: len(documents) - cut] = documents[cut:]
+    rest = (queries @ last.T)[:, : len(documents) - cut]
+    return np.concatenate([queries @ documents[:cut].T, rest], axis=1)
 
 
 def maxsim_scores(
