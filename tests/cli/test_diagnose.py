@@ -11,7 +11,15 @@ from tests.cli.conftest import DOCUMENTS
 from counterpoint.cli.diagnosis.page import alignment_sentence
 from counterpoint.cli.diagnosis.space import Space
 from counterpoint.cli.sampling import Sample, sample_of
-from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, TokenVectors, Transformer
+from counterpoint.encode import (
+    DualEncoder,
+    EncodeOptions,
+    Encoder,
+    Mean,
+    TextInput,
+    TokenVectors,
+    Transformer,
+)
 from counterpoint.measure.alignment import kl_divergence, profile
 from counterpoint.measure.inter_iso import inter_iso
 from counterpoint.measure.isotropy import iso_score, partition_isotropy
@@ -73,7 +81,8 @@ def test_the_numbers_are_those_of_the_measures(collection, model_folder, call):
     assert isinstance(found["sets"]["mean"]["between"]["kl"], float)
     assert found["texts"] == {"queries": 2, "documents": 4, "pairs": 2, "from": "judged relevant in test"}
     relevant = [DOCUMENTS["fox"][1], DOCUMENTS["train"][1]]
-    tokens = model.encode_query(texts[1:])["tokens"], model.encode_document(relevant)["tokens"]
+    how = EncodeOptions(precision="fp32")
+    tokens = model.encode_query(texts[1:], how)["tokens"], model.encode_document(relevant, how)["tokens"]
     expected = np.mean([inter_iso(tokens[0][at], tokens[1][at]) for at in range(2)])
     assert found["sets"]["tokens"]["inter_iso"]["together"] == pytest.approx(expected, rel=1e-4)
     assert found["sets"]["tokens"]["inter_iso"]["pairs"] == 2

@@ -165,6 +165,15 @@ def test_identical_documents_have_one_score_and_rank_by_id(tiny, tmp_path, monke
     assert [hit.document.id for hit in found] == [f"d{at:02}" for at in reversed(same)]
 
 
+@pytest.mark.parametrize("gains", [False, True])
+def test_queries_are_not_rounded_on_a_cpu(tiny, monkeypatch, gains):
+    monkeypatch.setattr("counterpoint.encode.batching.bf16_gains", lambda device: gains)
+    how = EncodeOptions(device="cpu")
+    assert_identical(tiny.encode_query(MORE, how), tiny.encode_query(MORE, options("fp32")))
+    documents = options("bf16" if gains else "fp32")
+    assert_identical(tiny.encode_document(MORE, how), tiny.encode_document(MORE, documents))
+
+
 # -- MiniLM ------------------------------------------------------------------------------------------------
 
 

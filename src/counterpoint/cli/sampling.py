@@ -157,7 +157,10 @@ def _best_by_bm25(collection: Collection, queries: Mapping[str, str]) -> dict[st
 def encode_texts(
     sides: Mapping[str, tuple[Callable[..., dict[str, Ragged]], Sequence[str]]],
 ) -> dict[str, dict[str, Ragged]]:
-    """Vector sets by what was encoded, each given as a method of the model and texts."""
+    """Vector sets by what was encoded, each given as a method of the model and texts.
+
+    In float32 and in batches of one size, so that equal encoders make equal vectors of equal texts.
+    """
     from counterpoint.encode import EncodeOptions
 
     made: dict[str, dict[str, Ragged]] = {}
@@ -170,7 +173,7 @@ def encode_texts(
             update(done)
 
         for name, (encode, texts) in sides.items():
-            made[name] = encode(texts, EncodeOptions(progress=more))
+            made[name] = encode(texts, EncodeOptions(1024, "fp32", progress=more))
     return made
 
 

@@ -45,7 +45,8 @@ class EncodeOptions:
         budget: positions a batch holds at most, padding included; one longer text makes a batch of its own.
             Where None, 1024 on a CPU and 8192 elsewhere; queries are encoded one by one on a CPU, and in
             batches of 1024 positions elsewhere.
-        precision: "bf16" runs the backbone under autocast, "auto" does where `bf16_gains` says it is faster.
+        precision: "bf16" runs the backbone under autocast, "auto" does where it is faster: where
+            `bf16_gains` says so, but for queries on a CPU.
         device: where to compute; the first GPU where there is one, else the CPU. The model moves there.
         progress: called with the number of texts done since its last call.
     """
@@ -148,6 +149,16 @@ def bf16_gains(device: torch.device) -> bool:
     return any(getattr(torch.cpu, name, lambda: False)() for name in names)
 
 
+def runs_in_bf16(options: EncodeOptions, device: torch.device, *, short: bool = False) -> bool:
+    """Whether to run the backbone in bfloat16; by "auto", `short` texts (queries) are not on a CPU.
+
+    A query is alone in its batch there, and rounding the weights for it takes longer than it saves.
+    """
+    if options.precision == "auto":
+        return bf16_gains(device) and not (short and device.type == "cpu")
+    return options.precision == "bf16"
+
+
 def encode(
     model: DualEncoder,
     texts: Sequence[str],
@@ -209,9 +220,10 @@ def in_batches(
         make: from tokens.
     """
     device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    reduced = options.precision == "bf16" or (options.precision == "auto" and bf16_gains(device))
+    short = side == "query"
+    reduced = runs_in_bf16(options, device, short=short)
     *rows, empty = encoder.rows([*texts, ""], side)
-    budget = options.budget or default_budget(device, short=side == "query")
+    budget = options.budget or default_budget(device, short=short)
     limit = encoder.backbone.max_positions
     training = model.training
     model.to(device).eval()

@@ -15,7 +15,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from counterpoint.encode.backbone import Transformer
-from counterpoint.encode.batching import EncodeOptions, bf16_gains, default_budget, shaped_batches
+from counterpoint.encode.batching import EncodeOptions, default_budget, runs_in_bf16, shaped_batches
 from counterpoint.encode.layers import Layer
 from counterpoint.errors import ConfigError, DataError, ShapeError
 from counterpoint.part import Part
@@ -171,7 +171,7 @@ class InteractiveEncoder(Part):
         """
         options = options or EncodeOptions()
         device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        reduced = options.precision == "bf16" or (options.precision == "auto" and bf16_gains(device))
+        reduced = runs_in_bf16(options, device)
         rows, (empty,) = self.rows(queries, documents), self.rows([""], [""])
         budget = options.budget or default_budget(device)
         limit = self.backbone.max_positions

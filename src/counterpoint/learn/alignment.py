@@ -91,7 +91,8 @@ class AlignmentStop(Stop):
             raise ConfigError("AlignmentStop compares vectors, and a cross-encoder makes none")
         texts = self._texts(situation)
         name = self._set_of(model)
-        options = EncodeOptions(device=next(model.parameters()).device)
+        # Texts that both sides encode alike must coincide, so neither side's vectors are rounded.
+        options = EncodeOptions(device=next(model.parameters()).device, precision="fp32")
         query = model.encode_query(texts, options)[name].values
         document = model.encode_document(texts, options)[name].values
         sides = {"query": profile(query), "document": profile(document)}

@@ -39,7 +39,7 @@ class ModelTeacher(Teacher):
             they need an index (BM25, idf, a normalisation over candidates).
         revision: for a hub id, the commit, tag or branch.
         memory: MiB of encoded texts that are kept; those not used for longest are forgotten.
-        precision: of the backbone; bf16 rounds, and differently for each batch that a text is encoded in.
+        precision: of the backbone; bf16 is faster on some machines, and rounds.
     """
 
     source: str
@@ -71,7 +71,7 @@ class CrossEncoderTeacher(Teacher):
         source: a folder or a hub id.
         revision: for a hub id, the commit, tag or branch.
         pairs: scores that are kept; those not used for longest are forgotten.
-        precision: of the backbone; bf16 rounds, and differently for each batch that a pair is scored in.
+        precision: of the backbone; bf16 is faster on some machines, and rounds.
     """
 
     source: str
