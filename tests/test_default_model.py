@@ -49,9 +49,15 @@ def test_bm25_agrees_with_the_reference_figures(shared, name, tmp_path, capsys):
         ("med", REFERENCE["med"], 0.005, 218.6),  # BM25 taken away, it is .0049 better: docs/default-model.md
     ],
 )
-def test_the_default_beats_its_parts_and_is_small(shared, tmp_path, capsys, name, bm25, without, tokens):
+def test_the_default_beats_its_parts_and_is_small(
+    shared, tmp_path, capsys, monkeypatch, name, bm25, without, tokens
+):
     """`bm25` is nDCG@10 of the reference; `without` what the default may be worse than without its BM25;
-    `tokens` word-pieces a document, special ones included."""
+    `tokens` word-pieces a document, special ones included.
+
+    In float32, as the printed figures are: bfloat16 moves those of med's 30 queries by as much as they differ.
+    """
+    monkeypatch.setattr("counterpoint.encode.batching.bf16_gains", lambda device: False)
     data, index = shared / "data" / name, tmp_path / "index"
     built = result(capsys, "index", data, "-o", index)
     found = {
