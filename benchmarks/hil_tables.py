@@ -57,7 +57,10 @@ MODULES = {  # whose InterIso is subtracted from whose
 def show(found):
     """Every table that its rows have been trained for."""
     measured = found["collections"]
-    print(f"nDCG@10 × 100, means over {', '.join(measured)}; in brackets the paper's")
+    print(
+        f"nDCG@10 × 100, means over {', '.join(measured)}; in brackets the paper's. ΔInterIso is "
+        "InterIso of H − of L over every query and each of BM25's first hundred documents for it."
+    )
     _table2(measured)
     _simple(measured, "3: BM25's best hundred reranked, ΔInterIso", "rerank", RERANKED)
     _table4(measured)
@@ -89,7 +92,7 @@ def inter_iso(measured, part):
 
 
 def delta(measured, system):
-    """ΔInterIso of an ensemble or of a model with L and H; None of others."""
+    """InterIso of H − of L over BM25's pairs, of an ensemble or of a model with both; None of others."""
     high, low = MODULES.get(system, (f"{system}|h", f"{system}|l"))
     ends = inter_iso(measured, high), inter_iso(measured, low)
     return None if None in ends else ends[0] - ends[1]

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from counterpoint.data import Collection
+    from counterpoint.search import Run
     from counterpoint.types import Document, Qrels, Ragged
 
-__all__ = ["Sample", "drawn", "encode_texts", "sample_of"]
+__all__ = ["Sample", "bm25_run", "drawn", "encode_texts", "sample_of"]
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,12 @@ def sample_of(source: str, split: str | None, size: int, seed: int) -> Sample:
     texts = _some(distinct_texts(found.values()), size, rng)
     ids = dict(zip(reversed(found.values()), reversed(found), strict=True))  # the first id of every text
     queries = {ids[text]: text for text in texts}
+    relevant: dict[str, dict[str, int]]
     if judged is None:
-        relevant = _best_by_bm25(collection, queries)
+        best = bm25_run(collection, queries, 1)
+        relevant = {query: {document: 1 for document, _ in best[query]} for query in best}
     else:
-        relevant: dict[str, dict[str, int]] = {}
+        relevant = {}
         for query, grades in judged.qrels.items():
             if (owner := ids.get(found[query])) in queries:
                 above = {document: grade for document, grade in grades.items() if grade > 0}
@@ -139,8 +142,8 @@ def drawn(documents: Iterable[Document], size: int, rng: np.random.Generator) ->
     return kept
 
 
-def _best_by_bm25(collection: Collection, queries: Mapping[str, str]) -> dict[str, dict[str, int]]:
-    """For each query, the document that BM25 ranks first in the whole collection; none without a match."""
+def bm25_run(collection: Collection, queries: Mapping[str, str], depth: int) -> Run:
+    """What BM25 ranks first in the whole collection, so many documents a query; none without a match."""
     from counterpoint.index import Index, IndexSettings, LexicalSettings, build_index
     from counterpoint.search import Searcher
 
@@ -150,8 +153,7 @@ def _best_by_bm25(collection: Collection, queries: Mapping[str, str]) -> dict[st
             overwrite=True, on_progress=update,
         )  # fmt: skip
         with Index(folder) as index:
-            run = Searcher(index).run(queries, 1, workflow="lexical")
-    return {query: {document: 1 for document, _ in run[query]} for query in run}
+            return Searcher(index).run(queries, depth, workflow="lexical")
 
 
 def encode_texts(
