@@ -33,8 +33,9 @@ recipe = Recipe(
     ],
     data=DataSettings(held_out=300),
 )
-losses = "stages.train.objective.losses"
+at, losses = "model.encoder.query", "stages.train.objective.losses"
 variants = {
+    "marked": [f"{at}.query.marker=[unused0]", f"{at}.query.expand_to=32", f"{at}.document.marker=[unused1]"],
     "cosreg": [f"{losses}.reg_iso={CosReg('iso', 0.2).to_dict()}"]
     + [f"{losses}.reg_aniso={CosReg('aniso', -0.1).to_dict()}"],
     "istar": [f"{losses}.reg_iso={IStar('iso', 0.2).to_dict()}"]
