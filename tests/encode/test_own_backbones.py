@@ -128,3 +128,14 @@ def test_encoders_without_them_are_declared_as_before(tiny_bert_folder):
         Encoder(Transformer(str(tiny_bert_folder)), {"mean": Mean()}, own={}).to_dict() == encoder.to_dict()
     )
     assert Model(DualEncoder(encoder)).fingerprint() is not None
+
+
+def test_modules_may_share_a_head_with_its_projection(tiny_bert_folder, tmp_path):
+    """What is in a part of two names has two names with it, in the folder, too."""
+    head = TokenVectors(projection=Linear(4, bias=False))
+    own = {"aniso": backbone(tiny_bert_folder, 1)}
+    made = DualEncoder(Encoder(backbone(tiny_bert_folder, 0), {"iso": head, "aniso": head}, own=own))
+    made.save(tmp_path / "model")
+    again = Part.load(tmp_path / "model")
+    assert again.query.heads["iso"] is again.query.heads["aniso"]
+    assert_same(again.encode_document(TEXTS, FP32), made.encode_document(TEXTS, FP32))
