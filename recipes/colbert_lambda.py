@@ -13,7 +13,7 @@ heads = {
 }
 own = {"aniso": Transformer("minilm")}
 encoder = Encoder(Transformer("minilm"), heads, query=TextInput(32), document=TextInput(180), own=own)
-iso, aniso = 8 * MaxSim("iso"), 8 * MaxSim("aniso")  # the spread that z-scores give HIL
+iso, aniso = 8 * MaxSim("iso"), 8 * MaxSim("aniso")  # 8, as in `colbert`
 late = PairwiseCrossEntropy("late_iso", iso) + PairwiseCrossEntropy("late_aniso", aniso)
 
 recipe = Recipe(
