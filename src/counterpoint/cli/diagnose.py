@@ -18,7 +18,7 @@ from counterpoint.cli.diagnosis.pictures import layer_pictures, score_pictures, 
 from counterpoint.cli.diagnosis.space import Space, spaces_of
 from counterpoint.cli.diagnosis.training import curves, read_metrics, summary, training_text
 from counterpoint.cli.diagnosis.whitened import Whitened, whitened
-from counterpoint.cli.sampling import Sample, sample_of
+from counterpoint.cli.sampling import DEPTH, Sample, sample_of
 from counterpoint.cli.token_counts import count_collection, counts_text
 from counterpoint.escapes import escaped
 
@@ -50,6 +50,13 @@ def diagnose(
         str | None,
         typer.Option(help="Only this vector set; of --against, too, if it has it.", show_default=False),
     ] = None,
+    pairs: Annotated[
+        Literal["judged", "bm25"],
+        typer.Option(
+            help="Pairs for InterIso, pictures, layers: judged relevant, or BM25's first 100 documents, as "
+            "in HIL's figures. Without judgements, BM25's first one."
+        ),
+    ] = "judged",
     high: Annotated[
         str | None,
         typer.Option(help="ΔInterIso (HIL): the anisotropic vector set, H.", show_default=False),
@@ -131,7 +138,7 @@ def diagnose(
     if collection is not None:
         from counterpoint.model import load_model  # brings torch with it
 
-        drawn = sample_of(collection, split, sample, seed)
+        drawn = sample_of(collection, split, sample, seed, DEPTH if pairs == "bm25" else 0)
         result |= {"collection": collection, "split": drawn.split}
         models = [(name, load_model(name)) for name in [model, *others]]
         loaded = models[0][1]

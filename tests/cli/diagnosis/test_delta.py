@@ -8,9 +8,9 @@ import torch
 from tests.cli.commands import fails
 from tests.encode.tiny import VOCABULARY
 
-from counterpoint.cli.diagnosis.delta import DEPTH, Ends, Retrieved, delta_of, ends_of, retrieved_of
+from counterpoint.cli.diagnosis.delta import Ends, Retrieved, delta_of, ends_of, retrieved_of
 from counterpoint.cli.diagnosis.space import Space
-from counterpoint.cli.sampling import Sample, sample_of
+from counterpoint.cli.sampling import DEPTH, Sample, sample_of
 from counterpoint.encode import DualEncoder, Encoder, Linear, Mean, Static, TokenVectors, Transformer
 from counterpoint.errors import ConfigError
 from counterpoint.index import VectorSet
@@ -92,6 +92,23 @@ def test_h_less_l_over_the_documents_of_bm25(tiny_bert_folder, written, call, tm
         "ΔInterIso = InterIso of h − of l = −0.04 over 3 pairs (BM25's first 100 documents of a query); "
         "0.07 over 2 pairs (judged relevant in test)."
     ) in said
+
+
+def test_every_number_over_the_documents_of_bm25(tiny_bert_folder, written, call, tmp_path):
+    """`--pairs bm25`: H is 1/2, 0 and 0 by the table above, L 1/4, 3/16 and 3/16; layers go by them, too."""
+    by_hand(tiny_bert_folder).save(tmp_path / "model")
+    arguments = ("--pairs", "bm25", "--layers", "--plots", tmp_path / "plots", "--json")
+    code, out, err = call("diagnose", tmp_path / "model", written, *arguments)
+    assert code == 0, err
+    found = json.loads(out)
+    said = {"pairs": 3, "from": "BM25's first 100 documents of a query"}
+    assert found["split"] == "test" and found["texts"]["pairs"] == 3
+    for on, value in (("h", 1 / 6), ("l", (1 / 4 + 3 / 16 + 3 / 16) / 3)):
+        numbers = found["sets"][on]["inter_iso"]
+        assert numbers["together"] == pytest.approx(value, abs=1e-6) and said.items() <= numbers.items()
+    assert found["layers"]["from"] == said["from"] and found["layers"]["texts"]["pairs"] == 3
+    assert found["delta_inter_iso"]["delta"] == pytest.approx(-1 / 24, abs=1e-6)
+    assert found["delta_inter_iso"]["judged"] is None and (tmp_path / "plots" / "scores.png").is_file()
 
 
 def test_without_judgements_there_are_the_documents_of_bm25(tiny_bert_folder, written, call, tmp_path):

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.cli.diagnosis.space import Space
-from counterpoint.cli.sampling import Sample, bm25_run, encode_texts
+from counterpoint.cli.sampling import DEPTH, Sample, bm25_run, encode_texts
 
 if TYPE_CHECKING:
     from counterpoint.index import VectorSet
     from counterpoint.model import Model
     from counterpoint.types import Ragged
 
-__all__ = ["DEPTH", "Ends", "Retrieved", "delta_of", "ends_of", "retrieved_of", "unclear"]
-
-DEPTH = 100  # of BM25's documents for a query, as many as HIL reranks
+__all__ = ["Ends", "Retrieved", "delta_of", "ends_of", "retrieved_of", "unclear"]
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -118,7 +116,7 @@ def delta_of(
     made = encode_texts({"document": (model.encode_document, list(retrieved.texts.values()))})["document"]
     sample = spaces[ends.high].sample
     judged = None
-    if sample.split is not None:
+    if sample.judged:
         own = {name: spaces[name].documents for name in (ends.high, ends.low)}
         judged = {**_delta(spaces, own, ends, sample.pairs()), "from": sample.pairing()}
     return {
