@@ -52,10 +52,7 @@ def diagnose(
     ] = None,
     pairs: Annotated[
         Literal["judged", "bm25"],
-        typer.Option(
-            help="Pairs for InterIso, pictures, layers: judged relevant, or BM25's first 100 documents, as "
-            "in HIL's figures. Without judgements, BM25's first one."
-        ),
+        typer.Option(help="Pairs of texts: judged relevant, or BM25's first 100 documents."),
     ] = "judged",
     high: Annotated[
         str | None,
@@ -64,9 +61,7 @@ def diagnose(
     low: Annotated[
         str | None,
         typer.Option(
-            help="ΔInterIso: the isotropic set, L. Unless given, the one of two token sets that is made of "
-            "word embeddings.",
-            show_default=False,
+            help="The isotropic set, L; of two, that of word embeddings unless given.", show_default=False
         ),
     ] = None,
     sample: Annotated[int, typer.Option(min=10, help="Queries, and documents, at most.")] = 500,
