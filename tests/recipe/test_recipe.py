@@ -221,6 +221,38 @@ def test_hil_is_as_the_paper_has_it():
         assert (type(term).__name__, term.weight) == wanted
 
 
+@pytest.mark.parametrize("name", ["colbert-lambda", "colbert-lambda-paper"])
+def test_the_ensemble_of_hil_has_both_modules_and_the_same_weights(name):
+    """Section 3.2 and A.3: λ 0.4 and −0.1; 0.2 and −0.1 for CosReg, 0.2 and −0.6 for I-STAR; scores added."""
+    rows = {"": ("InterIso", 0.4, -0.1), ":cosreg": ("CosReg", 0.2, -0.1), ":istar": ("IStar", 0.2, -0.6)}
+    for variant, (kind, *weights) in rows.items():
+        recipe = load_recipe(name + variant)
+        encoder, stage = recipe.model.encoder.query, recipe.stages[-1]
+        assert encoder.backbone_of("iso") is encoder.backbone
+        assert encoder.backbone_of("aniso") is not encoder.backbone and len(encoder.backbones) == 2
+        *late, iso, aniso = stage.objective.losses
+        assert [type(one).__name__ for one in (iso, aniso)] == [kind] * 2
+        assert [iso.weight, aniso.weight] == weights and (iso.on, aniso.on) == ("iso", "aniso")
+        assert [type(loss).__name__ for loss in late] == ["PairwiseCrossEntropy"] * 2
+        assert recipe.model.search["weights"] == {"iso": 1.0, "aniso": 1.0} and stage.clip is None
+    assert recipe.model.search["scale"] == "none"
+
+
+def test_rows_of_hil_with_markers_and_with_300_positions():
+    """[MASK] expansion and markers where a recipe has none (docs/hil.md); table 9's length of documents."""
+    for name in ("hil", "colbert", "colbert-lambda", "citadel-hil", "citadel-hil-paper"):
+        plain, marked = (load_recipe(name + end).model.encoder.query for end in ("", ":marked"))
+        assert plain.query.marker is plain.document.marker is plain.query.expand_to is None
+        found = marked.query.marker, marked.query.expand_to, marked.document.marker, marked.document.expand_to
+        assert found == ("[unused0]", 32, "[unused1]", None)
+    for name in ("hil-paper", "colbert-paper", "colbert-isotropy", "colbert-lambda-paper"):
+        encoder = load_recipe(name).model.encoder.query
+        assert encoder.query.expand_to == 32 and encoder.document.marker == "[unused1]"
+    for name in ("hil", "colbert", "hil-paper", "colbert-paper"):
+        lengths = [load_recipe(name + end).model.encoder.query.document.max_length for end in ("", ":beir")]
+        assert lengths == [180, 300]
+
+
 def test_colbert_is_as_the_paper_has_it():
     recipe = load_recipe("colbert-paper")
     encoder, stage = recipe.model.encoder.query, recipe.stages[0]
