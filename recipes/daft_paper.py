@@ -1,7 +1,7 @@
 """DAFT as it was published: a query encoder of two layers is aligned with a deep document encoder first."""
 
-from counterpoint.encode import Cls, DualEncoder, Encoder, Linear, Stack, TextInput, Transformer, Unit
-from counterpoint.learn import AlignmentStop, CachedContrastive, NegativeCache, NoImprovement, Train
+from counterpoint.encode import Cls, DualEncoder, Encoder, Linear, Mean, Stack, TextInput, Transformer, Unit
+from counterpoint.learn import AlignmentStop, CachedContrastive, NegativeCache, Train
 from counterpoint.model import Model
 from counterpoint.recipe import Recipe
 from counterpoint.score import Dot
@@ -41,9 +41,35 @@ recipe = Recipe(
             name="fine-tune",
             epochs=10,
             cache=cache,
-            stop=NoImprovement("nDCG@10", patience=3),
-            **shared,
+            **shared,  # no early stop: ten epochs, and the best checkpoint of them (section 5.3.1)
         ),
     ],
     measures=("nDCG@10", "RR@10", "R@1000"),
 )
+documents = "model.encoder.document.backbone.source"
+alternating = Train(
+    CachedContrastive(scale=20.0),
+    name="fine-tune",
+    epochs=20,
+    cache=cache,
+    alternate=("query.*", "document.*"),
+    **shared,
+)
+variants = {
+    # In place of an alignment stage: one encoder a batch (section 4), as many epochs as both stages have.
+    "alternating": [f"stages={[alternating.to_dict()]}"],
+    # The other document encoders of table 1; the query encoder stays BERT's first two layers.
+    "roberta": [f"{documents}=FacebookAI/roberta-base"],
+    "condenser": [f"{documents}=Luyu/condenser"],
+    "cocondenser": [f"{documents}=Luyu/co-condenser-marco"],
+    "mpnet": [f"{documents}=microsoft/mpnet-base"],
+    # Table 2: query encoders of more layers.
+    **{f"layers-{n}": [f"model.encoder.query.backbone.layers={n}"] for n in (4, 6, 8, 10, 12)},
+    # Table 3: what is left out of the query encoder, or between both.
+    "without-projection": [f"model.encoder.shared={ {'cls': Unit().to_dict()} }"],
+    "random": ["model.encoder.query.backbone.random=true"],
+    "no-attention": [
+        "model.encoder.query.backbone.layers=0",
+        f"model.encoder.query.heads={ {'cls': Mean().to_dict()} }",
+    ],
+}
