@@ -14,7 +14,7 @@ encoder = Encoder(
     document=TextInput(512, marker="[unused1]"),
 )
 # The rate is that of the released scripts; the paper prints 1e-4. 30 epochs are 64 steps each on Robust04 and
-# ClueWeb09b. On MS MARCO they are 10 of 1024, and the best is chosen by RR@10 (docs/isotropy.md).
+# ClueWeb09b. On MS MARCO they are 10 of 1024, and the best is chosen by RR (docs/isotropy.md).
 finetune = Train(
     PairwiseSoftmax(),
     MaxSim("tokens", normalise=True),
