@@ -1,4 +1,4 @@
-"""RepBERT on BERT-base as Isotropic DR trains it; each map and level, and RepBERT's own training, are variants."""
+"""RepBERT on BERT-base as Isotropic DR trains it; each map and level, and its own loss, are variants."""
 
 from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer
 from counterpoint.learn import Fit, FromData, MultiLabelMargin, PairwiseSoftmax, Train
