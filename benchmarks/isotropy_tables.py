@@ -66,6 +66,7 @@ def _cells(pairs):
         for side in (before, after):
             yield f"{statistics.mean(one[name] for one in side):.3f}"
     for name in MEASURES:
-        p = [row[f"p(queries) {name}"] for row in after]
-        yield f"{statistics.mean(row[name] - other[name] for row, other in pairs):+.4f}"
-        yield from (str(sum(value < 0.05 for value in p)), str(sum(value > 0.95 for value in p)))
+        found = [(row[f"p(queries) {name}"], row[name] - other[name]) for row, other in pairs]
+        yield f"{statistics.mean(difference for _, difference in found):+.4f}"
+        yield str(sum(p < 0.05 for p, _ in found))
+        yield str(sum(p > 0.95 and difference < 0 for p, difference in found))  # p is 1 where all are equal

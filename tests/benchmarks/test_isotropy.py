@@ -63,6 +63,13 @@ def test_where_each_source_has_a_model_its_rows_are_compared_with_its_own_baseli
     assert "| in | source | ColBERT | token | whitening | 1 | 0.400 | 0.300 |" in near
 
 
+def test_a_map_that_changes_no_ranking_is_neither_better_nor_worse(capsys):
+    row = {"source": "a", "target": "a", "model": "ColBERT", "mean": "source", "level": "token"}
+    rows = [{**row, "method": method, "seeds": [measured(0.5)]} for method in ("none", "whitening")]
+    summary(with_tests(rows))
+    assert capsys.readouterr().out.splitlines()[2].endswith("| +0.0000 | 0 | 0 | +0.0000 | 0 | 0 |")
+
+
 def test_isotropy_is_of_one_sign_as_in_print_and_of_both():
     """A cone of mean cosine 1/2: near exp(-√½) with one sign, exp(-2√½) with both."""
     rng = np.random.default_rng(0)
