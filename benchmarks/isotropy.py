@@ -42,6 +42,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from isotropy_figures import draw
 from isotropy_maps import BLOCK, Chain, chain_of
 from isotropy_tables import ISOTROPY, MEASURES, NAMES, baseline, show, summary
 from isotropy_vectors import encoded, means, rows_of
@@ -315,6 +316,7 @@ def main():
     add("--steps", type=int, default=1000, help="of flows")
     add("--bfloat16", action="store_true", help="NICE's networks in bfloat16, for speed")
     add("--json", type=Path)
+    add("--plots", type=Path, help="folder for the paper's figures 1 and 3; of tables")
     options = parser.parse_args()
     if options.what == "show":
         rows = saved(options.collections)
@@ -322,6 +324,8 @@ def main():
         rows = measure(options, parser.error)
     show(rows)
     summary(rows)
+    if options.plots and "method" in rows[0]:
+        draw(rows, options.plots)
     if options.json:
         options.json.write_text(json.dumps({"options": vars(options), "rows": rows}, default=str, indent=1))
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from isotropy import one_model, saved, with_tests
+from isotropy_figures import bars, draw, pairs
 from isotropy_tables import summary
 from isotropy_vectors import Encoded, Texts
 
@@ -42,13 +43,15 @@ def test_a_seed_counts_once(tmp_path):
         saved([first, a_file(tmp_path / "2", [1, 2], [0.5, 0.9])])
 
 
+def row(source, target, method, value):
+    """A row of a table where each source has a model."""
+    about = {"mean": "-", "level": "-"} if method == "none" else {"mean": "source", "level": "token"}
+    named = {"source": source, "target": target, "model": "ColBERT", "method": method}
+    return {**named, **about, "seeds": [measured(value)]}
+
+
 def test_where_each_source_has_a_model_its_rows_are_compared_with_its_own_baseline(capsys):
     """Table 3: Ft of the same source; beside it, as in figure 3, Ft of the target's own model."""
-
-    def row(source, target, method, value):
-        named = {"source": source, "target": target, "model": "ColBERT", "mean": "source", "level": "token"}
-        return {**named, "method": method, "seeds": [measured(value)]}
-
     rows = with_tests(
         [row("a", "a", "none", 0.5), row("a", "b", "none", 0.2), row("a", "b", "whitening", 0.6)]
         + [row("b", "b", "none", 0.4), row("b", "b", "whitening", 0.3)]
@@ -63,10 +66,23 @@ def test_where_each_source_has_a_model_its_rows_are_compared_with_its_own_baseli
     assert "| in | source | ColBERT | token | whitening | 1 | 0.400 | 0.300 |" in near
 
 
+def test_figures_have_the_methods_of_each_pair_and_the_targets_own_model_as_a_line(tmp_path):
+    rows = with_tests(
+        [row("a", "a", "none", 0.5), row("a", "b", "none", 0.2), row("a", "b", "whitening", 0.6)]
+        + [row("b", "b", "none", 0.4), row("b", "b", "whitening", 0.3), row("b", "b", "Glow", 0.35)]
+    )
+    found = pairs(rows, "token")
+    assert [list(group) for group in found.values()] == [["none", "whitening"], ["none", "whitening", "Glow"]]
+    axes = bars({"a → b": found["a", "b"]}, "P@20", line="own P@20").axes
+    assert [bar.get_height() for bar in axes.patches] == [0.2, 0.6]
+    assert list(axes.lines[0].get_ydata()) == [0.4, 0.4]
+    draw(rows, tmp_path)
+    kinds = ["figure1a", "figure1b", "figure1c", "figure3-P@20", "figure3-nDCG@10"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{kind}-ColBERT-token.svg" for kind in kinds]
+
+
 def test_a_map_that_changes_no_ranking_is_neither_better_nor_worse(capsys):
-    row = {"source": "a", "target": "a", "model": "ColBERT", "mean": "source", "level": "token"}
-    rows = [{**row, "method": method, "seeds": [measured(0.5)]} for method in ("none", "whitening")]
-    summary(with_tests(rows))
+    summary(with_tests([row("a", "a", method, 0.5) for method in ("none", "whitening")]))
     assert capsys.readouterr().out.splitlines()[2].endswith("| +0.0000 | 0 | 0 | +0.0000 | 0 | 0 |")
 
 
