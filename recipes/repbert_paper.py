@@ -34,7 +34,8 @@ per_token = [finetune.to_dict(), Fit("mean", what="tokenwise", **fitted).to_dict
 per_text = [finetune.to_dict(), Fit("mean", **fitted).to_dict()]
 variants = {
     "margin": [
-        f"model.encoder.query={long.to_dict()}", f"stages={[margin.to_dict()]}", "measures=['RR@10', 'R@1000']",
+        f"model.encoder.query={long.to_dict()}", f"stages={[margin.to_dict()]}",
+        "measures=['RR@10', 'R@1000']",
         "paper=Zhan et al. 2020, RepBERT: contextualized text embeddings for first-stage retrieval",
         "about=the mean of a text's tokens by inner product, trained on a margin to the batch",
     ]
