@@ -33,7 +33,7 @@ finetune = Train(
 recipe = Recipe(
     name="isotropy-paper",
     paper="Jung et al. 2023, Isotropic representation can improve dense retrieval",
-    about="ColBERT on BERT-base without a projection, then whitening of all its token vectors",
+    about="ColBERT on BERT-base without a projection, then whitening; by variants another map or none",
     model=Model(
         DualEncoder(encoder),
         transforms={"tokens": [Whitening(768), Normalise()]},
