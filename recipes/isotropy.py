@@ -24,7 +24,7 @@ late = Train(
 recipe = Recipe(
     name="isotropy",
     paper="Jung et al. 2023, Isotropic representation can improve dense retrieval",
-    about="ColBERT on MiniLM without a projection, then whitening of its tokens; by variants another map or none",
+    about="ColBERT on MiniLM without a projection, then whitening; by variants another map or none",
     model=Model(
         DualEncoder(encoder),
         transforms={"tokens": [Whitening(384), Normalise()]},
