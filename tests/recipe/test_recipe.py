@@ -261,6 +261,71 @@ def test_colbert_is_as_the_paper_has_it():
     assert encoder.heads["tokens"].projection.dim == 128
 
 
+MAPS = {"whitening": ["Whitening"], "nice": ["Nice"], "glow": ["Glow"]}
+
+
+def kinds(steps):
+    return [type(step).__name__ for step in steps if type(step).__name__ != "Normalise"]
+
+
+def test_isotropic_dr_is_trained_as_its_scripts_have_it():
+    """Section 5.1 and the released scripts: rate 1e-5 where 1e-4 is printed, Adam, 30 epochs of 64 steps."""
+    for name, lengths, scorer in (
+        ("isotropy-paper", (21, 512), MaxSim("tokens", normalise=True)),
+        ("repbert-paper", (22, 512), Dot("mean", normalise=True)),
+    ):
+        recipe = load_recipe(name)
+        encoder, stage = recipe.model.encoder.query, recipe.stages[0]
+        assert (stage.lr, stage.batch, stage.steps, stage.evaluate_every) == (1e-5, 16, 30 * 64, 64)
+        assert (stage.weight_decay, stage.warmup, stage.schedule, stage.clip) == (0, 0, "constant", None)
+        assert type(stage.objective).__name__ == "PairwiseSoftmax"
+        assert stage.scorer.to_dict() == scorer.to_dict()
+        assert (encoder.query.max_length, encoder.document.max_length) == lengths
+        assert all(head.projection is None for head in encoder.heads.values())
+        assert recipe.measures[0] == "P@20" and stage.keep == "best"
+
+
+@pytest.mark.parametrize("name, flat", [("isotropy", ["Whitening"]), ("isotropy-paper", [])])
+def test_isotropy_maps_tokens_by_each_map_and_by_none(name, flat):
+    """Section 4.1.1: of a model with many vectors only tokens can be mapped. MiniLM's are turned first."""
+    expected = {"": ["Whitening"], ":nice": [*flat, "Nice"], ":glow": [*flat, "Glow"], ":finetuned": []}
+    for variant, wanted in expected.items():
+        recipe = load_recipe(name + variant)
+        assert kinds(recipe.model.transforms["tokens"]) == wanted
+        assert [type(stage).__name__ for stage in recipe.stages] == ["Train", "Fit"][: 1 + bool(wanted)]
+
+
+@pytest.mark.parametrize("name, flat", [("repbert", ["Whitening"]), ("repbert-paper", [])])
+def test_repbert_is_mapped_by_each_map_at_each_level(name, flat):
+    """Table 2: every token before the mean, or the mean; cosines in either case, and in training."""
+    plain = load_recipe(name)
+    assert len(plain.stages) == 1 and not plain.model.transforms
+    for kind, steps in MAPS.items():
+        wanted = steps if kind == "whitening" else [*flat, *steps]
+        token, text = load_recipe(f"{name}:{kind}-token"), load_recipe(f"{name}:{kind}-sequence")
+        assert kinds(token.model.encoder.query.heads["mean"].tokenwise) == wanted
+        assert not token.model.transforms and token.model.encoder.query.heads["mean"].normalise
+        assert token.stages[1].what == "tokenwise"
+        steps_of_text = list(text.model.transforms["mean"])
+        assert kinds(steps_of_text) == wanted and type(steps_of_text[-1]).__name__ == "Normalise"
+        head = text.model.encoder.query.heads["mean"]
+        assert not head.normalise and not head.tokenwise and text.stages[1].what == "transforms"
+        for recipe in (token, text):
+            assert recipe.stages[0].to_dict() == plain.stages[0].to_dict() and recipe.stages[1].queries
+
+
+def test_repbert_as_it_was_published():
+    """Zhan et al. 2020: inner products, their own margin, 26 documents of 13 triples twice a step."""
+    recipe = load_recipe("repbert-paper:margin")
+    encoder, (stage,) = recipe.model.encoder.query, recipe.stages
+    assert type(stage.objective).__name__ == "MultiLabelMargin" and stage.objective.margin == 1.0
+    assert not stage.scorer.normalise and not encoder.heads["mean"].normalise
+    assert (stage.lr, stage.warmup, stage.weight_decay, stage.clip) == (3e-6, 10_000, 0.01, 1.0)
+    assert (stage.batch * (1 + stage.negatives[0].count), stage.accumulate) == (26, 2)
+    assert (encoder.query.max_length, encoder.document.max_length) == (20 + 2, 256 + 2)
+    assert "Zhan et al. 2020" in recipe.paper
+
+
 def test_citadel_is_as_its_readme_has_it():
     encoder, stage = (recipe := load_recipe("citadel-paper")).model.encoder.query, recipe.stages[0]
     assert (stage.lr, stage.warmup, stage.weight_decay, stage.clip) == (2e-5, 3000, 0, 2)

@@ -120,8 +120,8 @@ def _cone(found: Mapping[str, Any]) -> str:
     answer = "Yes." if most >= CONE else "Slightly." if most >= SLIGHT else "No."
     text = (
         f"{answer} Two rows of documents have cosine {document['cosine']:.2f} on average, two of queries "
-        f"{query['cosine']:.2f} (0: no direction preferred, 1: a single one). I(W) is "
-        f"{document['partition']:.2f} and {query['partition']:.2f} (1: none preferred)."
+        f"{query['cosine']:.2f} (0: no direction preferred, 1: a single one). I(W) of "
+        f"both signs is {document['partition']:.2f} and {query['partition']:.2f} (1: none preferred)."
     )
     if document["iso_score"] is not None:
         text += (
