@@ -48,7 +48,6 @@ class Encoder(Part):
         heads: Mapping[str, Head],
         query: TextInput | None = None,
         document: TextInput | None = None,
-        *,
         own: Mapping[str, Transformer] | None = None,
     ):
         super().__init__()
