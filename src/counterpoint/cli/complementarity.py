@@ -69,11 +69,13 @@ class Overlaps:
         collection: its name.
         by_answers: whether answer strings say what is relevant, or judgements.
         shared: by rising cutoff.
+        condensed: whether unjudged documents were taken out of the runs first.
     """
 
     collection: str
     by_answers: bool
     shared: tuple[Shared, ...]
+    condensed: bool
 
     def tables(self, baseline: str | None) -> list[Table]:
         """Two tables a cutoff; pairs with the baseline only, if there is one."""
@@ -82,7 +84,9 @@ class Overlaps:
         return [
             table
             for shared in self.shared
-            for table in shared_tables(self.collection, shared, self.by_answers, baseline)
+            for table in shared_tables(
+                self.collection, shared, self.by_answers, baseline, self.condensed
+            )
         ]
 
     def data(self) -> dict[str, Any]:
@@ -100,7 +104,12 @@ class Overlaps:
                 }
             cutoffs.append(found)
         relevance = "answers" if self.by_answers else "judgements"
-        return {"collection": self.collection, "relevance": relevance, "cutoffs": cutoffs}
+        return {
+            "collection": self.collection,
+            "relevance": relevance,
+            "condensed": self.condensed,
+            "cutoffs": cutoffs,
+        }
 
     def compared(self, settings: CompareSettings) -> Iterator[Comparison]:
         """By answers, R@k as a hit rate: 1 for every query that a system answers, else 0."""
@@ -140,14 +149,15 @@ def overlaps_of(
     cutoffs: Sequence[int],
     relevant_from: int,
     answers: Path | None,
+    condensed: bool,
 ) -> Overlaps:
-    """Count on one collection.
+    """Count on one collection, on condensed lists if the measures are of such: all tables go by one ranking.
 
     Raises:
         ConfigError: a system has several runs, or answers are given and no texts.
     """
     from counterpoint.errors import ConfigError
-    from counterpoint.measure import share_of
+    from counterpoint.measure import condense, share_of
 
     for system, found in runs.items():
         if len(found) > 1:
@@ -156,13 +166,15 @@ def overlaps_of(
                 "answer, so give each run a name of its own"
             )
     single = {system: found[0] for system, found in runs.items()}
+    if condensed:
+        single = {system: condense(run, group.judged.qrels) for system, run in single.items()}
     if answers is None:
         shared = [share_of(single, group.judged.qrels, k, relevant_from) for k in cutoffs]
     else:
         qrels = _by_answers(group.judged, answers, single, max(cutoffs))
         # Each cutoff as if it were asked for alone: a document that nobody ranks so high is not judged.
         shared = [share_of(single, _within(qrels, single, k), k, queries=qrels) for k in cutoffs]
-    return Overlaps(group.name, answers is not None, tuple(shared))
+    return Overlaps(group.name, answers is not None, tuple(shared), condensed)
 
 
 def _within(qrels: Qrels, runs: Mapping[str, Run], k: int) -> Qrels:
@@ -203,7 +215,10 @@ def draw_venn(path: Path, found: Sequence[Overlaps]) -> None:
     several = len(found) > 1
     overlap_plot(
         [
-            (f"{overlaps.collection}, first {shared.k}" if several else f"first {shared.k}", shared.answered)
+            (
+                f"{overlaps.collection}, " * several + f"first {shared.k}" + " judged" * overlaps.condensed,
+                shared.answered,
+            )
             for overlaps in found
             for shared in overlaps.shared
         ],
