@@ -84,9 +84,7 @@ class Overlaps:
         return [
             table
             for shared in self.shared
-            for table in shared_tables(
-                self.collection, shared, self.by_answers, baseline, self.condensed
-            )
+            for table in shared_tables(self.collection, shared, self.by_answers, baseline, self.condensed)
         ]
 
     def data(self) -> dict[str, Any]:

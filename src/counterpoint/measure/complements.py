@@ -63,9 +63,7 @@ def shared_tables(
     return [sets, _pairs(title, shared, pairs, note)]
 
 
-def _pairs(
-    title: str, shared: Shared, pairs: Sequence[tuple[str, str]], notes: tuple[str, ...]
-) -> Table:
+def _pairs(title: str, shared: Shared, pairs: Sequence[tuple[str, str]], notes: tuple[str, ...]) -> Table:
     answered, relevant = shared.answered, shared.relevant
     rows = []
     for d, s in pairs:
