@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,6 +101,34 @@ def test_only_what_learns_changes(tiny_bert_folder, tmp_path):
         name for name, tensor in weights(tmp_path / "run").items() if not torch.equal(tensor, before[name])
     }
     assert changed and not any("embeddings" in name for name in changed)
+
+
+def test_encoders_learn_by_turns(tiny_bert_folder, tmp_path):
+    """One encoder a step: after one step only queries have moved, after two both, neither by momentum."""
+    turns = ("query.*", "document.*")
+    seen = {}
+    for steps in (0, 1, 2, 3):
+        # The rate is constant and the warm-up over, so that a run of three steps begins as one of two does.
+        made = stage(steps=steps or 1, turns=turns, warmup=0, schedule="constant", keep="last")
+        made = made if steps else replace(made, lr=0.0)
+        whole = model(tiny_bert_folder, two=True, dropout=False)
+        train(job(tiny_bert_folder, tmp_path / str(steps), made, model=whole))
+        seen[steps] = weights(tmp_path / str(steps))
+
+    def moved(first, second):
+        changed = {n for n, t in seen[second].items() if not torch.equal(t, seen[first][n])}
+        return {name.split(".")[1] for name in changed}
+
+    assert [moved(at, at + 1) for at in range(3)] == [{"query"}, {"document"}, {"query"}]
+
+
+def test_turns_of_nothing_are_refused(tiny_bert_folder, tmp_path):
+    with pytest.raises(ConfigError, match=r"turns: 'document\.\*' matches nothing that learns"):
+        turns = {"learn": ("query.*",), "turns": ("query.*", "document.*")}
+        run = job(tiny_bert_folder, tmp_path / "run", stage(**turns), model=model(tiny_bert_folder, two=True))
+        train(run)
+    with pytest.raises(ConfigError, match="turns needs two patterns or more"):
+        stage(turns=("query.*",))
 
 
 def test_the_same_seed_gives_the_same_run_and_another_does_not(tiny_bert_folder, tmp_path):
@@ -228,6 +257,7 @@ KINDS = {
     "chunked": {"chunk": 2, "accumulate": 2},
     "negatives": {"negatives": (FromData(1), RandomNegatives(1))},
     "cache": CACHED,
+    "turns": {"turns": ("*embeddings*", "*.encoder.*")},
 }
 
 

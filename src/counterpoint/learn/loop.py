@@ -22,6 +22,7 @@ from counterpoint.learn.optimiser import (
     rate_at,
     restore_state,
     state_of,
+    take_turns,
 )
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Train
@@ -78,6 +79,7 @@ class Loop:
         if reason is not None:
             return self._end(done, reason)
         for step, batches in self.feed.steps(done):
+            take_turns(self.chosen, self.stage.turns, step)
             self.learner.train_mode()
             self._step(step, batches)
             if self._evaluates(step + 1) or self._asks(step + 1):
@@ -126,7 +128,10 @@ class Loop:
     def _clipped_norm(self) -> float:
         """Put the processes' gradients together and clip; the norm before clipping."""
         alike = ("scorer.", "objective.")  # computed by every process over the whole batch
-        self.processes.sum_gradients(p for name, p in self.chosen.items() if not name.startswith(alike))
+        # Of those whose turn it is: a gradient of 0 would still move the others, by momentum and decay.
+        self.processes.sum_gradients(
+            p for name, p in self.chosen.items() if p.requires_grad and not name.startswith(alike)
+        )
         limit = math.inf if self.stage.clip is None else self.stage.clip
         return float(torch.nn.utils.clip_grad_norm_(self.chosen.values(), limit))
 

@@ -13,7 +13,7 @@ from torch.optim import AdamW
 from counterpoint.errors import ConfigError
 from counterpoint.learn.stages import Train
 
-__all__ = ["choose_parameters", "make_optimiser", "named_parameters", "rate_at"]
+__all__ = ["choose_parameters", "make_optimiser", "named_parameters", "rate_at", "take_turns"]
 
 
 def named_parameters(roots: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
@@ -58,6 +58,20 @@ def choose_parameters(
     if not chosen:
         raise ConfigError("nothing is left to learn: `freeze` holds everything that `learn` names")
     return chosen
+
+
+def take_turns(chosen: Mapping[str, nn.Parameter], turns: Sequence[str], step: int) -> None:
+    """Let those parameters learn in a step (from 0) whose turn it is, or which have none; all without turns.
+
+    Raises:
+        ConfigError: a pattern that matches nothing that learns.
+    """
+    unused = [pattern for pattern in turns if not any(fnmatchcase(name, pattern) for name in chosen)]
+    if unused:
+        raise ConfigError(*(f"turns: {pattern!r} matches nothing that learns" for pattern in unused))
+    for name, parameter in chosen.items():
+        own = [at for at, pattern in enumerate(turns) if fnmatchcase(name, pattern)]
+        parameter.requires_grad_(not own or step % len(turns) in own)
 
 
 def make_optimiser(chosen: Mapping[str, nn.Parameter], stage: Train) -> AdamW:
