@@ -55,7 +55,7 @@ def test_the_default_beats_its_parts_and_is_small(
     """`bm25` is nDCG@10 of the reference; `without` what the default may be worse than without its BM25;
     `tokens` word-pieces a document, special ones included.
 
-    In float32, as the printed figures are: bfloat16 moves those of med's 30 queries by as much as they differ.
+    In float32, as the printed figures are: bfloat16 moves those of med's 30 queries by what they differ.
     """
     monkeypatch.setattr("counterpoint.encode.batching.bf16_gains", lambda device: False)
     data, index = shared / "data" / name, tmp_path / "index"

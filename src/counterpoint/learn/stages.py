@@ -149,6 +149,8 @@ class Train(Stage):
                 f"{self.name}: mask_matches hides words of a document from its own query only, and the cache "
                 "keeps one vector of a document for all queries; leave one of them out"
             )
+        if len(self.alternate) == 1:
+            faults.append(f"{self.name}: alternate: one pattern has nobody to take turns with; name two")
         given = [name for name in ("negatives", "teacher", "cache", "mask_matches") if getattr(self, name)]
         if self.mirror and given:
             faults.append(
