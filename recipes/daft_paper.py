@@ -32,7 +32,7 @@ recipe = Recipe(
 )
 query, document = ("model.encoder.{}.backbone.source={}".format(side, "{}") for side in ("query", "document"))
 documents = {"roberta": "FacebookAI/roberta-base", "condenser": "Luyu/condenser"}
-documents |= {"cocondenser": "Luyu/co-condenser-marco", "mpnet": "microsoft/mpnet-base"}
+documents |= {"cocondenser": "Luyu/co-condenser-marco", "mpnet": "microsoft/mpnet-base"}  # table 1
 alone = [f"stages=[{tuned.to_dict()}]"]
 embeddings = Encoder(Transformer(BERT, layers=0), {"cls": Mean()}, TextInput(32), TextInput(256))
 variants = {
@@ -40,8 +40,8 @@ variants = {
     **{f"layers-{n}": [query.format(LIGHT.format(n))] for n in (4, 6, 8, 10)},
     "layers-12": [query.format(BERT), *alone],
     "unaligned": alone,
-    "alternating": [*alone, "stages.0.turns=['query.*', 'document.*']"],
-    "no-projection": [f"model.encoder.shared.cls={Unit().to_dict()}"],
-    "random-query": ["model.encoder.query.backbone.random=true"],
+    "alternating": [*alone, "stages.0.epochs=20", "stages.0.alternate=['query.*', 'document.*']"],
+    "without-projection": [f"model.encoder.shared.cls={Unit().to_dict()}"],
+    "random": ["model.encoder.query.backbone.random=true"],
     "no-attention": [f"model.encoder.query={embeddings.to_dict()}"],
 }

@@ -106,7 +106,7 @@ def test_condensed_counts_say_that_they_are(call, world):
     assert code == 0, err
     assert "Queries answered on c, first 1 judged documents" in out
     assert "Complementarity on c, first 1 judged documents, 4 queries" in out
-    assert out.count("documents that nobody judged were taken out before counting") == 2
+    assert out.count("Documents that nobody judged were taken out first") == 2
     assert "dense beside bm25    3        1        2        3         1  0.3333" in out
     for more in ([], ["--condensed"]):
         (found,) = json.loads(call(*base, *more, "--json")[1])["complementarity"]

@@ -103,13 +103,13 @@ def test_only_what_learns_changes(tiny_bert_folder, tmp_path):
     assert changed and not any("embeddings" in name for name in changed)
 
 
-def test_encoders_learn_by_turns(tiny_bert_folder, tmp_path):
+def test_encoders_may_learn_in_turn(tiny_bert_folder, tmp_path):
     """One encoder a step: after one step only queries have moved, after two both, neither by momentum."""
     turns = ("query.*", "document.*")
     seen = {}
     for steps in (0, 1, 2, 3):
         # The rate is constant and the warm-up over, so that a run of three steps begins as one of two does.
-        made = stage(steps=steps or 1, turns=turns, warmup=0, schedule="constant", keep="last")
+        made = stage(steps=steps or 1, alternate=turns, warmup=0, schedule="constant", keep="last")
         made = made if steps else replace(made, lr=0.0)
         whole = model(tiny_bert_folder, two=True, dropout=False)
         train(job(tiny_bert_folder, tmp_path / str(steps), made, model=whole))
@@ -123,12 +123,12 @@ def test_encoders_learn_by_turns(tiny_bert_folder, tmp_path):
 
 
 def test_turns_of_nothing_are_refused(tiny_bert_folder, tmp_path):
-    with pytest.raises(ConfigError, match=r"turns: 'document\.\*' matches nothing that learns"):
-        turns = {"learn": ("query.*",), "turns": ("query.*", "document.*")}
+    with pytest.raises(ConfigError, match=r"alternate: 'document\.\*' matches nothing that learns"):
+        turns = {"learn": ("query.*",), "alternate": ("query.*", "document.*")}
         run = job(tiny_bert_folder, tmp_path / "run", stage(**turns), model=model(tiny_bert_folder, two=True))
         train(run)
-    with pytest.raises(ConfigError, match="turns needs two patterns or more"):
-        stage(turns=("query.*",))
+    with pytest.raises(ConfigError, match="alternate: one pattern has nobody to take turns with"):
+        stage(alternate=("query.*",))
 
 
 def test_the_same_seed_gives_the_same_run_and_another_does_not(tiny_bert_folder, tmp_path):
@@ -257,7 +257,7 @@ KINDS = {
     "chunked": {"chunk": 2, "accumulate": 2},
     "negatives": {"negatives": (FromData(1), RandomNegatives(1))},
     "cache": CACHED,
-    "turns": {"turns": ("*embeddings*", "*.encoder.*")},
+    "alternate": {"alternate": ("*embeddings*", "*.encoder.*")},
 }
 
 

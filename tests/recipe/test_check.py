@@ -97,8 +97,8 @@ FAULTS = {
         "the rows of 'routed.router' have no ids",
     ),
     "a turn of nothing": (
-        stages(train(turns=("query.*", "documents.*"))),
-        "stages.train: turns: 'documents.*' matches no parameter",
+        stages(train(alternate=("query.*", "documents.*"))),
+        "stages.train: alternate: 'documents.*' matches no parameter",
     ),
     "a build too early": (stages(Build(), train()), "'train' changes the model afterwards"),
     "sets that differ": (model(document=encoder(cls=Cls())), "queries become mean, documents cls"),

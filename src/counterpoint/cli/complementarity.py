@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,9 +61,6 @@ Venn = Annotated[
 ]
 
 
-CONDENSED = "Documents that nobody judged were taken out first (--condensed): others are among the first."
-
-
 @dataclass(frozen=True)
 class Overlaps:
     """What the runs on one collection share, for every cutoff.
@@ -71,14 +68,12 @@ class Overlaps:
     Attributes:
         collection: its name.
         by_answers: whether answer strings say what is relevant, or judgements.
-        condensed: whether documents that nobody judged were taken out of the runs first.
         shared: by rising cutoff.
         condensed: whether unjudged documents were taken out of the runs first.
     """
 
     collection: str
     by_answers: bool
-    condensed: bool
     shared: tuple[Shared, ...]
     condensed: bool
 
@@ -91,12 +86,6 @@ class Overlaps:
             for shared in self.shared
             for table in shared_tables(self.collection, shared, self.by_answers, baseline, self.condensed)
         ]
-
-    def _told(self, tables: Sequence[Table]) -> list[Table]:
-        """The tables, which say if their ranks are not those of the runs."""
-        if not self.condensed:
-            return list(tables)
-        return [replace(table, notes=(*table.notes, CONDENSED)) for table in tables]
 
     def data(self) -> dict[str, Any]:
         """All of it, queries included."""

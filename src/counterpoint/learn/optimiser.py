@@ -60,18 +60,23 @@ def choose_parameters(
     return chosen
 
 
-def take_turns(chosen: Mapping[str, nn.Parameter], turns: Sequence[str], step: int) -> None:
-    """Let those parameters learn in a step (from 0) whose turn it is, or which have none; all without turns.
+def take_turns(chosen: Mapping[str, nn.Parameter], alternate: Sequence[str], step: int) -> None:
+    """Let those parameters learn whose turn it is in a step (from 0), and those that have none.
+
+    Args:
+        chosen: all that learn in the stage.
+        alternate: patterns of those that learn in turn, one a step.
+        step: from 0.
 
     Raises:
         ConfigError: a pattern that matches nothing that learns.
     """
-    unused = [pattern for pattern in turns if not any(fnmatchcase(name, pattern) for name in chosen)]
+    unused = [pattern for pattern in alternate if not any(fnmatchcase(name, pattern) for name in chosen)]
     if unused:
-        raise ConfigError(*(f"turns: {pattern!r} matches nothing that learns" for pattern in unused))
+        raise ConfigError(*(f"alternate: {pattern!r} matches nothing that learns" for pattern in unused))
     for name, parameter in chosen.items():
-        own = [at for at, pattern in enumerate(turns) if fnmatchcase(name, pattern)]
-        parameter.requires_grad_(not own or step % len(turns) in own)
+        own = [at for at, pattern in enumerate(alternate) if fnmatchcase(name, pattern)]
+        parameter.requires_grad_(not own or step % len(alternate) in own)
 
 
 def make_optimiser(chosen: Mapping[str, nn.Parameter], stage: Train) -> AdamW:

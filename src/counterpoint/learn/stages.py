@@ -66,8 +66,9 @@ class Train(Stage):
         precision: "bf16" runs the backbones under autocast; "auto" does where that is faster.
         learn: patterns (as file names have) of the parameters that are trained; "query.*", "scorer.*".
         freeze: patterns of those that are not, whatever `learn` says.
-        turns: patterns of the parameters that learn by turns, one pattern a step; those of `learn` that none of
-            them matches learn at every step. ("query.*", "document.*") is DAFT's alternating training.
+        alternate: patterns of the parameters that learn in turn, those of the first one at the first step; what
+            none of them matches learns at every step. DAFT's alternating training (section 4) is
+            ("query.*", "document.*"). Who waits has no dropout, and no momentum or decay moves it.
         stop: ends the stage earlier.
         evaluate_every: steps between evaluations on the development set; once an epoch where None.
         checkpoint_every: steps between checkpoints; with every evaluation where None.
@@ -102,7 +103,7 @@ class Train(Stage):
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     learn: tuple[str, ...] = ("*",)
     freeze: tuple[str, ...] = ()
-    turns: tuple[str, ...] = ()
+    alternate: tuple[str, ...] = ()
     stop: Stop | None = None
     evaluate_every: int | None = None
     checkpoint_every: int | None = None
@@ -135,11 +136,6 @@ class Train(Stage):
             for pattern, factor in self.lr_factors.items()
             if factor < 0
         ]
-        if len(self.turns) == 1:
-            faults.append(
-                f"{self.name}: turns needs two patterns or more, found {self.turns[0]!r} alone; for parameters "
-                "that learn at every step use learn"
-            )
         if not 0 <= self.mask_matches <= 1:
             faults.append(
                 f"{self.name}: mask_matches is a probability, from 0 to 1, found {self.mask_matches}"

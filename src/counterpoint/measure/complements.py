@@ -14,9 +14,7 @@ __all__ = ["answered_header", "answered_rows", "parts_table", "shared_tables", "
 
 BY_JUDGEMENTS = "a relevant document"
 BY_ANSWERS = "an answer"
-CONDENSED = (
-    "Condensed lists: documents that nobody judged were taken out before counting, as for the measures."
-)
+CONDENSED = "Documents that nobody judged were taken out first, as for the measures."
 
 
 def shared_tables(
