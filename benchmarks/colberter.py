@@ -67,6 +67,7 @@ def train(arguments):
     arguments.output.mkdir(parents=True, exist_ok=True)
     collection = training_collection(arguments.data, arguments.output / "collection", TRAINING, QUERIES)
     recipes = rows(lambda name: str(folder_of(name, arguments.output)))
+    recipes = {name: recipe for name, recipe in recipes.items() if name in (arguments.rows or recipes)}
     train_rows(recipes, folder_of, arguments, *data_of(collection, arguments))
 
 
@@ -176,6 +177,8 @@ def parsed():
         command.add_argument("data", type=Path, help="folder of the collections")
     for command in (train, evaluate, ship):
         command.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
+    for command in (train, evaluate):
+        command.add_argument("--rows", nargs="+", metavar="ROW", help="these only, as the tables name them")
     train.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each where above 1")
     evaluate.add_argument("--json", type=Path, help="save what was measured")
     show.add_argument("--json", type=Path, required=True, help="what an evaluation has saved")

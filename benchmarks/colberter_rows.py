@@ -95,13 +95,18 @@ def rows(folder_of):
     """All rows by name, those that others start from before them."""
     return {
         "tokens 32, fixed, α_CLS 0": row(tokens(32), cls=0, learned=False),
+        "tokens 32, α_CLS 0.1": row(tokens(32), cls=0.1),
+        "tokens 32, α_CLS 0.2": row(tokens(32), cls=0.2),
         "tokens 32": row(tokens(32), cls=CLS),
+        "tokens 32, α_CLS 1": row(tokens(32), cls=1.0),
         "tokens 8": row(tokens(8), cls=CLS),
         "words 32": row(words(32)),
+        "words 32, α_CLS 0.5": row(words(32), cls=0.5),
         "words 16": row(words(16)),
         "words 32, α_CS 0.5": row(words(32), sparse=0.5),
         "words 32, α_CS 0.75": row(words(32), sparse=0.75),
         "words 32, α_CS 1": row(words(32), sparse=1.0),
+        "words 32, α_CS 1, α_CLS 0.5": row(words(32), sparse=1.0, cls=0.5),
         "words 8, α_CS 0.75, exact": row(words(8), sparse=0.75, exact=True),
         "words 1, α_CS 0.75, exact": row(
             words(32), sparse=0.75, exact=True, second=1, start=folder_of("words 32, α_CS 0.75")

@@ -1,67 +1,47 @@
 """DAFT as it was published: a query encoder of two layers is aligned with a deep document encoder first."""
 
-from dataclasses import replace
-
 from counterpoint.encode import Cls, DualEncoder, Encoder, Linear, Mean, Stack, TextInput, Transformer, Unit
 from counterpoint.learn import AlignmentStop, CachedContrastive, NegativeCache, Train
 from counterpoint.model import Model
 from counterpoint.recipe import Recipe
 from counterpoint.score import Dot
 
+BERT, LIGHT = "google-bert/bert-base-uncased", "google/bert_uncased_L-{}_H-768_A-12"  # Turc et al. 2019
 
-def tower(layers: int | None) -> Encoder:
-    """BERT-base, or its first layers, and the first hidden state."""
-    backbone = Transformer("google-bert/bert-base-uncased", layers=layers)
-    return Encoder(backbone, {"cls": Cls()}, query=TextInput(32), document=TextInput(256))
+
+def tower(source: str, length: int) -> Encoder:
+    """A language model and its first hidden state."""
+    return Encoder(Transformer(source), {"cls": Cls()}, query=TextInput(32), document=TextInput(length))
 
 
 projection = {"cls": Stack([Linear(512), Unit()])}  # into one space, the same for both sides
-shared = {"batch": 48, "lr": 1e-5, "warmup": 1000, "schedule": "constant"}
-cache = NegativeCache(size=512_000, candidates=64, scale=20.0)
-# No early stop: ten epochs, and the best checkpoint of them (section 5.3.1).
-fine_tune = Train(CachedContrastive(scale=20.0), name="fine-tune", epochs=10, cache=cache, **shared)
+both = DualEncoder(tower(LIGHT.format(2), 256), tower(BERT, 256), projection)
+shared = {"epochs": 10, "batch": 48, "lr": 1e-5, "warmup": 1000, "schedule": "constant"}
+shared["cache"] = NegativeCache(size=512_000, candidates=64, scale=20.0)
+tuned = Train(CachedContrastive(scale=20.0), name="fine-tune", **shared)
+aligned = {"name": "align", "learn": ("query.*",), "stop": AlignmentStop(patience=3), "keep": "last"}
 
 recipe = Recipe(
     name="daft-paper",
     paper="Leonhardt et al. 2022, Distribution-aligned fine-tuning for efficient neural retrieval",
     about="a light query encoder beside a heavy document encoder, aligned, then fine-tuned with a cache",
-    model=Model(
-        DualEncoder(tower(2), tower(None), projection), search={"weights": {"cls": 1.0}, "scale": "none"}
-    ),
+    model=Model(both, search={"weights": {"cls": 1.0}, "scale": "none"}),
     scorer=Dot("cls"),
-    stages=[
-        Train(
-            CachedContrastive(scale=20.0),
-            name="align",
-            epochs=10,
-            cache=cache,
-            learn=("query.*",),
-            stop=AlignmentStop(patience=3),
-            keep="last",
-            **shared,
-        ),
-        fine_tune,
-    ],
-    measures=("nDCG@10", "RR@10", "R@1000"),
+    stages=[Train(CachedContrastive(scale=20.0), **shared, **aligned), tuned],
+    measures=("nDCG@10", "RR@10", "R@1000"),  # the first decides which epoch's model is kept
 )
-documents = "model.encoder.document.backbone.source"
-alternating = replace(fine_tune, epochs=20, alternate=("query.*", "document.*"))
+query, document = ("model.encoder.{}.backbone.source={}".format(side, "{}") for side in ("query", "document"))
+documents = {"roberta": "FacebookAI/roberta-base", "condenser": "Luyu/condenser"}
+documents |= {"cocondenser": "Luyu/co-condenser-marco", "mpnet": "microsoft/mpnet-base"}  # table 1
+alone = [f"stages=[{tuned.to_dict()}]"]
+embeddings = Encoder(Transformer(BERT, layers=0), {"cls": Mean()}, TextInput(32), TextInput(256))
 variants = {
-    # In place of an alignment stage: one encoder a batch (section 4), as many epochs as both stages have.
-    "alternating": [f"stages={[alternating.to_dict()]}"],
-    # The other document encoders of table 1; the query encoder stays BERT's first two layers.
-    "roberta": [f"{documents}=FacebookAI/roberta-base"],
-    "condenser": [f"{documents}=Luyu/condenser"],
-    "cocondenser": [f"{documents}=Luyu/co-condenser-marco"],
-    "mpnet": [f"{documents}=microsoft/mpnet-base"],
-    # Table 2: query encoders of more layers. With all twelve both are alike, and nothing is to be aligned.
-    **{f"layers-{n}": [f"model.encoder.query.backbone.layers={n}"] for n in (4, 6, 8, 10)},
-    "layers-12": ["model.encoder.query.backbone.layers=12", f"stages={[fine_tune.to_dict()]}"],
-    # Table 3: what is left out of the query encoder, or between both.
-    "without-projection": [f"model.encoder.shared={ {'cls': Unit().to_dict()} }"],
+    **{name: [document.format(source)] for name, source in documents.items()},
+    **{f"layers-{n}": [query.format(LIGHT.format(n))] for n in (4, 6, 8, 10)},
+    "layers-12": [query.format(BERT), *alone],
+    "unaligned": alone,
+    "alternating": [*alone, "stages.0.epochs=20", "stages.0.alternate=['query.*', 'document.*']"],
+    "without-projection": [f"model.encoder.shared.cls={Unit().to_dict()}"],
     "random": ["model.encoder.query.backbone.random=true"],
-    "no-attention": [
-        "model.encoder.query.backbone.layers=0",
-        f"model.encoder.query.heads={ {'cls': Mean().to_dict()} }",
-    ],
+    "no-attention": [f"model.encoder.query={embeddings.to_dict()}"],
 }

@@ -97,6 +97,25 @@ def test_condensed_lists_are_those_of_both_tables(call, world):
         assert cutoff["recall"]["dense"] == pytest.approx(dense)
 
 
+def test_condensed_counts_say_that_they_are(call, world):
+    """By hand, first documents: whole lists answer q1 (bm25), q2 (dense); condensed q1 and q1, q2, q3."""
+    base = ["compare", f"c={world / 'c'}", world / "bm25.trec", world / "dense.trec"]
+    base += ["--measures", "R@1", "--complementarity", 1, "--venn", world / "v.svg"]
+    code, out, err = call(*base)
+    assert code == 0, err
+    assert "Complementarity on c, first 1 documents, 4 queries" in out and "judged" not in out
+    assert "dense beside bm25    1        1        0        2         2  1.0000" in out
+    code, out, err = call(*base, "--condensed")
+    assert code == 0, err
+    assert "Queries answered on c, first 1 judged documents" in out
+    assert "Complementarity on c, first 1 judged documents, 4 queries" in out
+    assert out.count("Documents that nobody judged were taken out first") == 2
+    assert "dense beside bm25    3        1        2        3         1  0.3333" in out
+    for more in ([], ["--condensed"]):
+        (found,) = json.loads(call(*base, *more, "--json")[1])["complementarity"]
+        assert found["condensed"] == bool(more)
+
+
 @pytest.mark.parametrize(("k", "cut"), [(1, False), (2, True)])
 def test_condensed_lists_may_have_been_cut_too_early(call, world, k, cut):
     """No list is longer than two, so nobody knows which judged documents would follow."""
@@ -311,9 +330,15 @@ def test_one_query_is_counted_without_a_test(call, world):
     assert code == 0, err
     assert "Not tested: a test, an interval and an effect need 3 queries or more, and there is 1." in out
     assert "dense − bm25" in out and "1/0/0" in out and "nan" not in out
+    assert "dense beside bm25    1        1        0        1         0  1.0000" in out
+    assert "dense   all        1            100.0%" in out
     assert (world / "venn.svg").exists() and len(table(world / "q.csv")) == 1
     assert [row["query"] for row in table(world / "a.csv")] == ["q3"]
     runs = (world / "bm25.trec", world / "dense.trec")
+    code, out, _ = call("compare", world / "one.qrels", *runs, "--complementarity", 2, "--json")
+    (found,) = json.loads(out)["comparisons"]
+    assert code == 0 and found["untested"].endswith("need 3 queries or more, and there is 1")
+    assert found["pairs"][0]["outcome"]["p_value"] is None and found["pairs"][0]["counts"]["wins"] == 1
     fails(call("compare", world / "one.qrels", *runs, "--forest", world / "f.svg"), "two collections or more")
 
 

@@ -96,6 +96,10 @@ FAULTS = {
         },
         "the rows of 'routed.router' have no ids",
     ),
+    "a turn of nothing": (
+        stages(train(alternate=("query.*", "documents.*"))),
+        "stages.train: alternate: 'documents.*' matches no parameter",
+    ),
     "a build too early": (stages(Build(), train()), "'train' changes the model afterwards"),
     "sets that differ": (model(document=encoder(cls=Cls())), "queries become mean, documents cls"),
     "a transform on nothing": (

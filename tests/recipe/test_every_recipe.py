@@ -32,12 +32,15 @@ TURNED = 380  # directions that flows are fed of MiniLM's
 
 @pytest.fixture(scope="session")
 def backbones(tmp_path_factory):
-    """By number of components: deep enough for every choice of layers, with a head that predicts words."""
+    """By number of components: deep enough for every choice of layers, with a head that predicts words.
+
+    A light query encoder is another model than the document encoder, or there would be nothing to align.
+    """
     from transformers import BertConfig, BertForMaskedLM
 
     folders = {}
-    for dim, layers in ((384, 6), (768, 12)):
-        folders[dim] = tmp_path_factory.mktemp(f"bert-{dim}")
+    for name, dim, layers in ((384, 384, 6), (768, 768, 12), ("light", 768, 2)):
+        folders[name] = tmp_path_factory.mktemp(f"bert-{name}")
         config = BertConfig(
             vocab_size=len(VOCABULARY),
             hidden_size=dim,
@@ -46,8 +49,8 @@ def backbones(tmp_path_factory):
             intermediate_size=32,
             max_position_embeddings=512,
         )
-        BertForMaskedLM(config).save_pretrained(folders[dim])
-        tiny_tokenizer(512).save_pretrained(folders[dim])
+        BertForMaskedLM(config).save_pretrained(folders[name])
+        tiny_tokenizer(512).save_pretrained(folders[name])
     return folders
 
 
@@ -70,7 +73,8 @@ def small(recipe, backbones):
     settings = []
     for path, part in declared_in(recipe):
         if isinstance(part, Transformer):
-            folder = backbones[384 if part.source == "minilm" else 768]
+            light = "light" if part.source.startswith("google/bert_uncased_L-") else 768
+            folder = backbones[384 if part.source == "minilm" else light]
             settings.append(f"{path}.source={str(folder)!r}")
         elif isinstance(part, Flow):
             settings.append(f"{path}.fitting={FlowTraining(steps=2, batch=8).to_dict()}")

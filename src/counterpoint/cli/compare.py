@@ -185,7 +185,7 @@ def compare(
 
 def _found(group: Group, relevant_from: int | None, answers: Path | None, question: Question) -> Found:
     """Everything that is asked of one collection."""
-    from counterpoint.measure import condense, with_judging
+    from counterpoint.measure import with_judging
     from counterpoint.search import Run
 
     def whole(names: Sequence[str]) -> list[str]:
@@ -199,10 +199,8 @@ def _found(group: Group, relevant_from: int | None, answers: Path | None, questi
     comparisons = list(_compared(group.name, names, reports, question.settings))
     overlaps = cut = None
     if question.cutoffs:
-        if question.condensed:  # as the measures do it themselves, so that both tables go by one ranking
-            qrels = group.judged.qrels
-            runs = {system: [condense(run, qrels) for run in found] for system, found in runs.items()}
-        overlaps = overlaps_of(group, runs, question.cutoffs, relevant_from or 1, answers, question.condensed)
+        threshold = relevant_from or 1
+        overlaps = overlaps_of(group, runs, question.cutoffs, threshold, answers, question.condensed)
         comparisons += overlaps.compared(question.settings)
     if parts.any:
         cut = parts_of(group, reports, list(names.values()), parts, relevant_from or 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,9 +61,6 @@ Venn = Annotated[
 ]
 
 
-CONDENSED = "Documents that nobody judged were taken out first (--condensed): others are among the first."
-
-
 @dataclass(frozen=True)
 class Overlaps:
     """What the runs on one collection share, for every cutoff.
@@ -71,14 +68,14 @@ class Overlaps:
     Attributes:
         collection: its name.
         by_answers: whether answer strings say what is relevant, or judgements.
-        condensed: whether documents that nobody judged were taken out of the runs first.
         shared: by rising cutoff.
+        condensed: whether unjudged documents were taken out of the runs first.
     """
 
     collection: str
     by_answers: bool
-    condensed: bool
     shared: tuple[Shared, ...]
+    condensed: bool
 
     def tables(self, baseline: str | None) -> list[Table]:
         """Two tables a cutoff; pairs with the baseline only, if there is one."""
@@ -87,14 +84,8 @@ class Overlaps:
         return [
             table
             for shared in self.shared
-            for table in self._told(shared_tables(self.collection, shared, self.by_answers, baseline))
+            for table in shared_tables(self.collection, shared, self.by_answers, baseline, self.condensed)
         ]
-
-    def _told(self, tables: Sequence[Table]) -> list[Table]:
-        """The tables, which say if their ranks are not those of the runs."""
-        if not self.condensed:
-            return list(tables)
-        return [replace(table, notes=(*table.notes, CONDENSED)) for table in tables]
 
     def data(self) -> dict[str, Any]:
         """All of it, queries included."""
@@ -156,15 +147,15 @@ def overlaps_of(
     cutoffs: Sequence[int],
     relevant_from: int,
     answers: Path | None,
-    condensed: bool = False,
+    condensed: bool,
 ) -> Overlaps:
-    """Count on one collection; `condensed` says what was done to the runs before.
+    """Count on one collection, on condensed lists if the measures are of such: all tables go by one ranking.
 
     Raises:
         ConfigError: a system has several runs, or answers are given and no texts.
     """
     from counterpoint.errors import ConfigError
-    from counterpoint.measure import share_of
+    from counterpoint.measure import condense, share_of
 
     for system, found in runs.items():
         if len(found) > 1:
@@ -173,13 +164,15 @@ def overlaps_of(
                 "answer, so give each run a name of its own"
             )
     single = {system: found[0] for system, found in runs.items()}
+    if condensed:
+        single = {system: condense(run, group.judged.qrels) for system, run in single.items()}
     if answers is None:
         shared = [share_of(single, group.judged.qrels, k, relevant_from) for k in cutoffs]
     else:
         qrels = _by_answers(group.judged, answers, single, max(cutoffs))
         # Each cutoff as if it were asked for alone: a document that nobody ranks so high is not judged.
         shared = [share_of(single, _within(qrels, single, k), k, queries=qrels) for k in cutoffs]
-    return Overlaps(group.name, answers is not None, condensed, tuple(shared))
+    return Overlaps(group.name, answers is not None, tuple(shared), condensed)
 
 
 def _within(qrels: Qrels, runs: Mapping[str, Run], k: int) -> Qrels:
@@ -220,7 +213,10 @@ def draw_venn(path: Path, found: Sequence[Overlaps]) -> None:
     several = len(found) > 1
     overlap_plot(
         [
-            (f"{overlaps.collection}, first {shared.k}" if several else f"first {shared.k}", shared.answered)
+            (
+                f"{overlaps.collection}, " * several + f"first {shared.k}" + " judged" * overlaps.condensed,
+                shared.answered,
+            )
             for overlaps in found
             for shared in overlaps.shared
         ],

@@ -22,7 +22,7 @@ from counterpoint.learn.optimiser import (
     rate_at,
     restore_state,
     state_of,
-    turn_of,
+    take_turns,
 )
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Train
@@ -79,6 +79,7 @@ class Loop:
         if reason is not None:
             return self._end(done, reason)
         for step, batches in self.feed.steps(done):
+            take_turns(self.chosen, self.stage.alternate, step)
             self.learner.train_mode()
             self._step(step, batches)
             if self._evaluates(step + 1) or self._asks(step + 1):
@@ -101,7 +102,7 @@ class Loop:
             seen = [made]  # the watch looks at the last batch
             for name, value in found.items():
                 terms[name] = terms.get(name, 0.0) + value / len(batches)
-        norm = self._clipped_norm(turn_of(step, self.chosen, self.stage.alternate))
+        norm = self._clipped_norm()
         if not all(map(math.isfinite, [norm, *terms.values()])):
             raise DataError(
                 f"{self.stage.name}, step {step}: the loss or its gradient is not finite ({terms}); lower "
@@ -124,14 +125,15 @@ class Loop:
         made.backward()
         return {name: float(value.detach()) for name, value in terms.items()}, made.step
 
-    def _clipped_norm(self, turn: Mapping[str, torch.nn.Parameter]) -> float:
-        """Put the processes' gradients together and clip; the norm before clipping. Others have none."""
+    def _clipped_norm(self) -> float:
+        """Put the processes' gradients together and clip; the norm before clipping."""
         alike = ("scorer.", "objective.")  # computed by every process over the whole batch
-        self.processes.sum_gradients(p for name, p in turn.items() if not name.startswith(alike))
+        # Of those whose turn it is: a gradient of 0 would still move the others, by momentum and decay.
+        self.processes.sum_gradients(
+            p for name, p in self.chosen.items() if p.requires_grad and not name.startswith(alike)
+        )
         limit = math.inf if self.stage.clip is None else self.stage.clip
-        for name in self.chosen.keys() - turn.keys():
-            self.chosen[name].grad = None  # which the optimiser passes over: no decay, no momentum
-        return float(torch.nn.utils.clip_grad_norm_(turn.values(), limit))
+        return float(torch.nn.utils.clip_grad_norm_(self.chosen.values(), limit))
 
     # -- looking and keeping ---------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from torch.optim import AdamW
 from counterpoint.errors import ConfigError
 from counterpoint.learn.stages import Train
 
-__all__ = ["choose_parameters", "make_optimiser", "named_parameters", "rate_at", "turn_of"]
+__all__ = ["choose_parameters", "make_optimiser", "named_parameters", "rate_at", "take_turns"]
 
 
 def named_parameters(roots: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
@@ -60,22 +60,23 @@ def choose_parameters(
     return chosen
 
 
-def turn_of(
-    step: int, chosen: Mapping[str, nn.Parameter], patterns: Sequence[str]
-) -> dict[str, nn.Parameter]:
-    """The parameters that learn at a step, where some learn in turn.
+def take_turns(chosen: Mapping[str, nn.Parameter], alternate: Sequence[str], step: int) -> None:
+    """Let those parameters learn whose turn it is in a step (from 0), and those that have none.
 
     Args:
+        chosen: all that learn in the stage.
+        alternate: patterns of those that learn in turn, one a step.
         step: from 0.
-        chosen: all that learn.
-        patterns: one for each turn; a name belongs to the first that it matches, or learns always.
+
+    Raises:
+        ConfigError: a pattern that matches nothing that learns.
     """
-    turns = {
-        name: next((turn for turn, pattern in enumerate(patterns) if fnmatchcase(name, pattern)), None)
-        for name in (chosen if patterns else ())
-    }
-    now = step % len(patterns) if patterns else 0
-    return {name: p for name, p in chosen.items() if turns.get(name) in (None, now)}
+    unused = [pattern for pattern in alternate if not any(fnmatchcase(name, pattern) for name in chosen)]
+    if unused:
+        raise ConfigError(*(f"alternate: {pattern!r} matches nothing that learns" for pattern in unused))
+    for name, parameter in chosen.items():
+        own = [at for at, pattern in enumerate(alternate) if fnmatchcase(name, pattern)]
+        parameter.requires_grad_(not own or step % len(alternate) in own)
 
 
 def make_optimiser(chosen: Mapping[str, nn.Parameter], stage: Train) -> AdamW:

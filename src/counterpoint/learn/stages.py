@@ -66,9 +66,9 @@ class Train(Stage):
         precision: "bf16" runs the backbones under autocast; "auto" does where that is faster.
         learn: patterns (as file names have) of the parameters that are trained; "query.*", "scorer.*".
         freeze: patterns of those that are not, whatever `learn` says.
-        alternate: patterns of parameters that learn in turn, those of the first one at the first step; what
-            none of them matches learns at every step. DAFT's alternating variant (section 4) is
-            ("query.*", "document.*"). Each turn passes over the other's memory of gradients, too.
+        alternate: patterns of the parameters that learn in turn, those of the first one at the first step;
+            what none of them matches learns at every step. DAFT's alternating training (section 4) is
+            ("query.*", "document.*"). Who waits has no dropout, and no momentum or decay moves it.
         stop: ends the stage earlier.
         evaluate_every: steps between evaluations on the development set; once an epoch where None.
         checkpoint_every: steps between checkpoints; with every evaluation where None.

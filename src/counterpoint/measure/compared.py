@@ -40,6 +40,7 @@ def comparison_data(comparisons: Sequence[Comparison], syntheses: Sequence[Synth
                 "measure": comparison.measure,
                 "measured_as": comparison.shown,
                 "queries": len(comparison.queries),
+                "untested": comparison.untested or None,
                 "means": comparison.means,
                 "better_than": {name: comparison.better_than(name) for name in comparison.systems},
                 "pairs": [_plain(pair) for pair in comparison.pairs],

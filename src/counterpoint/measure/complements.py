@@ -14,15 +14,27 @@ __all__ = ["answered_header", "answered_rows", "parts_table", "shared_tables", "
 
 BY_JUDGEMENTS = "a relevant document"
 BY_ANSWERS = "an answer"
+CONDENSED = "Documents that nobody judged were taken out first, as for the measures."
 
 
-def shared_tables(collection: str, shared: Shared, by_answers: bool, baseline: str | None) -> list[Table]:
+def shared_tables(
+    collection: str, shared: Shared, by_answers: bool, baseline: str | None, condensed: bool = False
+) -> list[Table]:
     """What each run answers; then for each pair (with the baseline, if any) how one complements the other.
 
     A query is answered by a run that has a relevant document among its first k. Relevant documents known by
     their answers are known of retrieved documents only, so recall is left out there.
+
+    Args:
+        collection: its name.
+        shared: what was counted.
+        by_answers: answer strings say what is relevant, not judgements.
+        baseline: show pairs with this run only.
+        condensed: the runs were condensed lists; titles and a note say so.
     """
     answered, relevant, k = shared.answered, shared.relevant, shared.k
+    first = f"first {k} {'judged ' if condensed else ''}documents"
+    note = (CONDENSED,) if condensed else ()
     what = BY_ANSWERS if by_answers else BY_JUDGEMENTS
     rows: list[list[str]] = []
     for name in answered.names:
@@ -35,19 +47,21 @@ def shared_tables(collection: str, shared: Shared, by_answers: bool, baseline: s
     header = ["run", "answered", "hit rate", "alone", "relevant", "alone"]
     failures = (answered.universe or 0) - answered.union
     sets = Table(
-        f"Queries answered on {collection}, first {k} documents",
+        f"Queries answered on {collection}, {first}",
         tuple([*header, *([] if by_answers else [f"R@{k}"])]),
         rows,
         (
             f"A query is answered by a run with {what} among its first {k}; alone: by no other run.",
             f"{failures:.0f} of {answered.universe} queries ({answered.failure:.1%}) are answered by none.",
+            *note,
         ),
     )
     pairs = [pair for pair in permutations(answered.names, 2) if baseline in (None, *pair)]
-    return [sets, _pairs(collection, shared, pairs)]
+    title = f"Complementarity on {collection}, {first}, {answered.universe} queries"
+    return [sets, _pairs(title, shared, pairs, note)]
 
 
-def _pairs(collection: str, shared: Shared, pairs: Sequence[tuple[str, str]]) -> Table:
+def _pairs(title: str, shared: Shared, pairs: Sequence[tuple[str, str]], notes: tuple[str, ...]) -> Table:
     answered, relevant = shared.answered, shared.relevant
     rows = []
     for d, s in pairs:
@@ -57,10 +71,10 @@ def _pairs(collection: str, shared: Shared, pairs: Sequence[tuple[str, str]]) ->
         ratios = [_ratio(answered.complementarity(d, s)), _ratio(relevant.complementarity(d, s))]
         rows.append([f"{d} beside {s}", *map(_whole, counts), *ratios])
     return Table(
-        f"Complementarity on {collection}, first {shared.k} documents, {answered.universe} queries",
+        title,
         ("D beside S", "|D|", "|D − S|", "|D ∩ S|", "|D ∪ S|", "failures", "RoC", "RoC of documents"),
         rows,
-        ("RoC = |D − S| / |D| over queries answered; of documents: over relevant documents found.",),
+        ("RoC = |D − S| / |D| over queries answered; of documents: over relevant documents found.", *notes),
     )
 
 
