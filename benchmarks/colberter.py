@@ -1,16 +1,18 @@
-"""ColBERTer's tables 2 to 5 and figure 4 in shape, on MiniLM at a budget for a CPU, beside the paper's.
+"""ColBERTer's tables 2 to 5 and figures 4 and 5 in shape, on MiniLM at a budget for a CPU.
 
-    python benchmarks/colberter.py train DATA -o RUNS [--jobs 2]
-    python benchmarks/colberter.py evaluate DATA -o RUNS [--json FILE] [--plot FILE]
-    python benchmarks/colberter.py show --json FILE [--plot FILE]
+    python benchmarks/colberter.py train DATA -o RUNS [--jobs 2] [--rows ROW …]
+    python benchmarks/colberter.py evaluate DATA -o RUNS [--json FILE] [--plot FILE] [--forest FILE]
+    python benchmarks/colberter.py show --json FILE [--plot FILE] [--forest FILE]
     python benchmarks/colberter.py ship -o RUNS
 
 DATA holds the collections. `train` puts a training collection together from four of them and trains every row
 of `colberter_rows.py` by `counterpoint train`, in a folder of its own with its recipe beside it; what was
 stopped goes on where it was. `evaluate` encodes the six evaluation collections once with the heads of all
-rows, searches them in all of ColBERTer's workflows, prints tables and draws figure 4. Nothing is tuned on
-those six. `show` prints and draws once more what an evaluation has saved. `ship` writes the weights of the
-models `colberter` and `uni-colberter` into the sources.
+rows, searches them in all of ColBERTer's workflows, lets each row refine what a standalone retriever finds
+(MiniLM's own sentence vectors, for TAS-Balanced of table 2), prints tables beside the paper's figures and
+draws figures 4 (`--plot`) and 5 (`--forest`). Nothing is tuned on those six. `show` prints and draws again what
+an evaluation has saved. `ship` writes the weights of the models `colberter` and `uni-colberter` into the
+sources.
 """
 
 import argparse
@@ -18,13 +20,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+from colberter_effects import STANDALONE, figure5, show_effects, values_of
 from colberter_rows import TEACHER, THRESHOLDS, rows
 from colberter_tables import figure4, show
 from safetensors.torch import save_file
 from training import train_rows, training_collection
 
 from counterpoint.data import Collection, open_collection
-from counterpoint.encode import DualEncoder, EncodeOptions, Encoder, TextInput
+from counterpoint.encode import DualEncoder, EncodeOptions, Encoder, Mean, TextInput
 from counterpoint.index import Index, LexicalSettings, build_index
 from counterpoint.learn import BM25Negatives, Mining, drawn_lists, graded_lists
 from counterpoint.learn.formats import read_collection, write_n_way
@@ -39,6 +42,8 @@ QUERIES = 2000  # of each training collection, with their documents
 WORKFLOWS = ("dense", "dense-words")  # the others scan all vectors where words do not match exactly
 EXACT = (*WORKFLOWS, "words", "words-dense", "hybrid")
 MEASURES = ("nDCG@10", "R@100")
+EFFECTS = ("words 1, α_CS 0.75, exact", "words 32, α_CS 0.75")  # figure 5: Uni-ColBERTer, ColBERTer (Dim32)
+PAIRS = ((EFFECTS[0], "BM25"), (EFFECTS[1], "BM25"), (EFFECTS[1], STANDALONE))
 
 
 def folder_of(name, output):
@@ -72,8 +77,11 @@ def train(arguments):
 
 
 def joined(names, output, thresholds=THRESHOLDS):
-    """One model with the heads of all rows under names of their own, and each row's search settings."""
-    heads, gates, shared, settings = {}, {}, {}, {}
+    """One model with the heads of all rows under names of their own, and each row's search settings.
+
+    Beside them it has the vector of the standalone retriever: the mean of MiniLM's states, not projected.
+    """
+    heads, gates, shared, settings = {STANDALONE: Mean(normalise=True)}, {}, {}, {}
     for number, name in enumerate(names):
         trained, threshold = thresholds.get(name, (name, None))
         model = load_model(folder_of(trained, output))
@@ -103,7 +111,7 @@ def fixed(model):
 
 
 def evaluate_collection(name, model, settings, arguments):
-    """Effectiveness of every row and workflow, what it stores, and BM25's effectiveness."""
+    """Effectiveness of every row and workflow, what it stores, and how good the others are."""
     collection: Collection = open_collection(arguments.data / name, passage_words=None)
     folder = arguments.output / "indexes" / name
     exact = [part for said in settings.values() for part in said.exact]
@@ -117,21 +125,30 @@ def evaluate_collection(name, model, settings, arguments):
     found = {"rows": {}, "text": sum(len(d.full_text.encode()) for d in collection.documents())}
     with Index(folder) as index:
         sets, found["documents"] = index.info()["sets"], len(index)
-        run = Searcher(index).run(queries, 1000, workflow="lexical")
-        found["BM25"] = dict(evaluate(run, qrels, MEASURES).measures)
         known = Remembered(model)
+        alone = SearchSettings(weights={STANDALONE: 1.0}, scale="none")
+        deep = {
+            "BM25": Searcher(index).run(queries, 1000, workflow="lexical"),
+            STANDALONE: Searcher(index, known, alone).run(queries, 1000, workflow="dense"),
+        }
+        found |= {name: dict(evaluate(run, qrels, MEASURES).measures) for name, run in deep.items()}
+        first = deep[STANDALONE].top(100)
         for row, said in settings.items():
             searcher = Searcher(index, known, SearchSettings(**{**vars(said), "candidates": 100}))
             workflows = EXACT if said.exact else WORKFLOWS
             runs = {workflow: searcher.run(queries, 100, workflow=workflow) for workflow in workflows}
+            refined = searcher.run(queries, 100, workflow="dense-words", candidates=first)
+            if row in EFFECTS:
+                deep[row] = searcher.run(queries, 1000, workflow="dense-words")
             several = next(part for part in said.weights if not part.endswith("mean"))
             found["rows"][row] = {
                 "vectors": sets[several]["vectors"],
                 "dim": sets[several]["dim"],
                 "exact": several in said.exact,
                 "workflows": {w: dict(evaluate(run, qrels, MEASURES).measures) for w, run in runs.items()},
+                "refined": dict(evaluate(refined, qrels, MEASURES).measures),
             }
-    return found
+    return found | {"effects": values_of(deep, qrels)}
 
 
 class Remembered:
@@ -182,8 +199,10 @@ def parsed():
     train.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each where above 1")
     evaluate.add_argument("--json", type=Path, help="save what was measured")
     show.add_argument("--json", type=Path, required=True, help="what an evaluation has saved")
+    evaluate.add_argument("--collections", nargs="+", default=EVALUATION, help="those that are searched")
     for command in (evaluate, show):
         command.add_argument("--plot", type=Path, help="draw figure 4 into this .svg, .png or .pdf")
+        command.add_argument("--forest", type=Path, help="draw figure 5 into this .svg, .png or .pdf")
     return parser.parse_args()
 
 
@@ -193,21 +212,28 @@ def main():
         return train(arguments)
     if arguments.what == "ship":
         return ship(arguments)
-    if arguments.plot is not None:
-        check_format(arguments.plot)  # told now, not after an hour
+    for path in filter(None, (arguments.plot, arguments.forest)):
+        check_format(path)  # told now, not after an hour
     if arguments.what == "show":
         found = json.loads(arguments.json.read_text(encoding="utf-8"))
     else:
         trained = {name: name for name in rows(str)} | {name: row for name, (row, _) in THRESHOLDS.items()}
         there = {row for row in trained.values() if (folder_of(row, arguments.output) / "model").is_dir()}
-        names = [name for name, row in trained.items() if row in there]
+        names = [
+            name for name, row in trained.items() if row in there and name in (arguments.rows or trained)
+        ]
         model, settings = joined(names, arguments.output)
-        found = {name: evaluate_collection(name, model, settings, arguments) for name in EVALUATION}
+        found = {
+            name: evaluate_collection(name, model, settings, arguments) for name in arguments.collections
+        }
         if arguments.json is not None:
             arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
     show(found)
+    show_effects(found, PAIRS)
     if arguments.plot is not None:
         figure4(found).save(arguments.plot)
+    if arguments.forest is not None:
+        figure5(found, PAIRS).save(arguments.forest)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ Each collection is indexed once by each system. Printed are, for each workflow, 
 milliseconds of a query (one at a time on one thread; encoding it is apart, since all workflows do it) and the
 bytes as the paper counts them; then what the refinement makes of a standalone retriever's first hundred in
 place of its own, as table 2's column TAS has it, by MiniLM's own sentence vectors for TAS-Balanced. Figure 5
-are forest plots of standardised mean differences in nDCG@10 of condensed lists, as the paper takes them
-(unpaired): Uni-ColBERTer and ColBERTer against BM25, and ColBERTer against the dense retriever.
+are forest plots of standardised mean differences in nDCG@10, as `colberter_effects.py` takes them:
+Uni-ColBERTer and ColBERTer against BM25, and ColBERTer against the dense retriever.
 """
 
 import argparse
@@ -17,20 +17,19 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from colberter_effects import figure5, show_effects, values_of
 
 from counterpoint.data import open_collection
 from counterpoint.encode import EncodeOptions
 from counterpoint.index import Index, IndexSettings, build_index
-from counterpoint.measure import CompareSettings, compare, evaluate, stored_bytes, synthesise
+from counterpoint.measure import evaluate, stored_bytes
 from counterpoint.model import load_model
-from counterpoint.plots import forest_plot
 from counterpoint.search import Searcher
 
 SYSTEMS = ("uni-colberter", "colberter")
 DENSE, BM25 = "minilm-dense", "bm25"
 WORKFLOWS = {"hybrid": 1, "dense-words": 2, "words-dense": 3, "dense": 4, "words": 5}
 MEASURES = ("nDCG@10", "R@100")
-JUDGED = "nDCG(judged_only=True)@10"
 PAIRS = (("uni-colberter", BM25), ("colberter", BM25), ("colberter", DENSE))
 TIMED = 50
 
@@ -114,9 +113,7 @@ def measured(collection, folder):
         found["systems"][name] = row
     for name in (BM25, DENSE):
         found["systems"][name] = {"measures": dict(evaluate(runs[name], qrels, MEASURES).measures)}
-    found["values"] = {
-        name: dict(evaluate(run, qrels, [JUDGED]).per_query[JUDGED]) for name, run in runs.items()
-    }
+    found["effects"] = values_of(runs, qrels)
     return found
 
 
@@ -153,21 +150,6 @@ def show(found):
         print(f"| {name} | {own:.3f} | {other:.3f} |")
 
 
-def figure5(found):
-    """The three pairings of the paper, for collections that judge documents as not relevant, too."""
-    comparisons = [
-        compare(
-            collection,
-            JUDGED,
-            {control: [cell["values"][control]], treatment: [cell["values"][treatment]]},
-            CompareSettings(baseline=control, effect="unpaired"),
-        )
-        for treatment, control in PAIRS
-        for collection, cell in found.items()
-    ]
-    return synthesise(comparisons)
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -182,15 +164,12 @@ def main():
     for path in options.data:
         found[path.name] = measured(open_collection(path, passage_words=None), options.output)
     show(found)
-    syntheses = figure5(found)
-    for one in syntheses:
-        low, high = one.summary.interval
-        print(f"{one.treatment} − {one.control}: {one.summary.estimate:+.3f} [{low:+.3f}, {high:+.3f}]")
+    show_effects(found, PAIRS)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1))
     if options.plots:
         options.plots.mkdir(parents=True, exist_ok=True)
-        forest_plot(syntheses).save(options.plots / "figure5.svg")
+        figure5(found, PAIRS).save(options.plots / "figure5.svg")
 
 
 if __name__ == "__main__":
