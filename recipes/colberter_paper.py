@@ -34,3 +34,14 @@ recipe = Recipe(
     measures=("nDCG@10", "RR@10", "R@1000"),
     start_names={"query.heads.tokens.": "query.heads.words."},
 )
+terms, dense = "stages.train.objective", MarginMSE(name="cls", scorer=cls)
+bare = {weight: (MarginMSE() + weight * dense).to_dict() for weight in (0.1, 0.5)}
+variants = {
+    # Table 3: no gate, and other weights α_CLS and α_CS, of which the recipe has 0.1 and 0.75.
+    "words": ["model.encoder.gates=None", f"{terms}={bare[0.1]}"],
+    "words-cls-0.5": ["model.encoder.gates=None", f"{terms}={bare[0.5]}"],
+    **{f"cs-{weight}": [f"{terms}.weights=[1, 0.1, {weight}]"] for weight in (0.5, 1)},
+    "cs-1-cls-0.5": [f"{terms}.weights=[1, 0.5, 1]"],
+    # Figure 4: fewer components; give it start= a run of the recipe itself.
+    "dim-16": [f"model.encoder.shared={ {'words': Linear(16).to_dict()} }"],
+}

@@ -33,3 +33,6 @@ recipe = Recipe(
     ],
     measures=("nDCG@10", "RR@10", "R@1000"),
 )
+variants = {
+    "dim-8": [f"model.encoder.shared={ {'words': Linear(8).to_dict()} }"]
+}  # ColBERTer w. EM, tables 4 and 5
