@@ -15,53 +15,36 @@ def tower(layers: int | None) -> Encoder:
     return Encoder(backbone, {"cls": Cls()}, query=TextInput(32), document=TextInput(256))
 
 
-projection = {"cls": Stack([Linear(512), Unit()])}  # into one space, the same for both sides
-shared = {"batch": 48, "lr": 1e-5, "warmup": 1000, "schedule": "constant"}
-cache = NegativeCache(size=512_000, candidates=64, scale=20.0)
-# No early stop: ten epochs, and the best checkpoint of them (section 5.3.1).
-fine_tune = Train(CachedContrastive(scale=20.0), name="fine-tune", epochs=10, cache=cache, **shared)
+projection = {"cls": Stack([Linear(512), Unit()])}  # one space for both sides
+shared = {"batch": 48, "lr": 1e-5, "warmup": 1000, "schedule": "constant", "epochs": 10}
+shared |= {"cache": NegativeCache(size=512_000, candidates=64, scale=20.0)}
+search = {"weights": {"cls": 1.0}, "scale": "none"}
+loss, query, learn = CachedContrastive(scale=20.0), "model.encoder.query", ("query.*",)
+align = Train(loss, name="align", learn=learn, stop=AlignmentStop(patience=3), keep="last", **shared)
+tune = Train(loss, name="fine-tune", **shared)  # no early stop, the best of ten epochs (section 5.3.1)
 
 recipe = Recipe(
     name="daft-paper",
     paper="Leonhardt et al. 2022, Distribution-aligned fine-tuning for efficient neural retrieval",
     about="a light query encoder beside a heavy document encoder, aligned, then fine-tuned with a cache",
-    model=Model(
-        DualEncoder(tower(2), tower(None), projection), search={"weights": {"cls": 1.0}, "scale": "none"}
-    ),
+    model=Model(DualEncoder(tower(2), tower(None), projection), search=search),
     scorer=Dot("cls"),
-    stages=[
-        Train(
-            CachedContrastive(scale=20.0),
-            name="align",
-            epochs=10,
-            cache=cache,
-            learn=("query.*",),
-            stop=AlignmentStop(patience=3),
-            keep="last",
-            **shared,
-        ),
-        fine_tune,
-    ],
+    stages=[align, tune],
     measures=("nDCG@10", "RR@10", "R@1000"),
 )
-documents = "model.encoder.document.backbone.source"
-alternating = replace(fine_tune, epochs=20, alternate=("query.*", "document.*"))
+turns = replace(tune, epochs=20, alternate=("query.*", "document.*"))  # one encoder a batch (section 4)
+others = {
+    "roberta": "FacebookAI/roberta-base",
+    "mpnet": "microsoft/mpnet-base",
+    "condenser": "Luyu/condenser",
+}
+others |= {"cocondenser": "Luyu/co-condenser-marco"}  # table 1; the query encoder stays BERT's
 variants = {
-    # In place of an alignment stage: one encoder a batch (section 4), as many epochs as both stages have.
-    "alternating": [f"stages={[alternating.to_dict()]}"],
-    # The other document encoders of table 1; the query encoder stays BERT's first two layers.
-    "roberta": [f"{documents}=FacebookAI/roberta-base"],
-    "condenser": [f"{documents}=Luyu/condenser"],
-    "cocondenser": [f"{documents}=Luyu/co-condenser-marco"],
-    "mpnet": [f"{documents}=microsoft/mpnet-base"],
-    # Table 2: query encoders of more layers. With all twelve both are alike, and nothing is to be aligned.
-    **{f"layers-{n}": [f"model.encoder.query.backbone.layers={n}"] for n in (4, 6, 8, 10)},
-    "layers-12": ["model.encoder.query.backbone.layers=12", f"stages={[fine_tune.to_dict()]}"],
-    # Table 3: what is left out of the query encoder, or between both.
-    "without-projection": [f"model.encoder.shared={ {'cls': Unit().to_dict()} }"],
-    "random": ["model.encoder.query.backbone.random=true"],
-    "no-attention": [
-        "model.encoder.query.backbone.layers=0",
-        f"model.encoder.query.heads={ {'cls': Mean().to_dict()} }",
-    ],
+    "alternating": [f"stages={[turns.to_dict()]}"],
+    **{name: [f"model.encoder.document.backbone.source={other}"] for name, other in others.items()},
+    **{f"layers-{n}": [f"{query}.backbone.layers={n}"] for n in (4, 6, 8, 10)},  # table 2
+    "layers-12": [f"{query}.backbone.layers=12", f"stages={[tune.to_dict()]}"],  # nothing to be aligned
+    "without-projection": [f"model.encoder.shared={ {'cls': Unit().to_dict()} }"],  # table 3, and below
+    "random": [f"{query}.backbone.random=true"],
+    "no-attention": [f"{query}.backbone.layers=0", f"{query}.heads={ {'cls': Mean().to_dict()} }"],
 }
