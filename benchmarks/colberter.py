@@ -10,8 +10,8 @@ of `colberter_rows.py` by `counterpoint train`, in a folder of its own with its 
 stopped goes on where it was. `evaluate` encodes the six evaluation collections once with the heads of all
 rows, searches them in all of ColBERTer's workflows, lets each row refine what a standalone retriever finds
 (MiniLM's own sentence vectors, for TAS-Balanced of table 2), prints tables beside the paper's figures and
-draws figures 4 (`--plot`) and 5 (`--forest`). Nothing is tuned on those six. `show` prints and draws again what
-an evaluation has saved. `ship` writes the weights of the models `colberter` and `uni-colberter` into the
+draws figures 4 (`--plot`) and 5 (`--forest`). Nothing is tuned on those six. `show` prints and draws again
+what an evaluation has saved. `ship` writes the weights of the models `colberter` and `uni-colberter` into the
 sources.
 """
 

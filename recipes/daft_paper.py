@@ -8,7 +8,6 @@ from counterpoint.model import Model
 from counterpoint.recipe import Recipe
 from counterpoint.score import Dot
 
-
 BERT, LIGHT = "google-bert/bert-base-uncased", "google/bert_uncased_L-{}_H-768_A-12"  # Turc et al. 2019
 
 
