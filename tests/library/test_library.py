@@ -5,9 +5,9 @@ import json
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-from tests.cli.conftest import DOCUMENTS, QUERIES
+import torch
+from tests.cli.conftest import QUERIES
 from tests.fakes import DOCUMENTS as TEXTS
 
 import counterpoint as cp
@@ -19,8 +19,6 @@ from counterpoint.index import Index, IndexSettings, build_index
 from counterpoint.library import BuildOptions, SearchOptions
 from counterpoint.model import Model, load_model
 from counterpoint.types import Document
-
-pytest_plugins = ("tests.cli.conftest",)
 
 
 @pytest.fixture
@@ -181,13 +179,8 @@ def test_a_model_knows_its_source_until_it_is_changed(made, tmp_path):
     made.save(tmp_path / "model")
     model = load_model(tmp_path / "model")
     assert model.source == str(tmp_path / "model")
-    next(iter(model.parameters())).data.mul_(1)  # as data, which torch does not count
-    assert model.source is not None
-    with np.errstate(all="ignore"):
-        import torch
-
-        with torch.no_grad():
-            next(iter(model.parameters())).add_(1)
+    with torch.no_grad():
+        next(iter(model.parameters())).add_(1)
     assert model.source is None
 
 
@@ -241,4 +234,4 @@ def test_several_queries_and_lexical_search_without_the_model(made, tmp_path):
     with pytest.raises(ArtifactError):
         cp.open(tmp_path / "i").search("fox")
     assert cp.open(tmp_path / "i", tmp_path / "elsewhere").search("fox")[0].id == notes.search("fox")[0].id
-    assert IndexSettings() != made.index_settings() and DOCUMENTS
+    assert IndexSettings() != made.index_settings()
