@@ -1,6 +1,6 @@
-"""HIL's tables 2 to 8 and figures 4, 7 and 8 in shape, on MiniLM at a budget for a CPU, beside the paper's.
+"""HIL's tables 2 to 9 and figures 4, 7 and 8 in shape, on MiniLM at a budget for a CPU, beside the paper's.
 
-    python benchmarks/hil.py train DATA -o RUNS [--frozen] [--no-curves] [--steps N] [--jobs 2]
+    python benchmarks/hil.py train DATA -o RUNS [--frozen] [--no-curves] [--marked] [--steps N] [--jobs 2]
         [--rows NAME ...]
     python benchmarks/hil.py evaluate DATA -o RUNS [--json FILE] [--plots FOLDER] [--collections NAME ...]
     python benchmarks/hil.py show --json FILE [FILE ...] [--plots FOLDER]
@@ -9,9 +9,10 @@ DATA holds the collections. `train` puts a training collection together from fou
 of `hil_rows.py` by `counterpoint train` under one budget, in a folder of its own with its recipe beside it;
 what was stopped goes on where it was. `evaluate` scores every document of the six evaluation collections for
 every query with the parts of all rows, by brute force; full ranking, reranking of BM25's best hundred and of
-HIL's, ensembles and InterIso of BM25's pairs are all taken of those scores. Rows whose backbone is the same
-are encoded at once. Nothing is tuned on the six. `show` prints and draws what evaluations have
-saved; rows that one of them lacks are left out of the means.
+HIL's, ensembles and InterIso of BM25's pairs are all taken of those scores. Rows whose backbone and texts are
+the same are encoded at once. Documents are read up to 512 positions, those of table 9 up to 300. Nothing is
+tuned on the six. `show` prints and draws what evaluations have saved; rows that one of them lacks are left
+out of the means.
 """
 
 import argparse
@@ -21,12 +22,13 @@ from pathlib import Path
 
 import numpy as np
 from hil_citadel import CITADELS, reranked
-from hil_rows import ENSEMBLES, Budget, rows
+from hil_rows import ENSEMBLES, PAPER, Budget, rows
 from hil_tables import draw, show
 from training import train_rows, training_collection
 
+from counterpoint.config import restore
 from counterpoint.data import open_collection
-from counterpoint.encode import DualEncoder, Encoder, TextInput
+from counterpoint.encode import DualEncoder, Encoder
 from counterpoint.index import Index, build_index
 from counterpoint.index.kernels import idf_of, maxsim_table
 from counterpoint.measure import evaluate
@@ -56,7 +58,7 @@ def train(arguments):
         arguments.data, arguments.output / "collection", TRAINING, arguments.queries, HELD_OUT
     )
     said = {"frozen": arguments.frozen, "seed": arguments.seed, "curves": not arguments.no_curves}
-    budget = Budget(arguments.steps, arguments.batch, **said)
+    budget = Budget(arguments.steps, arguments.batch, **said, marked=arguments.marked)
     recipes = rows(budget, lambda name: str(folder_of(name, arguments.output)))
     unknown = set(arguments.rows or ()) - recipes.keys()
     if unknown:
@@ -69,14 +71,15 @@ def train(arguments):
 
 
 def trained_rows(output, wanted=None):
-    """What has been trained: groups of names whose models share a backbone, and CITADEL's folders."""
+    """What has been trained: groups of names whose models share backbone and texts, and CITADEL's folders."""
     names = [name for name in wanted or rows(Budget()) if (folder_of(name, output) / "model").is_dir()]
-    alike: dict[str, list[str]] = {}
+    alike: dict[tuple[str, str], list[str]] = {}
     for name in names:
         if name in CITADELS:
             continue
-        backbone = load_model(folder_of(name, output)).encoder.query.backbone
-        alike.setdefault(backbone.fingerprint(), []).append(name)
+        encoder = load_model(folder_of(name, output)).encoder.query
+        texts = str([encoder.query.to_dict(), encoder.document.to_dict()])
+        alike.setdefault((encoder.backbone.fingerprint(), texts), []).append(name)
     citadels = {name: folder_of(name, output) for name in names if name in CITADELS}
     return list(alike.values()), citadels
 
@@ -89,9 +92,12 @@ def joined(names, output):
         found = {on: f"r{number}_{on}" for on in model.encoder.query.heads}
         heads |= {found[on]: head for on, head in model.encoder.query.heads.items()}
         of_row[name] = (found, dict(model.search["weights"]), dict(model.search.get("idf", {})))
-        backbone = model.encoder.query.backbone
-    text = TextInput(512)  # collections of abstracts are longer than what was trained on
-    return Model(DualEncoder(Encoder(backbone, heads, TextInput(32), text))).setup().eval(), of_row
+        encoder = model.encoder.query
+    said = encoder.document.to_dict()
+    if said["max_length"] == PAPER:
+        said["max_length"] = 512  # collections of abstracts are longer than what was trained on
+    made = Encoder(encoder.backbone, heads, encoder.query, restore(said))
+    return Model(DualEncoder(made)).setup().eval(), of_row
 
 
 def pieces(texts, size=PIECE):
@@ -249,6 +255,7 @@ def parsed():
         command.add_argument("--rows", nargs="+", metavar="NAME", help="only these")
     train.add_argument("--frozen", action="store_true", help="only projections learn")
     train.add_argument("--no-curves", action="store_true", help="evaluate nothing meanwhile, for figure 8")
+    train.add_argument("--marked", action="store_true", help="markers and [MASK] expansion, but for CITADEL")
     train.add_argument("--steps", type=int, default=Budget().steps)
     train.add_argument("--batch", type=int, default=Budget().batch)
     train.add_argument("--queries", type=int, default=2000, help="of each training collection")

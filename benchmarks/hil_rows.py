@@ -23,6 +23,7 @@ from counterpoint.model import Model
 from counterpoint.recipe import DataSettings, Recipe
 from counterpoint.score import MaxSim, ZScore
 
+PAPER = 180  # positions of a document
 SEEN = 1e-6  # a weight that lets InterIso be logged and no more
 ISO = (0.1, 0.2, 0.4, 0.7, 1.0)  # figure 7
 ANISO = (-0.1, -0.2, -0.4, -0.7, -1.0)  # figures 4 and 7
@@ -41,6 +42,8 @@ class Budget:
         frozen: whether only projections learn.
         seed: of every row.
         curves: whether the rows of figure 8 are evaluated meanwhile.
+        marked: whether queries and documents have ColBERT's markers, and queries are filled up with [MASK].
+        positions: of a document in training.
     """
 
     steps: int = 300
@@ -49,10 +52,19 @@ class Budget:
     frozen: bool = False
     seed: int = 1
     curves: bool = True
+    marked: bool = False
+    positions: int = PAPER
 
 
 def per_token(head):
     return head(skip=PUNCTUATION, projection=Linear(128, bias=False), normalise=True)
+
+
+def texts(budget):
+    """How queries and documents are put before the backbone."""
+    if not budget.marked:
+        return TextInput(32), TextInput(budget.positions)
+    return TextInput(32, marker="[unused0]", expand_to=32), TextInput(budget.positions, marker="[unused1]")
 
 
 def recipe(heads, objective, scorer, budget, *, idf=False, curve=False, start=None):
@@ -60,7 +72,7 @@ def recipe(heads, objective, scorer, budget, *, idf=False, curve=False, start=No
 
     With a `start`, the folder of a ColBERT, its projection goes on as that of `tokens` or `h`.
     """
-    text = TextInput(32), TextInput(180)
+    text = texts(budget)
     encoder = Encoder(Transformer("minilm"), {on: per_token(head) for on, head in heads.items()}, *text)
     search = {"weights": dict.fromkeys(heads, 1.0), "scale": "none", **({"idf": {"l": 1.0}} if idf else {})}
     curve = curve and budget.curves
@@ -92,7 +104,7 @@ def recipe(heads, objective, scorer, budget, *, idf=False, curve=False, start=No
 
 
 def colbert(budget, *terms, start=None):
-    """ColBERT with terms on its space; 8·MaxSim is about the spread that z-scores give H's."""
+    """ColBERT with terms on its space; 8·MaxSim, as the recipe `colbert` (z-scores give H about 4)."""
     scorer = 8 * MaxSim("tokens")
     objective = PairwiseCrossEntropy(name="late")
     for term in terms:
@@ -135,6 +147,7 @@ def rows(budget, folder_of=str):
     """All rows by name; those that start from another one name its folder and stand after it."""
     second = replace(budget, steps=budget.steps // 2)  # table 8
     before = folder_of("ColBERT")
+    longer = replace(budget, positions=300)  # table 9
     return {
         "ColBERT": colbert(budget),
         **{f"InterIso {weight:+g}": colbert(budget, iso(weight)) for weight in (*ISO, *ANISO)},
@@ -153,6 +166,8 @@ def rows(budget, folder_of=str):
         "HIL from ColBERT": hil(second, start=before),
         "HIL λ +0.3 from ColBERT": hil(second, lam=0.3, start=before),
         **{name: citadel(name, budget) for name in CITADELS},  # table 7
+        "ColBERT, 300 positions": colbert(longer),
+        "HIL, 300 positions": hil(longer),
     }
 
 

@@ -5,9 +5,18 @@
     python benchmarks/isotropy.py rule DATA/cranfield DATA/scifact … --work WORK --layers 2
     python benchmarks/isotropy.py show FILE.json …
 
-Every collection is encoded once, without training (--backbone takes a trained one), and its token vectors are
-kept in WORK. Each is a source, whose documents and queries the maps are fitted to, and a target, whose BM25
-candidates are reranked:
+Every collection is encoded once, without training (--backbone takes a trained model), and its token vectors
+are kept in WORK. Each is a source, whose documents and queries the maps are fitted to, and a target, whose
+BM25 candidates are reranked. As in the paper, each source may have a model of its own, trained on it:
+
+    counterpoint train isotropy:finetuned --data DATA/nq-qed -o runs/nq-qed
+    counterpoint train isotropy:finetuned --data DATA/squad11-dev -o runs/squad11-dev
+    python benchmarks/isotropy.py tables DATA/nq-qed DATA/squad11-dev --backbone 'runs/{source}' --work WORK
+
+Each target is then encoded by each source's model. Every pair has a row without a map (Ft in tables 1 to 3),
+and rows out of distribution show what the target's own model has without a map, too (figure 3).
+
+I(W) is of one sign, as in print, and I(W)± of both (docs/isotropy.md). What is reranked:
 
 - ColBERT: all tokens' last hidden states, no projection, the sum of a query's highest cosines
 - RepBERT: the mean of the tokens, cosine; mapped token by token before the mean, or as the mean
@@ -33,8 +42,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from isotropy_figures import draw
 from isotropy_maps import BLOCK, Chain, chain_of
-from isotropy_tables import MEASURES, NAMES, show, summary
+from isotropy_tables import ISOTROPY, MEASURES, NAMES, baseline, show, summary
 from isotropy_vectors import encoded, means, rows_of
 
 from counterpoint.measure import evaluate
@@ -45,6 +55,7 @@ from counterpoint.search import Run
 from counterpoint.transform import Whitening
 
 MODELS = {"ColBERT": "tokens", "RepBERT": "mean", "CLS": "cls"}
+SOURCE = "{source}"  # in a backbone's name, that of the collection it was trained on
 SAMPLE = 4000  # rows that isotropy is measured on
 warnings.filterwarnings("ignore", message="Whitening")
 
@@ -97,7 +108,8 @@ def one_model(target, queries, documents):
     rows = torch.cat([documents[0][torch.from_numpy(sample)], queries[0][:SAMPLE]]).double().numpy()
     return {
         **{name: report.measures[name] for name in MEASURES},
-        "I(W)": partition_isotropy(rows), "avgcos": mean_cosine(rows),
+        "I(W)": partition_isotropy(rows, signs="positive"), "I(W)±": partition_isotropy(rows),
+        "avgcos": mean_cosine(rows),
         "queries": {name: dict(report.per_query[name]) for name in MEASURES},
     }  # fmt: skip
 
@@ -127,31 +139,38 @@ MEANS = ("source", "target")  # whose a map may subtract
 LEVELS = {"token": ("ColBERT", "RepBERT"), "sequence": ("RepBERT",)}  # the models that each level can map
 
 
-def tables(collections, options):
+def tables(options):
     rows = []
-    for target in collections:  # the baseline knows no source
-        found = measured(target, Chain(), "token", LEVELS["token"])
-        rows += [
-            {
-                "source": "-",
-                "target": target.name,
-                "model": model,
-                "mean": "-",
-                "level": "-",
-                "method": "none",
-                "seeds": [one],
-            }
-            for model, one in found.items()
-        ]
-    show(rows)
-    for source in collections:
-        if options.sources and source.name not in options.sources:
-            continue
-        for level in options.levels:
-            for method in options.methods:
-                rows += (made := one_map(source, collections, level, method, options))
-                show(made)
+    for owner, collections in encoded_by(options):
+        rows += (plain := [row for target in collections for row in without_map(owner, target, options)])
+        show(plain)
+        for source in collections:
+            if source.name not in (options.sources if owner is None else [owner]):
+                continue
+            for level in options.levels:
+                for method in options.methods:
+                    rows += (made := one_map(source, collections, level, method, options))
+                    show(made)
     return with_tests(rows)
+
+
+def encoded_by(options):
+    """All collections as one model encodes them, or for every source, named, as its own does."""
+    for owner in options.sources if SOURCE in options.backbone else [None]:
+        backbone = options.backbone.replace(SOURCE, owner or "")
+        yield owner, [encoded(path, options, backbone) for path in options.collections]
+
+
+def without_map(owner, target, options):
+    """The baseline: of the source whose model it is, or of none."""
+    named = {"source": owner or "-", "target": target.name, "mean": "-", "level": "-", "method": "none"}
+    found = measured(target, Chain(), "token", mapped_models("token", options))
+    return [{**named, "model": model, "seeds": [one]} for model, one in found.items()]
+
+
+def mapped_models(level, options):
+    """Those asked for that a level can map."""
+    return [model for model in LEVELS[level] if model in options.models]
 
 
 def one_map(source, collections, level, method, options):
@@ -160,7 +179,7 @@ def one_map(source, collections, level, method, options):
         (target.name, model, mean): []
         for mean in options.centre
         for target in collections
-        for model in LEVELS[level]
+        for model in mapped_models(level, options)
     }
     seconds = []
     for seed in options.seeds:
@@ -173,7 +192,7 @@ def one_map(source, collections, level, method, options):
             for target in collections:
                 own = fit_rows(target, seed, space, options) if mean == "target" else None
                 asked = chain if own is None else chain.centred_on(own)
-                for model, one in measured(target, asked, level, LEVELS[level]).items():
+                for model, one in measured(target, asked, level, mapped_models(level, options)).items():
                     found[target.name, model, mean].append(one)
     common = {
         "level": level,
@@ -188,30 +207,44 @@ def one_map(source, collections, level, method, options):
 
 
 def with_tests(rows):
-    """Each row's means over the seeds, and its p-values against the same target and model without a map."""
+    """Each row's means over the seeds, and its p-values against the same target and model without a map.
+
+    A row of a model that was trained on another source has the measures of the target's own model, too.
+    """
     for row in rows:
-        base = next(
-            r
-            for r in rows
-            if r["method"] == "none" and (r["target"], r["model"]) == (row["target"], row["model"])
-        )["seeds"][0]
-        for name in (*MEASURES, "I(W)", "avgcos"):
+        for name in (*MEASURES, *ISOTROPY):
             row[name] = statistics.mean(seed[name] for seed in row["seeds"])
         row["distribution"] = "in" if row["source"] == row["target"] else "out"
-        if row["method"] == "none":
+        if row["source"] == "-":
             row["distribution"] = "-"
-            continue
+    for row in rows:
+        before = baseline(row, rows)
         for name in MEASURES:
-            values = [seed[name] for seed in row["seeds"]]
-            if len(values) > 1:
-                with warnings.catch_warnings():
-                    warnings.filterwarnings(
-                        "ignore", "Precision loss", RuntimeWarning
-                    )  # equal values are meant
-                    test = two_sample_t_test(values, [base[name]] * len(values), "greater")
-                row[f"p(seeds) {name}"] = test.p_value
-            row[f"p(queries) {name}"] = p_queries(row["seeds"], base, name)
+            if row["distribution"] == "out" and before["source"] != "-":
+                row[f"own {name}"] = own[name] if (own := own_model(row, rows)) else ""
+            if row["method"] != "none":
+                row |= tests(row["seeds"], before["seeds"][0], name)
     return rows
+
+
+def own_model(row, rows):
+    """What a target's own model has without a map: the line in the paper's figure 3."""
+    for other in rows:
+        in_distribution = other["source"] == other["target"] == row["target"]
+        if in_distribution and other["method"] == "none" and other["model"] == row["model"]:
+            return other
+    return None
+
+
+def tests(seeds, base, name):
+    """p-values of a measure, over seeds where there are several, and over queries."""
+    values, found = [seed[name] for seed in seeds], {}
+    if len(values) > 1:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)  # equal values are meant
+            test = two_sample_t_test(values, [base[name]] * len(values), "greater")
+        found[f"p(seeds) {name}"] = test.p_value
+    return {**found, f"p(queries) {name}": p_queries(seeds, base, name)}
 
 
 def p_queries(seeds, base, measure):
@@ -223,10 +256,11 @@ def p_queries(seeds, base, measure):
     return paired_t_test(np.array(differences), "greater").p_value
 
 
-def rule(collections, options):
+def rule(options):
     """What decides whether whitening helps, in distribution."""
     rows = []
-    for target in collections:
+    for path in options.collections:
+        target = encoded(path, options, options.backbone.replace(SOURCE, path.name))
         for level, models in (("token", ("ColBERT", "RepBERT")), ("sequence", ("RepBERT", "CLS"))):
             for model in models if level in options.levels else ():
                 space = "tokens" if level == "token" else MODELS[model]
@@ -269,7 +303,8 @@ def main():
     add("--methods", nargs="+", default=["whitening", "NICE", "Glow"], choices=["whitening", "NICE", "Glow"])
     add("--levels", nargs="+", default=list(LEVELS), choices=list(LEVELS))
     add("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    add("--backbone", default="minilm", help="what makes the hidden states")
+    add("--backbone", default="minilm", help=f"what makes the hidden states; {SOURCE} in it: one a source")
+    add("--models", nargs="+", default=list(LEVELS["token"]), choices=list(LEVELS["token"]))
     add("--layers", type=int, help="of the backbone, from the first; all unless given")
     add("--depth", type=int, default=100, help="documents that BM25 finds and that are reranked")
     add("--queries", type=int, default=100, help="a collection, drawn at random where there are more")
@@ -281,6 +316,7 @@ def main():
     add("--steps", type=int, default=1000, help="of flows")
     add("--bfloat16", action="store_true", help="NICE's networks in bfloat16, for speed")
     add("--json", type=Path)
+    add("--plots", type=Path, help="folder for the paper's figures 1 and 3; of tables")
     options = parser.parse_args()
     if options.what == "show":
         rows = saved(options.collections)
@@ -288,6 +324,8 @@ def main():
         rows = measure(options, parser.error)
     show(rows)
     summary(rows)
+    if options.plots and "method" in rows[0]:
+        draw(rows, options.plots)
     if options.json:
         options.json.write_text(json.dumps({"options": vars(options), "rows": rows}, default=str, indent=1))
 
@@ -295,10 +333,11 @@ def main():
 def measure(options, fail):
     if options.work is None:
         fail("--work: a folder for token vectors is needed")
-    if unknown := set(options.sources or ()) - {path.name for path in options.collections}:
+    names = [path.name for path in options.collections]
+    if unknown := set(options.sources or ()) - set(names):
         fail(f"--sources: {min(unknown)!r} is none of the collections")
-    collections = [encoded(path, options) for path in options.collections]
-    return (tables if options.what == "tables" else rule)(collections, options)
+    options.sources = options.sources or names
+    return (tables if options.what == "tables" else rule)(options)
 
 
 def saved(paths):

@@ -3,9 +3,10 @@
 import statistics
 
 MEASURES = ("P@20", "nDCG@10")
+ISOTROPY = ("I(W)", "I(W)±", "avgcos")  # of one sign, as in print, and of both
 NAMES = ("source", "target", "mean", "distribution", "model", "level", "method", "map")
 COLUMNS = (
-    *NAMES, *MEASURES, "I(W)", "avgcos",
+    *NAMES, *MEASURES, *ISOTROPY, *(f"own {name}" for name in MEASURES),
     *(f"p({over}) {name}" for name in MEASURES for over in ("seeds", "queries")), "fit_rows", "fit_seconds",
 )  # fmt: skip
 
@@ -14,9 +15,7 @@ def show(rows):
     """A line a row, p-values and all."""
     shown = [
         {
-            **{
-                name: statistics.mean(s[name] for s in row["seeds"]) for name in (*MEASURES, "I(W)", "avgcos")
-            },
+            **{name: statistics.mean(s[name] for s in row["seeds"]) for name in (*MEASURES, *ISOTROPY)},
             **row,
         }
         if "seeds" in row
@@ -40,25 +39,34 @@ def summary(rows):
     names = ("model", "level", said)
     if said == "method":
         names = ("distribution", "mean", *names)
-    base = {(row["target"], row["model"]): row for row in rows if row[said] == "none"}
     groups = {}
     for row in rows:
         if row[said] != "none":
-            pair = row, base[row["target"], row["model"]]
-            groups.setdefault(tuple(row[name] for name in names), []).append(pair)
-    columns = ("targets", "I(W) before", "after", "avgcos before", "after")
+            groups.setdefault(tuple(row[name] for name in names), []).append((row, baseline(row, rows)))
+    columns = ("targets", *(entry for name in ISOTROPY for entry in (f"{name} before", "after")))
     columns += tuple(f"{name} {what}" for name in MEASURES for what in ("difference", "better", "worse"))
     print("| " + " | ".join((*names, *columns)) + " |\n|" + "---|" * len((*names, *columns)))
     for key, pairs in groups.items():
         print("| " + " | ".join((*key, str(len(pairs)), *_cells(pairs))) + " |")
 
 
+def baseline(row, rows):
+    """The same target and model without a map: by the same source's model, where each has its own."""
+    for other in rows:
+        if (other["target"], other["model"]) == (row["target"], row["model"]):
+            plain = "none" in (other.get("method"), other.get("map"))
+            if plain and other.get("source", "-") in ("-", row.get("source")):
+                return other
+    raise LookupError(f"no row of {row['model']} on {row['target']} is without a map")
+
+
 def _cells(pairs):
     after, before = zip(*pairs, strict=True)
-    for name in ("I(W)", "avgcos"):
+    for name in ISOTROPY:
         for side in (before, after):
             yield f"{statistics.mean(one[name] for one in side):.3f}"
     for name in MEASURES:
-        p = [row[f"p(queries) {name}"] for row in after]
-        yield f"{statistics.mean(row[name] - other[name] for row, other in pairs):+.4f}"
-        yield from (str(sum(value < 0.05 for value in p)), str(sum(value > 0.95 for value in p)))
+        found = [(row[f"p(queries) {name}"], row[name] - other[name]) for row, other in pairs]
+        yield f"{statistics.mean(difference for _, difference in found):+.4f}"
+        yield str(sum(p < 0.05 for p, _ in found))
+        yield str(sum(p > 0.95 and difference < 0 for p, difference in found))  # p is 1 where all are equal

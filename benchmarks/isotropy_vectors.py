@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -54,17 +55,17 @@ class Encoded:
     qrels: dict
 
 
-def encoded(path, options):
-    """Read the vectors of a collection, or make them."""
+def encoded(path, options, backbone):
+    """Read the vectors that a backbone makes of a collection, or make them."""
     said = {
-        "collection": path.name, "lengths": [QUERY, DOCUMENT],
-        **{name: getattr(options, name) for name in ("backbone", "layers", "depth", "queries", "documents")},
+        "collection": path.name, "lengths": [QUERY, DOCUMENT], "backbone": identity(backbone),
+        **{name: getattr(options, name) for name in ("layers", "depth", "queries", "documents")},
     }  # fmt: skip
     name = f"{path.name}-{hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]}"
     file, facts = options.work / f"{name}.npz", options.work / f"{name}.json"
     if not facts.is_file():
         options.work.mkdir(parents=True, exist_ok=True)
-        found, arrays = encode(path, options)
+        found, arrays = encode(path, options, backbone)
         np.savez(file, **arrays)
         facts.write_text(json.dumps({"settings": said, **found}))
     held, told = np.load(file), json.loads(facts.read_text())
@@ -87,7 +88,12 @@ def encoded(path, options):
     )
 
 
-def encode(path, options):
+def identity(backbone):
+    """Its name, or of a folder the fingerprint of what is in it, which training anew changes."""
+    return Transformer(backbone).setup().fingerprint() if Path(backbone).is_dir() else backbone
+
+
+def encode(path, options, backbone):
     collection = open_collection(path, passage_words=None)
     split = next(name for name in ("test", "dev") if name in collection.splits)
     texts = {document.id: document.full_text for document in collection.documents()}
@@ -110,7 +116,7 @@ def encode(path, options):
     ]
     model = DualEncoder(
         Encoder(
-            Transformer(options.backbone, layers=options.layers),
+            Transformer(backbone, layers=options.layers),
             {"t": TokenVectors()},
             query=TextInput(QUERY),
             document=TextInput(DOCUMENT),

@@ -44,3 +44,7 @@ recipe = Recipe(
         ),
     ],
 )
+at = "model.encoder.query"
+variants = {
+    "marked": [f"{at}.query.marker=[unused0]", f"{at}.query.expand_to=32", f"{at}.document.marker=[unused1]"],
+}

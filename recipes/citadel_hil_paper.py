@@ -1,16 +1,7 @@
 """CITADEL-HIL with CITADEL's published settings and λ = −0.3; what plays L is not in the paper."""
 
-from counterpoint.encode import (
-    Cls,
-    DualEncoder,
-    Encoder,
-    Linear,
-    Routed,
-    Router,
-    Static,
-    TextInput,
-    Transformer,
-)
+from counterpoint.encode import Cls, DualEncoder, Encoder, Linear, Routed, Router, Static, TextInput
+from counterpoint.encode import Transformer as Backbone
 from counterpoint.learn import Contrastive, Fit, FromData, InterIso, RouterBalance, RouterSparsity, Train
 from counterpoint.model import Model
 from counterpoint.recipe import Recipe
@@ -21,7 +12,7 @@ heads = {
     "l": Static(projection=Linear(128, bias=False), normalise=True),
     "routed": Routed(Router("softmax"), projection=Linear(32), normalise=True),
 }
-backbone = Transformer("google-bert/bert-base-uncased")
+backbone = Backbone("google-bert/bert-base-uncased")
 encoder = Encoder(backbone, heads, query=TextInput(32), document=TextInput(180))
 weights = {"cls": 1.0, "l": 1.0, "routed": 1.0}
 search = {"weights": weights, "scale": "none", "exact": ["routed"], "idf": {"l": 1.0}}
@@ -47,3 +38,7 @@ recipe = Recipe(
     ],
     measures=("RR@10", "nDCG@10", "R@100"),
 )
+at = "model.encoder.query"
+variants = {
+    "marked": [f"{at}.query.marker=[unused0]", f"{at}.query.expand_to=32", f"{at}.document.marker=[unused1]"],
+}

@@ -1,20 +1,13 @@
 """ColBERT at a size for a CPU: MiniLM, 128 components a token, the batch and BM25 negatives."""
 
-from counterpoint.encode import (
-    PUNCTUATION,
-    DualEncoder,
-    Encoder,
-    Linear,
-    TextInput,
-    TokenVectors,
-    Transformer,
-)
+from counterpoint.encode import PUNCTUATION as SIGNS
+from counterpoint.encode import DualEncoder, Encoder, Linear, TextInput, TokenVectors, Transformer
 from counterpoint.learn import BM25Negatives, Contrastive, Train
 from counterpoint.model import Model
 from counterpoint.recipe import DataSettings, Recipe
 from counterpoint.score import MaxSim
 
-tokens = TokenVectors(skip=PUNCTUATION, projection=Linear(128, bias=False), normalise=True)
+tokens = TokenVectors(skip=SIGNS, projection=Linear(128, bias=False), normalise=True)
 encoder = Encoder(
     Transformer("minilm"), heads={"tokens": tokens}, query=TextInput(32), document=TextInput(180)
 )
@@ -37,3 +30,8 @@ recipe = Recipe(
     ],
     data=DataSettings(held_out=300),  # of 100, one more found counts .01
 )
+at = "model.encoder.query"
+variants = {
+    "marked": [f"{at}.query.marker=[unused0]", f"{at}.query.expand_to=32", f"{at}.document.marker=[unused1]"],
+    "beir": [f"{at}.document.max_length=300"],  # HIL's table 9
+}

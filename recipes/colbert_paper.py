@@ -44,3 +44,4 @@ recipe = Recipe(
     ],
     measures=("RR@10", "nDCG@10", "R@100"),
 )
+variants = {"beir": ["model.encoder.query.document.max_length=300"]}  # HIL's table 9

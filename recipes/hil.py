@@ -1,23 +1,15 @@
 """HIL at a size for a CPU: MiniLM's word embeddings (L) and its last states (H), 128 components each."""
 
-from counterpoint.encode import (
-    PUNCTUATION,
-    DualEncoder,
-    Encoder,
-    Linear,
-    Static,
-    TextInput,
-    TokenVectors,
-    Transformer,
-)
+from counterpoint.encode import PUNCTUATION as SIGNS
+from counterpoint.encode import DualEncoder, Encoder, Linear, Static, TextInput, TokenVectors, Transformer
 from counterpoint.learn import BM25Negatives, Fit, InterIso, PairwiseCrossEntropy, Train
 from counterpoint.model import Model
 from counterpoint.recipe import DataSettings, Recipe
 from counterpoint.score import MaxSim, ZScore
 
 heads = {
-    "l": Static(skip=PUNCTUATION, projection=Linear(128, bias=False), normalise=True),
-    "h": TokenVectors(skip=PUNCTUATION, projection=Linear(128, bias=False), normalise=True),
+    "l": Static(skip=SIGNS, projection=Linear(128, bias=False), normalise=True),
+    "h": TokenVectors(skip=SIGNS, projection=Linear(128, bias=False), normalise=True),
 }
 encoder = Encoder(Transformer("minilm"), heads, query=TextInput(32), document=TextInput(180))
 low, high = ZScore(MaxSim("l", idf=1.0)), ZScore(MaxSim("h"))
@@ -48,3 +40,8 @@ recipe = Recipe(
     data=DataSettings(held_out=300),
     start_names={"query.heads.tokens.": "query.heads.h."},  # start=runs/colbert
 )
+at = "model.encoder.query"
+variants = {
+    "marked": [f"{at}.query.marker=[unused0]", f"{at}.query.expand_to=32", f"{at}.document.marker=[unused1]"],
+    "beir": [f"{at}.document.max_length=300"],  # HIL's table 9
+}

@@ -11,9 +11,9 @@ heads = {
     "l": Static(skip=SIGNS, projection=Linear(128, bias=False), normalise=True),
     "h": TokenVectors(skip=SIGNS, projection=Linear(128, bias=False), normalise=True),
 }
-query = TextInput(32, marker="[unused0]", expand_to=32)
-document = TextInput(180, marker="[unused1]")
+query, document = TextInput(32, marker="[unused0]", expand_to=32), TextInput(180, marker="[unused1]")
 encoder = Encoder(Transformer("google-bert/bert-base-uncased"), heads, query, document)
+search = {"weights": {"l": 1.0, "h": 1.0}, "idf": {"l": 1.0}, "scale": "none"}
 low, high = ZScore(MaxSim("l", idf=1.0)), ZScore(MaxSim("h"))
 late = PairwiseCrossEntropy("l", low) + PairwiseCrossEntropy("h", high)
 regularisers = InterIso("l", 0.3, True, name="iso_l") + InterIso("h", -0.3, False, name="iso_h")
@@ -22,9 +22,7 @@ recipe = Recipe(
     name="hil-paper",
     paper="Kim, Lee and Hwang 2024, HIL: hybrid isotropy learning for zero-shot performance",
     about="isotropic word embeddings (L) beside anisotropic contextual vectors (H)",
-    model=Model(
-        DualEncoder(encoder), search={"weights": {"l": 1.0, "h": 1.0}, "idf": {"l": 1.0}, "scale": "none"}
-    ),
+    model=Model(DualEncoder(encoder), search=search),
     scorer=low + high,
     stages=[
         Fit("l", what="idf", name="idf", documents=None),
@@ -47,4 +45,6 @@ variants = {
     + [f"{terms}.losses.0.scorer={raw_l}", f"{terms}.losses.1.scorer={raw_h}"],
     "l-only": [f"scorer={low.to_dict()}", "model.search.weights={'l': 1}", f"{terms}.weights=[1, 0, 1, 0]"],
     "h-only": [f"scorer={high.to_dict()}", "model.search.weights={'h': 1}", f"{terms}.weights=[0, 1, 0, 1]"],
+    "beir": ["model.encoder.query.document.max_length=300"],  # table 9
+    "from-colbertv2": ["stages.train.steps=150", "stages.train.evaluate_every=50"],  # start=, table 8
 }

@@ -5,33 +5,39 @@ from counterpoint.learn import BM25Negatives, Contrastive, Fit, Train
 from counterpoint.model import Model
 from counterpoint.recipe import DataSettings, Recipe
 from counterpoint.score import MaxSim
-from counterpoint.transform import Normalise, Whitening
+from counterpoint.transform import FlowTraining, Glow, Nice, Normalise, Whitening
 
 tokens = TokenVectors(skip=PUNCTUATION)  # whitened as long as they come; training takes their cosines
 encoder = Encoder(
     Transformer("minilm"), heads={"tokens": tokens}, query=TextInput(32), document=TextInput(180)
 )
+late = Train(
+    Contrastive(scale=8.0),
+    MaxSim("tokens", normalise=True),
+    steps=100,
+    batch=16,
+    negatives=(BM25Negatives(count=1),),
+    lr=2e-5,
+    evaluate_every=25,
+)
 
 recipe = Recipe(
     name="isotropy",
     paper="Jung et al. 2023, Isotropic representation can improve dense retrieval",
-    about="ColBERT on the embedded MiniLM without a projection, then whitening of all its token vectors",
+    about="ColBERT on MiniLM without a projection, then whitening; by variants another map or none",
     model=Model(
         DualEncoder(encoder),
-        transforms={"tokens": [Whitening(384), Normalise()]},  # or Nice(384), or Glow(384)
+        transforms={"tokens": [Whitening(384), Normalise()]},
         search={"weights": {"tokens": 1.0}},
     ),
-    stages=[
-        Train(
-            Contrastive(scale=8.0),
-            MaxSim("tokens", normalise=True),
-            steps=100,
-            batch=16,
-            negatives=(BM25Negatives(count=1),),
-            lr=2e-5,
-            evaluate_every=25,
-        ),
-        Fit("tokens", documents=2000, queries=True),
-    ],
+    stages=[late, Fit("tokens", documents=2000, queries=True)],
     data=DataSettings(held_out=300),
 )
+# Components of MiniLM that never change have no density, so flows are fed the leading directions.
+turn, short = Whitening(384, rank=380, power=0.0), FlowTraining(steps=300)
+flows = {"nice": Nice(380, layers=1, width=256, fitting=short), "glow": Glow(380, fitting=short)}
+steps = {name: [part.to_dict() for part in (turn, flow, Normalise())] for name, flow in flows.items()}
+variants = {
+    "finetuned": [f"stages={[late.to_dict()]}", f"model.transforms.tokens={[Normalise().to_dict()]}"],
+    **{name: [f"model.transforms.tokens={some}"] for name, some in steps.items()},
+}

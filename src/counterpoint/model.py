@@ -138,9 +138,10 @@ class Model(Part):
 
     def steps(self, name: str) -> list[Transform]:
         """The maps on a set, in order, without those that are left out."""
-        if name not in self.transforms or name in self._left_out:
+        if name not in self.transforms:
             return []
-        return [cast(Transform, step) for step in cast(nn.ModuleList, self.transforms[name])]
+        steps = [cast(Transform, step) for step in cast(nn.ModuleList, self.transforms[name])]
+        return [step for step in steps if name not in self._left_out or isinstance(step, Normalise)]
 
     def append(self, name: str, step: Transform) -> Model:
         """Put a map behind those that a set has. The model changes, in place, and its fingerprint with it."""
@@ -162,7 +163,8 @@ class Model(Part):
         """Pass over maps that are still to be fitted: a recipe may train first and fit afterwards.
 
         Args:
-            transforms: the sets whose `transforms` are left out; those of all others take part again.
+            transforms: the sets whose `transforms` are left out; those of all others take part again. A
+                `Normalise` learns nothing and stays, so that a set is ranked by cosine before and after.
             tokenwise: the sets whose head's `tokenwise` is.
         """
         self._left_out = frozenset(transforms)

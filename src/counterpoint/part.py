@@ -234,6 +234,9 @@ class Part(Declared, nn.Module):
     def _join(self, same: Mapping[str, str], path: Path) -> None:
         """Give one part several names, as `_same` found them."""
         for name, other in same.items():
+            named = dict(self.named_modules(remove_duplicate=False))
+            if name in named and named[name] is named.get(str(other)):
+                continue  # it came with the part that it is in
             parts = self._all_parts()
             if not {name, str(other)} <= parts.keys() or parts[name].to_dict() != parts[other].to_dict():
                 raise ArtifactError(f"[same] says that {name} is {other}, but they differ", path=path)

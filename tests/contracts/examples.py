@@ -206,6 +206,8 @@ EXAMPLES = {
     "CachedContrastive": [lambda tiny: {"scale": 2.0}],
     "NegativeLogLikelihood": [lambda tiny: {}, lambda tiny: {"scorer": MaxSim("words")}],
     "PairwiseCrossEntropy": [lambda tiny: {}, lambda tiny: {"scorer": 0.5 * MaxSim("words")}],
+    "PairwiseSoftmax": [lambda tiny: {}, lambda tiny: {"scorer": MaxSim("words")}],
+    "MultiLabelMargin": [lambda tiny: {}, lambda tiny: {"margin": 0.2, "scorer": Dot("cls")}],
     "MarginMSE": [
         lambda tiny: {},
         lambda tiny: {"name": "mixed", "scorer": Mix([Dot("cls"), MaxSim("words")])},

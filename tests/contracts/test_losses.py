@@ -23,8 +23,10 @@ DIFFERENCES = {
     "Contrastive",
     "KLDivergence",
     "MarginMSE",
+    "MultiLabelMargin",
     "NegativeLogLikelihood",
     "PairwiseCrossEntropy",
+    "PairwiseSoftmax",
     "ResidualMargin",
 }
 CASES = [

@@ -40,3 +40,11 @@ def test_the_last_layer_is_what_heads_are_fed(tiny_bert_folder):
         for place, position in enumerate(positions):
             np.testing.assert_allclose(layers[-1][place], tokens[position], rtol=1e-4, atol=1e-5)
     assert made.training
+
+
+def test_a_backbone_without_layers_has_its_embeddings(tiny_bert_folder):
+    made = model(tiny_bert_folder, layers=0)
+    ((positions, layers),) = made.encode_layers(["dog"], "document", FP32)
+    assert positions == [0] and len(layers) == 1
+    tokens = made.encode_document(["dog"], FP32)["tokens"]
+    np.testing.assert_allclose(layers[0].values, tokens.values, rtol=1e-4, atol=1e-5)

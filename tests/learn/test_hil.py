@@ -120,6 +120,53 @@ def test_it_starts_from_a_published_checkpoint(tiny_bert_folder, tmp_path):
     assert not found.unused and found.new == ("encoder.query.heads.l.projection.linear_.weight",)
 
 
+def module(folder, on):
+    """A ColBERT of one layer; its weights follow from its name."""
+    torch.manual_seed(len(on))
+    heads = {on: TokenVectors(projection=Linear(8, bias=False), normalise=True)}
+    made = Model(
+        DualEncoder(Encoder(Transformer(str(folder), layers=1, random=True), heads, QUERY, DOCUMENT))
+    )
+    made.setup()
+    for part in made.modules():
+        if type(part).__name__ == "Dropout":
+            part.p = 0.0  # which would be drawn for both modules in turn
+    return made
+
+
+def test_the_modules_of_an_ensemble_learn_as_they_would_alone(tiny_bert_folder, tmp_path):
+    """ColBERT-λ: trained in one run, each module ends with the weights of a run of its own."""
+    shape = {"iso": InterIso("iso", 0.4), "aniso": InterIso("aniso", -0.1)}
+    losses = {on: PairwiseCrossEntropy(f"late_{on}", 8 * MaxSim(on)) + shape[on] for on in shape}
+    how = {"steps": 4, "batch": 8, "lr": 1e-2, "keep": "last", "negatives": (FromData(),), "clip": None}
+
+    def run(name, model, objective, scorer):
+        (tmp_path / name).mkdir()
+        job = Job(model, (Train(objective, scorer, **how),), training_set(), tmp_path / name)
+        return load_model(train(job))
+
+    alone = {
+        on: run(on, module(tiny_bert_folder, on), losses[on], 8 * MaxSim(on)).encoder.query for on in shape
+    }
+    iso, aniso = (module(tiny_bert_folder, on).encoder.query for on in shape)
+    heads, own = {**iso.heads, **aniso.heads}, {"aniso": aniso.backbone}
+    both = Model(DualEncoder(Encoder(iso.backbone, heads, QUERY, DOCUMENT, own)))
+    started = aniso.backbone.embeddings.weight.detach().clone()
+    scorer = 8 * MaxSim("iso") + 8 * MaxSim("aniso")
+    found = run("both", both, losses["iso"] + losses["aniso"], scorer).encoder.query
+    for on, one in alone.items():
+        theirs = {**dict(one.backbone.named_parameters()), **dict(one.heads[on].named_parameters())}
+        ours = {
+            **dict(found.backbone_of(on).named_parameters()),
+            **dict(found.heads[on].named_parameters()),
+        }
+        for name, weight in theirs.items():
+            assert_close(
+                ours[name], weight, rtol=1e-4, atol=1e-5, msg=lambda said, name=name: f"{name}: {said}"
+            )
+    assert (found.backbone_of("aniso").embeddings.weight - started).abs().max() > 0.01
+
+
 def test_padding_enters_no_regulariser(tiny_bert_folder):
     """One text alone and beside a longer one: the same rows, the same InterIso."""
     model = Model(DualEncoder(encoder(tiny_bert_folder))).setup().eval()

@@ -221,12 +221,109 @@ def test_hil_is_as_the_paper_has_it():
         assert (type(term).__name__, term.weight) == wanted
 
 
+@pytest.mark.parametrize("name", ["colbert-lambda", "colbert-lambda-paper"])
+def test_the_ensemble_of_hil_has_both_modules_and_the_same_weights(name):
+    """Section 3.2 and A.3: λ 0.4 and −0.1; 0.2 and −0.1 for CosReg, 0.2 and −0.6 for I-STAR; scores added."""
+    rows = {"": ("InterIso", 0.4, -0.1), ":cosreg": ("CosReg", 0.2, -0.1), ":istar": ("IStar", 0.2, -0.6)}
+    for variant, (kind, *weights) in rows.items():
+        recipe = load_recipe(name + variant)
+        encoder, stage = recipe.model.encoder.query, recipe.stages[-1]
+        assert encoder.backbone_of("iso") is encoder.backbone
+        assert encoder.backbone_of("aniso") is not encoder.backbone and len(encoder.backbones) == 2
+        *late, iso, aniso = stage.objective.losses
+        assert [type(one).__name__ for one in (iso, aniso)] == [kind] * 2
+        assert [iso.weight, aniso.weight] == weights and (iso.on, aniso.on) == ("iso", "aniso")
+        assert [type(loss).__name__ for loss in late] == ["PairwiseCrossEntropy"] * 2
+        assert recipe.model.search["weights"] == {"iso": 1.0, "aniso": 1.0} and stage.clip is None
+    assert recipe.model.search["scale"] == "none"
+
+
+def test_rows_of_hil_with_markers_and_with_300_positions():
+    """[MASK] expansion and markers where a recipe has none (docs/hil.md); table 9's length of documents."""
+    for name in ("hil", "colbert", "colbert-lambda", "citadel-hil", "citadel-hil-paper"):
+        plain, marked = (load_recipe(name + end).model.encoder.query for end in ("", ":marked"))
+        assert plain.query.marker is plain.document.marker is plain.query.expand_to is None
+        found = marked.query.marker, marked.query.expand_to, marked.document.marker, marked.document.expand_to
+        assert found == ("[unused0]", 32, "[unused1]", None)
+    for name in ("hil-paper", "colbert-paper", "colbert-isotropy", "colbert-lambda-paper"):
+        encoder = load_recipe(name).model.encoder.query
+        assert encoder.query.expand_to == 32 and encoder.document.marker == "[unused1]"
+    for name in ("hil", "colbert", "hil-paper", "colbert-paper"):
+        lengths = [load_recipe(name + end).model.encoder.query.document.max_length for end in ("", ":beir")]
+        assert lengths == [180, 300]
+
+
 def test_colbert_is_as_the_paper_has_it():
     recipe = load_recipe("colbert-paper")
     encoder, stage = recipe.model.encoder.query, recipe.stages[0]
     assert (stage.lr, stage.batch, stage.steps) == (3e-6, 32, 200_000)
     assert (encoder.query.expand_to, encoder.document.max_length) == (32, 180)
     assert encoder.heads["tokens"].projection.dim == 128
+
+
+MAPS = {"whitening": ["Whitening"], "nice": ["Nice"], "glow": ["Glow"]}
+
+
+def kinds(steps):
+    return [type(step).__name__ for step in steps if type(step).__name__ != "Normalise"]
+
+
+def test_isotropic_dr_is_trained_as_its_scripts_have_it():
+    """Section 5.1 and the released scripts: rate 1e-5 where 1e-4 is printed, Adam, 30 epochs of 64 steps."""
+    for name, lengths, scorer in (
+        ("isotropy-paper", (21, 512), MaxSim("tokens", normalise=True)),
+        ("repbert-paper", (22, 512), Dot("mean", normalise=True)),
+    ):
+        recipe = load_recipe(name)
+        encoder, stage = recipe.model.encoder.query, recipe.stages[0]
+        assert (stage.lr, stage.batch, stage.steps, stage.evaluate_every) == (1e-5, 16, 30 * 64, 64)
+        assert (stage.weight_decay, stage.warmup, stage.schedule, stage.clip) == (0, 0, "constant", None)
+        assert type(stage.objective).__name__ == "PairwiseSoftmax"
+        assert stage.scorer.to_dict() == scorer.to_dict()
+        assert (encoder.query.max_length, encoder.document.max_length) == lengths
+        assert all(head.projection is None for head in encoder.heads.values())
+        assert recipe.measures[0] == "P@20" and stage.keep == "best"
+
+
+@pytest.mark.parametrize("name, flat", [("isotropy", ["Whitening"]), ("isotropy-paper", [])])
+def test_isotropy_maps_tokens_by_each_map_and_by_none(name, flat):
+    """Section 4.1.1: of a model with many vectors only tokens can be mapped. MiniLM's are turned first."""
+    expected = {"": ["Whitening"], ":nice": [*flat, "Nice"], ":glow": [*flat, "Glow"], ":finetuned": []}
+    for variant, wanted in expected.items():
+        recipe = load_recipe(name + variant)
+        assert kinds(recipe.model.transforms["tokens"]) == wanted
+        assert [type(stage).__name__ for stage in recipe.stages] == ["Train", "Fit"][: 1 + bool(wanted)]
+
+
+@pytest.mark.parametrize("name, flat", [("repbert", ["Whitening"]), ("repbert-paper", [])])
+def test_repbert_is_mapped_by_each_map_at_each_level(name, flat):
+    """Table 2: every token before the mean, or the mean; cosines in either case, and in training."""
+    plain = load_recipe(name)
+    assert len(plain.stages) == 1 and not plain.model.transforms
+    for kind, steps in MAPS.items():
+        wanted = steps if kind == "whitening" else [*flat, *steps]
+        token, text = load_recipe(f"{name}:{kind}-token"), load_recipe(f"{name}:{kind}-sequence")
+        assert kinds(token.model.encoder.query.heads["mean"].tokenwise) == wanted
+        assert not token.model.transforms and token.model.encoder.query.heads["mean"].normalise
+        assert token.stages[1].what == "tokenwise"
+        steps_of_text = list(text.model.transforms["mean"])
+        assert kinds(steps_of_text) == wanted and type(steps_of_text[-1]).__name__ == "Normalise"
+        head = text.model.encoder.query.heads["mean"]
+        assert not head.normalise and not head.tokenwise and text.stages[1].what == "transforms"
+        for recipe in (token, text):
+            assert recipe.stages[0].to_dict() == plain.stages[0].to_dict() and recipe.stages[1].queries
+
+
+def test_repbert_as_it_was_published():
+    """Zhan et al. 2020: inner products, their own margin, 26 documents of 13 triples twice a step."""
+    recipe = load_recipe("repbert-paper:margin")
+    encoder, (stage,) = recipe.model.encoder.query, recipe.stages
+    assert type(stage.objective).__name__ == "MultiLabelMargin" and stage.objective.margin == 1.0
+    assert not stage.scorer.normalise and not encoder.heads["mean"].normalise
+    assert (stage.lr, stage.warmup, stage.weight_decay, stage.clip) == (3e-6, 10_000, 0.01, 1.0)
+    assert (stage.batch * (1 + stage.negatives[0].count), stage.accumulate) == (26, 2)
+    assert (encoder.query.max_length, encoder.document.max_length) == (20 + 2, 256 + 2)
+    assert "Zhan et al. 2020" in recipe.paper
 
 
 def test_citadel_is_as_its_readme_has_it():

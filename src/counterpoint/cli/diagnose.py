@@ -10,14 +10,15 @@ import typer
 
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.diagnosis.advice import advice
+from counterpoint.cli.diagnosis.delta import delta_of, ends_of, retrieved_of
 from counterpoint.cli.diagnosis.gates import gate_text, gates_of
 from counterpoint.cli.diagnosis.layers import layers_of, layers_text
 from counterpoint.cli.diagnosis.page import sets_text
 from counterpoint.cli.diagnosis.pictures import layer_pictures, score_pictures, space_pictures
-from counterpoint.cli.diagnosis.space import Space, delta, spaces_of
+from counterpoint.cli.diagnosis.space import Space, spaces_of
 from counterpoint.cli.diagnosis.training import curves, read_metrics, summary, training_text
 from counterpoint.cli.diagnosis.whitened import Whitened, whitened
-from counterpoint.cli.sampling import Sample, sample_of
+from counterpoint.cli.sampling import DEPTH, Sample, sample_of
 from counterpoint.cli.token_counts import count_collection, counts_text
 from counterpoint.escapes import escaped
 
@@ -48,6 +49,20 @@ def diagnose(
     on: Annotated[
         str | None,
         typer.Option(help="Only this vector set; of --against, too, if it has it.", show_default=False),
+    ] = None,
+    pairs: Annotated[
+        Literal["judged", "bm25"],
+        typer.Option(help="Pairs of texts: judged relevant, or BM25's first 100 documents."),
+    ] = "judged",
+    high: Annotated[
+        str | None,
+        typer.Option(help="ΔInterIso (HIL): the anisotropic vector set, H.", show_default=False),
+    ] = None,
+    low: Annotated[
+        str | None,
+        typer.Option(
+            help="The isotropic set, L; of two, that of word embeddings unless given.", show_default=False
+        ),
     ] = None,
     sample: Annotated[int, typer.Option(min=10, help="Queries, and documents, at most.")] = 500,
     seed: Annotated[int, typer.Option(min=0, help="Decides which ones.")] = 0,
@@ -91,6 +106,10 @@ def diagnose(
         return emit(counted, lambda: counts_text(counted), as_json)
     if model is None:
         raise ConfigError("name a MODEL or the folder of a run, or count tokens with --tokens COLLECTION")
+    if on is not None and (high is not None or low is not None):
+        raise ConfigError(
+            "--on looks at one vector set, and --high and --low at two; leave out one or the other"
+        )
     others = against or []
     if len(others) > int(layers) and plots is None:
         raise ConfigError(
@@ -114,17 +133,26 @@ def diagnose(
     if collection is not None:
         from counterpoint.model import load_model  # brings torch with it
 
-        drawn = sample_of(collection, split, sample, seed)
+        drawn = sample_of(collection, split, sample, seed, DEPTH if pairs == "bm25" else 0)
         result |= {"collection": collection, "split": drawn.split}
         models = [(name, load_model(name)) for name in [model, *others]]
-        pictures |= _look(models, drawn, on, seed, result, plots is not None)
-        if gates := gates_of(models[0][1], list(drawn.documents.values()), on):
+        loaded = models[0][1]
+        ends = None if on is not None else ends_of(loaded.sets, high, low)
+        spaces, made = _look(models, drawn, on, seed, result, plots is not None)
+        pictures |= made
+        result["delta_inter_iso"] = None
+        if ends is not None:
+            retrieved = retrieved_of(collection, drawn, sample, seed)
+            result["delta_inter_iso"] = delta_of(loaded, spaces, ends, retrieved)
+        if gates := gates_of(loaded, list(drawn.documents.values()), on):
             result["gates"] = gates
         if layers:
             result["layers"] = _layers(models, drawn, seed)
             pictures |= layer_pictures(result["layers"]) if plots is not None else {}
-    elif layers or others:
-        raise ConfigError("--layers and --against look at texts, so name a COLLECTION to take them from")
+    elif layers or others or high or low:
+        raise ConfigError(
+            "--layers, --against, --high and --low look at texts, so name a COLLECTION to take them from"
+        )
     if plots is not None:
         for name, picture in pictures.items():
             picture.save(plots / f"{name}.{form}")
@@ -134,8 +162,8 @@ def diagnose(
 
 def _look(
     models: Models, sample: Sample, on: str | None, seed: int, result: dict[str, Any], draw: bool
-) -> dict[str, Picture]:
-    """Put the numbers of the first model's vector sets into the result; pictures, if wanted, of all."""
+) -> tuple[dict[str, Space], dict[str, Picture]]:
+    """Put the numbers of the first model's vector sets into the result; spaces, and pictures if wanted."""
     (model, loaded), *others = models
     made = spaces_of(loaded, sample, on, seed)
     result["too_few_rows"] = {name: few for name, space in made.items() if (few := space.few())}
@@ -151,13 +179,12 @@ def _look(
         maps = whitened(space)
         result["sets"][name] = _numbers(space, maps)
         pictures |= space_pictures(space, maps) if draw else {}
-    result["delta_inter_iso"] = delta(result["sets"])
     if draw:
         beside = {
             name: spaces_of(other, sample, on if on in other.sets else None, seed) for name, other in others
         }
         pictures |= score_pictures({model: spaces, **beside})
-    return pictures
+    return spaces, pictures
 
 
 def _numbers(space: Space, maps: Whitened | str) -> dict[str, Any]:

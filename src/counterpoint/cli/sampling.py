@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     import numpy as np
 
     from counterpoint.data import Collection
+    from counterpoint.search import Run
     from counterpoint.types import Document, Qrels, Ragged
 
-__all__ = ["Sample", "drawn", "encode_texts", "sample_of"]
+__all__ = ["DEPTH", "Sample", "bm25_run", "drawn", "encode_texts", "sample_of"]
+
+DEPTH = 100  # of BM25's documents for a query where these are the pairs, as many as HIL reranks
 
 
 @dataclass(frozen=True)
@@ -26,10 +29,11 @@ class Sample:
     Attributes:
         queries: no two of the same words.
         documents: some of all documents.
-        matching: some of the documents that belong to a query: that are judged relevant or, in a collection
-            without judgements, that BM25 finds best. Some may be among `documents`.
+        matching: some of the documents that belong to a query: that are judged relevant, or that BM25 ranks
+            first. Some may be among `documents`.
         grades: for each of the queries, the documents of the sample that belong to it, with their grades.
         split: whose queries these are; None for a collection without judgements.
+        retrieved: how many documents BM25 gave each query, where these are the pairs; 0 for judged ones.
     """
 
     queries: Mapping[str, str]
@@ -37,6 +41,12 @@ class Sample:
     matching: Mapping[str, str]
     grades: Qrels
     split: str | None
+    retrieved: int = 0
+
+    @property
+    def judged(self) -> bool:
+        """Whether the pairs are judged, and so say what is relevant."""
+        return self.split is not None and not self.retrieved
 
     @property
     def texts(self) -> dict[str, str]:
@@ -60,13 +70,23 @@ class Sample:
 
     def pairing(self) -> str:
         """Where the pairs come from."""
-        return "best by BM25" if self.split is None else f"judged relevant in {self.split}"
+        if self.judged:
+            return f"judged relevant in {self.split}"
+        return "best by BM25" if self.retrieved < 2 else f"BM25's first {self.retrieved} documents of a query"
 
 
-def sample_of(source: str, split: str | None, size: int, seed: int) -> Sample:
+def sample_of(source: str, split: str | None, size: int, seed: int, retrieved: int = 0) -> Sample:
     """At most `size` texts of each kind; the documents are read once, and only the sample is kept.
 
-    A collection without judgements is read once more, and indexed by BM25 meanwhile.
+    Where pairs are those of BM25 the collection is read once more, and indexed meanwhile.
+
+    Args:
+        source: the collection.
+        split: whose queries; needed where there are several and none is `test`.
+        size: at most so many.
+        seed: decides which.
+        retrieved: pairs of a query are so many documents that BM25 ranks first, whatever is judged; where 0,
+            those judged relevant, or in a collection without judgements the first one by BM25.
 
     Raises:
         ConfigError: several splits and none is chosen.
@@ -85,10 +105,13 @@ def sample_of(source: str, split: str | None, size: int, seed: int) -> Sample:
     texts = _some(distinct_texts(found.values()), size, rng)
     ids = dict(zip(reversed(found.values()), reversed(found), strict=True))  # the first id of every text
     queries = {ids[text]: text for text in texts}
-    if judged is None:
-        relevant = _best_by_bm25(collection, queries)
+    relevant: dict[str, dict[str, int]]
+    retrieved = retrieved or int(judged is None)
+    if judged is None or retrieved:
+        best = bm25_run(collection, queries, retrieved)
+        relevant = {query: {document: 1 for document, _ in best[query]} for query in best}
     else:
-        relevant: dict[str, dict[str, int]] = {}
+        relevant = {}
         for query, grades in judged.qrels.items():
             if (owner := ids.get(found[query])) in queries:
                 above = {document: grade for document, grade in grades.items() if grade > 0}
@@ -104,7 +127,7 @@ def sample_of(source: str, split: str | None, size: int, seed: int) -> Sample:
         query: {document: grade for document, grade in found.items() if document in there}
         for query, found in relevant.items()
     }
-    return Sample(queries, kept, matching, grades, None if judged is None else judged.split)
+    return Sample(queries, kept, matching, grades, None if judged is None else judged.split, retrieved)
 
 
 def _drawn(
@@ -139,8 +162,8 @@ def drawn(documents: Iterable[Document], size: int, rng: np.random.Generator) ->
     return kept
 
 
-def _best_by_bm25(collection: Collection, queries: Mapping[str, str]) -> dict[str, dict[str, int]]:
-    """For each query, the document that BM25 ranks first in the whole collection; none without a match."""
+def bm25_run(collection: Collection, queries: Mapping[str, str], depth: int) -> Run:
+    """What BM25 ranks first in the whole collection, so many documents a query; none without a match."""
     from counterpoint.index import Index, IndexSettings, LexicalSettings, build_index
     from counterpoint.search import Searcher
 
@@ -150,8 +173,7 @@ def _best_by_bm25(collection: Collection, queries: Mapping[str, str]) -> dict[st
             overwrite=True, on_progress=update,
         )  # fmt: skip
         with Index(folder) as index:
-            run = Searcher(index).run(queries, 1, workflow="lexical")
-    return {query: {document: 1 for document, _ in run[query]} for query in run}
+            return Searcher(index).run(queries, depth, workflow="lexical")
 
 
 def encode_texts(

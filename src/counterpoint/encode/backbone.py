@@ -93,7 +93,7 @@ class Transformer(Part):
         made = self.model_(
             input_ids=tokens.ids, attention_mask=tokens.attention.long(), output_hidden_states=True
         )
-        return list(made.hidden_states)
+        return list(made.hidden_states or [made.last_hidden_state])  # no layers: what goes into none is all
 
     def embed(self, tokens: Tokens) -> Float[Tensor, "b t e"]:
         """Word embeddings alone: without position, segment, layer norm or context."""

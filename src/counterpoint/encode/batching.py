@@ -224,7 +224,7 @@ def in_batches(
     reduced = runs_in_bf16(options, device, short=short)
     *rows, empty = encoder.rows([*texts, ""], side)
     budget = options.budget or default_budget(device, short=short)
-    limit = encoder.backbone.max_positions
+    limit = encoder.max_positions
     training = model.training
     model.to(device).eval()
     try:

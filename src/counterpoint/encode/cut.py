@@ -32,7 +32,7 @@ def cut_query(
         shared: layers behind both sides' heads, as in `DualEncoder`; a dual encoder's own where None.
 
     Raises:
-        ConfigError: the encoder has fewer layers.
+        ConfigError: the encoder has fewer layers, or backbones for some of its sets.
 
     Example:
         >>> deep = Encoder(Transformer("minilm"), {"mean": Mean()})
@@ -46,6 +46,11 @@ def cut_query(
     if isinstance(encoder, DualEncoder):
         shared, gates = encoder._shared() if shared is None else shared, encoder._gates()
         encoder = encoder.encoder("document")
+    if encoder.own is not None:
+        raise ConfigError(
+            f"cut_query: {', '.join(encoder.own)} with a backbone of its own cannot be cut; declare the "
+            "light encoder yourself: DualEncoder(light, encoder)"
+        )
     heads = {name: deepcopy(head) for name, head in encoder._heads().items()}
     query = Encoder(encoder.backbone.cut(query_layers), heads, encoder.query, encoder.document)
     return DualEncoder(query.setup() if encoder.is_set_up else query, encoder, shared, gates)

@@ -35,6 +35,8 @@ class Encoder(Part):
         heads: each makes one vector set, under its name.
         query: how queries are tokenised; as plain text where None.
         document: how documents are.
+        own: by vector set, a backbone of its own in place of `backbone`, so that one model holds several
+            (ColBERT-λ of HIL). They read the same tokens, so their tokenizers must be equal.
 
     Example:
         >>> encoder = Encoder(Transformer("minilm"), {"mean": Mean(normalise=True), "words": WholeWords()})
@@ -46,31 +48,52 @@ class Encoder(Part):
         heads: Mapping[str, Head],
         query: TextInput | None = None,
         document: TextInput | None = None,
+        own: Mapping[str, Transformer] | None = None,
     ):
         super().__init__()
         self.backbone = backbone
         self.heads = nn.ModuleDict(heads)
         self.query = query
         self.document = document
+        self.own = nn.ModuleDict(own) if own else None
 
     def setup(self) -> Encoder:
-        """Set up the backbone, fit the heads to it, check the texts' settings; a second call does nothing."""
+        """Set up the backbones, fit heads to them, check the texts' settings; a second call does nothing."""
         if not self.is_set_up:
             if not self.heads:
                 raise ConfigError("Encoder: needs at least one head")
-            self.backbone.setup()
-            for head in self._heads().values():
-                fed = self.backbone.embeddings.embedding_dim if head.static else self.backbone.dim
-                head.bind(fed, self.backbone.tokenizer)
+            self._set_up_backbones()
+            for name, head in self._heads().items():
+                backbone = self.backbone_of(name)
+                head.bind(
+                    backbone.embeddings.embedding_dim if head.static else backbone.dim, backbone.tokenizer
+                )
                 for router in head.routers if isinstance(head, Keyed) else ():
-                    router.fill(self.backbone.dim, self.backbone.embeddings)
+                    router.fill(backbone.dim, backbone.embeddings)
             for side in ("query", "document"):
-                self._input(side).check(self.backbone.tokenizer, self.backbone.max_positions)
+                self._input(side).check(self.backbone.tokenizer, self.max_positions)
             super().setup()
-            for head in self._heads().values():
+            for name, head in self._heads().items():
                 for router in head.routers if isinstance(head, Keyed) else ():
-                    router.take(self.backbone.lexical_)
+                    router.take(self.backbone_of(name).lexical_)
         return self
+
+    @property
+    def backbones(self) -> list[Transformer]:
+        """The backbone, and those that sets have of their own."""
+        own = [] if self.own is None else [one for one in self.own.values() if isinstance(one, Transformer)]
+        return list(dict.fromkeys([self.backbone, *own]))
+
+    def backbone_of(self, name: str) -> Transformer:
+        """The backbone whose states a set's head is fed."""
+        found = self.own[name] if self.own is not None and name in self.own else self.backbone
+        assert isinstance(found, Transformer), "an encoder's backbones are transformers"
+        return found
+
+    @property
+    def max_positions(self) -> int:
+        """The longest sequence that every backbone takes."""
+        return min(backbone.max_positions for backbone in self.backbones)
 
     @property
     def sets(self) -> dict[str, int]:
@@ -81,7 +104,7 @@ class Encoder(Part):
     def rows(self, texts: Sequence[str], side: Side) -> list[Row]:
         """Tokenise without padding."""
         self.setup()
-        return self._input(side).rows(texts, self.backbone.tokenizer, self.backbone.max_positions)
+        return self._input(side).rows(texts, self.backbone.tokenizer, self.max_positions)
 
     def pad(self, rows: Sequence[Row], side: Side, width: int | None = None) -> Tokens:
         """Pad rows to a batch, with the word maps that the heads need; to `width` or the longest row."""
@@ -93,22 +116,23 @@ class Encoder(Part):
         return self.pad(self.rows(texts, side), side)
 
     def forward(self, tokens: Tokens) -> Representation:
-        """Every head's vector set; autocast ends with the backbone, heads use the weights' dtype.
+        """Every head's vector set; autocast ends with the backbones, heads use the weights' dtype.
 
         A routed set has its router's weights beside it, and more in training mode (see `Routed.route`).
         """
         heads = self._heads()
-        fed = {
-            static: self.backbone.embed(tokens) if static else self.backbone(tokens)
-            for static in {head.static for head in heads.values()}
-        }
+        fed: dict[tuple[Transformer, bool], Tensor] = {}
+        for source in [(self.backbone_of(name), head.static) for name, head in heads.items()]:
+            if source not in fed:
+                backbone, static = source
+                fed[source] = backbone.embed(tokens) if static else backbone(tokens)
         made: dict[str, Vectors] = {}
         with torch.autocast(tokens.ids.device.type, enabled=False):
-            dtype = next(self.backbone.parameters()).dtype
             for name, head in heads.items():
-                states = fed[head.static].to(dtype)
+                backbone = self.backbone_of(name)
+                states = fed[backbone, head.static].to(next(backbone.parameters()).dtype)
                 if isinstance(head, Keyed):
-                    made[name], beside = head.route(states, tokens, self.backbone.embeddings.weight)
+                    made[name], beside = head.route(states, tokens, backbone.embeddings.weight)
                     made |= {name + end: vectors for end, vectors in beside.items()}
                 else:
                     made[name] = head(states, tokens)
@@ -123,7 +147,7 @@ class Encoder(Part):
         head = self._head(name)
         if not head.static:
             raise ConfigError(f"{name!r} has no table: its vectors depend on the text around a token")
-        return head.finish(self.backbone.embeddings.weight)
+        return head.finish(self.backbone_of(name).embeddings.weight)
 
     def special_ids(self, name: str) -> tuple[int, ...]:
         """Ids of a set's rows that idf has nothing to say of: no document counts them, or every one does.
@@ -163,6 +187,21 @@ class Encoder(Part):
             for at, place in enumerate(places):
                 found[place] = packed.ids_of(at)
         return found
+
+    def _set_up_backbones(self) -> None:
+        unknown = [name for name in self.own or () if name not in self.heads]
+        if unknown:
+            raise ConfigError(
+                f"Encoder: a backbone of its own for {unknown[0]!r}, the heads are {', '.join(self.heads)}"
+            )
+        for backbone in self.backbones:
+            backbone.setup()
+        texts = {backbone.tokenizer.to_text() for backbone in self.backbones}
+        if len(texts) > 1:
+            raise ConfigError(
+                "Encoder: backbones read the same tokens, and these have different tokenizers; take "
+                "backbones of one vocabulary, or encode with two models"
+            )
 
     def _head(self, name: str) -> Head:
         self.setup()

@@ -54,7 +54,7 @@ def meta(model: Model, **facts: Any) -> ModelMeta:
             "revision": model.fingerprint(),
             "n_parameters": sum(weight.numel() for weight in weights),
             "memory_usage_mb": sum(weight.nbytes for weight in weights) / 2**20,
-            "max_tokens": longest or document.backbone.max_positions,
+            "max_tokens": longest or document.max_positions,
             "framework": ["PyTorch"],
             "use_instructions": any(
                 text is not None and text.prompt for text in (query.query, document.document)

@@ -18,7 +18,8 @@ from counterpoint.learn.losses.distance import PositiveDistance
 from counterpoint.learn.losses.distillation import KLDivergence, MarginMSE
 from counterpoint.learn.losses.gate import GateSparsity
 from counterpoint.learn.losses.isotropy import CosReg, InterIso, IStar
-from counterpoint.learn.losses.ranking import NegativeLogLikelihood, PairwiseCrossEntropy
+from counterpoint.learn.losses.margin import MultiLabelMargin
+from counterpoint.learn.losses.ranking import NegativeLogLikelihood, PairwiseCrossEntropy, PairwiseSoftmax
 from counterpoint.learn.losses.router import RouterBalance, RouterSparsity
 from counterpoint.learn.losses.terms import TermSparsity
 from counterpoint.learn.negatives.answerless import WithoutAnswers
@@ -68,6 +69,7 @@ __all__ = [
     "Mining",
     "ModelNegatives",
     "ModelTeacher",
+    "MultiLabelMargin",
     "NegativeCache",
     "NegativeLogLikelihood",
     "Negatives",
@@ -75,6 +77,7 @@ __all__ = [
     "Objective",
     "Orthogonality",
     "PairwiseCrossEntropy",
+    "PairwiseSoftmax",
     "PositiveDistance",
     "RandomBatches",
     "RandomNegatives",

@@ -186,7 +186,7 @@ def token_rows(encoder: DualEncoder, on: str) -> DualEncoder:
 
 
 def _alone(encoder: Encoder, on: str, head: Head) -> DualEncoder:
-    return DualEncoder(Encoder(encoder.backbone, {on: head}, encoder.query, encoder.document))
+    return DualEncoder(Encoder(encoder.backbone_of(on), {on: head}, encoder.query, encoder.document))
 
 
 def _heads(encoder: Encoder) -> dict[str, Head]:

@@ -4,7 +4,6 @@ import pytest
 
 from counterpoint.cli.diagnosis.advice import advice
 from counterpoint.cli.diagnosis.page import sets_text
-from counterpoint.cli.diagnosis.space import delta
 
 
 def side(**changes):
@@ -212,8 +211,16 @@ def test_the_command_is_one_line_and_quoted():
 
 def test_the_difference_of_two_sets():
     many = {name: found(pooled=False) for name in "hl"}
-    many["l"]["inter_iso"] = {**many["l"]["inter_iso"], "together": -0.1}
-    assert delta(many) == {"high": "h", "low": "l", "delta": pytest.approx(0.6)}
-    assert delta({**many, "h": found()}) is None  # pooled
-    text = page(found(), delta_inter_iso=delta(many))
-    assert "ΔInterIso = InterIso of h − of l = 0.60" in text
+    for one in many.values():
+        one["whitening"]["advice"] = advice(one)
+    judged = {"delta": None, "pairs": 0, "from": "judged relevant in test"}
+    apart = {"high": "h", "low": "l", "delta": -0.5, "pairs": 1200, "from": "BM25", "judged": judged}
+    text = page(found(), sets=many, delta_inter_iso=apart)
+    assert (
+        "ΔInterIso = InterIso of h − of l = −0.50 over 1,200 pairs (BM25); not known without pairs (judged "
+        "relevant in test)."
+    ) in text
+    assert "= −0.50 over 1,200 pairs (BM25)." in page(
+        found(), sets=many, delta_inter_iso={**apart, "judged": None}
+    )
+    assert "ΔInterIso" not in page(found(), delta_inter_iso=None)

@@ -57,6 +57,31 @@ def pairwise(step):
     )
 
 
+def pairwise_softmax(step):
+    """As the released code has it: 1 − softmax((s₊, s₋))₀ of each pair."""
+
+    def miss(positive, negative):
+        top = max(positive, negative)
+        shares = [math.exp(positive - top), math.exp(negative - top)]
+        return 1 - shares[0] / sum(shares)
+
+    return mean(
+        mean(miss(positive, negative) for negative in negatives) if negatives else 0.0
+        for positive, negatives in own_negatives(step)
+    )
+
+
+def multi_label_margin(step, margin=1.0):
+    s, allowed = step.scores.double().tolist(), step.targets.candidates.tolist()
+
+    def of_query(i, positive):
+        among = [j for j in range(len(s[i])) if allowed[i][j]]
+        hinges = [max(0.0, margin - s[i][positive] + s[i][j]) for j in among if j != positive]
+        return sum(hinges) / len(among)
+
+    return mean(of_query(i, positive) for i, (positive, *_) in enumerate(step.targets.own.tolist()))
+
+
 def taught(step):
     """For each query (score, teacher's score) of its own documents, None where the teacher has none."""
     s, own, t = (

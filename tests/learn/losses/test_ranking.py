@@ -1,18 +1,23 @@
 """A positive against its own negatives: by loops and by golden values."""
 
 import pytest
+import torch
 from hypothesis import given, settings
 from tests.learn.losses import loops
 from tests.learn.losses.steps import steps, triple
 
-from counterpoint.learn import Contrastive, NegativeLogLikelihood, PairwiseCrossEntropy
+from counterpoint.learn import Contrastive, NegativeLogLikelihood, PairwiseCrossEntropy, PairwiseSoftmax
 
 SOME = settings(deadline=None, max_examples=40)
 
 
 @pytest.mark.parametrize(
     ("loss", "by_loops"),
-    [(NegativeLogLikelihood(), loops.negative_log_likelihood), (PairwiseCrossEntropy(), loops.pairwise)],
+    [
+        (NegativeLogLikelihood(), loops.negative_log_likelihood),
+        (PairwiseCrossEntropy(), loops.pairwise),
+        (PairwiseSoftmax(), loops.pairwise_softmax),
+    ],
 )
 @SOME
 @given(step=steps())
@@ -39,13 +44,38 @@ def test_several_negatives_are_averaged_not_summed():
     assert NegativeLogLikelihood()(step).item() == pytest.approx(1.3862944)  # ln 4
 
 
+def test_pairwise_softmax_by_hand():
+    # Shares of the positive: e^2 / (e^2 + 1) = 0.8807971, 1/2, and 1 / (1 + e^3) = 0.0474259.
+    step = triple([[2.0, 0.0], [1.0, 1.0], [-1.0, 2.0]])
+    assert PairwiseSoftmax()(step).item() == pytest.approx((0.1192029 + 0.5 + 0.9525741) / 3, abs=1e-6)
+    several = triple([[2.0, 0.0, 2.0]])
+    assert PairwiseSoftmax()(several).item() == pytest.approx((0.1192029 + 0.5) / 2, abs=1e-6)
+
+
+def test_pairwise_softmax_is_the_released_line():
+    """`torch.mean(1. - scores.softmax(dim=1)[:, 0])` on (positive, negative) rows."""
+    scores = torch.randn(16, 2, generator=torch.Generator().manual_seed(0)) * 3
+    released = torch.mean(1.0 - scores.softmax(dim=1)[:, 0])
+    assert PairwiseSoftmax()(triple(scores.tolist())).item() == pytest.approx(released.item(), abs=1e-6)
+
+
+def test_the_gradient_of_pairwise_softmax_fades_on_both_sides():
+    """σ(1 − σ): a pair that is hopeless teaches as little as one that is won."""
+    step = triple([[0.0, -6.0], [0.0, 0.0], [0.0, 6.0]])
+    step.scores.requires_grad_()
+    PairwiseSoftmax()(step).backward()
+    won, even, lost = (3 * step.scores.grad[:, 1]).tolist()
+    assert (won, even, lost) == pytest.approx((0.0024665, 0.25, 0.0024665), abs=1e-6)
+
+
 def test_an_own_document_that_is_relevant_is_no_negative():
     step = triple([[1.0, 9.0]], candidates=[[True, False]])
     assert NegativeLogLikelihood()(step).item() == PairwiseCrossEntropy()(step).item() == 0
+    assert PairwiseSoftmax()(step).item() == 0
 
 
 @pytest.mark.parametrize(
-    "loss", [Contrastive(symmetric=True), NegativeLogLikelihood(), PairwiseCrossEntropy()]
+    "loss", [Contrastive(symmetric=True), NegativeLogLikelihood(), PairwiseCrossEntropy(), PairwiseSoftmax()]
 )
 @pytest.mark.parametrize("score", [-1e4, 1e4])
 def test_a_query_with_nothing_but_its_positive_has_loss_0(loss, score):

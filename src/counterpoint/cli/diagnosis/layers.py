@@ -77,8 +77,8 @@ def layers_text(found: Mapping[str, Any]) -> str:
     notes = (
         f"Hidden states of all positions of {sizes['queries']:,} queries (q) and {sizes['documents']:,} "
         f"documents (d) in {sizes['pairs']:,} pairs ({found['from']}). Layer 0 is what goes into the first "
-        "one; I(W) is averaged over batches; outliers are counted; others are pairs that do not belong "
-        "together."
+        "one; I(W) is of both signs and averaged over batches; outliers are counted; others are pairs that "
+        "do not belong together."
     )
     if against is not None:
         notes += (

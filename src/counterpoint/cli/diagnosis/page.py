@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from counterpoint.cli.diagnosis.advice import fit_command, whitening_text
+from counterpoint.cli.diagnosis.delta import unclear
 from counterpoint.cli.tables import text_table
 from counterpoint.escapes import escaped
 
@@ -53,10 +54,7 @@ def sets_text(result: Mapping[str, Any]) -> str:
     for name, sizes in result["too_few_rows"].items():
         rows = ", ".join(f"{size:,} of {of}" for of, size in sizes.items())
         blocks.append(escaped(f"{name}: too few rows to be looked at ({rows})"))
-    if result.get("delta_inter_iso") is not None:
-        apart = result["delta_inter_iso"]
-        names = escaped(f"InterIso of {apart['high']} − of {apart['low']}")
-        blocks.append(f"ΔInterIso = {names} = {apart['delta']:.2f}")
+    blocks += [delta] if (delta := _delta_inter_iso(result)) else []
     rows = [
         [name, side, *("–" if found[side][key] is None else found[side][key] for key in COLUMNS)]
         for name, found in result["sets"].items()
@@ -122,8 +120,8 @@ def _cone(found: Mapping[str, Any]) -> str:
     answer = "Yes." if most >= CONE else "Slightly." if most >= SLIGHT else "No."
     text = (
         f"{answer} Two rows of documents have cosine {document['cosine']:.2f} on average, two of queries "
-        f"{query['cosine']:.2f} (0: no direction preferred, 1: a single one). I(W) is "
-        f"{document['partition']:.2f} and {query['partition']:.2f} (1: none preferred)."
+        f"{query['cosine']:.2f} (0: no direction preferred, 1: a single one). I(W) of "
+        f"both signs is {document['partition']:.2f} and {query['partition']:.2f} (1: none preferred)."
     )
     if document["iso_score"] is not None:
         text += (
@@ -177,3 +175,23 @@ def _inter_iso(found: Mapping[str, Any]) -> str:
         return "No pair of texts is known that belongs together."
     other = "" if found["other"] is None else f", other queries and documents {found['other']:.2f}"
     return f"{found['pairs']:,} pairs ({found['from']}) have InterIso {found['together']:.2f}{other}."
+
+
+def _delta_inter_iso(result: Mapping[str, Any]) -> str:
+    """ΔInterIso with its sign and its pairs; what is missing, where two sets could have one; else nothing."""
+    found = result.get("delta_inter_iso")
+    if found is None:
+        many = unclear(result["sets"])
+        text = f"ΔInterIso: say which of {', '.join(many)} is anisotropic (--high) and which is not (--low)"
+        return textwrap.fill(escaped(text), WIDTH, break_on_hyphens=False) if many else ""
+    text = f"ΔInterIso = InterIso of {found['high']} − of {found['low']} = {_of_pairs(found)}"
+    if found["judged"] is not None:
+        text += f"; {_of_pairs(found['judged'])}"
+    return textwrap.fill(escaped(f"{text}."), WIDTH, break_on_hyphens=False)
+
+
+def _of_pairs(found: Mapping[str, Any]) -> str:
+    if found["delta"] is None:
+        return f"not known without pairs ({found['from']})"
+    value = f"{found['delta']:.2f}".replace("-", "−")
+    return f"{value} over {found['pairs']:,} pairs ({found['from']})"

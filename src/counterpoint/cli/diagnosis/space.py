@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from counterpoint.model import Model
     from counterpoint.types import Ragged
 
-__all__ = ["Space", "delta", "some_rows", "spaces_of"]
+__all__ = ["Space", "some_rows", "spaces_of"]
 
 ROWS = 10_000  # vectors a side at most, where a set has many a text
 
@@ -151,18 +150,6 @@ def _unit(rows: Ragged) -> Ragged:
 
     lengths = np.linalg.norm(rows.values, axis=1, keepdims=True)
     return Ragged(rows.values / np.where(lengths > 0, lengths, 1), rows.offsets, rows.ids)
-
-
-def delta(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
-    """ΔInterIso of the two sets of many rows a text that lie farthest apart in it; None without two."""
-    values = {
-        name: numbers["inter_iso"]["together"] for name, numbers in found.items() if not numbers["pooled"]
-    }
-    known = {name: value for name, value in values.items() if value is not None}
-    if len(known) < 2:
-        return None
-    high, low = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
-    return {"high": high, "low": low, "delta": known[high] - known[low]}
 
 
 def some_rows(rows: np.ndarray, seed: int) -> np.ndarray:

@@ -85,7 +85,7 @@ class _Ranked:
             for query, grades in space.sample.grades.items()
         }
         judged = {query: grades for query, grades in judged.items() if grades}
-        if not space.pooled or space.sample.split is None or len(judged) < 2:
+        if not space.pooled or not space.sample.judged or len(judged) < 2:
             return None
         documents = space.documents.take(held).values
         before = _scores(space, judged, names, space.queries.values, documents)

@@ -59,7 +59,7 @@ class VectorLearner(Learner):
         """Each side's backbone and heads by themselves, what they share, the transforms and the scorer."""
         encoder = self.model.encoder
         sides = [side for side in (encoder.query, encoder.document) if side is not None]
-        halves = [half for side in sides for half in (side.backbone, side.heads)]
+        halves = [half for side in sides for half in (*side.backbones, side.heads)]
         return [*halves, encoder.gates, encoder.shared, self.model.transforms, self.scorer]
 
     def make(self, batch: Batch, seed: int, number: int) -> Made:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
@@ -12,7 +13,7 @@ from counterpoint.learn.loss import Loss
 from counterpoint.learn.losses.entries import cross_entropy, own_entries, own_negatives
 from counterpoint.learn.step import Step
 
-__all__ = ["NegativeLogLikelihood", "PairwiseCrossEntropy"]
+__all__ = ["NegativeLogLikelihood", "PairwiseCrossEntropy", "PairwiseSoftmax"]
 
 
 @final
@@ -53,4 +54,27 @@ class PairwiseCrossEntropy(Loss):
         own, _ = own_entries(self.scores(step), step.targets.own)
         allowed = own_negatives(step.targets)
         pairs = functional.softplus(own - own[:, :1]).masked_fill(~allowed, 0)
+        return (pairs.sum(1) / allowed.sum(1).clamp(min=1)).mean()
+
+
+@final
+class PairwiseSoftmax(Loss):
+    """Isotropic DR's loss on triples: 1 − softmax over (positive, negative), for each own negative by itself.
+
+    σ(s₋ − s₊), averaged over a query's own negatives, then over the queries, as the code of Jung et al. 2023
+    has it; the paper does not print it. It is between 0 and 1. Unlike in `PairwiseCrossEntropy`, the gradient
+    fades where the negative leads by far, too.
+
+    Args:
+        name: what the loss is called in logs.
+        scorer: whose scores it goes by; the stage's where None.
+    """
+
+    needs = frozenset({"negatives"})
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean over the queries; 0 for one without negatives."""
+        own, _ = own_entries(self.scores(step), step.targets.own)
+        allowed = own_negatives(step.targets)
+        pairs = torch.sigmoid(own - own[:, :1]).masked_fill(~allowed, 0)
         return (pairs.sum(1) / allowed.sum(1).clamp(min=1)).mean()

@@ -1,0 +1,46 @@
+"""A margin to every document of the batch (RepBERT)."""
+
+from __future__ import annotations
+
+from typing import final
+
+from jaxtyping import Float
+from torch import Tensor
+
+from counterpoint.errors import ConfigError
+from counterpoint.learn.loss import Loss
+from counterpoint.learn.losses.entries import wide
+from counterpoint.learn.step import Step
+from counterpoint.score import Scorer
+
+__all__ = ["MultiLabelMargin"]
+
+
+@final
+class MultiLabelMargin(Loss):
+    """RepBERT's loss (Zhan et al. 2020): Σ max(0, m − s₊ + s₋) / n over the n documents of the batch.
+
+    n includes the positive, as in PyTorch's `MultiLabelMarginLoss`, which RepBERT takes. There, other
+    documents known to be relevant are further positives; here, as in all losses, they do not count.
+
+    Args:
+        name: what the loss is called in logs.
+        scorer: whose scores it goes by; the stage's where None.
+        margin: m. RepBERT has 1, of inner products; cosines would meet it only at their ends.
+    """
+
+    needs = frozenset({"batch"})
+
+    def __init__(self, name: str | None = None, scorer: Scorer | None = None, margin: float = 1.0):
+        super().__init__(name, scorer)
+        if margin < 0:
+            raise ConfigError(f"MultiLabelMargin: margin must be at least 0, found {margin}")
+        self.margin = margin
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean over the queries; 0 for one with nothing but its positive."""
+        scores, candidates = wide(self.scores(step)), step.targets.candidates
+        positive = step.targets.positive[:, None]
+        negatives = candidates.scatter(1, positive, False)
+        hinge = (self.margin - scores.gather(1, positive) + scores).clamp(min=0).masked_fill(~negatives, 0)
+        return (hinge.sum(1) / candidates.sum(1)).mean()
