@@ -1,5 +1,6 @@
 """Tables and the picture of what `colberter.py` measured, with the paper's figures beside them."""
 
+from counterpoint.measure import stored_bytes
 from counterpoint.plots.tradeoff import Point, tradeoff
 
 NUMBERS = {"dense": "4", "words": "5", "dense-words": "2", "words-dense": "3", "hybrid": "1"}
@@ -25,7 +26,6 @@ PAPER = {  # Hofstätter et al. 2022, on TREC-DL 19 and 20: nDCG@10 and R@1K
         "hybrid": (0.728, 0.865),
     },
 }
-VECTOR = 2 * 128  # bytes of the single vector
 STOPPED = {"words 32, α_CS 0.5": 15, "words 32, α_CS 0.75": 29, "words 32, α_CS 1": 36}  # table 3, per cent
 
 
@@ -64,9 +64,9 @@ def _effectiveness(found, names):
 def stored(found, name):
     """Bytes a document as the paper counts them: fp16 components, four an id where words match exactly."""
     cells = [c["rows"][name] for c in found.values()]
-    of_word = 2 * cells[0]["dim"] + 4 * cells[0]["exact"]
     documents = sum(c["documents"] for c in found.values())
-    return VECTOR + sum(cell["vectors"] for cell in cells) * of_word / documents
+    vectors = sum(cell["vectors"] for cell in cells) / documents
+    return stored_bytes(1, vectors, cells[0]["dim"], exact=cells[0]["exact"])
 
 
 def quality(found, name, workflow="dense-words"):
@@ -104,7 +104,13 @@ def figure4(found):
     points = [_point(found, name, row) for name, row in rows.items()]
     alone = mean(quality(found, name, "dense") for name in rows)  # their single vectors hardly differ
     points.append(
-        Point(VECTOR, alone, "mean of all rows", "single vector alone (workflow 4)", "128 components")
+        Point(
+            stored_bytes(1, 0, 0),
+            alone,
+            "mean of all rows",
+            "single vector alone (workflow 4)",
+            "128 components",
+        )
     )
     made = tradeoff(points, cost="bytes a document", value="nDCG@10, mean over the collections")
     bm25, text = mean(c["BM25"]["nDCG@10"] for c in found.values()), text_size(found)

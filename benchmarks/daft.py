@@ -85,6 +85,9 @@ def stages_of(arm, steps, align, delta=None):
         loss = Contrastive(scale=SCALE)
         return [Train(loss, steps=(n := steps + align), evaluate_every=n, **fine_tune, **common)]
     loss = CachedContrastive(scale=SCALE)
+    if arm == "alternating":  # one encoder a step, in place of a stage of alignment
+        turns = {"alternate": ("query.*", "document.*")}
+        return [Train(loss, steps=(n := steps + align), evaluate_every=n, **fine_tune, **turns, **cached)]
     if arm == "no alignment":
         return [Train(loss, steps=(n := steps + align), evaluate_every=n, **fine_tune, **cached)]
     stop = AlignmentStop(patience=4, every=50, delta=delta)
@@ -110,6 +113,7 @@ def collapse_rows():
     """Names to recipes. A query encoder reads [CLS], as DAFT's do, unless the row says otherwise."""
     chosen = [(documents, light(Cls()), True, arm) for documents in DOCUMENTS for arm in ALIGNED]
     chosen += [(documents, light(Cls()), True, "batch") for documents in ("cls", "cls of 4 layers")]
+    chosen.append(("cls", light(Cls()), True, "alternating"))
     rows = {
         f"{documents}; {arm}": (documents, query, shared, arm) for documents, query, shared, arm in chosen
     }

@@ -1,11 +1,21 @@
+import errno
 import hashlib
 import os
+from pathlib import Path
 from threading import Thread
 
 import pytest
 
 from counterpoint.errors import ArtifactError
-from counterpoint.files import sha256_file, write_atomically
+from counterpoint.files import (
+    held,
+    is_abandoned,
+    sha256_file,
+    sync_folder,
+    temporary_beside,
+    write_atomically,
+    writing,
+)
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
@@ -47,3 +57,60 @@ def test_what_is_no_file_stays_what_it_is(tmp_path):
 def test_checksums_are_sha256(tmp_path):
     (tmp_path / "x").write_bytes(b"abc" * 100_000)
     assert sha256_file(tmp_path / "x") == hashlib.sha256(b"abc" * 100_000).hexdigest()
+
+
+# -- what is said of a failure -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("replaced", "said"),
+    [
+        (lambda: True, "The new version is in place, but a power failure may bring the old one back"),
+        (lambda: False, "cannot write: Input/output error; what was there before is unchanged"),
+        (lambda: Path("/nowhere").stat(), "whether the new version is in place could not be checked"),
+        (None, "cannot write: Input/output error. To go on, check the disk"),
+    ],
+)
+def test_a_message_says_what_the_disk_says(replaced, said):
+    with pytest.raises(ArtifactError) as caught, writing(Path("there"), replaced):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(("replaced", "said"), [(True, "the new version is in place"), (False, "unchanged")])
+def test_an_interrupt_carries_what_is_there(replaced, said):
+    with pytest.raises(KeyboardInterrupt) as caught, writing(Path("there"), lambda: replaced):
+        raise KeyboardInterrupt
+    assert said in caught.value.__notes__[-1]
+    with pytest.raises(KeyboardInterrupt) as caught, writing(Path("there")):
+        raise KeyboardInterrupt
+    assert not getattr(caught.value, "__notes__", [])
+
+
+# -- systems without locks on files --------------------------------------------------------------------------
+
+
+def test_without_locks_files_are_replaced_and_nothing_counts_as_abandoned(tmp_path, monkeypatch):
+    monkeypatch.setattr("counterpoint.files.fcntl", None)
+    left = temporary_beside(tmp_path / "a.txt")
+    left.write_text("of a process that may be alive")
+    for text in ("first", "second"):
+        write_atomically(tmp_path / "a.txt", lambda path, text=text: path.write_text(text))
+        assert (tmp_path / "a.txt").read_text() == text
+    assert left.exists() and not is_abandoned(left)
+    with held(tmp_path):
+        assert tmp_path.is_dir()
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_holds_is_not(tmp_path):
+    dead, alive = (temporary_beside(tmp_path / "a.txt") for _ in range(2))
+    dead.write_text("")
+    with held(alive, os.O_CREAT | os.O_RDWR):
+        assert is_abandoned(dead) and not is_abandoned(alive) and not is_abandoned(tmp_path / "nothing")
+        write_atomically(tmp_path / "a.txt", lambda path: path.write_text("x"))
+        assert not dead.exists() and alive.exists()
+
+
+def test_folders_are_not_synced_where_they_cannot_be(tmp_path, monkeypatch):
+    monkeypatch.setattr("counterpoint.files.os.name", "nt")
+    sync_folder(tmp_path / "nothing")

@@ -90,6 +90,9 @@ def test_condensed_lists_are_those_of_both_tables(call, world):
         assert code == 0, err
         data = json.loads(out)
         (cutoff,) = data["complementarity"][0]["cutoffs"]
+        assert data["complementarity"][0]["condensed"] is bool(more)
+        said = " ".join(call(*base[:-1], *more)[1].split())
+        assert said.count("Documents that nobody judged were taken out first") == 2 * bool(more)
         assert cutoff["recall"] == pytest.approx(data["comparisons"][0]["means"])
         assert cutoff["recall"]["dense"] == pytest.approx(dense)
 
@@ -312,3 +315,12 @@ def test_one_query_is_counted_without_a_test(call, world):
     assert [row["query"] for row in table(world / "a.csv")] == ["q3"]
     runs = (world / "bm25.trec", world / "dense.trec")
     fails(call("compare", world / "one.qrels", *runs, "--forest", world / "f.svg"), "two collections or more")
+
+
+def test_counts_of_one_query_need_no_test(call, world):
+    """Nothing can be tested over one query; what is answered can still be counted."""
+    (world / "one.txt").write_text("q1 0 a 1\n")
+    base = ["compare", f"one={world / 'one.txt'}", world / "bm25.trec", world / "dense.trec"]
+    code, out, err = call(*base, "--complementarity", 2)
+    assert code == 0, err
+    assert "Complementarity on one, first 2 documents, 1 queries" in " ".join(out.split())

@@ -340,6 +340,21 @@ def test_some_parameters_may_learn_faster_than_others(tiny_bert_folder, tmp_path
     assert any(".layer.0." in key and distance > 1e-4 for key, distance in moved["plain"].items())
 
 
+def test_encoders_may_learn_in_turn(tiny_bert_folder, tmp_path):
+    """DAFT's alternating variant: at one step one encoder moves and not a bit of the other one."""
+    turns = {"alternate": ("query.*", "document.*"), "keep": "last", "warmup": 0, "lr": 1e-3}
+    moved = []
+    for steps in (1, 2):
+        made = model(tiny_bert_folder, two=True)
+        before = {name: parameter.detach().clone() for name, parameter in made.encoder.named_parameters()}
+        train(job(tiny_bert_folder, tmp_path / str(steps), stage(steps=steps, **turns), model=made))
+        after = dict(made.encoder.named_parameters())
+        moved.append({key.split(".")[0] for key, was in before.items() if not torch.equal(after[key], was)})
+    assert moved == [{"query"}, {"query", "document"}]
+    with pytest.raises(ConfigError, match="alternate: one pattern"):
+        stage(alternate=("query.*",))
+
+
 def test_a_factor_of_nothing_is_refused(tiny_bert_folder, tmp_path):
     with pytest.raises(ConfigError, match="lr_factors: 'gates.*' matches nothing that learns"):
         train(job(tiny_bert_folder, tmp_path / "run", stage(lr_factors={"gates.*": 2.0})))

@@ -202,7 +202,7 @@ def _found(group: Group, relevant_from: int | None, answers: Path | None, questi
         if question.condensed:  # as the measures do it themselves, so that both tables go by one ranking
             qrels = group.judged.qrels
             runs = {system: [condense(run, qrels) for run in found] for system, found in runs.items()}
-        overlaps = overlaps_of(group, runs, question.cutoffs, relevant_from or 1, answers)
+        overlaps = overlaps_of(group, runs, question.cutoffs, relevant_from or 1, answers, question.condensed)
         comparisons += overlaps.compared(question.settings)
     if parts.any:
         cut = parts_of(group, reports, list(names.values()), parts, relevant_from or 1)

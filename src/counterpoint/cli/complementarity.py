@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,6 +61,9 @@ Venn = Annotated[
 ]
 
 
+CONDENSED = "Documents that nobody judged were taken out first (--condensed): others are among the first."
+
+
 @dataclass(frozen=True)
 class Overlaps:
     """What the runs on one collection share, for every cutoff.
@@ -68,11 +71,13 @@ class Overlaps:
     Attributes:
         collection: its name.
         by_answers: whether answer strings say what is relevant, or judgements.
+        condensed: whether documents that nobody judged were taken out of the runs first.
         shared: by rising cutoff.
     """
 
     collection: str
     by_answers: bool
+    condensed: bool
     shared: tuple[Shared, ...]
 
     def tables(self, baseline: str | None) -> list[Table]:
@@ -82,8 +87,14 @@ class Overlaps:
         return [
             table
             for shared in self.shared
-            for table in shared_tables(self.collection, shared, self.by_answers, baseline)
+            for table in self._told(shared_tables(self.collection, shared, self.by_answers, baseline))
         ]
+
+    def _told(self, tables: Sequence[Table]) -> list[Table]:
+        """The tables, which say if their ranks are not those of the runs."""
+        if not self.condensed:
+            return list(tables)
+        return [replace(table, notes=(*table.notes, CONDENSED)) for table in tables]
 
     def data(self) -> dict[str, Any]:
         """All of it, queries included."""
@@ -100,7 +111,12 @@ class Overlaps:
                 }
             cutoffs.append(found)
         relevance = "answers" if self.by_answers else "judgements"
-        return {"collection": self.collection, "relevance": relevance, "cutoffs": cutoffs}
+        return {
+            "collection": self.collection,
+            "relevance": relevance,
+            "condensed": self.condensed,
+            "cutoffs": cutoffs,
+        }
 
     def compared(self, settings: CompareSettings) -> Iterator[Comparison]:
         """By answers, R@k as a hit rate: 1 for every query that a system answers, else 0."""
@@ -140,8 +156,9 @@ def overlaps_of(
     cutoffs: Sequence[int],
     relevant_from: int,
     answers: Path | None,
+    condensed: bool = False,
 ) -> Overlaps:
-    """Count on one collection.
+    """Count on one collection; `condensed` says what was done to the runs before.
 
     Raises:
         ConfigError: a system has several runs, or answers are given and no texts.
@@ -162,7 +179,7 @@ def overlaps_of(
         qrels = _by_answers(group.judged, answers, single, max(cutoffs))
         # Each cutoff as if it were asked for alone: a document that nobody ranks so high is not judged.
         shared = [share_of(single, _within(qrels, single, k), k, queries=qrels) for k in cutoffs]
-    return Overlaps(group.name, answers is not None, tuple(shared))
+    return Overlaps(group.name, answers is not None, condensed, tuple(shared))
 
 
 def _within(qrels: Qrels, runs: Mapping[str, Run], k: int) -> Qrels:

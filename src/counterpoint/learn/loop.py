@@ -22,6 +22,7 @@ from counterpoint.learn.optimiser import (
     rate_at,
     restore_state,
     state_of,
+    turn_of,
 )
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Train
@@ -100,7 +101,7 @@ class Loop:
             seen = [made]  # the watch looks at the last batch
             for name, value in found.items():
                 terms[name] = terms.get(name, 0.0) + value / len(batches)
-        norm = self._clipped_norm()
+        norm = self._clipped_norm(turn_of(step, self.chosen, self.stage.alternate))
         if not all(map(math.isfinite, [norm, *terms.values()])):
             raise DataError(
                 f"{self.stage.name}, step {step}: the loss or its gradient is not finite ({terms}); lower "
@@ -123,12 +124,14 @@ class Loop:
         made.backward()
         return {name: float(value.detach()) for name, value in terms.items()}, made.step
 
-    def _clipped_norm(self) -> float:
-        """Put the processes' gradients together and clip; the norm before clipping."""
+    def _clipped_norm(self, turn: Mapping[str, torch.nn.Parameter]) -> float:
+        """Put the processes' gradients together and clip; the norm before clipping. Others have none."""
         alike = ("scorer.", "objective.")  # computed by every process over the whole batch
-        self.processes.sum_gradients(p for name, p in self.chosen.items() if not name.startswith(alike))
+        self.processes.sum_gradients(p for name, p in turn.items() if not name.startswith(alike))
         limit = math.inf if self.stage.clip is None else self.stage.clip
-        return float(torch.nn.utils.clip_grad_norm_(self.chosen.values(), limit))
+        for name in self.chosen.keys() - turn.keys():
+            self.chosen[name].grad = None  # which the optimiser passes over: no decay, no momentum
+        return float(torch.nn.utils.clip_grad_norm_(turn.values(), limit))
 
     # -- looking and keeping ---------------------------------------------------------------------------
 

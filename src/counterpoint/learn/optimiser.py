@@ -13,7 +13,7 @@ from torch.optim import AdamW
 from counterpoint.errors import ConfigError
 from counterpoint.learn.stages import Train
 
-__all__ = ["choose_parameters", "make_optimiser", "named_parameters", "rate_at"]
+__all__ = ["choose_parameters", "make_optimiser", "named_parameters", "rate_at", "turn_of"]
 
 
 def named_parameters(roots: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
@@ -58,6 +58,24 @@ def choose_parameters(
     if not chosen:
         raise ConfigError("nothing is left to learn: `freeze` holds everything that `learn` names")
     return chosen
+
+
+def turn_of(
+    step: int, chosen: Mapping[str, nn.Parameter], patterns: Sequence[str]
+) -> dict[str, nn.Parameter]:
+    """The parameters that learn at a step, where some learn in turn.
+
+    Args:
+        step: from 0.
+        chosen: all that learn.
+        patterns: one for each turn; a name belongs to the first that it matches, or learns always.
+    """
+    turns = {
+        name: next((turn for turn, pattern in enumerate(patterns) if fnmatchcase(name, pattern)), None)
+        for name in (chosen if patterns else ())
+    }
+    now = step % len(patterns) if patterns else 0
+    return {name: p for name, p in chosen.items() if turns.get(name) in (None, now)}
 
 
 def make_optimiser(chosen: Mapping[str, nn.Parameter], stage: Train) -> AdamW:

@@ -66,6 +66,9 @@ class Train(Stage):
         precision: "bf16" runs the backbones under autocast; "auto" does where that is faster.
         learn: patterns (as file names have) of the parameters that are trained; "query.*", "scorer.*".
         freeze: patterns of those that are not, whatever `learn` says.
+        alternate: patterns of parameters that learn in turn, those of the first one at the first step; what
+            none of them matches learns at every step. DAFT's alternating variant (section 4) is
+            ("query.*", "document.*"). Each turn passes over the other's memory of gradients, too.
         stop: ends the stage earlier.
         evaluate_every: steps between evaluations on the development set; once an epoch where None.
         checkpoint_every: steps between checkpoints; with every evaluation where None.
@@ -100,6 +103,7 @@ class Train(Stage):
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     learn: tuple[str, ...] = ("*",)
     freeze: tuple[str, ...] = ()
+    alternate: tuple[str, ...] = ()
     stop: Stop | None = None
     evaluate_every: int | None = None
     checkpoint_every: int | None = None
@@ -141,6 +145,8 @@ class Train(Stage):
                 f"{self.name}: mask_matches hides words of a document from its own query only, and the cache "
                 "keeps one vector of a document for all queries; leave one of them out"
             )
+        if len(self.alternate) == 1:
+            faults.append(f"{self.name}: alternate: one pattern has nobody to take turns with; name two")
         given = [name for name in ("negatives", "teacher", "cache", "mask_matches") if getattr(self, name)]
         if self.mirror and given:
             faults.append(

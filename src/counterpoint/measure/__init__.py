@@ -37,6 +37,7 @@ from counterpoint.measure.slices import (
     slice_by_rank,
     slice_by_width,
 )
+from counterpoint.measure.storage import stored_bytes
 from counterpoint.measure.synthesis import Synthesis, synthesise
 from counterpoint.measure.tables import Cell, Table, as_latex, as_markdown, as_text
 from counterpoint.measure.tuning import Tuned, TunedShares, all_shares, tune_shares, tune_weight
@@ -93,6 +94,7 @@ __all__ = [
     "slice_by_width",
     "split_folds",
     "standardised_mean_difference",
+    "stored_bytes",
     "synthesise",
     "tune_shares",
     "tune_weight",

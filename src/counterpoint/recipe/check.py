@@ -123,7 +123,7 @@ def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
     if stage.mask_matches and stage.hide == "mask":
         yield from _mask(recipe)
     modules = _roots(recipe, stage)
-    for field in ("learn", "freeze", "lr_factors"):
+    for field in ("learn", "freeze", "alternate", "lr_factors"):
         for pattern in getattr(stage, field):
             if not could_match(pattern, modules):
                 yield f"{field}: {pattern!r} matches no parameter; names begin with {', '.join(modules)}"

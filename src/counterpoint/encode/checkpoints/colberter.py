@@ -60,8 +60,9 @@ def read(checkpoint: Checkpoint) -> DualEncoder:
         gates[several] = Gate(in_dim=layers["stop_word_reducer"].in_dim).setup()
         gates[several].linear_.load_state_dict(layers["stop_word_reducer"].linear_.state_dict())
     shared = {several: layers["mini_compressor"]} if "mini_compressor" in layers else None
+    query, document = (TextInput(min(n, backbone.max_positions)) for n in (QUERY, DOCUMENT))
     return DualEncoder(
-        Encoder(backbone, heads, *(TextInput(min(n, backbone.max_positions)) for n in (QUERY, DOCUMENT))),
+        Encoder(backbone, heads, query, document),
         shared=shared,
         gates=gates,
     )

@@ -65,7 +65,7 @@ def _encoder(checkpoint: Checkpoint, modules: list[Module]) -> Encoder:
     inputs = {
         side: _input(checkpoint, modules[0], settings, backbone, side) for side in ("query", "document")
     }
-    return Encoder(backbone, {"tokens": head}, **inputs)
+    return Encoder(backbone, {"tokens": head}, inputs["query"], inputs["document"])
 
 
 def _input(

@@ -57,7 +57,7 @@ def read(checkpoint: Checkpoint) -> DualEncoder:
         normalise=True,
     )
     inputs = {side: _input(checkpoint, backbone, side) for side in ("query", "document")}
-    return DualEncoder(Encoder(backbone, {"tokens": head}, **inputs))
+    return DualEncoder(Encoder(backbone, {"tokens": head}, inputs["query"], inputs["document"]))
 
 
 def _input(checkpoint: Checkpoint, backbone: Transformer, side: Side) -> TextInput:

@@ -60,7 +60,7 @@ def _encoder(checkpoint: Checkpoint, modules: list[Module]) -> Encoder:
         raise ArtifactError(
             "leaves the prompt out of the pooling, which is not supported", path=modules[1].folder
         )
-    return Encoder(backbone, {name: head}, **inputs)
+    return Encoder(backbone, {name: head}, inputs["query"], inputs["document"])
 
 
 def _head(pooling: Module, rest: list[Module], dim: int) -> tuple[str, Head]:
