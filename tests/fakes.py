@@ -6,11 +6,20 @@ from functools import cached_property
 
 import numpy as np
 
-from counterpoint.index import VectorSet
+from counterpoint.index import IndexSettings, VectorSet
 from counterpoint.types import Document, Ragged, Span
 
 
-class HashModel:
+class Fake:
+    """What an index asks of any model beside its vectors."""
+
+    source = "fake"
+
+    def index_settings(self):
+        return IndexSettings()
+
+
+class HashModel(Fake):
     """Pooled set `mean` and word set `words`; a word's vector is random but fixed."""
 
     def __init__(self, dim: int = 16, seed: int = 0):
@@ -69,7 +78,7 @@ DOCUMENTS = [
 ]
 
 
-class UniModel:
+class UniModel(Fake):
     """`cls`, and `words` as Uni-ColBERTer has them: of any length and sign, other ones in every text.
 
     Args:
@@ -134,7 +143,7 @@ class UniModel:
         return rng.normal(size=dim).astype(np.float32)
 
 
-class StaticModel:
+class StaticModel(Fake):
     """HIL's two sets, a row for every occurrence: `l` decided by the word, `h` by its text and place as well.
 
     Args:

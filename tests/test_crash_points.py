@@ -17,6 +17,7 @@ from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transf
 from counterpoint.errors import ArtifactError, CounterpointError
 from counterpoint.index import Index, IndexSettings, build_index, keep_search
 from counterpoint.learn.checkpoint import Checkpoint
+from counterpoint.library import model_of
 from counterpoint.model import Model, load_model
 from counterpoint.part import Part
 from counterpoint.search import Searcher
@@ -71,6 +72,37 @@ class Building:
         assert sorted(stored) == ["lexical", "segments"], stored
         assert {path.name for path in folder.iterdir()} == {"manifest.json", ".lock", "lexical", "segments"}
         assert {path.name for path in root.iterdir()} == {"i"}
+
+
+class BuildingWithModel:
+    """An index of a model that was made in Python, which is saved with it, over another such index."""
+
+    def __init__(self, models):
+        self.models = models
+
+    def prepare(self, root):
+        self.build(root, "old")
+
+    def act(self, root):
+        self.build(root, "new")
+
+    def build(self, root, name):
+        build_index(documents(name), self.models[name], root / "i", overwrite=name == "new")
+
+    def look(self, root):
+        with Index(root / "i") as index:
+            assert index.manifest.faults(root / "i") == []
+            answer = Searcher(index, model_of(index)).search("text about 3 word1", 5)
+            names = {index.name_of(i) for i in range(len(index))}
+        assert {hit.id for hit in answer} == names
+        return next(kind for kind in ("old", "new") if names == {d.id for d in documents(kind)})
+
+    def leftovers(self, root):
+        folder = root / "i"
+        stores = {"lexical", "models", "segments"}
+        assert sorted(path.parent.name for path in folder.glob("*/*")) == sorted(stores)
+        assert {path.name for path in folder.glob("models/*/*")} == {".counterpoint", "model"}
+        assert {path.name for path in folder.iterdir()} == {"manifest.json", ".lock", *stores}
 
 
 class Keeping(Building):
@@ -188,6 +220,7 @@ WRITERS = {
     "a new index": lambda models, source: Building(first=True),
     "an index over another": lambda models, source: Building(),
     "a BM25 index over another": lambda models, source: Building(model=False),
+    "an index with its model over another": lambda models, source: BuildingWithModel(models),
     "keep_search": lambda models, source: Keeping(),
     "a new model": lambda models, source: Saving(models, first=True),
     "a model over another": lambda models, source: Saving(models),

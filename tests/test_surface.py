@@ -24,9 +24,9 @@ LAYERS = [
     {"data", "encode", "score", "transform"},
     {"index"},
     {"search"},
-    {"explain", "measure", "model", "plots", "presets"},
+    {"explain", "loading", "measure", "model", "plots", "presets"},
     {"integrations", "learn", "sweep"},
-    {"recipe"},
+    {"library", "recipe"},
     {"cli"},
 ]
 TORCH_FREE = {
@@ -46,6 +46,7 @@ TORCH_FREE = {
     "measure",
     "plots",
     "sweep",
+    "library",
     "cli",
 }
 MODULES = sorted(

@@ -1,10 +1,74 @@
-"""Counterpoint: neural retrieval whose parts complement each other."""
+"""Counterpoint: neural retrieval whose parts complement each other.
 
+What a program names is here, and imported when it is first used:
+
+    import counterpoint as cp
+
+    notes = cp.index(["A whale is a mammal.", "Trains leave from platform nine."], "notes.index")
+    for hit in notes.search("animals of the ocean", k=1):
+        print(hit.score, hit.id, hit.text)
+"""
+
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from counterpoint.index import Index
+    from counterpoint.library import OpenIndex, index
+    from counterpoint.library import open_index as open
+    from counterpoint.measure import compare, evaluate
+    from counterpoint.model import Model, load_model
+    from counterpoint.recipe import Recipe, train
+    from counterpoint.search import Run, Searcher, SearchSettings
+    from counterpoint.types import Document
 
 try:
     __version__ = version("counterpoint-ir")
 except PackageNotFoundError:  # run from a source tree that was never installed
     __version__ = "0+unknown"
 
-__all__ = ["__version__"]
+__all__ = [
+    "Document",
+    "Index",
+    "Model",
+    "OpenIndex",
+    "Recipe",
+    "Run",
+    "SearchSettings",
+    "Searcher",
+    "__version__",
+    "compare",
+    "evaluate",
+    "index",
+    "load_model",
+    "open",
+    "train",
+]
+
+_HOMES = {  # `index` is the package of that name, which can be called
+    "index": ("Index",),
+    "library": ("OpenIndex",),
+    "measure": ("compare", "evaluate"),
+    "model": ("Model", "load_model"),
+    "recipe": ("Recipe", "train"),
+    "search": ("Run", "SearchSettings", "Searcher"),
+    "types": ("Document",),
+}
+_PACKAGES = ("data", "encode", "explain", "index", "learn", "library", "measure", "plots", "recipe", "score")
+_PACKAGES += ("search", "sweep", "transform", "errors", "model", "presets", "types", "vectors")
+
+
+def __getattr__(name: str) -> object:
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
+    if name == "open":
+        return import_module(f"{__name__}.library").open_index
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_PACKAGES})

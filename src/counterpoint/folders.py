@@ -24,7 +24,15 @@ from counterpoint.files import (
     writing,
 )
 
-__all__ = ["FolderKind", "check_replaceable", "publish_folder", "remove_made", "sync_tree", "whole_folder"]
+__all__ = [
+    "SAVED_PART",
+    "FolderKind",
+    "check_replaceable",
+    "publish_folder",
+    "remove_made",
+    "sync_tree",
+    "whole_folder",
+]
 
 AT_FDCWD, RENAME_EXCHANGE, RENAME_SWAP = -100, 2, 2
 CANNOT_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
@@ -41,6 +49,10 @@ class FolderKind:
 
     known_by: str
     names: tuple[str, ...]
+
+
+SAVED_PART = FolderKind("part.toml", ("weights.safetensors", "assets/*"))
+"""What the folder of a saved part (a model, a scorer) holds."""
 
 
 def check_replaceable(path: Path, kind: FolderKind | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -20,14 +19,11 @@ from counterpoint.encode import (
     EncodeOptions,
     Gate,
     Head,
-    InteractiveEncoder,
     Keyed,
     Mean,
     Tokens,
 )
-from counterpoint.encode.weights import read_json
-from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
-from counterpoint.foreign import reading
+from counterpoint.errors import ConfigError
 from counterpoint.index import CodecName, IndexSettings, LexicalSettings, VectorSet
 from counterpoint.index.analysis import AnalyzerName, check_analyzer
 from counterpoint.part import Part
@@ -76,6 +72,7 @@ class Model(Part):
         self.search = search
         self.codec: CodecName = codec
         self.analyzer: AnalyzerName = analyzer
+        self._origin: tuple[str, object] | None = None
         check_analyzer(analyzer)
 
     def _allocate(self) -> None:
@@ -105,6 +102,20 @@ class Model(Part):
             )
             for name, packed in self._transformed(empty).items()
         }
+
+    @property
+    def source(self) -> str | None:
+        """What `load_model` loads it by; None if it was made in Python, or changed since it was loaded."""
+        return None if self._origin is None or self._origin[1] != self._versions() else self._origin[0]
+
+    def came_from(self, source: str) -> Model:
+        """Remember what it was loaded by, for as long as it is not changed."""
+        self._origin = source, self._versions()
+        return self
+
+    def _versions(self) -> object:
+        """Unequal after a change: torch counts how often a tensor was written to."""
+        return self.to_dict(provenance=False), [tensor._version for tensor in self.state_dict().values()]
 
     def forward(self, tokens: Tokens) -> Representation:
         """Vector sets of a batch of one side's texts, for training; gradients pass the transforms."""
@@ -280,60 +291,11 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
         ArtifactError: nothing there, or something that is not complete.
         MissingExtraError: a preset whose package is not installed.
     """
-    from counterpoint.encode import load_encoder
-    from counterpoint.encode.checkpoints import colberter
-    from counterpoint.encode.checkpoints.modules import Checkpoint
-    from counterpoint.encode.saved import saved_model
-    from counterpoint.encode.sources import locate
+    from counterpoint.loading import load_from
     from counterpoint.presets import PRESETS
 
     name = str(source)
     if name in PRESETS:
-        return PRESETS[name]().setup().eval()
-    folder = saved_model(Path(source))
-    if folder is not None:
-        part = Part.load(folder)
-        if isinstance(part, Model):
-            return _tried(part, folder)
-        if isinstance(part, DualEncoder):
-            return _tried(Model(part).setup().eval(), folder)
-        what = type(part).__name__
-        hint = "; rerank with it: counterpoint rerank" if isinstance(part, InteractiveEncoder) else ""
-        raise ArtifactError(f"holds a {what}, not a model that makes vectors{hint}", path=folder)
-    checkpoint = Checkpoint(locate(name, revision), name, revision)
-    encoder = load_encoder(source, revision)
-    with reading(checkpoint.folder):
-        if colberter.recognises(checkpoint):  # it says how its parts are scored together
-            model = Model(encoder, search=colberter.search_settings(checkpoint))
-        else:
-            model = _cosine_model(encoder, checkpoint.folder)
-        return _tried(model.setup().eval(), checkpoint.folder)
-
-
-def _tried(model: Model, folder: Path) -> Model:
-    """The model, once its settings were looked at and it has encoded a word: some of them fail only then."""
-    from counterpoint.encode.checkpoints.modules import A_TEXT, TRIAL
-
-    with suppress(NotFittedError), reading(folder):
-        SearchSettings.from_dict(model.search or {})
-        made = model.encoder.encode_document([A_TEXT], TRIAL)
-        if not all(np.isfinite(packed.values).all() for packed in made.values()):
-            raise ArtifactError(
-                "the vectors of a word are NaN or infinite; a setting is, or the weights are damaged"
-            )
-    return model
-
-
-def _cosine_model(encoder: DualEncoder, folder: Path) -> Model:
-    """A foreign encoder with its pooled sets at unit length, so that their inner product is a cosine.
-
-    That is how its own library compares them unless its settings say "dot" (sentence-transformers'
-    `similarity_fn_name`); then the vectors stay as they are.
-    """
-    settings = folder / "config_sentence_transformers.json"
-    if settings.is_file() and read_json(settings).get("similarity_fn_name") == "dot":
-        return Model(encoder)
-    heads = cast(Mapping[str, Head], encoder.query.heads)
-    return Model(
-        encoder, {name: [Normalise()] for name, head in heads.items() if head.pooled and not head.normalise}
-    )
+        return PRESETS[name]().setup().eval().came_from(name)
+    model = load_from(name, revision)
+    return model.came_from(name) if revision is None else model

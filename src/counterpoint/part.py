@@ -23,18 +23,16 @@ from counterpoint.config import Declared, class_named, restore
 from counterpoint.dry_run import dry_run
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.files import sha256_file
-from counterpoint.folders import FolderKind, publish_folder, whole_folder
+from counterpoint.folders import SAVED_PART, publish_folder, whole_folder
 from counterpoint.foreign import parse_toml, reading
 from counterpoint.tensors import check_finite, read_tensors, write_tensors
 from counterpoint.typed import faults_of
 
-__all__ = ["FOLDER", "WEIGHTS", "Part", "check_files"]
+__all__ = ["WEIGHTS", "Part", "check_files"]
 
 FORMAT = 1
 WEIGHTS = "weights.safetensors"
 SINCE = "since it was saved; copy the model again, or load what it was saved from and save it again"
-FOLDER = FolderKind("part.toml", (WEIGHTS, "assets/*"))
-"""What the folder of a saved part holds."""
 
 
 class Part(Declared, nn.Module):
@@ -95,7 +93,7 @@ class Part(Declared, nn.Module):
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write `part.toml`, `weights.safetensors` and the assets into a new folder, all or nothing."""
         self.setup()
-        with publish_folder(Path(folder), overwrite=overwrite, kind=FOLDER) as target:
+        with publish_folder(Path(folder), overwrite=overwrite, kind=SAVED_PART) as target:
             write_tensors(self.state_dict(), target / WEIGHTS)
             for name, part in self._all_parts().items():
                 assets = target / "assets" / (name or "root")

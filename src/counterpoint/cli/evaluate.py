@@ -20,8 +20,7 @@ from counterpoint.cli.options import (
     MaybeWorkflow,
     ModelName,
     Weights,
-    model_of,
-    settings_of,
+    asked_of,
 )
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.slicing import KINDS, Material, slice_rows, slice_text, slice_values, slicings_of
@@ -164,19 +163,17 @@ class Asked:
 
 def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
     """Run all judged queries against an index; also how, and how long a query took."""
-    from counterpoint.index import Index
-    from counterpoint.search import Run, Searcher, Workflow
+    from counterpoint.library import OpenIndex
+    from counterpoint.search import Run, Workflow
 
     queries = judged.whole("--index").queries(judged.split)
     blank = [query for query, text in queries.items() if not text.strip()]
     if blank:
         note(f"{len(blank)} of {len(queries)} queries have no text, such as {blank[0]!r}; they find nothing")
     candidates = None if asked.rerank is None else Run.read(asked.rerank)
-    with Index(asked.index) as opened:
-        settings = settings_of(
-            opened, asked.weights, asked.fusion, asked.exhaustive, asked.feedback, asked.workflow
-        )
-        searcher = Searcher(opened, model_of(opened, asked.model, asked.workflow), settings)
+    options = asked_of(asked.workflow, asked.weights, asked.fusion, asked.feedback, asked.exhaustive)
+    with OpenIndex(asked.index, asked.model) as opened:
+        searcher = opened.searcher(options)
         started = time.perf_counter()
         with progress("searching", "queries", len(queries)) as update:
             workflow = cast(Workflow, asked.workflow)

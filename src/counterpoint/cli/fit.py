@@ -98,10 +98,9 @@ def fit(
     `centre` fits nothing new: the maps that MODEL has subtract the mean of COLLECTION from now on.
     """
     from counterpoint.errors import ArtifactError, ConfigError
-    from counterpoint.folders import check_replaceable
+    from counterpoint.folders import SAVED_PART, check_replaceable
     from counterpoint.learn import FitTexts, fit_behind, fitted_dim, recentre_behind
     from counterpoint.model import load_model
-    from counterpoint.part import FOLDER
 
     given = {"rank": rank, "shrinkage": shrinkage, "power": power, "steps": steps, "level": level}
     for name in (name for name, value in given.items() if value is not None):
@@ -110,7 +109,7 @@ def fit(
     scaling = {"shrinkage": _share(shrinkage), "power": -0.5 if power is None else power}
     if output.exists() and not overwrite:
         raise ArtifactError("is already there; choose another folder or add --overwrite", path=output)
-    check_replaceable(output, FOLDER)
+    check_replaceable(output, SAVED_PART)
     loaded = load_model(model)
     chosen = on or next(iter(loaded.sets))
     if on is None and len(loaded.sets) > 1:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from counterpoint.cli.console import Json, emit, note, progress
-from counterpoint.cli.options import remembered_name
 from counterpoint.escapes import escaped
-
-if TYPE_CHECKING:
-    from counterpoint.data import ReadPolicy, ReadReport
-    from counterpoint.types import Document
+from counterpoint.library.options import DEFAULT_MODEL, BuildOptions
 
 __all__ = ["index"]
 
@@ -32,7 +27,7 @@ def index(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.", show_default=False)],
     model: Annotated[
         str, typer.Option(help="Model name, model folder, or hub id; 'none' for BM25 alone.")
-    ] = "minilm",
+    ] = DEFAULT_MODEL,
     codec: Annotated[
         Literal["int4", "int8", "float16", "float32"] | None,
         typer.Option(help="How vectors are stored; the model's own choice unless given.", show_default=False),
@@ -99,44 +94,22 @@ def index(
     json: Json = False,
 ) -> None:
     """Build an index of SOURCE."""
-    from counterpoint.data import ReadPolicy, ReadReport
-    from counterpoint.errors import ConfigError
-    from counterpoint.index import Index, IndexSettings, LexicalSettings, build_index
+    from counterpoint.index import Index
+    from counterpoint.library import prepare
 
-    given: dict[str, Any] = {"k1": k1, "b": b, "analyzer": analyzer}
-    bm25 = LexicalSettings(**{name: value for name, value in given.items() if value is not None})
-    if not lexical and any(value is not None for value in given.values()):
-        raise ConfigError("--k1, --b and --analyzer are BM25's, and --no-lexical leaves it out")
-    policy = ReadPolicy.lenient() if lenient else ReadPolicy()
-    report = ReadReport()
-    documents, size = _documents(source, policy, passage_words, report)
-    encoder = None
-    if model == "none" and gate is not None:
-        raise ConfigError("--gate: BM25 alone has no gate; name a --model that has one")
-    if model == "none" and codec is not None:
-        raise ConfigError("--codec: BM25 alone has no vectors to store; name a --model that makes some")
-    if model != "none":
-        from counterpoint.model import load_model  # brings torch with it
-
-        encoder = load_model(model) if gate is None else load_model(model).close_gates(gate)
-    if encoder is None:
-        settings = IndexSettings(lexical=bm25 if lexical else None, ann=ann)
-    else:
-        chosen = {} if codec is None else {"codec": codec}
-        chosen |= {} if gate is None else {"gate": gate}
-        kept = replace(bm25, analyzer=analyzer or encoder.analyzer) if lexical else None
-        settings = encoder.index_settings(remembered_name(model, output), lexical=kept, ann=ann, **chosen)
+    asked = BuildOptions(model, codec, gate, ann, lexical, analyzer, k1, b, passage_words, lenient, overwrite)
+    build = prepare(source, output, asked)
     started = time.perf_counter()
-    with progress("indexing", "documents", size) as update:
-        build_index(documents, encoder, output, settings, overwrite=overwrite, on_progress=update)
+    with progress("indexing", "documents", build.size) as update:
+        build.run(update)
     seconds = time.perf_counter() - started
-    note(report.summary(), *report.notes)
+    note(build.report.summary(), *build.report.notes)
     with Index(output) as built:
         info = built.info()
     result = {
         "index": str(output), "documents": info["documents"], "bytes": info["bytes"],
         "bytes_per_document": info["bytes_per_document"], "seconds": round(seconds, 2), "model": model,
-        "read": asdict(report),
+        "read": asdict(build.report),
     }  # fmt: skip
     emit(
         result,
@@ -147,19 +120,3 @@ def index(
         ),
         json,
     )
-
-
-def _documents(
-    source: str, policy: ReadPolicy, words: int | None, report: ReadReport
-) -> tuple[Iterator[Document], int | None]:
-    """The documents of a source, cut as asked, and their number where it is known."""
-    from counterpoint.data import cut_passages, open_collection
-
-    if words is None:
-        collection = open_collection(source, policy=policy)
-        return collection.documents(report), collection.size
-    collection = open_collection(source, policy=policy, passage_words=None)
-    whole = collection.documents(report)
-    if words == 0:
-        return whole, collection.size
-    return (passage for document in whole for passage in cut_passages(document, max_words=words)), None

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from counterpoint.index import Index
-    from counterpoint.model import Model
-    from counterpoint.search import SearchSettings
+from counterpoint.library.options import SearchOptions
 
 __all__ = [
     "Exhaustive",
@@ -24,10 +19,8 @@ __all__ = [
     "ModelName",
     "Weights",
     "WorkflowName",
+    "asked_of",
     "cutoffs_of",
-    "model_of",
-    "remembered_name",
-    "settings_of",
 ]
 
 IndexFolder = Annotated[
@@ -95,57 +88,22 @@ def cutoffs_of(text: str, option: str) -> list[int]:
     return sorted(set(map(int, words)))
 
 
-def model_of(index: Index, name: str | None, workflow: str) -> Model | None:
-    """The model that an index needs for a workflow: the one named, else the one it remembers."""
-    from counterpoint.search import LEXICAL
-
-    if index.manifest.model is None or workflow == LEXICAL:
-        return None
-    from counterpoint.model import load_model  # brings torch with it
-
-    model = load_model(name or _remembered(index))
-    gate = index.manifest.settings.get("gate")
-    return model if gate is None else model.close_gates(gate)
-
-
-def settings_of(
-    index: Index,
-    weights: str | None,
-    fusion: str | None,
-    exhaustive: bool = False,
+def asked_of(
+    workflow: str,
+    weights: str | None = None,
+    fusion: str | None = None,
     feedback: str | None = None,
-    workflow: str = "hybrid",
-) -> SearchSettings:
-    """The index's own search settings, changed as asked.
+    exhaustive: bool = False,
+) -> SearchOptions:
+    """What was typed, as the library takes it.
 
     Raises:
-        ConfigError: something asked for is malformed, or feedback cannot be had.
+        ConfigError: options that exclude each other.
     """
     from counterpoint.errors import ConfigError
-    from counterpoint.search import LEXICAL, SearchSettings
-    from counterpoint.search.settings import parse_feedback, parse_weights
 
-    settings = SearchSettings.for_index(index)
-    settings = replace(settings, exhaustive=exhaustive or settings.exhaustive)
-    if feedback is not None:
-        if workflow != "hybrid":
-            raise ConfigError(f"--feedback is the hybrid's; leave it or --workflow {workflow} out")
-        settings = replace(settings, **parse_feedback(feedback))
-        if settings.feedback and not any(layout.pooled for layout in index.layouts.values()):
-            raise ConfigError("--feedback goes by one vector a text, and this index has no such set")
-    if weights is not None:
-        settings = replace(settings, weights=parse_weights(weights, [LEXICAL, *index.layouts]))
-    return settings if fusion is None else settings.with_fusion(fusion)
-
-
-def remembered_name(source: str, index: Path) -> str:
-    """How an index refers to its model: a folder by its path relative to the index, anything else by name."""
-    if not Path(source).is_dir():
-        return source
-    return "./" + Path(os.path.relpath(source, index)).as_posix()
-
-
-def _remembered(index: Index) -> str:
-    """The inverse: where the manifest says the model is; both may have moved together."""
-    name = str((index.manifest.model or {})["name"])
-    return str((index.folder / name).resolve()) if name.startswith("./") else name
+    if feedback is not None and workflow != "hybrid":
+        raise ConfigError(f"--feedback is the hybrid's; leave it or --workflow {workflow} out")
+    return SearchOptions(
+        workflow=workflow, weights=weights, fusion=fusion, feedback=feedback, exhaustive=exhaustive
+    )

@@ -11,7 +11,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note, progress
 from counterpoint.cli.judgements import Judged, judgements_of
-from counterpoint.cli.options import ModelName, cutoffs_of, model_of
+from counterpoint.cli.options import ModelName, cutoffs_of
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.tables import text_table
 from counterpoint.escapes import escaped
@@ -122,15 +122,15 @@ def _named_runs(given: Sequence[str]) -> dict[str, Run]:
 
 def _search(folder: Path, parts: str | None, judged: Judged, depth: int, model: str | None) -> dict[str, Run]:
     """What each part of an index proposes for the judged queries."""
-    from counterpoint.index import Index
-    from counterpoint.search import LEXICAL, Searcher
+    from counterpoint.library import OpenIndex, SearchOptions
+    from counterpoint.search import LEXICAL
 
     queries = judged.whole("--index").queries(judged.split)
-    with Index(folder) as opened:
-        has = [*([LEXICAL] if opened.lexical is not None else []), *opened.layouts]
+    with OpenIndex(folder, model) as opened:
+        has = [*([LEXICAL] if opened.index.lexical is not None else []), *opened.index.layouts]
         wanted = has if parts is None else parts.replace(",", " ").split()
         workflow = LEXICAL if wanted == [LEXICAL] else "hybrid"
-        searcher = Searcher(opened, model_of(opened, model, workflow))
+        searcher = opened.searcher(SearchOptions(workflow=workflow))
         with progress("searching", "queries", len(queries) * len(wanted)) as update:
             return searcher.rank_parts(queries, depth, wanted, update)
 

@@ -17,9 +17,9 @@ from counterpoint.cli.options import (
     ModelName,
     Weights,
     WorkflowName,
-    model_of,
-    settings_of,
+    asked_of,
 )
+from counterpoint.library.options import SearchOptions
 
 __all__ = ["search"]
 
@@ -27,12 +27,12 @@ __all__ = ["search"]
 def search(
     index: IndexFolder,
     query: Annotated[str, typer.Argument(help="What you want to know.", show_default=False)],
-    k: Annotated[int, typer.Option("-k", help="How many documents.", min=1)] = 10,
+    k: Annotated[int, typer.Option("-k", help="How many documents.", min=1)] = SearchOptions.k,
     explain: Annotated[
         bool, typer.Option(help="Show which query words matched what, and for how much.")
     ] = False,
     html: Annotated[Path | None, typer.Option(help="Also write an explained page to this file.")] = None,
-    workflow: WorkflowName = "hybrid",
+    workflow: WorkflowName = SearchOptions.workflow,
     weights: Weights = None,
     fusion: FusionName = None,
     feedback: Feedback = None,
@@ -45,12 +45,12 @@ def search(
 
     from counterpoint.explain import html_page, render_answer
     from counterpoint.files import write_atomically
-    from counterpoint.index import Index
-    from counterpoint.search import Searcher, Workflow
+    from counterpoint.library import OpenIndex
+    from counterpoint.search import Workflow
 
-    with Index(index) as opened:
-        settings = settings_of(opened, weights, fusion, exhaustive, feedback, workflow)
-        searcher = Searcher(opened, model_of(opened, model, workflow), settings)
+    options = asked_of(workflow, weights, fusion, feedback, exhaustive)
+    with OpenIndex(index, model) as opened:
+        searcher = opened.searcher(options)
         started = time.perf_counter()
         answer = searcher.search(
             query, k, workflow=cast(Workflow, workflow), explain=explain or html is not None

@@ -17,8 +17,7 @@ from counterpoint.cli.options import (
     IndexFolder,
     ModelName,
     Weights,
-    model_of,
-    settings_of,
+    asked_of,
 )
 from counterpoint.escapes import escaped
 
@@ -63,9 +62,10 @@ def tune(
 ) -> None:
     """Choose weights of INDEX's hybrid on a split of COLLECTION; INDEX remembers them."""
     from counterpoint.errors import ConfigError, DataError
-    from counterpoint.index import Index, keep_search
+    from counterpoint.index import keep_search
+    from counterpoint.library import OpenIndex, settings_of
     from counterpoint.measure import parse_measure, tune_shares, tune_weight
-    from counterpoint.search import LEXICAL, Searcher
+    from counterpoint.search import LEXICAL
 
     if shares is not None and (part is not None or grid is not None):
         raise ConfigError("--shares is of all parts and has a grid of its own; leave --part and --grid out")
@@ -73,13 +73,14 @@ def tune(
     parse_measure(measure)
     judged = judgements_of(collection, split, bare=False)
     asked = judged.whole("tune").queries(judged.split), judged.qrels
-    with Index(index) as opened:
-        settings = settings_of(opened, weights, fusion, feedback=feedback)
+    with OpenIndex(index, model) as library:
+        opened = library.index
+        settings = settings_of(opened, asked_of("hybrid", weights, fusion, feedback))
         if shares is not None and weights is None:
             # Also a part that an earlier choice left without a weight.
             parts = [*settings.weights, *opened.layouts, *([LEXICAL] if opened.lexical is not None else [])]
             settings = replace(settings, weights=dict.fromkeys(parts, 1.0))
-        searcher = Searcher(opened, model_of(opened, model, "hybrid"), settings)
+        searcher = library.searcher().with_settings(settings)
         if shares is None:
             with progress("searching", "weights", len(tried)) as update:
                 one = tune_weight(searcher, *asked, tried, part, measure=measure, depth=k, on_progress=update)

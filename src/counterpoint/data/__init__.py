@@ -14,6 +14,7 @@ from counterpoint.data.export import (
     write_documents,
     write_queries,
 )
+from counterpoint.data.items import Fields, items_of
 from counterpoint.data.passages import PASSAGE_WORDS, cut_passages
 from counterpoint.data.policy import ReadPolicy, ReadReport
 from counterpoint.data.reader import Located, Reader
@@ -35,6 +36,7 @@ __all__ = [
     "PASSAGE_WORDS",
     "Collection",
     "DocumentLayout",
+    "Fields",
     "Format",
     "Located",
     "NltkThesaurus",
@@ -49,6 +51,7 @@ __all__ = [
     "collection_of",
     "cut_passages",
     "is_trec_run",
+    "items_of",
     "open_collection",
     "open_thesaurus",
     "read_answers",

@@ -1,5 +1,11 @@
 """The index: documents, vectors and postings in one folder, searched exactly, on numpy alone."""
 
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
 from counterpoint.index.analysis import Analyzer
 from counterpoint.index.build import build_index, keep_search, remove_index
 from counterpoint.index.codec import CodecName
@@ -15,13 +21,14 @@ from counterpoint.index.lexical_vectors import (
     term_signs,
 )
 from counterpoint.index.manifest import Manifest
-from counterpoint.index.settings import IndexSettings, TextModel, VectorSet
+from counterpoint.index.settings import BuildModel, IndexSettings, TextModel, VectorSet
 from counterpoint.index.store import AnnName, SetLayout
 
 __all__ = [
     "Analyzer",
     "AnnName",
     "BM25Vectors",
+    "BuildModel",
     "CodecName",
     "Index",
     "IndexSettings",
@@ -42,3 +49,14 @@ __all__ = [
     "term_id",
     "term_signs",
 ]
+
+
+class _Callable(ModuleType):
+    """`counterpoint.index(source, path)` builds an index: the package has the name of the call."""
+
+    def __call__(self, source: Any, path: str | Path, *settings: Any, **more: Any) -> Any:
+        """Build an index of whatever is named and open it: `counterpoint.library.index`."""
+        return import_module("counterpoint.library").index(source, path, *settings, **more)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,31 +12,35 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from filelock import FileLock, Timeout
 
 from counterpoint import __version__
 from counterpoint.errors import ArtifactError, ConfigError, DataError
-from counterpoint.files import sync_file, sync_folder, temporaries_of, writing
-from counterpoint.folders import remove_made
+from counterpoint.files import sync_file, sync_folder, writing
 from counterpoint.index.checked import write_blocks
 from counterpoint.index.graph import check_faiss
 from counterpoint.index.lexical import LexicalBuilder
 from counterpoint.index.manifest import NAME, FileEntry, Manifest, SegmentEntry
+from counterpoint.index.ours import (
+    LOCK,
+    MARKER,
+    MODEL,
+    check_ours,
+    mark,
+    remove,
+    remove_index,
+    remove_unfinished,
+    stored,
+)
 from counterpoint.index.segment import SegmentWriter
-from counterpoint.index.settings import IndexSettings, TextModel
+from counterpoint.index.settings import BuildModel, IndexSettings, TextModel, remembered_name
 from counterpoint.types import Document
 
 __all__ = ["build_index", "keep_search", "remove_index"]
 
 BATCH = 512  # documents encoded and written at a time; bounds the memory of a build
-LOCK = ".lock"
-STORES = ("segments", "lexical")
-MARKER = ".counterpoint"
-"""The first file in a segment or postings folder. Only folders that have it are ever removed."""
-MADE = ("documents.sqlite", "documents.sqlite-journal", "*.npy", "*.json", "*.hnsw")
-"""Names of the files that a segment or postings folder may have of ours; no other is ever removed."""
 
 
 def build_index(
@@ -47,6 +50,7 @@ def build_index(
     settings: IndexSettings | None = None,
     *,
     overwrite: bool = False,
+    keep_model: bool = True,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Manifest:
     """Index documents into a folder; readers see nothing, or the old index, until all of it is there.
@@ -55,8 +59,11 @@ def build_index(
         documents: streamed; never held whole.
         model: encodes the documents; None for a lexical index.
         folder: created if need be. An unfinished index in it is replaced, a finished one only if asked.
-        settings: what to keep; `IndexSettings()` if not given.
+        settings: what to keep; if not given, what the model asks for, or `IndexSettings()` without a model.
+            Where they do not name the model, it is remembered by its own `source`, and if it has none (it was
+            made in Python, or changed since it was loaded) it is saved with the index.
         overwrite: replace an index that is there.
+        keep_model: save a model that has no source with the index; not worth it for one that is soon gone.
         on_progress: called with the number of documents done.
 
     Raises:
@@ -65,12 +72,13 @@ def build_index(
         ConfigError: settings that cannot be, or a gate that keeps no row.
         MissingExtraError: `ann` is asked for and faiss is not installed.
     """
-    folder, settings = Path(folder), settings or IndexSettings()
+    folder = Path(folder)
+    settings, own = _resolved(settings, model, folder, keep_model)
     settings.layouts(model)  # faults in the settings come before anything is touched
     if settings.ann is not None:
         check_faiss()
     names = (f"segments/{_unique()}", None if settings.lexical is None else f"lexical/{_unique()}")
-    new = [folder / name for name in names if name]
+    new = [folder / name for name in (*names, own) if name]
 
     def replaced() -> bool:
         return (folder / NAME).exists() and Manifest.read(folder).segments[0].name == new[0].name
@@ -78,19 +86,37 @@ def build_index(
     with _exclusively(folder, overwrite), writing(folder, replaced):
         try:
             for path in new:
-                _mark(path)
+                mark(path)
             entry = _write(documents, model, folder, names, settings, on_progress)
-            manifest = _describe(folder, model, settings, entry, names[1])
+            if own is not None:
+                cast(BuildModel, model).save(folder / own / MODEL)
+            manifest = _describe(folder, model, settings, entry, [name for name in (names[1], own) if name])
             manifest.write(folder)
         except BaseException as error:
             with suppress(OSError, ArtifactError):
                 if not replaced():
-                    _remove(new)
+                    remove(new)
             if isinstance(error, sqlite3.OperationalError):  # SQLite's own word for a full or failing disk
                 raise _as_os_error(error) from error
             raise
-        _remove(path for path in _stored(folder) if path not in new)
+        remove(path for path in stored(folder) if path not in new)
     return manifest
+
+
+def _resolved(
+    settings: IndexSettings | None, model: TextModel | None, folder: Path, keep_model: bool
+) -> tuple[IndexSettings, str | None]:
+    """The settings, with a name for the model; and where in the folder it is saved, if it is."""
+    asked = model if isinstance(model, BuildModel) else None
+    settings = settings or (IndexSettings() if asked is None else asked.index_settings())
+    if asked is None or settings.model is not None:
+        return settings, None
+    if asked.source is not None:
+        return replace(settings, model=remembered_name(asked.source, folder)), None
+    if not keep_model:
+        return settings, None
+    own = f"models/{_unique()}"
+    return replace(settings, model=f"./{own}/{MODEL}"), own
 
 
 def _write(
@@ -140,13 +166,20 @@ def _check_gate(model: TextModel, gate: float, writer: SegmentWriter, texts: Seq
 
 
 def _describe(
-    folder: Path, model: TextModel | None, settings: IndexSettings, segment: SegmentEntry, lexical: str | None
+    folder: Path,
+    model: TextModel | None,
+    settings: IndexSettings,
+    segment: SegmentEntry,
+    others: Sequence[str],
 ) -> Manifest:
-    """Sync the new files and list them with their checksums."""
-    roots = [folder / "segments" / segment.name] + ([folder / lexical] if lexical else [])
+    """Sync the new files and list them with their checksums; `others` are postings and a model."""
+    roots = [folder / name for name in (f"segments/{segment.name}", *others)]
     for root in roots:
-        write_blocks(root, [path for path in root.iterdir() if path.name != MARKER])
-    paths = sorted(path for root in roots for path in root.iterdir() if path.name != MARKER)
+        if root.parent.name != "models":  # a model has checksums of its own
+            write_blocks(root, [path for path in root.iterdir() if path.name != MARKER])
+    paths = sorted(
+        path for root in roots for path in root.rglob("*") if path.is_file() and path.name != MARKER
+    )
     for path in paths:
         sync_file(path)
     for root in roots:
@@ -160,7 +193,7 @@ def _describe(
         model=described,
         settings={**asdict(settings), "layouts": {k: asdict(v) for k, v in settings.layouts(model).items()}},
         segments=(segment,),
-        lexical=lexical,
+        lexical=next((name for name in others if name.startswith("lexical/")), None),
         files={path.relative_to(folder).as_posix(): FileEntry.of(path) for path in paths},
     )
 
@@ -181,18 +214,6 @@ def keep_search(folder: str | Path, search: Mapping[str, Any]) -> None:
         replace(manifest, settings={**manifest.settings, "search": dict(search)}).write(Path(folder))
 
 
-def remove_index(folder: str | Path) -> None:
-    """Remove an index, finished or not, and nothing else that is in its folder."""
-    folder = Path(folder)
-    with suppress(OSError):
-        for path in [folder / NAME, *_uncommitted(folder)]:
-            path.unlink(missing_ok=True)
-        _remove(_stored(folder))
-        for store in STORES:
-            remove_made(folder / store, ())
-        remove_made(folder, (LOCK,))
-
-
 @contextmanager
 def _exclusively(folder: Path, overwrite: bool) -> Iterator[None]:
     """One writer at a time, and never into a folder that holds something else.
@@ -202,7 +223,7 @@ def _exclusively(folder: Path, overwrite: bool) -> Iterator[None]:
     new = not folder.exists()
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        _check_ours(folder)
+        check_ours(folder)
     if (folder / NAME).exists() and not overwrite:
         raise ArtifactError(
             "already holds an index; pass --overwrite to replace it, or choose another folder", path=folder
@@ -216,90 +237,13 @@ def _exclusively(folder: Path, overwrite: bool) -> Iterator[None]:
                 "another process is writing this index; wait for it to end", path=folder
             ) from error
     try:
-        _remove_unfinished(folder)
+        remove_unfinished(folder)
         yield
     finally:
         with suppress(OSError):  # the empty file stays: without it two writers could hold different locks
             lock.release()
         if new and not (folder / NAME).exists():
             remove_index(folder)
-
-
-def _check_ours(folder: Path) -> None:
-    """Refuse a folder that holds anything but an index, at any place that we delete from.
-
-    Raises:
-        ArtifactError: naming what it is.
-    """
-    stored = _stored(folder)
-    for path in (*(folder / name for name in (NAME, LOCK, *STORES)), *stored):
-        if path.is_symlink():
-            name = path.relative_to(folder).as_posix()
-            raise ArtifactError(f"{name!r} is a link; an index is not written through links", path=folder)
-    ours = (NAME, LOCK, *STORES, *(path.name for path in _uncommitted(folder)))
-    foreign = [path for path in folder.iterdir() if path.name not in ours]
-    foreign += [path for path in stored if not _is_ours(path)]
-    if foreign:
-        name = min(path.relative_to(folder).as_posix() for path in foreign)
-        raise ArtifactError(
-            f"holds something that is not an index ({name!r}); choose a new folder", path=folder
-        )
-
-
-def _stored(folder: Path) -> list[Path]:
-    """What lies where segments and postings do."""
-    return [path for store in STORES for path in folder.glob(f"{store}/*")]
-
-
-def _uncommitted(folder: Path) -> list[Path]:
-    """Manifests of writers that were killed during the commit itself."""
-    if not folder.is_dir():
-        return []
-    before = re.compile(rf"\.{re.escape(NAME)}\.\d+\.partial")  # as earlier versions named them
-    return [p for p in folder.iterdir() if before.fullmatch(p.name)] + temporaries_of(folder / NAME)
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a segment or postings folder was made by `build_index`.
-
-    Earlier versions wrote no marker; their folders are known by their names and by a file that each has.
-    """
-    if not re.fullmatch("[0-9a-f]{12}", path.name) or path.is_symlink() or not path.is_dir():
-        return False
-    names = {found.name for found in path.iterdir()}
-    return not names or bool(names & {MARKER, "documents.sqlite", "params.index.json"})
-
-
-def _mark(path: Path) -> None:
-    """Make a folder that counts as ours from now on, even if the power fails."""
-    path.mkdir(parents=True)
-    (path / MARKER).touch()
-    sync_file(path / MARKER)
-    for above in (path, *list(path.parents)[:3]):  # the last holds the index folder
-        sync_folder(above)
-
-
-def _remove_unfinished(folder: Path) -> None:
-    """Remove what the manifest does not name: the work of writers that were killed."""
-    with suppress(OSError, ArtifactError):  # of a damaged manifest nothing is known, so nothing is removed
-        for path in _uncommitted(folder):
-            path.unlink()
-        listed = set()
-        if (folder / NAME).exists():
-            listed = {"/".join(Path(name).parts[:2]) for name in Manifest.read(folder).files}
-        _remove(path for path in _stored(folder) if path.relative_to(folder).as_posix() not in listed)
-
-
-def _remove(folders: Iterable[Path]) -> None:
-    """Remove segments and postings, but nothing in them that we did not make."""
-    with suppress(OSError):
-        for path in folders:
-            if _is_ours(path):
-                remove_made(path, MADE)
-                if [found.name for found in path.glob("*")] == [
-                    MARKER
-                ]:  # last, and only if that leaves nothing
-                    remove_made(path, (MARKER,))
 
 
 def _as_os_error(error: sqlite3.OperationalError) -> OSError:

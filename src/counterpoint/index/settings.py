@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -18,7 +20,7 @@ from counterpoint.index.store import AnnName, SetLayout
 from counterpoint.typed import faults_of
 from counterpoint.types import Ragged, Side, Span
 
-__all__ = ["IndexSettings", "TextModel", "VectorSet", "check_matching"]
+__all__ = ["BuildModel", "IndexSettings", "TextModel", "VectorSet", "check_matching", "remembered_name"]
 
 RESERVED = ("lexical", "feedback")  # parts of a score that are no vector sets
 MATCHED: Mapping[str, Any] = MappingProxyType(
@@ -86,6 +88,24 @@ class TextModel(Protocol):
 
     def table(self, name: str) -> Float[np.ndarray, "v d"]:
         """The vector of every id in documents, for static sets."""
+        ...
+
+
+@runtime_checkable
+class BuildModel(TextModel, Protocol):
+    """What building an index asks of a model beside its vectors: how it is indexed, and found again."""
+
+    @property
+    def source(self) -> str | None:
+        """What it can be loaded by again: a name, a hub id, a folder. None if it cannot."""
+        ...
+
+    def index_settings(self) -> IndexSettings:
+        """How an index of it is built unless told otherwise."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write it into a new folder, which is then its source."""
         ...
 
 
@@ -170,6 +190,13 @@ class IndexSettings:
         if self.codec in ("int8", "int4") and vectors.dim < SMALL:
             return "float16"
         return "int8" if vectors.pooled and self.codec == "int4" else self.codec
+
+
+def remembered_name(source: str | Path, index: Path) -> str:
+    """How an index refers to its model: a folder by its path relative to the index, anything else by name."""
+    if not Path(source).is_dir():
+        return str(source)
+    return "./" + Path(os.path.relpath(source, index)).as_posix()
 
 
 def check_matching(key: str, names: Sequence[str], layouts: Mapping[str, SetLayout]) -> None:

@@ -138,6 +138,7 @@ def _search(
     documents = (Document(name, text) for name, text in development.documents.items())
     queries = {name: development.queries[name] for name in development.qrels}
     with tempfile.TemporaryDirectory(prefix="counterpoint-") as folder:
-        build_index(documents, model, Path(folder) / "index", settings, on_progress=on_progress)
-        with Index(Path(folder) / "index") as index:
+        where = Path(folder) / "index"
+        build_index(documents, model, where, settings, keep_model=False, on_progress=on_progress)
+        with Index(where) as index:
             return Searcher(index, model).run(queries, depth, workflow=workflow)

@@ -95,7 +95,7 @@ class Report:
         return "\n".join(lines)
 
 
-def evaluate(run: Run, qrels: Qrels, measures: Sequence[str]) -> Report:
+def evaluate(run: Run, qrels: Qrels, measures: str | Sequence[str]) -> Report:
     """Evaluate a run against judgements.
 
     Averages are over all judged queries. A judged query that the run lacks counts as an empty result; a query
@@ -107,7 +107,7 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str]) -> Report:
         run: what was found.
         qrels: query id to document id to grade.
         measures: names such as `nDCG@10`, `R@100`, `AP(rel=2)`, `nDCG(judged_only=True)@10`; trec_eval's
-            names work too.
+            names work too. In a list, or in one text, apart by spaces.
 
     Raises:
         ConfigError: a measure that is unknown, or that nothing installed can compute.
@@ -119,7 +119,8 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str]) -> Report:
         RR@10  0.5000
         P@1    0.0000
     """
-    asked = {name: parse_measure(name) for name in measures}
+    names = measures.split() if isinstance(measures, str) else measures
+    asked = {name: parse_measure(name) for name in names}
     judged = {query: dict(grades) for query, grades in qrels.items() if grades}
     if not judged:
         raise DataError("there is no judgement to evaluate against; is this the right split?")

@@ -11,6 +11,7 @@ from counterpoint.recipe.recipe import DataSettings, Recipe, differences
 from counterpoint.recipe.run import run_recipe
 from counterpoint.recipe.run_folder import describe_run
 from counterpoint.recipe.source import load_recipe, shipped_recipes, variants_of
+from counterpoint.recipe.training import train
 
 __all__ = [
     "DataSettings",
@@ -25,5 +26,6 @@ __all__ = [
     "read_material",
     "run_recipe",
     "shipped_recipes",
+    "train",
     "variants_of",
 ]

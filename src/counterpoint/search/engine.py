@@ -18,7 +18,6 @@ from jaxtyping import Float, Int
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, TextModel
-from counterpoint.index.settings import check_matching
 from counterpoint.search.explain import explain_hits
 from counterpoint.search.feedback import with_feedback
 from counterpoint.search.fusion import Fusion, fuse
@@ -54,9 +53,13 @@ class Searcher:
 
     def __init__(self, index: Index, model: TextModel | None = None, settings: SearchSettings | None = None):
         self.index, self.model = index if model is None else index.bound(model), model
-        self.settings = SearchSettings.for_index(index) if settings is None else settings
-        check_matching("exact", self.settings.exact, index.layouts)
-        check_matching("floor", self.settings.floor, index.layouts)
+        self.settings = (settings or SearchSettings.for_index(index)).checked(index)
+
+    def with_settings(self, settings: SearchSettings) -> Searcher:
+        """One that searches the same index with the same model by other settings."""
+        other = Searcher(self.index, None, settings)
+        other.model = self.model  # which the index is bound to already
+        return other
 
     def search(
         self, query: str, k: int = 10, *, workflow: Workflow = "hybrid", explain: bool = False
@@ -175,7 +178,7 @@ class Searcher:
                 raise ConfigError(
                     "a part that is alone is scaled only beside feedback; search with and without it apart"
                 )
-            if _rest(each) != _rest(self.settings):
+            if each.apart_from_weights() != self.settings.apart_from_weights():
                 raise ConfigError("settings that are searched together differ in weights and feedback only")
         scored = self._scored(queries, self._depth(k), own, None, on_progress)
         found = {qid: (names, each) for qid, names, each in scored}
@@ -338,11 +341,6 @@ def _top(scores: Float[np.ndarray, " n"], k: int, *, matching: bool) -> Int[np.n
     k = min(k, len(scores))
     best = np.argpartition(-scores, k - 1)[:k]
     return best[scores[best] > 0] if matching else best
-
-
-def _rest(settings: SearchSettings) -> SearchSettings:
-    """All that settings say beside weights and feedback."""
-    return replace(settings, weights={}, feedback=0.0, feedback_documents=1)
 
 
 def _check_depth(k: int) -> None:

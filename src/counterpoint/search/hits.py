@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +47,26 @@ class Hit:
     explanation: Explanation | None = None
     words: Mapping[str, tuple[WeighedWord, ...]] = field(default_factory=dict)
 
+    @property
+    def id(self) -> str:
+        """The document's."""
+        return self.document.id
+
+    @property
+    def title(self) -> str:
+        """The document's; empty where it has none."""
+        return self.document.title
+
+    @property
+    def text(self) -> str:
+        """The document's, without the title."""
+        return self.document.text
+
+    @property
+    def metadata(self) -> Mapping[str, object]:
+        """The document's."""
+        return self.document.metadata
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         document = self.document
@@ -73,11 +93,21 @@ class Hit:
 
 @dataclass(frozen=True)
 class Answer:
-    """The hits of one query, with how they were found."""
+    """The hits of one query, with how they were found; iterating gives the hits."""
 
     query: str
     workflow: str
     hits: tuple[Hit, ...]
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, place: int) -> Hit:
+        """The hit at a place, from 0."""
+        return self.hits[place]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_type_hints
 from counterpoint.config import plain
 from counterpoint.errors import ConfigError
 from counterpoint.index import Index, SetLayout
+from counterpoint.index.settings import check_matching
 from counterpoint.typed import faults_of
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Plan",
     "SearchSettings",
     "Workflow",
+    "check_weights",
     "parse_feedback",
     "parse_weights",
     "plan_for",
@@ -115,6 +117,20 @@ class SearchSettings:
         """Whether a set's best similarities are raised to 0."""
         return name in self.exact or name in self.floor
 
+    def checked(self, index: Index) -> SearchSettings:
+        """These settings, if the index's sets can match as they say.
+
+        Raises:
+            ConfigError: `exact` or `floor` names a set that cannot.
+        """
+        check_matching("exact", self.exact, index.layouts)
+        check_matching("floor", self.floor, index.layouts)
+        return self
+
+    def apart_from_weights(self) -> SearchSettings:
+        """All that they say beside weights and feedback."""
+        return replace(self, weights={}, feedback=0.0, feedback_documents=1)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as the manifest keeps it."""
         copied = {"weights": dict(self.weights), "idf": dict(self.idf)}
@@ -188,6 +204,27 @@ def parse_weights(text: str, names: Sequence[str] | None = None) -> dict[str, fl
     if faults or not weights:
         raise ConfigError(*faults or ["weights: none given"])
     return weights
+
+
+def check_weights(given: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
+    """Weights by part, as a program gives them.
+
+    Raises:
+        ConfigError: listing every one that is no finite number or names nothing known, or there are none.
+    """
+    faults = [
+        f"weights: expected a finite number for {name!r}, found {number!r}"
+        for name, number in given.items()
+        if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number)
+    ]
+    faults += [
+        f"weights: nothing is named {name!r}; there are {', '.join(names)}"
+        for name in given
+        if name not in names
+    ]
+    if faults or not given:
+        raise ConfigError(*faults or ["weights: none given"])
+    return {name: float(number) for name, number in given.items()}
 
 
 def parse_feedback(text: str) -> dict[str, Any]:

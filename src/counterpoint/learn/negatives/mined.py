@@ -147,7 +147,7 @@ def ranked(
     queries = {example.query: data.queries[example.query] for example in data.examples}
     try:
         build_index(
-            documents, model, folder, settings, overwrite=True,
+            documents, model, folder, settings, overwrite=True, keep_model=False,
             on_progress=lambda done: mining.on_progress("indexing", done),
         )  # fmt: skip
         with Index(folder) as index:

@@ -1,0 +1,136 @@
+"""What in an index's folder is ours: only that is ever removed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from counterpoint.errors import ArtifactError
+from counterpoint.files import is_abandoned, sync_file, sync_folder, temporaries_of
+from counterpoint.folders import SAVED_PART, check_replaceable, remove_made
+from counterpoint.index.manifest import NAME, Manifest
+
+__all__ = [
+    "LOCK",
+    "MARKER",
+    "MODEL",
+    "check_ours",
+    "mark",
+    "remove",
+    "remove_index",
+    "remove_unfinished",
+    "stored",
+]
+
+LOCK = ".lock"
+STORES = ("segments", "lexical", "models")
+MARKER = ".counterpoint"
+"""The first file in a segment or postings folder. Only folders that have it are ever removed."""
+MADE = ("documents.sqlite", "documents.sqlite-journal", "*.npy", "*.json", "*.hnsw")
+"""Names of the files that a segment or postings folder may have of ours; no other is ever removed."""
+MODEL = "model"
+"""The saved model in a folder of the store `models`."""
+
+
+def remove_index(folder: str | Path) -> None:
+    """Remove an index, finished or not, and nothing else that is in its folder."""
+    folder = Path(folder)
+    with suppress(OSError):
+        for path in [folder / NAME, *_uncommitted(folder)]:
+            path.unlink(missing_ok=True)
+        remove(stored(folder))
+        for store in STORES:
+            remove_made(folder / store, ())
+        remove_made(folder, (LOCK,))
+
+
+def check_ours(folder: Path) -> None:
+    """Refuse a folder that holds anything but an index, at any place that we delete from.
+
+    Raises:
+        ArtifactError: naming what it is.
+    """
+    there = stored(folder)
+    for path in (*(folder / name for name in (NAME, LOCK, *STORES)), *there):
+        if path.is_symlink():
+            name = path.relative_to(folder).as_posix()
+            raise ArtifactError(f"{name!r} is a link; an index is not written through links", path=folder)
+    ours = (NAME, LOCK, *STORES, *(path.name for path in _uncommitted(folder)))
+    foreign = [path for path in folder.iterdir() if path.name not in ours]
+    foreign += [path for path in there if not _is_ours(path)]
+    if foreign:
+        name = min(path.relative_to(folder).as_posix() for path in foreign)
+        raise ArtifactError(
+            f"holds something that is not an index ({name!r}); choose a new folder", path=folder
+        )
+
+
+def stored(folder: Path) -> list[Path]:
+    """What lies where segments and postings do."""
+    return [path for store in STORES for path in folder.glob(f"{store}/*")]
+
+
+def _uncommitted(folder: Path) -> list[Path]:
+    """Manifests of writers that were killed during the commit itself."""
+    if not folder.is_dir():
+        return []
+    before = re.compile(rf"\.{re.escape(NAME)}\.\d+\.partial")  # as earlier versions named them
+    return [p for p in folder.iterdir() if before.fullmatch(p.name)] + temporaries_of(folder / NAME)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a segment or postings folder was made by `build_index`.
+
+    Earlier versions wrote no marker; their folders are known by their names and by a file that each has.
+    """
+    if not re.fullmatch("[0-9a-f]{12}", path.name) or path.is_symlink() or not path.is_dir():
+        return False
+    names = {found.name for found in path.iterdir()}
+    return not names or bool(names & {MARKER, "documents.sqlite", "params.index.json"})
+
+
+def _remove_model(path: Path) -> None:
+    """Remove a model that an index keeps, unless somebody put something else into it."""
+    for partial in temporaries_of(path):
+        if partial.is_dir() and is_abandoned(partial):
+            shutil.rmtree(partial, ignore_errors=True)
+    if path.is_dir() and not path.is_symlink():
+        with suppress(ArtifactError):
+            check_replaceable(path, SAVED_PART)
+            shutil.rmtree(path)
+
+
+def mark(path: Path) -> None:
+    """Make a folder that counts as ours from now on, even if the power fails."""
+    path.mkdir(parents=True)
+    (path / MARKER).touch()
+    sync_file(path / MARKER)
+    for above in (path, *list(path.parents)[:3]):  # the last holds the index folder
+        sync_folder(above)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what the manifest does not name: the work of writers that were killed."""
+    with suppress(OSError, ArtifactError):  # of a damaged manifest nothing is known, so nothing is removed
+        for path in _uncommitted(folder):
+            path.unlink()
+        listed = set()
+        if (folder / NAME).exists():
+            listed = {"/".join(Path(name).parts[:2]) for name in Manifest.read(folder).files}
+        remove(path for path in stored(folder) if path.relative_to(folder).as_posix() not in listed)
+
+
+def remove(folders: Iterable[Path]) -> None:
+    """Remove segments and postings, but nothing in them that we did not make."""
+    with suppress(OSError):
+        for path in folders:
+            if _is_ours(path):
+                _remove_model(path / MODEL)
+                remove_made(path, MADE)
+                if [found.name for found in path.glob("*")] == [
+                    MARKER
+                ]:  # last, and only if that leaves nothing
+                    remove_made(path, (MARKER,))

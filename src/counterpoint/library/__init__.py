@@ -1,0 +1,47 @@
+"""The calls of a program, a notebook and the command line: one door to indexing and searching.
+
+Names are imported when they are first used, so that the command line has the defaults without anything else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from counterpoint.library.asked import settings_of
+    from counterpoint.library.building import Build, index, prepare
+    from counterpoint.library.opened import OpenIndex, open_index
+    from counterpoint.library.options import BuildOptions, SearchOptions
+    from counterpoint.library.stored import model_of
+
+__all__ = [
+    "Build",
+    "BuildOptions",
+    "OpenIndex",
+    "SearchOptions",
+    "index",
+    "model_of",
+    "open_index",
+    "prepare",
+    "settings_of",
+]
+
+_HOMES = {
+    "asked": ("settings_of",),
+    "building": ("Build", "index", "prepare"),
+    "opened": ("OpenIndex", "open_index"),
+    "options": ("BuildOptions", "SearchOptions"),
+    "stored": ("model_of",),
+}
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,44 @@
+"""The search settings of an index, changed as asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from counterpoint.errors import ConfigError
+from counterpoint.library.options import SearchOptions
+from counterpoint.search import LEXICAL, SearchSettings
+from counterpoint.search.settings import check_weights, parse_feedback, parse_weights
+
+if TYPE_CHECKING:
+    from counterpoint.index import Index
+
+__all__ = ["settings_of"]
+
+
+def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
+    """The index's own search settings, changed as asked.
+
+    Raises:
+        ConfigError: something asked for is malformed, or feedback cannot be had.
+    """
+    settings = SearchSettings.for_index(index)
+    settings = replace(settings, exhaustive=asked.exhaustive or settings.exhaustive)
+    if asked.feedback is not None:
+        if asked.workflow != "hybrid":
+            raise ConfigError(f"feedback is the hybrid's; leave it or workflow {asked.workflow!r} out")
+        settings = replace(settings, **parse_feedback(_written(asked.feedback)))
+        if settings.feedback and not any(layout.pooled for layout in index.layouts.values()):
+            raise ConfigError("feedback goes by one vector a text, and this index has no such set")
+    if asked.weights is not None:
+        parts = [LEXICAL, *index.layouts]
+        given = asked.weights
+        weights = check_weights(given, parts) if isinstance(given, Mapping) else parse_weights(given, parts)
+        settings = replace(settings, weights=weights)
+    return settings if asked.fusion is None else settings.with_fusion(asked.fusion)
+
+
+def _written(feedback: str | float | tuple[float, int]) -> str:
+    """Feedback as it is typed."""
+    return ",".join(map(str, feedback)) if isinstance(feedback, tuple | list) else str(feedback)

@@ -1,0 +1,175 @@
+"""Building an index as it is asked for, from whatever a user names."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast, final
+
+from counterpoint.errors import ConfigError
+from counterpoint.library.opened import OpenIndex
+from counterpoint.library.options import DEFAULT_MODEL, BuildOptions
+
+if TYPE_CHECKING:
+    from counterpoint.data import Fields, ReadReport
+    from counterpoint.index import IndexSettings
+    from counterpoint.model import Model
+    from counterpoint.types import Document
+
+__all__ = ["Build", "index", "prepare"]
+
+
+def index(
+    source: Any,
+    path: str | Path,
+    model: str | Path | Model | None = DEFAULT_MODEL,
+    *,
+    on_progress: Callable[[int], None] = lambda done: None,
+    **settings: Any,
+) -> OpenIndex:
+    """Build an index and open it.
+
+    Args:
+        source: a path, `ir_datasets:ID` or `stdlib:` as `open_collection` takes them; a collection; an
+            iterable of strings, dicts or `Document`s; a pandas or polars frame.
+        path: the folder to write.
+        model: name of a preset, folder, hub id, or a model; None for BM25 alone.
+        on_progress: called with the number of documents done.
+        settings: fields of `BuildOptions`; and `id`, `title`, `text`, `metadata`, which name the keys or
+            columns of dicts and frames.
+
+    Raises:
+        ConfigError: a setting that does not exist or cannot be, or a source of another kind.
+        DataError: the source cannot be read.
+        ArtifactError: the folder holds something else, or an index and `overwrite` is not given.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> notes = index(["A whale is a mammal.", "Trains leave at nine."], mkdtemp() + "/notes", model=None)
+        >>> [hit.text for hit in notes.search("whale", workflow="lexical")]
+        ['A whale is a mammal.']
+    """
+    from counterpoint.data import Fields
+
+    named = {name: settings.pop(name) for name in [f.name for f in fields(Fields)] if name in settings}
+    if isinstance(named.get("metadata"), str):
+        named["metadata"] = (named["metadata"],)
+    known = [f.name for f in fields(BuildOptions)]
+    if unknown := [name for name in settings if name not in known]:
+        raise ConfigError(f"there is no setting {unknown[0]!r}; there are {', '.join(known)}")
+    build = prepare(source, path, BuildOptions(model=model, **settings), Fields(**named))
+    build.run(on_progress)
+    return OpenIndex(path, build.model)
+
+
+@final
+@dataclass(frozen=True)
+class Build:
+    """A build whose settings were checked and whose source was opened.
+
+    Attributes:
+        documents: streamed.
+        size: their number where it is known.
+        folder: to be written.
+        model: that encodes them; None for BM25 alone.
+        settings: what is kept.
+        overwrite: whether an index that is there is replaced.
+        report: counts what the source holds, once it was read.
+    """
+
+    documents: Iterable[Document]
+    size: int | None
+    folder: Path
+    model: Model | None
+    settings: IndexSettings
+    overwrite: bool
+    report: ReadReport
+
+    def run(self, on_progress: Callable[[int], None]) -> None:
+        """Read, encode and write."""
+        from counterpoint.index import build_index
+
+        build_index(
+            self.documents,
+            self.model,
+            self.folder,
+            self.settings,
+            overwrite=self.overwrite,
+            on_progress=on_progress,
+        )
+
+
+def prepare(source: Any, folder: str | Path, options: BuildOptions, named: Fields | None = None) -> Build:
+    """Everything that can be wrong is found here, before a document is encoded.
+
+    Raises:
+        ConfigError, DataError: as `index`.
+    """
+    from counterpoint.data import ReadReport
+
+    _check(options)
+    report = ReadReport()
+    documents, size = _documents(source, options, named, report)
+    model = _model(options)
+    settings = _settings(options, model, Path(folder))
+    return Build(documents, size, Path(folder), model, settings, options.overwrite, report)
+
+
+def _check(options: BuildOptions) -> None:
+    given = [name for name in ("k1", "b", "analyzer") if getattr(options, name) is not None]
+    if given and not options.lexical:
+        raise ConfigError("--k1, --b and --analyzer are BM25's, and --no-lexical leaves it out")
+    if options.model in (None, "none") and options.gate is not None:
+        raise ConfigError("--gate: BM25 alone has no gate; name a --model that has one")
+    if options.model in (None, "none") and options.codec is not None:
+        raise ConfigError("--codec: BM25 alone has no vectors to store; name a --model that makes some")
+
+
+def _documents(
+    source: Any, options: BuildOptions, named: Fields | None, report: ReadReport
+) -> tuple[Iterable[Document], int | None]:
+    """The documents of a source, cut as asked, and their number where it is known."""
+    from counterpoint.data import Collection, ReadPolicy, cut_passages, items_of, open_collection
+
+    policy, words = ReadPolicy.lenient() if options.lenient else ReadPolicy(), options.passage_words
+    if isinstance(source, Collection):
+        collection = source
+    elif isinstance(source, str | Path):
+        whole = {} if words is None else {"passage_words": None}
+        collection = open_collection(source, policy=policy, **whole)
+    else:
+        collection = items_of(source, named, policy)
+    documents = collection.documents(report)
+    if not words:
+        return documents, collection.size
+    return (passage for document in documents for passage in cut_passages(document, max_words=words)), None
+
+
+def _model(options: BuildOptions) -> Model | None:
+    """The model, its gate closed as asked; one that is given is not changed by that."""
+    if options.model is None or options.model == "none":
+        return None
+    if isinstance(options.model, str | Path):
+        from counterpoint.model import load_model  # brings torch with it
+
+        model = load_model(options.model)
+    else:
+        model = cast("Model", options.model)
+        model = model if options.gate is None else copy.deepcopy(model)  # the caller's own stays as it is
+    return model if options.gate is None else model.close_gates(options.gate)
+
+
+def _settings(options: BuildOptions, model: Model | None, folder: Path) -> IndexSettings:
+    from counterpoint.index import IndexSettings, LexicalSettings
+    from counterpoint.index.settings import remembered_name
+
+    given = {name: getattr(options, name) for name in ("k1", "b", "analyzer")}
+    bm25 = LexicalSettings(**{name: value for name, value in given.items() if value is not None})
+    if model is None:
+        return IndexSettings(lexical=bm25 if options.lexical else None, ann=options.ann)
+    chosen = {name: value for name in ("codec", "gate") if (value := getattr(options, name)) is not None}
+    kept = replace(bm25, analyzer=options.analyzer or model.analyzer) if options.lexical else None
+    name = remembered_name(options.model, folder) if isinstance(options.model, str | Path) else None
+    return model.index_settings(name, lexical=kept, ann=options.ann, **chosen)

@@ -1,0 +1,185 @@
+"""`OpenIndex`: an index with its model and its settings, ready to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Self, cast, final, overload
+
+from counterpoint.errors import ConfigError
+from counterpoint.index import Index
+from counterpoint.library.asked import settings_of
+from counterpoint.library.options import SearchOptions
+from counterpoint.library.stored import model_of
+from counterpoint.search import LEXICAL, Searcher
+
+if TYPE_CHECKING:
+    from counterpoint.data import Collection
+    from counterpoint.measure import Report
+    from counterpoint.model import Model
+    from counterpoint.search import Answer, Run, Workflow
+
+__all__ = ["OpenIndex", "open_index"]
+
+
+@final
+class OpenIndex:
+    """An index that answers, with the model and the search settings that it remembers.
+
+    The model is loaded when it is first needed; BM25 alone needs none.
+
+    Args:
+        folder: an index that `counterpoint index` or `counterpoint.index` wrote.
+        model: the model, or where it is now, if not where it was.
+
+    Raises:
+        ArtifactError: no index there, an unfinished or damaged one, or another version's.
+    """
+
+    def __init__(self, folder: str | Path, model: Model | str | Path | None = None):
+        self.index = Index(folder)
+        self._given, self._lock = model, Lock()
+
+    @cached_property
+    def _with_model(self) -> Searcher:
+        given = self._given
+        model = model_of(self.index, name=given) if given is None or isinstance(given, str | Path) else given
+        return Searcher(self.index, model)
+
+    def searcher(self, options: SearchOptions | None = None) -> Searcher:
+        """What searches by these options.
+
+        Raises:
+            ConfigError: the index cannot be searched so.
+            ArtifactError: the model is not there, or is not the one that the index was built with.
+        """
+        options = options or SearchOptions()
+        settings = settings_of(self.index, options)
+        if options.workflow == LEXICAL or self.index.manifest.model is None:
+            return Searcher(self.index, None, settings)
+        with self._lock:
+            found = self._with_model
+        return found.with_settings(settings)
+
+    @property
+    def model(self) -> Model | None:
+        """The model that the index was built with; None for BM25 alone."""
+        return cast("Model | None", self.searcher().model)
+
+    @overload
+    def search(self, query: str, k: int = ..., **asked: Any) -> Answer: ...
+    @overload
+    def search(self, query: list[str] | tuple[str, ...], k: int = ..., **asked: Any) -> list[Answer]: ...
+    def search(
+        self, query: str | list[str] | tuple[str, ...], k: int = SearchOptions.k, **asked: Any
+    ) -> Answer | list[Answer]:
+        """The best documents for a query, or for each of several.
+
+        Args:
+            query: one text, or a list of them.
+            k: how many documents.
+            asked: other fields of `SearchOptions`: workflow, weights, fusion, feedback, exhaustive, explain.
+
+        Raises:
+            ConfigError: a query is empty, or something asked for does not exist or cannot be.
+        """
+        options = _options(k, asked)
+        searcher = self.searcher(options)
+
+        def one(text: str) -> Answer:
+            workflow = cast("Workflow", options.workflow)
+            return searcher.search(text, options.k, workflow=workflow, explain=options.explain)
+
+        return one(query) if isinstance(query, str) else [one(text) for text in query]
+
+    def run(self, queries: Mapping[str, str], k: int = 1000, **asked: Any) -> Run:
+        """Rank documents for many queries, id to text; `asked` as `search` takes it, but for `explain`."""
+        options = _options(k, asked)
+        return self.searcher(options).run(queries, k, workflow=cast("Workflow", options.workflow))
+
+    def evaluate(
+        self,
+        collection: Collection | str | Path,
+        measures: str | Sequence[str] = "nDCG@10 R@100",
+        *,
+        split: str | None = None,
+        k: int = 1000,
+        **asked: Any,
+    ) -> Report:
+        """Search with a collection's queries and measure what is found by its judgements.
+
+        Args:
+            collection: with queries and judgements, or where it is.
+            measures: their names.
+            split: which judgements; may be left out where there is one split, or one called "test".
+            k: documents kept for each query.
+            asked: as `search` takes it.
+
+        Raises:
+            ConfigError: no such measure, or it is not clear which split is meant.
+            DataError: the collection cannot be read, or has no such split.
+        """
+        from counterpoint.data import open_collection
+        from counterpoint.measure import evaluate
+
+        found = open_collection(collection) if isinstance(collection, str | Path) else collection
+        named = split or _only_split(found)
+        return evaluate(self.run(found.queries(named), k, **asked), found.qrels(named), measures)
+
+    def info(self) -> dict[str, Any]:
+        """What the index is made of, and how many bytes of what."""
+        return self.index.info()
+
+    @property
+    def bytes(self) -> int:
+        """Size on disk."""
+        return self.index.info()["bytes"]
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __repr__(self) -> str:
+        name = (self.index.manifest.model or {}).get("name")
+        return f"OpenIndex({str(self.index.folder)!r}, {len(self):,} documents, model={name!r})"
+
+    def close(self) -> None:
+        """Close its files."""
+        self.index.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def open_index(path: str | Path, model: Model | str | Path | None = None) -> OpenIndex:
+    """Open an index for searching; its model, gate and search settings are those that it was built with.
+
+    Args:
+        path: its folder.
+        model: where the model is now, if not where it was.
+
+    Raises:
+        ArtifactError: no index there, an unfinished or damaged one, or another version's.
+    """
+    return OpenIndex(path, model)
+
+
+def _options(k: int, asked: Mapping[str, Any]) -> SearchOptions:
+    known = SearchOptions.__dataclass_fields__
+    if unknown := [name for name in asked if name not in known]:
+        raise ConfigError(f"there is no setting {unknown[0]!r}; there are {', '.join(known)}")
+    return replace(SearchOptions(k=k), **asked)
+
+
+def _only_split(collection: Collection) -> str:
+    splits = collection.splits
+    if len(splits) == 1 or "test" in splits:
+        return "test" if "test" in splits else splits[0]
+    raise ConfigError(
+        f"{collection.name}: which judgements? there are {', '.join(splits) or 'none'}; name one: split="
+    )

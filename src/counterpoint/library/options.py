@@ -1,0 +1,72 @@
+"""What may be asked for when an index is built and searched: one place for the defaults of every way in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, final
+
+if TYPE_CHECKING:
+    from counterpoint.model import Model
+
+__all__ = ["DEFAULT_MODEL", "BuildOptions", "SearchOptions"]
+
+DEFAULT_MODEL = "minilm"
+
+
+@final
+@dataclass(frozen=True)
+class BuildOptions:
+    """How an index is built, as `counterpoint index` and `counterpoint.index` take it.
+
+    Attributes:
+        model: name of a preset, folder, hub id, or a model; None or "none" for BM25 alone.
+        codec: how vectors are stored; the model's own choice where None.
+        gate: leave out rows that the model's gate or router weighs at or below this.
+        ann: find documents by one vector a text along a graph, instead of looking at all of them.
+        lexical: keep BM25 postings.
+        analyzer: how BM25 cuts text into terms; the model's own choice where None, "english" without a model.
+        k1: how late further occurrences of a term stop to count in BM25; 0.9 where None.
+        b: how much a document's length counts in BM25, from 0 to 1; 0.4 where None.
+        passage_words: cut documents into passages of at most so many words; 0 keeps them whole. Where None,
+            files are cut and documents of a collection are not.
+        lenient: skip what cannot be read instead of stopping.
+        overwrite: replace an index that is there.
+    """
+
+    model: str | Path | Model | None = DEFAULT_MODEL
+    codec: Literal["int4", "int8", "float16", "float32"] | None = None
+    gate: float | None = None
+    ann: Literal["hnsw"] | None = None
+    lexical: bool = True
+    analyzer: Literal["english", "english-long", "simple", "none"] | None = None
+    k1: float | None = None
+    b: float | None = None
+    passage_words: int | None = None
+    lenient: bool = False
+    overwrite: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class SearchOptions:
+    """How an index is searched, as `counterpoint search` and `OpenIndex.search` take it.
+
+    Attributes:
+        k: how many documents.
+        workflow: hybrid, lexical, dense, words, dense-words or words-dense.
+        weights: of the hybrid's parts, as a table or as "lexical=1 mean=1"; the index's own where None.
+        fusion: how parts are made comparable: ceiling, min-max, z-score, rrf or none.
+        feedback: what the best documents count for, and of how many, as 0.1, (0.1, 5) or "0.1,5"; 0 for none.
+        exhaustive: look at every vector even where the index has a graph.
+        explain: say which words matched what, and for how much.
+    """
+
+    k: int = 10
+    workflow: str = "hybrid"
+    weights: str | Mapping[str, float] | None = None
+    fusion: str | None = None
+    feedback: str | float | tuple[float, int] | None = None
+    exhaustive: bool = False
+    explain: bool = False

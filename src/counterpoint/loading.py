@@ -1,0 +1,79 @@
+"""From a folder or a name on the hub to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from counterpoint.encode import DualEncoder, Head, InteractiveEncoder, load_encoder
+from counterpoint.encode.checkpoints import colberter
+from counterpoint.encode.checkpoints.modules import A_TEXT, TRIAL, Checkpoint
+from counterpoint.encode.saved import saved_model
+from counterpoint.encode.sources import locate
+from counterpoint.encode.weights import read_json
+from counterpoint.errors import ArtifactError, NotFittedError
+from counterpoint.foreign import reading
+from counterpoint.model import Model
+from counterpoint.part import Part
+from counterpoint.search import SearchSettings
+from counterpoint.transform import Normalise
+
+__all__ = ["load_from"]
+
+
+def load_from(name: str, revision: str | None) -> Model:
+    """A model from a folder or the hub, in any layout that `load_encoder` reads.
+
+    Raises:
+        ArtifactError: nothing there, or something that is not complete.
+    """
+    source = Path(name)
+    folder = saved_model(source)
+    if folder is not None:
+        part = Part.load(folder)
+        if isinstance(part, Model):
+            return _tried(part, folder)
+        if isinstance(part, DualEncoder):
+            return _tried(Model(part).setup().eval(), folder)
+        what = type(part).__name__
+        hint = "; rerank with it: counterpoint rerank" if isinstance(part, InteractiveEncoder) else ""
+        raise ArtifactError(f"holds a {what}, not a model that makes vectors{hint}", path=folder)
+    checkpoint = Checkpoint(locate(name, revision), name, revision)
+    encoder = load_encoder(name, revision)
+    with reading(checkpoint.folder):
+        if colberter.recognises(checkpoint):  # it says how its parts are scored together
+            model = Model(encoder, search=colberter.search_settings(checkpoint))
+        else:
+            model = _cosine_model(encoder, checkpoint.folder)
+        return _tried(model.setup().eval(), checkpoint.folder)
+
+
+def _tried(model: Model, folder: Path) -> Model:
+    """The model, once its settings were looked at and it has encoded a word: some of them fail only then."""
+    with suppress(NotFittedError), reading(folder):
+        SearchSettings.from_dict(model.search or {})
+        made = model.encoder.encode_document([A_TEXT], TRIAL)
+        if not all(np.isfinite(packed.values).all() for packed in made.values()):
+            raise ArtifactError(
+                "the vectors of a word are NaN or infinite; a setting is, or the weights are damaged"
+            )
+    return model
+
+
+def _cosine_model(encoder: DualEncoder, folder: Path) -> Model:
+    """A foreign encoder with its pooled sets at unit length, so that their inner product is a cosine.
+
+    That is how its own library compares them unless its settings say "dot" (sentence-transformers'
+    `similarity_fn_name`); then the vectors stay as they are.
+    """
+    settings = folder / "config_sentence_transformers.json"
+    if settings.is_file() and read_json(settings).get("similarity_fn_name") == "dot":
+        return Model(encoder)
+    heads = cast(Mapping[str, Head], encoder.query.heads)
+    return Model(
+        encoder, {name: [Normalise()] for name, head in heads.items() if head.pooled and not head.normalise}
+    )

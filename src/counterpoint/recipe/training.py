@@ -1,0 +1,40 @@
+"""Training as one call: read the data, carry the recipe out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from counterpoint.recipe.material import read_material
+from counterpoint.recipe.recipe import Recipe
+from counterpoint.recipe.run import run_recipe
+from counterpoint.recipe.source import load_recipe
+
+__all__ = ["train"]
+
+
+def train(
+    recipe: Recipe | str | Path,
+    data: str | Path,
+    folder: str | Path,
+    *,
+    documents: str | Path | None = None,
+    resume: bool = False,
+) -> Path:
+    """Train a model as a recipe says; returns its folder, which `load_model` and `index` take.
+
+    Args:
+        recipe: one, or its name or file.
+        data: a collection, or training data in any format that `open_training_data` knows.
+        folder: of the run.
+        documents: for data that hold ids, the collection with the texts.
+        resume: go on from the run's latest checkpoint.
+
+    Raises:
+        ConfigError: listing every fault of the recipe.
+        ArtifactError: the folder exists and `resume` is false, or cannot be written.
+        DataError: the data cannot be read, or hold too little.
+    """
+    wanted = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    return run_recipe(
+        wanted, read_material(wanted, data, documents=documents), folder, command="train", resume=resume
+    )

@@ -1,0 +1,237 @@
+"""From Python: what is named at the root indexes, opens, searches and measures as the command line does."""
+
+import inspect
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from tests.cli.conftest import QUERIES
+from tests.fakes import DOCUMENTS as TEXTS
+
+import counterpoint as cp
+from counterpoint.cli.main import main
+from counterpoint.data import collection_of, open_collection
+from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
+from counterpoint.errors import ArtifactError, ConfigError, DataError
+from counterpoint.index import Index, IndexSettings, build_index
+from counterpoint.library import BuildOptions, SearchOptions
+from counterpoint.model import Model, load_model
+from counterpoint.types import Document
+
+
+@pytest.fixture
+def made(tiny_bert_folder):
+    """A model that was made in Python: nothing says where to load it from."""
+    heads = {"mean": Mean(normalise=True), "tokens": TokenVectors()}
+    search = {"weights": {"mean": 0.7, "lexical": 0.2, "tokens": 0.1}, "idf": {"tokens": 0.5}}
+    encoder = DualEncoder(Encoder(Transformer(str(tiny_bert_folder)), heads))
+    return Model(encoder, search=search, codec="float16", analyzer="simple").setup()
+
+
+# -- the root ----------------------------------------------------------------------------------------------
+
+
+def test_the_root_has_what_a_program_names_and_loads_it_late():
+    code = "import sys, counterpoint as cp; print('torch' in sys.modules, 'numpy' in sys.modules); "
+    code += (
+        "print(all(getattr(cp, name) is not None for name in cp.__all__), set(cp.__all__) <= set(dir(cp)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False", "True", "True"]
+    assert cp.Document is Document and cp.load_model is load_model and cp.Index is Index
+    with pytest.raises(AttributeError, match="no attribute 'serach'"):
+        _ = cp.serach
+
+
+def test_index_is_the_call_and_the_package():
+    assert callable(cp.index) and cp.index.build_index is build_index
+    assert list(inspect.signature(cp.index).parameters)[:2] == ["source", "path"]
+
+
+# -- indexing ----------------------------------------------------------------------------------------------
+
+
+def frame(kind):
+    pandas = pytest.importorskip(kind)
+    return pandas.DataFrame(
+        {"key": ["a", "b"], "head": ["One", None], "body": ["a cat", "a dog"], "n": [1, 2]}
+    )
+
+
+def items(kind):
+    """Two documents, the texts of which end in a cat and a dog, in some form."""
+    texts = ["a cat", "a dog"]
+    return {
+        "strings": lambda: (texts, {}),
+        "iterator": lambda: (iter(texts), {}),
+        "dicts": lambda: ([{"id": str(at), "text": text} for at, text in enumerate(texts)], {}),
+        "beir": lambda: ([{"_id": str(at), "text": text, "n": at} for at, text in enumerate(texts)], {}),
+        "documents": lambda: ([Document(str(at), text) for at, text in enumerate(texts)], {}),
+        "collection": lambda: (collection_of([Document(str(at), text) for at, text in enumerate(texts)]), {}),
+        "pandas": lambda: (frame("pandas"), {"id": "key", "title": "head"}),
+        "polars": lambda: (frame("polars"), {"id": "key", "title": "head", "text": "body"}),
+    }[kind]()
+
+
+@pytest.mark.parametrize(
+    "kind", ["strings", "iterator", "dicts", "beir", "documents", "collection", "pandas", "polars"]
+)
+def test_what_a_program_has_is_indexed(kind, tmp_path):
+    source, named = items(kind)
+    with cp.index(source, tmp_path / "i", model=None, **named) as notes:
+        (hit,) = notes.search("cats")
+        assert hit.text == "a cat" and hit.rank == 1 and len(notes) == 2 and notes.bytes > 0
+        assert hit.title == ("One" if kind in ("pandas", "polars") else "")
+        assert hit.metadata == (
+            {"n": 1} if kind in ("pandas", "polars") else {"n": 0} if kind == "beir" else {}
+        )
+    with cp.open(tmp_path / "i") as again:
+        assert again.search("cats")[0].id == hit.id
+
+
+def test_ids_that_are_made_stay_when_documents_come_and_go(tmp_path):
+    texts = ["one cat", "two dogs", "one cat"]
+    with cp.index(texts, tmp_path / "i", model=None) as notes:
+        first = {hit.text: hit.id for hit in notes.search("dogs")}
+        assert sorted(hit.id for hit in notes.search("cat"))[1].endswith("-2")
+    with cp.index(["a new one", *texts[1:]], tmp_path / "j", model=None) as notes:
+        assert {hit.text: hit.id for hit in notes.search("dogs")} == first
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "needles"),
+    [
+        (42, ConfigError, ["strings, dicts or Documents", "found int (42)"]),
+        ({"a": "text"}, ConfigError, ["an iterable of strings", "found dict"]),
+        (b"bytes", ConfigError, ["found bytes"]),
+        (["fine", 7], ConfigError, ["item 2", "found int (7)"]),
+        ([{"body of it": "text"}], DataError, ["item 1 has no text", "'body of it'", "text="]),
+        ([], DataError, ["no documents"]),
+        ([Document("a", "x"), Document("a", "y")], DataError, ["'a'"]),
+        ("nowhere.jsonl", DataError, ["no such file"]),
+    ],
+)
+def test_what_cannot_be_indexed_is_named(source, error, needles, tmp_path):
+    with pytest.raises(error) as caught:
+        cp.index(source, tmp_path / "i", model=None)
+    assert all(needle in str(caught.value) for needle in needles), str(caught.value)
+    assert not (tmp_path / "i").exists()
+
+
+def test_unknown_settings_are_answered_with_those_that_there_are(tmp_path):
+    with pytest.raises(ConfigError, match="no setting 'codek'; there are model, codec"):
+        cp.index(["a"], tmp_path / "i", model=None, codek="int8")
+    with cp.index(["a cat"], tmp_path / "i", model=None) as notes:
+        with pytest.raises(ConfigError, match="no setting 'depth'; there are k, workflow"):
+            notes.search("cat", depth=3)
+        with pytest.raises(ConfigError, match="nothing is named 'dense'"):
+            notes.search("cat", weights={"dense": 1})
+        with pytest.raises(ConfigError, match="finite number for 'lexical', found nan"):
+            notes.search("cat", weights={"lexical": float("nan")})
+
+
+# -- one door ----------------------------------------------------------------------------------------------
+
+
+def test_an_index_of_a_model_made_in_python_opens_again(made, tmp_path, call):
+    """The model is saved with the index, and the index has what the model asks for."""
+    build_index(TEXTS, made, tmp_path / "i")
+    with Index(tmp_path / "i") as index:
+        settings = index.manifest.settings
+        assert settings["codec"] == "float16" and settings["search"] == made.search
+        assert index.manifest.settings["lexical"]["analyzer"] == "simple"
+    with cp.open(tmp_path / "i") as notes:
+        expected = notes.search("brown dogs")
+        assert notes.model.fingerprint() == made.fingerprint()
+    (tmp_path / "i").rename(tmp_path / "moved")
+    code, out, err = call("search", tmp_path / "moved", "brown dogs", "--json")
+    assert code == 0, err
+    assert [(hit["id"], hit["score"]) for hit in json.loads(out)["hits"]] == [
+        (h.id, h.score) for h in expected
+    ]
+    assert call("verify", tmp_path / "moved")[0] == 0
+    assert main(["index", str(tmp_path / "nothing"), "-o", str(tmp_path / "moved"), "--overwrite"]) == 2
+    assert len(list((tmp_path / "moved" / "models").iterdir())) == 1
+
+
+def test_a_model_that_is_replaced_goes_with_its_index(made, tmp_path):
+    build_index(TEXTS, made, tmp_path / "i")
+    (old,) = (tmp_path / "i" / "models").iterdir()
+    build_index(TEXTS, made, tmp_path / "i", overwrite=True)
+    (new,) = (tmp_path / "i" / "models").iterdir()
+    assert new != old and cp.open(tmp_path / "i").search("fox")
+    build_index(TEXTS, None, tmp_path / "i", overwrite=True)
+    assert not list((tmp_path / "i" / "models").iterdir())
+
+
+def test_something_beside_the_model_of_an_index_survives(made, tmp_path):
+    build_index(TEXTS, made, tmp_path / "i")
+    (folder,) = (tmp_path / "i" / "models").iterdir()
+    (folder / "model" / "notes.txt").write_text("mine")
+    build_index(TEXTS, made, tmp_path / "i", overwrite=True)
+    assert (folder / "model" / "notes.txt").read_text() == "mine"
+
+
+def test_a_model_knows_its_source_until_it_is_changed(made, tmp_path):
+    assert made.source is None
+    made.save(tmp_path / "model")
+    model = load_model(tmp_path / "model")
+    assert model.source == str(tmp_path / "model")
+    with torch.no_grad():
+        next(iter(model.parameters())).add_(1)
+    assert model.source is None
+
+
+def test_python_and_the_command_line_build_one_index(collection, made, tmp_path, call):
+    made.save(tmp_path / "model")
+    code, _, err = call("index", collection, "-o", tmp_path / "by-shell", "--model", tmp_path / "model")
+    assert code == 0, err
+    named = cp.index(collection, tmp_path / "by-name", model=tmp_path / "model")
+    given = cp.index(open_collection(collection), tmp_path / "by-model", model=load_model(tmp_path / "model"))
+    build_index(open_collection(collection).documents(), load_model(tmp_path / "model"), tmp_path / "by-hand")
+    manifests = [Index(tmp_path / name).manifest for name in ("by-shell", "by-name", "by-model", "by-hand")]
+    assert len({json.dumps(m.settings, sort_keys=True) for m in manifests}) == 1
+    assert len({json.dumps(dict(m.model), sort_keys=True) for m in manifests}) == 1
+    for query in QUERIES.values():
+        for asked, options in (
+            ({}, []),
+            ({"workflow": "lexical"}, ["-w", "lexical"]),
+            ({"weights": {"mean": 1, "lexical": 2}}, ["--weights", "mean=1 lexical=2"]),
+            ({"feedback": (0.3, 2)}, ["--feedback", "0.3,2"]),
+            ({"fusion": "rrf"}, ["--fusion", "rrf"]),
+        ):
+            _, out, _ = call("search", tmp_path / "by-shell", query, "--json", *options)
+            wanted = [(hit["id"], hit["score"]) for hit in json.loads(out)["hits"]]
+            for library in (named, given):
+                assert [(hit.id, hit.score) for hit in library.search(query, **asked)] == wanted
+    _, out, _ = call("evaluate", collection, "--index", tmp_path / "by-shell", "--json")
+    report = named.evaluate(collection, "nDCG@10 R@100")
+    assert json.loads(out)["measures"]["nDCG@10"] == report.measures["nDCG@10"]
+
+
+def test_defaults_are_the_same_everywhere(call):
+    import typer
+
+    from counterpoint.cli.main import app
+
+    commands = typer.main.get_command(app).commands
+    for command, options in (("index", BuildOptions()), ("search", SearchOptions())):
+        defaults = {p.name: p.default for p in commands[command].params}
+        shared = defaults.keys() & type(options).__dataclass_fields__
+        assert len(shared) > 5
+        assert {name: defaults[name] for name in shared} == {name: getattr(options, name) for name in shared}
+
+
+def test_several_queries_and_lexical_search_without_the_model(made, tmp_path):
+    made.save(tmp_path / "model")
+    notes = cp.index(TEXTS, tmp_path / "i", model=tmp_path / "model")
+    answers = notes.search(["fox", "bridge"], k=1)
+    assert [answer[0].id for answer in answers] == [notes.search(q, k=1)[0].id for q in ("fox", "bridge")]
+    (tmp_path / "model").rename(tmp_path / "elsewhere")
+    assert cp.open(tmp_path / "i").search("fox", workflow="lexical")[0].parts.keys() == {"lexical"}
+    with pytest.raises(ArtifactError):
+        cp.open(tmp_path / "i").search("fox")
+    assert cp.open(tmp_path / "i", tmp_path / "elsewhere").search("fox")[0].id == notes.search("fox")[0].id
+    assert IndexSettings() != made.index_settings()
