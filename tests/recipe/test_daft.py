@@ -1,4 +1,4 @@
-"""DAFT's table 1: a BERT for queries beside document encoders of other families, with tokenizers of their own."""
+"""DAFT's table 1: a BERT for queries beside document encoders of other families and tokenizers."""
 
 import json
 
