@@ -1,8 +1,14 @@
 """ColBERTer's tables and figure 5 from measured values: by hand."""
 
+import json
+from argparse import Namespace
+
 import pytest
+from colberter import evaluate_collection, folder_of, joined
 from colberter_effects import STANDALONE, figure5, show_effects, syntheses_of, values_of
+from colberter_rows import row, tokens
 from colberter_tables import show, stored
+from tests.recipe.small import write_collection
 
 from counterpoint.search import Run
 
@@ -63,3 +69,23 @@ def test_tables_have_candidates_of_both_kinds_and_bytes_of_all_documents(capsys)
     assert "| tokens 32 | 0.600 / 0.700 (paper 0.734 / 0.807) | 0.650 / 0.800 (paper 0.734 / 0.861) |" in out
     assert "The standalone retriever alone: 0.400 / 0.800" in out
     assert "| tokens 32 | 4.0 |  |  | 512 | 5.12 | 0.600 |" in out
+
+
+@pytest.mark.minilm
+def test_a_collection_is_searched_by_rows_and_beside_them(tmp_path, capsys):
+    """An untrained row on forty documents, of which one is judged as not relevant."""
+    folder = write_collection(tmp_path / "small")
+    judged = folder / "qrels" / "test.tsv"
+    judged.write_text(
+        "query-id\tcorpus-id\tscore\n" + "".join(f"q{i}\td{i}\t1\n" for i in range(4)) + "q0\td9\t0\n"
+    )
+    row(tokens(32)).declared_model().setup().eval().save(folder_of(ROW, tmp_path))
+    model, settings = joined([ROW], tmp_path, {})
+    found = evaluate_collection("small", model, settings, Namespace(data=tmp_path, output=tmp_path))
+    assert found["rows"][ROW]["refined"].keys() == {"nDCG@10", "R@100"}
+    # All forty documents are candidates of both retrievers, so that refined they are ranked alike.
+    assert found["rows"][ROW]["refined"] == pytest.approx(found["rows"][ROW]["workflows"]["dense-words"])
+    assert found["effects"]["measure"] == "nDCG(judged_only=True)@10"
+    assert found["effects"]["values"].keys() == {"BM25", STANDALONE}
+    show(json.loads(json.dumps({"small": found})))
+    assert "The standalone retriever alone" in capsys.readouterr().out
