@@ -40,7 +40,7 @@ def evaluate_pairs(material, names, count, output):
     systems = {"BM25": part.values(first)}
     wanted = {document for query in first for document, _ in first[query]}
     documents = [document for document in material.collection.documents() if document.id in wanted]
-    both = Fusion(weights={"BM25": 1.0, "row": 1.0}, normalise="min-max")
+    both = Fusion(weights={"BM25": 1.0, "row": 1.0}, method="convex", normalise="min-max")
     for name in names:
         run = reranked(name, first, part.queries, documents, output)
         systems[name] = part.values(run)

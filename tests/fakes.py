@@ -14,6 +14,10 @@ class Fake:
     """What an index asks of any model beside its vectors."""
 
     source = "fake"
+    longest = 512
+
+    def count_longer(self, texts):
+        return sum(len(text.split()) > self.longest for text in texts)
 
     def index_settings(self):
         return IndexSettings()

@@ -66,6 +66,7 @@ def test_the_reference_lists_every_public_module():
         "files",
         "folders",
         "foreign",
+        "frames",
         "loading",
         "memory",
         "tensors",

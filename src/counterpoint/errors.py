@@ -14,7 +14,13 @@ these ends with exit code 2 and no traceback; anything else is a bug of ours and
 
 from __future__ import annotations
 
+import json
+import shlex
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 __all__ = [
     "ArtifactError",
@@ -69,6 +75,23 @@ class MissingExtraError(CounterpointError, ImportError):
 
     def __init__(self, what: str, *, package: str, extra: str):
         super().__init__(
-            f"{what} needs the package {package!r}, which is not installed. "
-            f"Install it with: pip install 'counterpoint-ir[{extra}]'"
+            f"{what} needs the package {package!r}, which is not installed. Install it with: {_remedy(extra)}"
         )
+
+
+def _remedy(extra: str) -> str:
+    """A command that installs an extra into this environment, from where this package came from.
+
+    The package is on no index yet, so that its name alone would find nothing.
+    """
+    command = f"{shlex.quote(sys.executable)} -m pip install"
+    try:
+        written = distribution("counterpoint-ir").read_text("direct_url.json")
+        origin = json.loads(written or "{}")
+    except (PackageNotFoundError, ValueError):
+        origin = {}
+    address = urlsplit(origin.get("url", ""))
+    if address.scheme != "file":
+        return f"{command} -e '.[{extra}]', in a clone of the repository"
+    editable = " -e" if origin.get("dir_info", {}).get("editable") else ""
+    return f"{command}{editable} {shlex.quote(f'{url2pathname(address.path)}[{extra}]')}"

@@ -184,6 +184,15 @@ class Model(Part):
         """Vector sets of documents, by name, in the order of the texts."""
         return self._transformed(self.encoder.encode_document(texts, options))
 
+    @property
+    def longest(self) -> int:
+        """Word-pieces of a document that are read, special ones included."""
+        return self.encoder.encoder("document").longest("document")
+
+    def count_longer(self, texts: Sequence[str]) -> int:
+        """How many documents are longer than that; no vector knows their ends."""
+        return sum(row.cut is not None for row in self.encoder.encoder("document").rows(texts, "document"))
+
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
         """The piece of text that each row of a set stands for, those that a gate drops included."""
         return self.encoder.spans(texts, name, side)

@@ -53,7 +53,7 @@ def test_an_index_with_a_graph(collection, tiny_bert_folder, call, tmp_path, mon
     measured = json.loads(call(*evaluate)[1])["measures"]
     monkeypatch.setitem(sys.modules, "faiss", None)
     assert fails(call(*evaluate), "faiss-cpu")
-    assert fails(call("search", folder, "whale", "-w", "dense"), r"counterpoint-ir[faiss]")
+    assert fails(call("search", folder, "whale", "-w", "dense"), "[faiss]")
     assert json.loads(call(*evaluate, "--exhaustive")[1])["measures"] == measured
 
 

@@ -35,8 +35,11 @@ def test_it_is_saved_once_and_still_shared_when_loaded(tiny_bert_folder, tmp_pat
     assert len(names) == 2, "a weight and a bias"
     loaded = Part.load(tmp_path / "pair")
     for side in ("encode_query", "encode_document"):
-        np.testing.assert_array_equal(
-            getattr(loaded, side)(TEXTS, FP32)["cls"].values, getattr(made, side)(TEXTS, FP32)["cls"].values
+        # Not equal to the last bit on every machine: weights lie at other addresses in another file.
+        np.testing.assert_allclose(
+            getattr(loaded, side)(TEXTS, FP32)["cls"].values,
+            getattr(made, side)(TEXTS, FP32)["cls"].values,
+            atol=1e-6,
         )
     assert loaded.fingerprint() == made.fingerprint()
     with torch.no_grad():

@@ -1,6 +1,5 @@
 """What mteb records of a model, and what is refused."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,7 +89,7 @@ def test_other_modalities_are_refused(model, category, side):
 def test_without_mteb_the_package_loads_and_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mteb", None)
     for build in (MtebSearch, MtebEncoder):
-        with pytest.raises(MissingExtraError, match=re.escape("pip install 'counterpoint-ir[mteb]'")):
+        with pytest.raises(MissingExtraError, match=r"pip install .*\[mteb\]'"):
             build("no such model")
     code = "import sys; sys.modules['mteb'] = None; import counterpoint.integrations"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -84,7 +84,7 @@ def test_convex_by_hand():
         # means 5 and 0.5, deviations √(50/3) and √(0.32/3)
         ("z-score", [2 * 1.2247449 + 1.2247449, -1.2247449, 2 * -1.2247449]),
     ):
-        fused, _ = fuse(scores, Fusion(weights={"a": 2, "b": 1}, normalise=normalise))
+        fused, _ = fuse(scores, Fusion(weights={"a": 2, "b": 1}, method="convex", normalise=normalise))
         np.testing.assert_allclose(fused, expected, atol=1e-7)
 
 
@@ -106,13 +106,13 @@ def test_missing_scores_by_hand():
         ("min", "z-score", [1 - 1, -1 + 1, -1 - 1]),
         ("zero", "z-score", [1 + 0, -1 + 1, 0 - 1]),
     ):
-        fusion = Fusion(weights={"a": 1, "b": 1}, normalise=normalise, missing=missing)
+        fusion = Fusion(weights={"a": 1, "b": 1}, method="convex", normalise=normalise, missing=missing)
         np.testing.assert_allclose(fuse(scores, fusion)[0], expected, err_msg=f"{missing} {normalise}")
 
 
 @pytest.mark.parametrize("normalise", ["min-max", "z-score"])
 def test_a_part_that_tells_nothing_apart_contributes_nothing(normalise):
-    fusion = Fusion(weights={"a": 1, "b": 1}, normalise=normalise, missing="min")
+    fusion = Fusion(weights={"a": 1, "b": 1}, method="convex", normalise=normalise, missing="min")
     for rows in ([(3, 7)], [(3, 1), (3, 1)], [(NAN, 2)], [(NAN, NAN)], [(3, NAN), (NAN, NAN)]):
         fused, contributions = fuse(table(rows), fusion)
         assert not fused.any() and not contributions.any()
@@ -120,7 +120,7 @@ def test_a_part_that_tells_nothing_apart_contributes_nothing(normalise):
 
 
 def test_what_is_wrong_is_named():
-    fusion = Fusion(weights={"lexical": 1, "words": 1})
+    fusion = Fusion(weights={"lexical": 1, "words": 1}, method="convex")
     with pytest.raises(DataError, match="1 of 2 candidates have no score from part 'words'"):
         fuse(table([(1, 2), (1, NAN)]), fusion)
     with pytest.raises(DataError, match="'lexical' has an infinite score"):
@@ -139,7 +139,7 @@ def test_the_worked_hybrid_score(golden):
     """RoC's equation 11: BM25 + λ times the vectors' product, nothing normalised."""
     case = golden("hybrid_score")
     given = case["inputs"]
-    fusion = Fusion(weights={"lexical": 1.0, "dense": given["lam"]})
+    fusion = Fusion(weights={"lexical": 1.0, "dense": given["lam"]}, method="convex")
     found, _ = fuse(np.column_stack([given["lex"], given["sem"]]), fusion)
     assert found.tolist() == pytest.approx(case["expected"]["score"], abs=case["tol"])
 
@@ -152,14 +152,23 @@ def test_survives_as_plain_data():
 def test_runs():
     lexical = Run({"q1": {"a": 10.0, "b": 5.0, "c": 0.0}, "q2": {"a": 1.0}}, provenance={"tag": "bm25"})
     dense = Run({"q1": {"b": 0.9, "c": 0.1}, "q3": {"z": 1.0}}, provenance={"tag": "cls"})
-    fusion = Fusion(weights={"lexical": 1, "dense": 2}, normalise="min-max", missing="zero")
+    fusion = Fusion(weights={"lexical": 1, "dense": 2}, method="convex", normalise="min-max", missing="zero")
     fused = fuse_runs({"dense": dense, "lexical": lexical}, fusion)
     assert fused == Run({"q1": {"b": 2.5, "a": 1.0, "c": 0.0}, "q2": {"a": 0.0}, "q3": {"z": 0.0}})
     assert fused.provenance["runs"] == {"lexical": {"tag": "bm25"}, "dense": {"tag": "cls"}}
     assert Fusion(**fused.provenance["fusion"]) == fusion
     with pytest.raises(ConfigError, match="lexical, dense do not fit runs dense"):
         fuse_runs({"dense": dense}, fusion)
-    strict = Fusion(weights={"lexical": 1, "dense": 2})
+    strict = Fusion(weights={"lexical": 1, "dense": 2}, method="convex")
     with pytest.raises(DataError, match="query 'q1': .*1 of 3 candidates have no score from part 'dense'"):
         fuse_runs({"lexical": lexical, "dense": dense}, strict)
     assert fuse_runs({"lexical": Run({"q": {}}), "dense": Run({})}, strict) == Run({"q": {}})
+
+
+def test_unless_told_otherwise_runs_are_fused_by_ranks_and_need_not_have_the_same_documents():
+    """Cormack et al.: a document that a list lacks gets nothing from it."""
+    one, two = Run({"q": {"a": 9.0, "b": 8.0}}), Run({"q": {"b": 0.3}})
+    fusion = Fusion(weights={"one": 1, "two": 1})
+    assert (fusion.method, fusion.missing) == ("rrf", "zero")
+    assert fuse_runs({"one": one, "two": two}, fusion)["q"] == [("b", 1 / 62 + 1 / 61), ("a", 1 / 61)]
+    assert Fusion(weights={"one": 1}, method="convex").missing == "error"

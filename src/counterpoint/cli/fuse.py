@@ -17,15 +17,21 @@ def fuse(
     runs: Annotated[list[Path], typer.Argument(help="TREC runs, plain or .gz.", show_default=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write.", show_default=False)],
     method: Annotated[
-        Literal["convex", "rrf"], typer.Option(help="Add weighted scores, or reciprocal ranks.")
-    ] = "convex",
+        Literal["rrf", "convex"],
+        typer.Option(help="Add reciprocal ranks, or weighted scores."),
+    ] = "rrf",
     normalise: Annotated[
-        Literal["none", "min-max", "z-score"], typer.Option(help="Scores of a query, before they are added.")
+        Literal["none", "min-max", "z-score"],
+        typer.Option(help="With convex: scores of a query, before they are added."),
     ] = "none",
     missing: Annotated[
-        Literal["error", "min", "zero"],
-        typer.Option(help="A document that a run lacks: refuse, the run's lowest score, or no contribution."),
-    ] = "error",
+        Literal["error", "min", "zero"] | None,
+        typer.Option(
+            help="A document that a run lacks: refuse it, count it as the run's lowest, or add nothing; zero "
+            "with rrf and error with convex unless given.",
+            show_default=False,
+        ),
+    ] = None,
     weights: Annotated[
         str | None, typer.Option(help='By file name: "bm25.trec=1 dense.trec=0.5"; all 1 unless given.')
     ] = None,
@@ -49,6 +55,6 @@ def fuse(
     fused.write(output)
     emit(
         {"output": str(output), "queries": len(fused), "fusion": fusion.to_dict()},
-        lambda: escaped(f"{output}: {len(fused)} queries from {len(shares)} runs"),
+        lambda: escaped(f"{output}: {len(fused)} queries from {len(shares)} runs by {fusion.method}"),
         json,
     )

@@ -95,6 +95,7 @@ def index(
 ) -> None:
     """Build an index of SOURCE."""
     from counterpoint.index import Index
+    from counterpoint.index.accounts import counted_text, cut_text
     from counterpoint.library import prepare
 
     asked = BuildOptions(model, codec, gate, ann, lexical, analyzer, k1, b, passage_words, lenient, overwrite)
@@ -106,15 +107,18 @@ def index(
     note(build.report.summary(), *build.report.notes)
     with Index(output) as built:
         info = built.info()
+    if cut := cut_text(info):
+        note(cut)
     result = {
-        "index": str(output), "documents": info["documents"], "bytes": info["bytes"],
+        "index": str(output), "documents": info["documents"], "whole_documents": info["whole_documents"],
+        "longer_than_model": info["longer_than_model"], "bytes": info["bytes"],
         "bytes_per_document": info["bytes_per_document"], "seconds": round(seconds, 2), "model": model,
         "read": asdict(build.report),
     }  # fmt: skip
     emit(
         result,
         lambda: (
-            f"{info['documents']:,} documents in {seconds:.1f} s, {info['bytes'] / 2**20:.1f} MiB "
+            f"{counted_text(info)}, {seconds:.1f} s, {info['bytes'] / 2**20:.1f} MiB "
             f"({info['bytes_per_document']:,.0f} bytes a document)\n"
             f'Search it with: counterpoint search {escaped(str(output))} "your question" --explain'
         ),

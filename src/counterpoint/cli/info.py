@@ -40,13 +40,16 @@ def verify(index: IndexFolder, json: Json = False) -> None:
 
 
 def _text(found: Mapping[str, Any]) -> str:
+    from counterpoint.index.accounts import counted_text, cut_text
+
     total = found["bytes"]
     lines = [
-        f"{found['documents']:,} documents, {total:,} bytes ({found['bytes_per_document']:,.0f} a document)",
+        f"{counted_text(found)}, {total:,} bytes ({found['bytes_per_document']:,.0f} a document)",
         escaped(f"written {found['created']} by counterpoint {found['software']}"),
         escaped(f"model {found['model']['name']} ({found['model']['fingerprint'][:12]})")
         if found["model"]
         else "no model",
+        *([escaped(cut)] if (cut := cut_text(found)) else []),
         "",
         f"{'':24}{'bytes':>14}{'share':>8}{'a document':>12}",
     ]

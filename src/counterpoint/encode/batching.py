@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
-from torch import nn
 
 from counterpoint.encode.tokens import Kind, Tokens
 from counterpoint.errors import ConfigError
@@ -202,7 +201,7 @@ def encode_layers(
 
 
 def in_batches(
-    model: nn.Module,
+    model: DualEncoder | Encoder,
     encoder: Encoder,
     texts: Sequence[str],
     side: Side,
@@ -225,9 +224,8 @@ def in_batches(
     *rows, empty = encoder.rows([*texts, ""], side)
     budget = options.budget or default_budget(device, short=short)
     limit = encoder.max_positions
-    training = model.training
-    model.to(device).eval()
-    try:
+    model.to(device)
+    with model.evaluation.of(model):
         for batch in shaped_batches([len(row) for row in rows], budget, limit):
             found, count = [rows[index] for index in batch.texts], len(batch.texts)
             filled = [*found, *[empty] * (batch.rows - count)]
@@ -238,5 +236,3 @@ def in_batches(
             yield batch.texts, tokens.first(count), kept
             if options.progress is not None:
                 options.progress(count)
-    finally:
-        model.train(training)

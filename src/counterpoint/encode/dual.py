@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from counterpoint.encode.batching import EncodeOptions, encode, encode_layers
 from counterpoint.encode.encoder import Encoder
+from counterpoint.encode.evaluation import Evaluation
 from counterpoint.encode.gate import BY_GATE, Gate
 from counterpoint.encode.keyed import Keyed
 from counterpoint.encode.layers import Layer
@@ -54,9 +55,16 @@ class DualEncoder(Part):
         self.document = document
         self.shared = nn.ModuleDict(shared or {})
         self.gates = nn.ModuleDict(gates or {})
+        self.evaluation = Evaluation()
 
     def setup(self) -> DualEncoder:
         """Set up the encoders, check that they fit, and fit the shared layers to them."""
+        if not self.is_set_up:
+            with self.evaluation.lock:  # another thread may be at it
+                self._set_up()
+        return self
+
+    def _set_up(self) -> None:
         if not self.is_set_up:
             if self.document is self.query:
                 raise ConfigError("DualEncoder: to use one encoder for both sides, leave `document` out")
@@ -75,7 +83,6 @@ class DualEncoder(Part):
             for name, layer in [*self._shared().items(), *self._gates().items()]:
                 layer.fill(ours[name])
             super().setup()
-        return self
 
     def forward(self, tokens: Tokens) -> Representation:
         """The vector sets of one side's texts, gates and shared layers applied.

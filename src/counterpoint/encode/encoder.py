@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.batching import EncodeOptions, in_batches
+from counterpoint.encode.evaluation import Evaluation
 from counterpoint.encode.gate import BY_GATE
 from counterpoint.encode.heads import Head
 from counterpoint.encode.keyed import Keyed
@@ -56,6 +57,7 @@ class Encoder(Part):
         self.query = query
         self.document = document
         self.own = nn.ModuleDict(own) if own else None
+        self.evaluation = Evaluation()
 
     def setup(self) -> Encoder:
         """Set up the backbones, fit heads to them, check the texts' settings; a second call does nothing."""
@@ -100,6 +102,10 @@ class Encoder(Part):
         """Name and number of components of every vector set."""
         self.setup()
         return {name: head.dim for name, head in self._heads().items()}
+
+    def longest(self, side: Side) -> int:
+        """Positions of a text that are read, special ones included; what is behind them is cut off."""
+        return self._input(side).max_length or self.setup().max_positions
 
     def rows(self, texts: Sequence[str], side: Side) -> list[Row]:
         """Tokenise without padding."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from counterpoint.index.index import Index
     from counterpoint.index.store import SetLayout
 
-__all__ = ["account_of"]
+__all__ = ["account_of", "counted_text", "cut_text"]
 
 PURPOSES: Mapping[str, str] = MappingProxyType(
     {
@@ -39,7 +39,9 @@ def account_of(index: Index) -> dict[str, Any]:
     """Sizes by purpose and by vector set, and how the index compares with the plain text of its documents.
 
     `text_bytes` are those of titles and texts in UTF-8. `factor_over_text` is everything that is not text
-    (the whole index but the documents' database) over them; None where there is no text.
+    (the whole index but the documents' database) over them; None where there is no text. `documents` are what
+    is searched, passages where `whole_documents` were cut; `longer_than_model` of them have more than the
+    `model_reads` word-pieces that the model reads. These three are None where nobody counted.
     """
     purposes: dict[str, int] = {}
     for path in sorted(index.folder.rglob("*")):
@@ -49,8 +51,12 @@ def account_of(index: Index) -> dict[str, Any]:
     total, documents = sum(purposes.values()), len(index)
     text = sum(segment.text_bytes() for segment in index.segments)
     beside = total - purposes.get("documents", 0)
+    counted = index.manifest.report
     return {
         "documents": documents,
+        "whole_documents": counted.get("whole_documents"),
+        "longer_than_model": counted.get("longer"),
+        "model_reads": counted.get("longest"),
         "bytes": total,
         "bytes_per_document": total / documents,
         "bytes_by_purpose": purposes,
@@ -63,6 +69,29 @@ def account_of(index: Index) -> dict[str, Any]:
         "lexical": index.manifest.settings["lexical"],
         "search": index.manifest.settings["search"],
     }
+
+
+def counted_text(account: Mapping[str, Any]) -> str:
+    """What an index holds, as documents or as passages of documents."""
+    documents, whole = account["documents"], account["whole_documents"]
+    if whole is None or whole == documents:
+        return f"{documents:,} {'document' if documents == 1 else 'documents'}"
+    return f"{whole:,} {'document' if whole == 1 else 'documents'} in {documents:,} passages"
+
+
+def cut_text(account: Mapping[str, Any]) -> str:
+    """What of the documents the model did not read; empty where it read all, or nobody counted."""
+    longer = account["longer_than_model"]
+    if not longer:
+        return ""
+    cut = account["whole_documents"] not in (None, account["documents"])
+    units = "passages" if cut else "documents"
+    model = (account["model"] or {}).get("name") or "the model"
+    ends = "only BM25 sees their ends" if account["lexical"] else "nothing sees their ends"
+    return (
+        f"{longer:,} of {account['documents']:,} {units} are longer than the {account['model_reads']:,} "
+        f"word-pieces that {model} reads; {ends}; see --passage-words"
+    )
 
 
 def _set(index: Index, name: str, purposes: Mapping[str, int]) -> dict[str, Any]:

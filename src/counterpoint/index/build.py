@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,13 +33,12 @@ from counterpoint.index.ours import (
     remove_unfinished,
     stored,
 )
+from counterpoint.index.reading import Reading
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.settings import BuildModel, IndexSettings, TextModel, remembered_name
 from counterpoint.types import Document
 
 __all__ = ["build_index", "keep_search", "remove_index"]
-
-BATCH = 512  # documents encoded and written at a time; bounds the memory of a build
 
 
 def build_index(
@@ -87,10 +85,12 @@ def build_index(
         try:
             for path in new:
                 mark(path)
-            entry = _write(documents, model, folder, names, settings, on_progress)
+            reading = Reading(documents, model)
+            entry = _write(reading, model, folder, names, settings, on_progress)
             if own is not None:
                 cast(BuildModel, model).save(folder / own / MODEL)
             manifest = _describe(folder, model, settings, entry, [name for name in (names[1], own) if name])
+            manifest = replace(manifest, report=reading.report())
             manifest.write(folder)
         except BaseException as error:
             with suppress(OSError, ArtifactError):
@@ -120,7 +120,7 @@ def _resolved(
 
 
 def _write(
-    documents: Iterable[Document],
+    reading: Reading,
     model: TextModel | None,
     folder: Path,
     names: tuple[str, str | None],
@@ -132,7 +132,7 @@ def _write(
     most: list[str] = []  # the batch with the most text, to look at where a gate kept nothing
     terms = None if settings.lexical is None else LexicalBuilder(settings.lexical)
     with SegmentWriter(folder / segment, settings.layouts(model)) as writer:
-        for batch in _batches(_read(documents)):
+        for batch in reading.batches():
             texts = [document.full_text for document in batch]
             most = max(most, texts, key=lambda some: sum(map(len, some)))
             writer.append(batch, {} if model is None else model.encode_document(texts))
@@ -250,20 +250,6 @@ def _as_os_error(error: sqlite3.OperationalError) -> OSError:
     codes = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO}
     code = codes.get(error.sqlite_errorcode & 0xFF, errno.EIO)
     return OSError(code, f"{os.strerror(code)} ({error})")
-
-
-def _read(documents: Iterable[Document]) -> Iterator[Document]:
-    """The documents; an error of the operating system or of a network is one of their source."""
-    try:
-        yield from documents
-    except OSError as error:
-        raise DataError(f"the source cannot be read: {error}") from error
-
-
-def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    stream = iter(documents)
-    while batch := list(islice(stream, BATCH)):
-        yield batch
 
 
 def _unique() -> str:

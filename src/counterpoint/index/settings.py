@@ -100,6 +100,15 @@ class BuildModel(TextModel, Protocol):
         """What it can be loaded by again: a name, a hub id, a folder. None if it cannot."""
         ...
 
+    @property
+    def longest(self) -> int:
+        """Word-pieces of a document that it reads."""
+        ...
+
+    def count_longer(self, texts: Sequence[str]) -> int:
+        """How many documents are longer than that."""
+        ...
+
     def index_settings(self) -> IndexSettings:
         """How an index of it is built unless told otherwise."""
         ...

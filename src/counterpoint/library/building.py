@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, final
 
 from counterpoint.errors import ConfigError
+from counterpoint.index.accounts import cut_text
 from counterpoint.library.opened import OpenIndex
 from counterpoint.library.options import DEFAULT_MODEL, BuildOptions
 
@@ -45,6 +47,9 @@ def index(
         DataError: the source cannot be read.
         ArtifactError: the folder holds something else, or an index and `overwrite` is not given.
 
+    Warns:
+        UserWarning: documents are longer than what the model reads of them.
+
     Example:
         >>> from tempfile import mkdtemp
         >>> notes = index(["A whale is a mammal.", "Trains leave at nine."], mkdtemp() + "/notes", model=None)
@@ -61,7 +66,10 @@ def index(
         raise ConfigError(f"there is no setting {unknown[0]!r}; there are {', '.join(known)}")
     build = prepare(source, path, BuildOptions(model=model, **settings), Fields(**named))
     build.run(on_progress)
-    return OpenIndex(path, build.model)
+    made = OpenIndex(path, build.model)
+    if cut := cut_text(made.info()):
+        warnings.warn(cut.replace("--passage-words", "passage_words"), stacklevel=2)
+    return made
 
 
 @final

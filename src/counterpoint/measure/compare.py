@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import nan
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
 from counterpoint.errors import ConfigError, DataError
+from counterpoint.frames import frame, html_table
 from counterpoint.measure.effects import (
     Effect,
     Pairing,
@@ -31,6 +32,9 @@ from counterpoint.measure.significance import (
     two_sample_t_test,
     win_tie_loss,
 )
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["CompareSettings", "Comparison", "Pair", "compare", "mean_of"]
 
@@ -178,6 +182,39 @@ class Comparison:
             if pair.significant and system == (pair.treatment if pair.difference > 0 else pair.control)
         ]
         return [name for name in self.systems if name in found]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for every pair: means, difference, its interval, p, effect, and wins, ties and losses.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        rows = [self._row(pair) for pair in self.pairs]
+        return frame({name: [row[name] for row in rows] for name in rows[0]})
+
+    def _repr_html_(self) -> str:
+        """The pairs, as a notebook shows them."""
+        rows = [self._row(pair) for pair in self.pairs]
+        notes = [f"Not tested: {self.untested}."] if self.untested else []
+        caption = f"{self.shown} on {self.collection}, {len(self.queries):,} queries"
+        return html_table(caption, list(rows[0]), [list(row.values()) for row in rows], notes)
+
+    def _row(self, pair: Pair) -> dict[str, Any]:
+        means = self.means
+        return {
+            "treatment": pair.treatment,
+            "control": pair.control,
+            "mean of treatment": means[pair.treatment],
+            "mean of control": means[pair.control],
+            "difference": pair.difference,
+            "low": pair.interval.low,
+            "high": pair.interval.high,
+            "p": pair.outcome.p_value,
+            "p corrected": pair.corrected,
+            "significant": pair.significant,
+            "effect": pair.effect.estimate,
+            **dict(zip(("wins", "ties", "losses"), pair.counts, strict=True)),
+        }
 
 
 def compare(

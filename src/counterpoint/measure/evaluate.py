@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import ConfigError, DataError
+from counterpoint.frames import frame, html_table
 from counterpoint.measure.holes import condense
 from counterpoint.measure.names import HIGHEST_GRADE, parse_measure
 from counterpoint.search.run import Run
 from counterpoint.types import Qrels
 
 if TYPE_CHECKING:
+    import pandas
     from ir_measures import Measure, Metric
 
 __all__ = ["Report", "evaluate"]
@@ -85,14 +87,34 @@ class Report:
             "ignored": list(self.ignored),
         }
 
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for every judged query, named by its id, and a column for every measure.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return frame(
+            {name: list(values.values()) for name, values in self.per_query.items()},
+            list(next(iter(self.per_query.values()), {})),
+        )
+
     def __str__(self) -> str:
         width = max(map(len, self.measures), default=0)
         lines = [f"{name:{width}}  {value:.4f}" for name, value in self.measures.items()]
+        return "\n".join([*lines, *self._notes()])
+
+    def _repr_html_(self) -> str:
+        """The means, as a notebook shows them."""
+        queries = len(next(iter(self.per_query.values()), {}))
+        return html_table(f"{queries:,} queries", ("measure", "mean"), self.measures.items(), self._notes())
+
+    def _notes(self) -> list[str]:
+        notes = []
         if self.missing:
-            lines.append(f"{len(self.missing)} judged queries have no results and count as empty")
+            notes.append(f"{len(self.missing)} judged queries have no results and count as empty")
         if self.ignored:
-            lines.append(f"{len(self.ignored)} queries of the run are not judged and were ignored")
-        return "\n".join(lines)
+            notes.append(f"{len(self.ignored)} queries of the run are not judged and were ignored")
+        return notes
 
 
 def evaluate(run: Run, qrels: Qrels, measures: str | Sequence[str]) -> Report:

@@ -327,7 +327,7 @@ class Searcher:
                     part, query.vectors[part], positions, query.ids.get(part), part in query.floored
                 )
             columns.append(scores / query.ceilings[part])
-        fusion = Fusion(weights=plan.weights)
+        fusion = Fusion(weights=plan.weights, method="convex")
         if len(plan.weights) + len(plan.feedback) > 1:
             fusion = replace(fusion, method=self.settings.method, normalise=self.settings.normalise)
         table = np.stack(columns, axis=1).astype(np.float64)

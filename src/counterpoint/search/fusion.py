@@ -35,19 +35,22 @@ class Fusion:
         missing: what to do where a candidate lacks a part. `error` refuses it. `min` gives it the lowest
             score of that part's list (its last rank, for `rrf`). `zero` makes the part contribute 0, after
             normalising: below every score for min-max, but an average one for z-score. A part that no
-            candidate has contributes 0 with either. A search engine computes missing scores instead.
+            candidate has contributes 0 with either. Where None, it is `zero` for `rrf`, which was published
+            so, and `error` for `convex`. A search engine computes missing scores instead.
 
     Raises:
         ConfigError: listing everything that is wrong.
     """
 
     weights: Mapping[str, float]
-    method: Method = "convex"
+    method: Method = "rrf"
     normalise: Normalisation = "none"
     k: float = 60
-    missing: Missing = "error"
+    missing: Missing | None = None
 
     def __post_init__(self) -> None:
+        if self.missing is None:
+            object.__setattr__(self, "missing", "zero" if self.method == "rrf" else "error")
         faults = [
             f"fusion: {name} must be one of {', '.join(get_args(options))}, found {getattr(self, name)!r}"
             for name, options in (("method", Method), ("normalise", Normalisation), ("missing", Missing))
@@ -61,7 +64,9 @@ class Fusion:
             if not (isinstance(weight, (int, float)) and isfinite(weight))
         ]
         if self.method == "rrf" and self.normalise != "none":
-            faults.append("fusion: rrf looks at ranks only; use normalise='none' with it")
+            faults.append(
+                "fusion: method rrf looks at ranks only; use normalise none with it, or method convex"
+            )
         if not (isfinite(self.k) and self.k >= 0):
             faults.append(f"fusion: k must be a number from 0 up, found {self.k!r}")
         if faults:
@@ -136,7 +141,7 @@ def _comparable(scores: Float[np.ndarray, " n"], name: str, fusion: Fusion) -> F
     if not present.all() and fusion.missing == "error":
         raise DataError(
             f"fusion: {np.sum(~present)} of {len(scores)} candidates have no score from part {name!r}; "
-            "compute them, or choose missing='min' or missing='zero'"
+            "compute them, or choose what they count as: --missing min or zero (missing= in Python)"
         )
     if not present.any():
         return np.zeros(len(scores))

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from counterpoint.frames import frame, html_table
 from counterpoint.types import Document, Explanation, Span
 
+if TYPE_CHECKING:
+    import pandas
+
 __all__ = ["Answer", "Hit", "WeighedWord"]
+
+SHOWN = 200  # characters of a document in a notebook's table
 
 
 @dataclass(frozen=True)
@@ -112,6 +118,39 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"query": self.query, "workflow": self.workflow, "hits": [hit.to_dict() for hit in self.hits]}
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for every hit: `rank`, `id`, `score`, `title`, `text`, and a column for every part.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        columns: dict[str, list[Any]] = {
+            name: [getattr(hit, name) for hit in self.hits]
+            for name in ("rank", "id", "score", "title", "text")
+        }
+        columns |= {name: [hit.parts.get(name, 0.0) for hit in self.hits] for name in self._parts}
+        return frame(columns)
+
+    def _repr_html_(self) -> str:
+        """The hits as a notebook shows them: the beginnings of their texts, and what each part added."""
+        rows = [
+            (
+                hit.rank,
+                hit.id,
+                hit.score,
+                hit.title,
+                hit.text if len(hit.text) <= SHOWN else f"{hit.text[:SHOWN]}…",
+                *(hit.parts.get(name, 0.0) for name in self._parts),
+            )
+            for hit in self.hits
+        ]
+        caption = f"{self.query} ({self.workflow})" if rows else f"{self.query}: no document matches"
+        return html_table(caption, ("rank", "id", "score", "title", "text", *self._parts), rows)
+
+    @property
+    def _parts(self) -> list[str]:
+        return list(dict.fromkeys(name for hit in self.hits for name in hit.parts))
 
 
 def explanation_to_dict(node: Explanation) -> dict[str, Any]:

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
 from counterpoint.data.trec import read_trec_run, write_trec_run
 from counterpoint.errors import ConfigError, DataError
+from counterpoint.frames import frame
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["Run"]
 
 DEFAULT_TAG = "counterpoint"
+COLUMNS = MappingProxyType(
+    {"query": ("query", "qid", "query_id"), "document": ("document", "docno", "doc_id"), "score": ("score",)}
+)
+"""Of a frame, with the names that PyTerrier and ir_measures have for them."""
 Ranking = tuple[Shaped[np.ndarray, " n"], Float[np.ndarray, " n"]]
 
 
@@ -54,7 +62,7 @@ class Run:
 
     @staticmethod
     def from_arrays(
-        results: Mapping[str, tuple[Sequence[str], Float[np.ndarray, " n"]]],
+        results: Mapping[str, tuple[Sequence[str], Sequence[float] | Float[np.ndarray, " n"]]],
         *,
         provenance: Mapping[str, Any] | None = None,
     ) -> Run:
@@ -134,6 +142,46 @@ class Run:
     def to_dict(self) -> dict[str, Any]:
         """Plain data: `Run(**run.to_dict())` is this run again."""
         return {"results": {query: self.scores(query) for query in self}, "provenance": dict(self.provenance)}
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for every ranked document: `query`, `document`, `rank` (from 1) and `score`.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        rows = [
+            (query, document, rank, score)
+            for query in self
+            for rank, (document, score) in enumerate(self[query], start=1)
+        ]
+        names = ("query", "document", "rank", "score")
+        return frame({name: [row[at] for row in rows] for at, name in enumerate(names)})
+
+    @staticmethod
+    def from_pandas(rows: pandas.DataFrame, *, provenance: Mapping[str, Any] | None = None) -> Run:
+        """A run from a frame with columns `query`, `document` and `score`, in any order of rows.
+
+        PyTerrier's `qid` and `docno`, and ir_measures' `query_id` and `doc_id`, are known, too. Other columns
+        are not looked at; documents are ranked by their scores.
+
+        Raises:
+            DataError: a column is missing, a document stands twice under a query, or a score is not finite.
+        """
+        found = {}
+        for column, names in COLUMNS.items():
+            there = [name for name in names if name in rows.columns]
+            if not there:
+                raise DataError(
+                    f"a run from a frame: there is no column {' or '.join(map(repr, names))}; it has "
+                    f"{', '.join(map(repr, rows.columns)) or 'none'}"
+                )
+            found[column] = rows[there[0]].tolist()
+        queries, documents = ([str(value) for value in found[name]] for name in ("query", "document"))
+        lists: dict[str, tuple[list[str], list[float]]] = {query: ([], []) for query in queries}
+        for query, document, score in zip(queries, documents, found["score"], strict=True):
+            lists[query][0].append(document)
+            lists[query][1].append(score)
+        return Run.from_arrays(lists, provenance=provenance)
 
     # -- new runs --------------------------------------------------------------------------------------
 

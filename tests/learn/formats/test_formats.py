@@ -370,5 +370,5 @@ def test_what_cannot_be_read_is_told(tmp_path):
 
 def test_parquet_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"needs the package 'pyarrow'.*counterpoint-ir\[train\]"):
+    with pytest.raises(MissingExtraError, match=r"needs the package 'pyarrow'.*\[train\]"):
         open_training_data(write(tmp_path / "x.parquet", "PAR1"))

@@ -1,0 +1,65 @@
+"""`Reading`: a stream of documents in batches, counted on the way as what the index should say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import final
+
+from counterpoint.errors import DataError
+from counterpoint.index.settings import BuildModel, TextModel
+from counterpoint.types import Document
+
+__all__ = ["BATCH", "Reading"]
+
+BATCH = 512  # documents encoded and written at a time; bounds the memory of a build
+
+
+@final
+class Reading:
+    """Documents that are to be indexed, read once.
+
+    Args:
+        documents: streamed; never held whole.
+        model: encodes them; None for a lexical index.
+    """
+
+    def __init__(self, documents: Iterable[Document], model: TextModel | None):
+        self._documents = documents
+        self._model = model if isinstance(model, BuildModel) else None
+        self._parents: set[str] = set()
+        self._whole = self._longer = 0
+
+    def batches(self) -> Iterator[list[Document]]:
+        """The documents, `BATCH` at a time.
+
+        Raises:
+            DataError: the operating system or a network gave an error: it is one of the source.
+        """
+        stream = self._read()
+        while batch := list(islice(stream, BATCH)):
+            if self._model is not None:
+                self._longer += self._model.count_longer([document.full_text for document in batch])
+            yield batch
+
+    def report(self) -> dict[str, int]:
+        """What was counted, once all was read.
+
+        `whole_documents`: each once, however many passages it was cut into. With a model `longest`, the
+        word-pieces that it reads of a document, and `longer`, the documents (or passages) that have more.
+        """
+        found = {"whole_documents": self._whole + len(self._parents)}
+        if self._model is not None:
+            found |= {"longest": self._model.longest, "longer": self._longer}
+        return found
+
+    def _read(self) -> Iterator[Document]:
+        try:
+            for document in self._documents:
+                if document.parent is None:
+                    self._whole += 1
+                else:
+                    self._parents.add(document.parent)
+                yield document
+        except OSError as error:
+            raise DataError(f"the source cannot be read: {error}") from error

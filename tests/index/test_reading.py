@@ -1,0 +1,83 @@
+"""What is counted while documents are indexed: whole documents, and those longer than the model reads."""
+
+import json
+
+import pytest
+from tests.fakes import HashModel
+
+from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer
+from counterpoint.index import Index, build_index, reading
+from counterpoint.index.accounts import counted_text, cut_text
+from counterpoint.index.manifest import NAME
+from counterpoint.library import index as build
+from counterpoint.model import Model, load_model
+from counterpoint.types import Document
+
+WORDS = "paris is in france"
+
+
+def read(documents, model, folder):
+    build_index(documents, model, folder)
+    with Index(folder) as index:
+        return index.info()
+
+
+@pytest.fixture
+def short(tiny_bert_folder):
+    """Reads eight word-pieces of a document, [CLS] and [SEP] among them."""
+    encoder = Encoder(Transformer(str(tiny_bert_folder)), {"mean": Mean()}, document=TextInput(8))
+    return Model(DualEncoder(encoder)).setup().eval()
+
+
+@pytest.mark.parametrize("batch", [1, 3, 512])
+def test_texts_that_are_longer_than_the_model_reads_are_counted(short, tmp_path, monkeypatch, batch):
+    monkeypatch.setattr(reading, "BATCH", batch)
+    texts = ["is", f"{WORDS} {WORDS}", "in", "cats", WORDS * 4]
+    pieces = [len(short.encoder.encoder("document").backbone.tokenizer.encode([text])[0]) for text in texts]
+    longer = sum(count > 6 for count in pieces)
+    assert 0 < longer < len(texts)
+    found = read([Document(str(at), text) for at, text in enumerate(texts)], short, tmp_path / "index")
+    assert (found["longer_than_model"], found["model_reads"]) == (longer, 8)
+    assert cut_text(found).startswith(f"{longer} of 5 documents are longer than the 8 word-pieces that ")
+    assert cut_text(found).endswith("; only BM25 sees their ends; see --passage-words")
+
+
+def test_the_title_counts_and_nothing_is_said_of_what_fits(short, tmp_path):
+    fits = read([Document("a", "paris")], short, tmp_path / "fits")
+    assert fits["longer_than_model"] == 0 and cut_text(fits) == ""
+    assert read([Document("a", "paris", title=f"{WORDS} {WORDS}")], short, tmp_path / "no")[
+        "longer_than_model"
+    ]
+
+
+def test_passages_are_counted_as_passages(tmp_path):
+    passages = [Document(f"{name}#{at}", "a b", parent=name) for name in ("x", "y") for at in range(3)]
+    found = read([*passages, Document("z", "a")], HashModel(), tmp_path / "index")
+    assert (found["documents"], found["whole_documents"]) == (7, 3)
+    assert counted_text(found) == "3 documents in 7 passages"
+    one = read([Document("z", "a")], HashModel(), tmp_path / "one")
+    assert counted_text(one) == "1 document"
+
+
+def test_bm25_alone_reads_all(tmp_path):
+    found = read([Document("z", "a b " * 1000)], None, tmp_path / "index")
+    assert found["longer_than_model"] is None and cut_text(found) == ""
+
+
+def test_an_index_of_an_earlier_version_was_not_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading.Reading, "report", lambda self: {})
+    found = read([Document("z", "a b")], HashModel(), tmp_path / "index")
+    assert json.loads((tmp_path / "index" / NAME).read_text())["report"] == {}
+    assert found["whole_documents"] is None and counted_text(found) == "1 document" and cut_text(found) == ""
+
+
+def test_python_warns(short, tmp_path):
+    with pytest.warns(UserWarning, match="1 of 1 documents are longer than the 8 .*; see passage_words"):
+        build([" ".join([WORDS] * 9)], tmp_path / "index", model=short).close()
+
+
+@pytest.mark.minilm
+def test_the_default_model_reads_512_word_pieces():
+    model = load_model("minilm")
+    assert model.longest == 512
+    assert model.count_longer(["a " * 510, "a " * 511]) == 1
