@@ -69,6 +69,7 @@ def test_the_reference_lists_every_public_module():
         "frames",
         "loading",
         "memory",
+        "pages",
         "tensors",
         "typed",
     }

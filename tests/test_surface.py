@@ -17,7 +17,7 @@ SOURCE = Path(counterpoint.__file__).parent
 
 # Imports point from a later layer to an earlier one, or stay within one package.
 LAYERS = [
-    {"errors", "escapes", "files", "folders", "foreign", "frames", "memory"},
+    {"errors", "escapes", "files", "folders", "foreign", "frames", "memory", "pages"},
     {"config", "dry_run", "typed", "types"},
     {"tensors", "vectors"},
     {"part"},

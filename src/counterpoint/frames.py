@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import MissingExtraError
-from counterpoint.escapes import html_text
+from counterpoint.pages import render
 
 if TYPE_CHECKING:
     import pandas
@@ -32,17 +31,11 @@ def html_table(
     caption: str, header: Sequence[str], rows: Iterable[Sequence[object]], notes: Sequence[str] = ()
 ) -> str:
     """A table for a notebook, in its own colours: numbers right-aligned with four digits, text escaped."""
-    lines = ["<table>", f'<caption style="text-align:left">{html_text(caption)}</caption>', "<thead><tr>"]
-    lines += [f'<th style="text-align:left">{html_text(name)}</th>' for name in header]
-    lines.append("</tr></thead><tbody>")
-    for row in rows:
-        lines.append("<tr>" + "".join(map(_cell, row)) + "</tr>")
-    lines.append("</tbody></table>")
-    return "\n".join([*lines, *(f"<p><small>{html_text(note)}</small></p>" for note in notes)])
+    cells = [[_cell(value) for value in row] for row in rows]
+    return render("table.html", caption=caption, header=header, rows=cells, notes=notes)
 
 
-def _cell(value: object) -> str:
+def _cell(value: object) -> dict[str, Any]:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return f'<td style="text-align:left">{html_text(str(value))}</td>'
-    shown = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
-    return f'<td style="text-align:right">{escape(shown)}</td>'
+        return {"text": value, "number": False}
+    return {"text": f"{value:,}" if isinstance(value, int) else f"{value:.4f}", "number": True}

@@ -44,6 +44,25 @@ class Document:
         """What is encoded and matched: title and text joined by one space (BEIR's convention)."""
         return f"{self.title} {self.text}".strip() if self.title else self.text
 
+    def place(self, span: Span) -> tuple[Literal["title", "text"], int, int] | None:
+        """Where a piece of `full_text` stands in the title or in the text, with its start and end there.
+
+        None where it is a piece of both, such as all of it.
+
+        >>> found = Document("d", "A whale.", "Sea").place(Span("whale", 6, 11))
+        >>> found
+        ('text', 2, 7)
+        """
+        if not self.title:
+            return "text", span.start, span.end
+        joined = f"{self.title} {self.text}"
+        stripped = len(joined) - len(joined.lstrip())
+        start, end = span.start + stripped, span.end + stripped
+        if end <= len(self.title):
+            return "title", start, end
+        text = len(self.title) + 1
+        return ("text", start - text, end - text) if start >= text else None
+
 
 class Query(NamedTuple):
     """A query and its id."""

@@ -1,13 +1,17 @@
 import io
+import json
 import math
 import re
+import tempfile
 from html.parser import HTMLParser
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 from tests.fakes import DOCUMENTS, HashModel, UniModel
 
-from counterpoint.explain import html_page, keywords_of, render_answer, rows_of
+from counterpoint.explain import answer_console, html_page, keywords_of, render_answer, rows_of
 from counterpoint.index import Index, IndexSettings, build_index
 from counterpoint.search import Answer, Hit, Searcher
 from counterpoint.search.hits import WeighedWord
@@ -51,7 +55,8 @@ def test_no_idf_no_column(answer):
 
 def shown(answer, explained=True, width=100):
     console = Console(file=io.StringIO(), width=width)
-    render_answer(answer, console, explained=explained)
+    how = {True: "words", False: "no"}.get(explained, explained)
+    render_answer(answer, console, explained=how)
     return console.file.getvalue()
 
 
@@ -187,7 +192,9 @@ def test_marks_lie_on_the_matched_words_and_the_text_stays_whole(answer):
         matched = {span.text for row in rows_of(hit.explanation) for span in row.matches.values()}
         assert set(marked) == matched
         text = re.sub("<[^>]+>", "", page[page.index("<article") :])
-        assert hit.document.full_text in text
+        assert hit.document.text in text
+        if hit.document.title:
+            assert text.count(hit.document.title) == 1
 
 
 def test_hostile_text_stays_text():
@@ -266,3 +273,67 @@ def _with_texts(answer, text):
     document = Document(text, text, title=f"{text}!", metadata={text: text})
     changed = Hit(1, hit.score, document, scores, Explanation(text, hit.score, parts), words)
     return Answer(text, text, (changed,))
+
+
+# -- feedback, notebooks, JSON -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fed(tmp_path_factory):
+    """An answer with feedback from three documents."""
+    folder = tmp_path_factory.mktemp("fed") / "index"
+    search = {"weights": {"lexical": 1.0, "mean": 1.0}, "feedback": 0.2, "feedback_documents": 3}
+    build_index(DOCUMENTS, HashModel(), folder, IndexSettings(search=search))
+    with Index(folder) as index:
+        return Searcher(index, HashModel()).search("brown foxes", 2, explain=True)
+
+
+def test_feedback_is_one_row_and_its_documents_stand_in_the_full_explanation(fed):
+    hit = fed.hits[0]
+    few, full = rows_of(hit.explanation), rows_of(hit.explanation, full=True)
+    (row,) = [row for row in few if "feedback" in row.scores]
+    likes = [row for row in full if "feedback" in row.scores]
+    assert row.label == "feedback" and row.matched == f"{len(likes)} best documents" and len(likes) > 1
+    assert row.score == pytest.approx(sum(like.score for like in likes), abs=1e-6)
+    assert sum(row.score for row in full) == pytest.approx(hit.score, abs=1e-5)
+    words, everything = shown(fed), shown(fed, "full")
+    assert "best documents" in words and "(like " not in words
+    assert "best documents" not in everything and everything.count("(like ") >= len(likes)
+
+
+def test_pipes_get_no_line_breaks_of_ours(monkeypatch):
+    long = Document("d", "an otter " * 30)
+    pipe = io.StringIO()
+    monkeypatch.setattr("sys.stdout", pipe)
+    render_answer(Answer("otter", "hybrid", (Hit(1, 1.0, long, {}),)), answer_console())
+    assert [len(line) for line in pipe.getvalue().splitlines()][1] > 250
+
+
+def test_a_narrow_terminal_is_not_overrun(answer):
+    text = shown(answer, width=60)
+    assert max(map(len, text.splitlines())) <= 60
+
+
+def leaves(node):
+    yield node
+    for child in node.get("children", ()):
+        yield from leaves(child)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.text(alphabet="fox brown\n", max_size=20), st.text(alphabet="fox brown\n", min_size=1, max_size=60))
+def test_places_in_json_count_into_what_is_exported(title, text):
+    with tempfile.TemporaryDirectory() as folder:
+        build_index([Document("a", text + " fox", title)], HashModel(), f"{folder}/index")
+        with Index(f"{folder}/index") as index:
+            answer = Searcher(index, HashModel()).search("brown fox", 1, explain=True)
+    given = json.loads(json.dumps(answer.to_dict()))
+    found = 0
+    for hit in given["hits"]:
+        for node in leaves(hit["explanation"]):
+            if "query" in node:
+                assert given["query"][node["query"]["start"] : node["query"]["end"]] == node["query"]["text"]
+            if "document" in node:
+                place, found = node["document"], found + 1
+                assert hit[place["field"]][place["start"] : place["end"]] == place["text"]
+    assert found

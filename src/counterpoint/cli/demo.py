@@ -39,18 +39,18 @@ def demo(
     """Index the documentation of this Python's standard library and answer three questions about it."""
     from rich.console import Console
 
-    from counterpoint.explain import render_answer
+    from counterpoint.explain import answer_console, render_answer
     from counterpoint.model import load_model
     from counterpoint.search import Searcher
 
-    console = Console(highlight=False)
+    console, lines = answer_console(), Console(highlight=False)
     model = load_model("minilm")
     with _index(output, model) as index:
         searcher = Searcher(index, model)
         for kind, question in QUESTIONS:
-            console.rule(f"{kind}: {question}")
-            render_answer(searcher.search(question, k, explain=True), console, explained=True)
-    console.rule("where to go next")
+            lines.rule(f"{kind}: {question}")
+            render_answer(searcher.search(question, k, explain=True), console, explained="words")
+    lines.rule("where to go next")
     program = "counterpoint" if shutil.which("counterpoint") else sys.argv[0]
     program, shown = escaped(program), escaped(str(output))
     typer.echo(

@@ -41,9 +41,7 @@ def search(
     json: Json = False,
 ) -> None:
     """Search INDEX for QUERY."""
-    from rich.console import Console
-
-    from counterpoint.explain import html_page, render_answer
+    from counterpoint.explain import answer_console, html_page, render_answer
     from counterpoint.files import write_atomically
     from counterpoint.library import OpenIndex
     from counterpoint.search import Workflow
@@ -53,7 +51,7 @@ def search(
         searcher = opened.searcher(options)
         started = time.perf_counter()
         answer = searcher.search(
-            query, k, workflow=cast(Workflow, workflow), explain=explain or html is not None
+            query, k, workflow=cast(Workflow, workflow), explain=explain or not json or html is not None
         )
         milliseconds = 1000 * (time.perf_counter() - started)
     if html is not None:
@@ -62,4 +60,4 @@ def search(
         note(f"wrote {html}")
     if json:
         return emit({**answer.to_dict(), "milliseconds": round(milliseconds, 1)}, str, json)
-    render_answer(answer, Console(highlight=False, soft_wrap=False), explained=explain)
+    render_answer(answer, answer_console(), explained="words" if explain else "no")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from counterpoint.search.feedback import FEEDBACK
 from counterpoint.search.hits import Hit, WeighedWord
 from counterpoint.types import Explanation, Span
 
@@ -21,6 +22,7 @@ class Row:
         matches: by part, the piece of the document that was matched.
         scores: by part, what this added.
         idf: by part that weights query words so, the weights of the word's pieces in the order of the query.
+        note: what stands in place of a match.
     """
 
     label: str
@@ -28,6 +30,7 @@ class Row:
     matches: Mapping[str, Span]
     scores: Mapping[str, float]
     idf: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    note: str = ""
 
     @property
     def score(self) -> float:
@@ -39,19 +42,25 @@ class Row:
         """The matched pieces of text; the part is named only where parts matched different ones."""
         words = {part: span.text for part, span in self.matches.items()}
         if len({word.lower() for word in words.values()}) <= 1:
-            return next(iter(words.values()), "")
+            return next(iter(words.values()), self.note)
         return ", ".join(f"{word} ({part})" for part, word in words.items())
 
 
-def rows_of(explanation: Explanation) -> list[Row]:
+def rows_of(explanation: Explanation, *, full: bool = False) -> list[Row]:
     """Gather the leaves of all parts by query word, in the order of the query.
+
+    Feedback is one row, or with `full` a row for each document that was fed back.
 
     Parts cut words differently (a lexical term, a whole word, a word-piece), so a leaf joins the row of the
     widest query word around it. What belongs to no word comes last. The scores of all rows sum to the
     explanation's score.
     """
     parts = explanation.children or (explanation,)
-    leaves = [(part.label, leaf) for part in parts for leaf in part.leaves()]
+    leaves = [
+        (part.label, leaf)
+        for part in parts
+        for leaf in ((part,) if part.label == FEEDBACK and not full else part.leaves())
+    ]
     words = [leaf.query for _, leaf in leaves if leaf.query is not None]
     groups: dict[Span | str, list[tuple[str, Explanation]]] = {}
     for part, leaf in leaves:
@@ -127,4 +136,6 @@ def _row(home: Span | str, members: list[tuple[str, Explanation]]) -> Row:
             matches.setdefault(part, leaf.document)
     if isinstance(home, Span):
         return Row(home.text, home, matches, scores, idf)
-    return Row(home, None, matches, scores, idf)
+    fed = sum(len(leaf.children) for _, leaf in members)
+    note = f"{fed} best {'document' if fed == 1 else 'documents'}" if fed else ""
+    return Row(home, None, matches, scores, idf, note)

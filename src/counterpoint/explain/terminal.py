@@ -2,44 +2,73 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from counterpoint.escapes import escaped
+from counterpoint.explain.marks import Mark, marks_of, pieces_of
 from counterpoint.explain.rows import Keyword, Row, idf_text, keywords_of, rows_of, weighted_parts
+from counterpoint.explain.snippet import snippet
 from counterpoint.search.hits import Answer, Hit
 
-__all__ = ["render_answer"]
+__all__ = ["Explained", "answer_console", "render_answer"]
 
-SNIPPET = 320  # characters of a document that are shown
+Explained = Literal["no", "words", "full"]
+"""How much of an explanation is shown: nothing, a row for each query word, or each document fed back, too."""
+
+SNIPPET = 320  # characters of a document that are shown, at most
+LINES = 3  # of a terminal that they may take
+MATCHED = "bold cyan"
+UNWRAPPED = 100_000  # columns of a pipe: what reads it goes by lines
 KEYWORDS = 24  # words without a match that are shown, and dropped ones
 
 
-def render_answer(answer: Answer, console: Console, *, explained: bool) -> None:
+def answer_console() -> Console:
+    """Standard output: as wide as the terminal is, and without line breaks of ours in a pipe."""
+    console = Console(highlight=False, soft_wrap=False)
+    return console if console.is_terminal else Console(highlight=False, width=UNWRAPPED)
+
+
+def render_answer(answer: Answer, console: Console, *, explained: Explained = "no") -> None:
     """Print the hits, each with its explanation if asked (and if it has one)."""
     if not answer.hits:
         console.print(Text(f"No document matches {answer.query!r} in the workflow {answer.workflow!r}."))
     for hit in answer.hits:
-        console.print(_hit(hit, explained))
+        console.print(_hit(hit, explained, min(SNIPPET, LINES * console.width)))
         console.print()
 
 
-def _hit(hit: Hit, explained: bool) -> RenderableType:
-    document = hit.document
-    head = Text.assemble(
-        (f"{hit.rank}. ", "bold"),
-        (escaped(document.title or document.id), "bold"),
-        (f"  {hit.score:.4f}", "green"),
-    )
-    if document.title and document.title != document.id:
-        head.append(f"  [{escaped(document.id)}]", "dim")
-    rows = [] if hit.explanation is None else rows_of(hit.explanation)
-    body: list[RenderableType] = [head, Text(escaped(_snippet(hit, rows)))]
-    if rows and explained:
+def _hit(hit: Hit, explained: Explained, room: int) -> RenderableType:
+    rows = [] if hit.explanation is None else rows_of(hit.explanation, full=explained == "full")
+    marks = marks_of(rows)
+    shown = Text()
+    for piece in snippet(hit.document, marks, room):
+        shown.append(escaped(piece.text), MATCHED if piece.matched else None)
+    body: list[RenderableType] = [_head(hit, marks)]
+    if shown:
+        body.append(shown)
+    if rows and explained != "no":
         body.append(_table(hit, rows))
         body += [_keywords(name, words) for name, words in keywords_of(hit, KEYWORDS).items()]
     return Group(*body)
+
+
+def _head(hit: Hit, marks: list[Mark]) -> Text:
+    """Rank, title (or id) and score."""
+    document = hit.document
+    head = Text(f"{hit.rank}. ", "bold")
+    if not document.title:
+        head.append(escaped(document.id), "bold")
+    for piece in pieces_of(document, marks, "title") if document.title else ():
+        matched = piece.mark is not None and piece.mark.score > 0
+        head.append(escaped(piece.text), MATCHED if matched else "bold")
+    head.append(f"  {hit.score:.4f}", "not bold green")
+    if document.title and document.title != document.id:
+        head.append(f"  [{escaped(document.id)}]", "not bold dim")
+    return head
 
 
 def _keywords(part: str, keywords: list[Keyword]) -> Text:
@@ -50,7 +79,7 @@ def _keywords(part: str, keywords: list[Keyword]) -> Text:
         if word.importance is None:
             continue
         text.append(" ")
-        style = "bold cyan" if keyword.score is not None else "not dim"
+        style = MATCHED if keyword.score is not None else "not dim"
         text.append(f"{escaped(word.span.text)} {word.importance:.2f}", style)
         if keyword.score is not None:
             text.append(f" (+{keyword.score:.4f})", "green not dim")
@@ -80,21 +109,3 @@ def _table(hit: Hit, rows: list[Row]) -> Table:
     totals = [f"{hit.parts[part]:.4f}" for part in parts]
     table.add_row(Text("all", "dim"), "", "100%", *totals, style="dim")
     return table
-
-
-def _snippet(hit: Hit, rows: list[Row]) -> str:
-    """The stretch of the text that holds most of the score."""
-    text = hit.document.full_text
-    if len(text) <= SNIPPET:
-        return " ".join(text.split())
-    marks = [
-        (span.start, score)
-        for row in rows
-        for part, span in row.matches.items()
-        if (score := row.scores.get(part, 0.0)) > 0
-    ]
-    starts = [max(0, at - 40) for at, _ in marks] or [0]
-    start = max(starts, key=lambda s: sum(score for at, score in marks if s <= at < s + SNIPPET))
-    start = text.rfind(" ", 0, start) + 1 if start else 0
-    shown = " ".join(text[start : start + SNIPPET].split())
-    return f"{'… ' if start else ''}{shown}{' …' if start + SNIPPET < len(text) else ''}"

@@ -88,10 +88,10 @@ class Hit:
         if document.parent is not None:
             found |= {"parent": document.parent, "start": document.start}
         if self.explanation is not None:
-            found["explanation"] = explanation_to_dict(self.explanation)
+            found["explanation"] = explanation_to_dict(self.explanation, document)
         if self.words:
             found["words"] = {
-                name: [{**_span(word.span), "importance": word.importance} for word in words]
+                name: [{**_placed(word.span, document), "importance": word.importance} for word in words]
                 for name, words in self.words.items()
             }
         return found
@@ -153,18 +153,21 @@ class Answer:
         return list(dict.fromkeys(name for hit in self.hits for name in hit.parts))
 
 
-def explanation_to_dict(node: Explanation) -> dict[str, Any]:
-    """A tree as plain data."""
+def explanation_to_dict(node: Explanation, document: Document) -> dict[str, Any]:
+    """A tree as plain data; places count into the query, or into the field of the document that they name."""
     found: dict[str, Any] = {"label": node.label, "score": node.score}
-    for side, span in (("query", node.query), ("document", node.document)):
-        if span is not None:
-            found[side] = _span(span)
+    if node.query is not None:
+        found["query"] = node.query._asdict()
+    if node.document is not None:
+        found["document"] = _placed(node.document, document)
     if node.idf is not None:
         found["idf"] = node.idf
     if node.children:
-        found["children"] = [explanation_to_dict(child) for child in node.children]
+        found["children"] = [explanation_to_dict(child, document) for child in node.children]
     return found
 
 
-def _span(span: Span) -> dict[str, Any]:
-    return {"text": span.text, "start": span.start, "end": span.end}
+def _placed(span: Span, document: Document) -> dict[str, Any]:
+    """A piece of a document, placed in the title or the text as they are exported; nowhere if in both."""
+    field, start, end = document.place(span) or (None, None, None)
+    return {"text": span.text, "field": field, "start": start, "end": end}

@@ -1,0 +1,65 @@
+"""Which words of a document are marked: those that query words matched, each by the most that it added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from counterpoint.explain.rows import Row
+from counterpoint.types import Document, Span
+
+__all__ = ["Mark", "Piece", "marks_of", "pieces_of"]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A matched piece of a document.
+
+    Attributes:
+        span: where it stands in the document's full text.
+        score: the most that it added to the score of one query word in one part.
+        part: that part.
+        query: that query word.
+    """
+
+    span: Span
+    score: float
+    part: str
+    query: str
+
+
+class Piece(NamedTuple):
+    """A stretch of text, marked or not."""
+
+    text: str
+    mark: Mark | None
+
+
+def marks_of(rows: Sequence[Row]) -> list[Mark]:
+    """The marks of a document in the order of its text; of overlapping ones the first."""
+    best: dict[tuple[int, int], Mark] = {}
+    for row in rows:
+        for part, span in row.matches.items():
+            mark = Mark(span, row.scores.get(part, 0.0), part, row.label)
+            found = best.setdefault((span.start, span.end), mark)
+            if mark.score > found.score:
+                best[span.start, span.end] = mark
+    kept: list[Mark] = []
+    for place in sorted(best):
+        if not kept or place[0] >= kept[-1].span.end:
+            kept.append(best[place])
+    return kept
+
+
+def pieces_of(document: Document, marks: Sequence[Mark], field: Literal["title", "text"]) -> list[Piece]:
+    """The whole title or text of a document, cut at its marks."""
+    whole = document.title if field == "title" else document.text
+    pieces, at = [], 0
+    for mark in marks:
+        place = document.place(mark.span)
+        if place is None or place[0] != field or place[2] <= place[1]:
+            continue
+        pieces += [Piece(whole[at : place[1]], None), Piece(whole[place[1] : place[2]], mark)]
+        at = place[2]
+    return [piece for piece in (*pieces, Piece(whole[at:], None)) if piece.text]
