@@ -1,9 +1,12 @@
 """What a message tells to do can be done where it is printed."""
 
+import ast
 import json
+import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -57,3 +60,35 @@ def test_the_command_is_one_that_pip_takes():
         pytest.skip("no pip, or nothing to build with, in this environment")
     assert done.returncode == 0, done.stderr
     assert "does not provide the extra" not in done.stderr
+
+
+def extras():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+def name_of(requirement):
+    return re.split(r"[<>=\[ ]", requirement)[0].lower().replace("_", "-")
+
+
+def missing():
+    """Every `MissingExtraError` of the source: its package and its extra."""
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "MissingExtraError":
+                yield {keyword.arg: keyword.value for keyword in node.keywords}
+
+
+def test_every_extra_that_a_message_names_brings_the_package():
+    found = [{name: ast.literal_eval(value) for name, value in one.items()} for one in missing()]
+    assert len(found) > 8
+    for one in found:
+        brought = {name_of(requirement) for requirement in extras()[one["extra"]]}
+        through = {"pyarrow": "datasets"}  # a dependency of what the extra names
+        assert through.get(one["package"], one["package"].lower().replace("_", "-")) in brought, one
+
+
+def test_the_quickstart_environment_reads_every_file_that_its_docs_promise():
+    line = re.search(r"installed-run:\s+EXTRAS = (\S+)", (ROOT / "Makefile").read_text())
+    brought = {name_of(requirement) for extra in line[1].split(",") for requirement in extras()[extra]}
+    wanted = {name_of(requirement) for extra in ("minilm", "pdf", "docx") for requirement in extras()[extra]}
+    assert wanted <= brought

@@ -189,9 +189,16 @@ class Model(Part):
         """Word-pieces of a document that are read, special ones included."""
         return self.encoder.encoder("document").longest("document")
 
-    def count_longer(self, texts: Sequence[str]) -> int:
-        """How many documents are longer than that; no vector knows their ends."""
-        return sum(row.cut is not None for row in self.encoder.encoder("document").rows(texts, "document"))
+    def encode_counted(
+        self, texts: Sequence[str], options: EncodeOptions | None = None
+    ) -> tuple[dict[str, Ragged], int]:
+        """`encode_document`, and how many of the documents are longer than what is read of them.
+
+        No vector knows the end of such a document.
+        """
+        longer: list[int] = []
+        options = replace(options or EncodeOptions(), on_longer=longer.append)
+        return self.encode_document(texts, options), sum(longer)
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
         """The piece of text that each row of a set stands for, those that a gate drops included."""
@@ -267,7 +274,9 @@ class Model(Part):
         return replace(settings, search={**said, **matching})
 
     def _transformed(self, sets: Mapping[str, Ragged]) -> dict[str, Ragged]:
-        self.setup()
+        if not self.is_set_up:
+            with self.encoder.evaluation.lock:  # another thread may be at it
+                self.setup()
         return {name: self._mapped(name, packed) for name, packed in sets.items()}
 
     @torch.inference_mode()

@@ -1,5 +1,6 @@
 """Several threads may encode by one model at once, and get what one alone gets."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -7,10 +8,12 @@ import numpy as np
 import pytest
 from tests.encode.tiny import FP32
 
+import counterpoint as cp
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
 from counterpoint.model import Model, load_model
 
 THREADS = 8
+NOUNS = ("lung", "date", "whale", "train", "python", "otter", "bridge", "fox")
 TEXTS = [" ".join(["paris", "is", "in", "france", "cats"][: 1 + at % 5] * (1 + at // 5)) for at in range(24)]
 
 
@@ -53,10 +56,36 @@ def test_a_model_is_set_up_once_whichever_thread_is_first(tiny_bert_folder):
     same(found, model.encode_query(TEXTS[:3], FP32))
 
 
+def test_the_maps_of_a_model_are_set_up_once(tiny_bert_folder, monkeypatch):
+    made_once = []
+    monkeypatch.setattr(Model, "_allocate", lambda self: made_once.append(threading.get_ident()))
+    model = made(tiny_bert_folder)
+    together(lambda: model.encode_document(TEXTS[:2], FP32))
+    assert len(made_once) == 1
+
+
 @pytest.mark.minilm
 def test_threads_get_what_one_gets_of_the_default_model():
+    """Each thread has texts of its own, of its own lengths, and takes turns with queries and documents."""
     model = load_model("minilm")
-    texts = ["growth of lung tissue", "a query", "dates in Python"]
-    alone = [model.encode_query([text]) for text in texts]
-    for at, text in enumerate(texts):
-        same(together(lambda text=text: model.encode_query([text])), alone[at])
+    texts = [[f"{word} " * (1 + 40 * at), f"growth of {word}"] for at, word in enumerate(NOUNS)]
+    alone = [(model.encode_query(some), model.encode_document(some)) for some in texts]
+    gate = Barrier(THREADS)
+
+    def one(at):
+        gate.wait()
+        return [(model.encode_query(texts[at]), model.encode_document(texts[at])) for _ in range(2)]
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for (queries, documents), made in zip(alone, pool.map(one, range(THREADS)), strict=True):
+            same([found for found, _ in made], queries)
+            same([found for _, found in made], documents)
+
+
+@pytest.mark.minilm
+def test_an_open_index_answers_threads_as_it_answers_one(tmp_path):
+    with cp.index([f"a {word} and a tree" for word in NOUNS], tmp_path / "i") as notes:
+        alone = [notes.search(word, k=3, explain=True).to_dict() for word in NOUNS]
+    with cp.open(tmp_path / "i") as notes, ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(lambda word: notes.search(word, k=3, explain=True).to_dict(), NOUNS))
+    assert found == alone

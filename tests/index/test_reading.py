@@ -5,11 +5,13 @@ import json
 import pytest
 from tests.fakes import HashModel
 
+from counterpoint.cli.main import main
 from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer
 from counterpoint.index import Index, build_index, reading
 from counterpoint.index.accounts import counted_text, cut_text
 from counterpoint.index.manifest import NAME
 from counterpoint.library import index as build
+from counterpoint.library import open_index
 from counterpoint.model import Model, load_model
 from counterpoint.types import Document
 
@@ -59,6 +61,23 @@ def test_passages_are_counted_as_passages(tmp_path):
     assert counted_text(one) == "1 document"
 
 
+def test_texts_are_tokenised_once(short, tmp_path, monkeypatch):
+    encoder = short.encoder.encoder("document")
+    seen = []
+    rows = type(encoder).rows
+    monkeypatch.setattr(
+        type(encoder), "rows", lambda self, texts, side: seen.extend(texts) or rows(self, texts, side)
+    )
+    read([Document(str(at), WORDS * at) for at in range(4)], short, tmp_path / "index")
+    assert sorted(text for text in seen if text) == [WORDS * at for at in range(1, 4)]
+
+
+def test_a_path_inside_the_index_is_no_name_of_a_model(short, tmp_path):
+    found = read([Document("a", f"{WORDS} {WORDS}")], short, tmp_path / "index")
+    assert found["model"]["name"].startswith("./models/")
+    assert "word-pieces that the model reads; " in cut_text(found)
+
+
 def test_bm25_alone_reads_all(tmp_path):
     found = read([Document("z", "a b " * 1000)], None, tmp_path / "index")
     assert found["longer_than_model"] is None and cut_text(found) == ""
@@ -80,4 +99,34 @@ def test_python_warns(short, tmp_path):
 def test_the_default_model_reads_512_word_pieces():
     model = load_model("minilm")
     assert model.longest == 512
-    assert model.count_longer(["a " * 510, "a " * 511]) == 1
+    vectors, longer = model.encode_counted(["a " * 510, "a " * 511, ""])
+    assert longer == 1 and len(vectors["mean"].values) == 3
+
+
+@pytest.mark.minilm
+def test_counts_of_the_default_model_are_told_everywhere(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(reading, "BATCH", 2)
+    long = "a cat sat on the mat " * 100
+    (tmp_path / "long.jsonl").write_text(
+        "".join(
+            json.dumps({"_id": str(at), "text": text}) + "\n" for at, text in enumerate([long, "b", long])
+        )
+    )
+    assert main(["index", str(tmp_path / "long.jsonl"), "-o", str(tmp_path / "i")]) == 0
+    said = (
+        "2 of 3 documents are longer than the 512 word-pieces that minilm reads; only BM25 sees their ends; "
+        "see --passage-words"
+    )
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert main(["info", str(tmp_path / "i")]) == 0
+    assert said in capsys.readouterr().out
+    assert main(["info", str(tmp_path / "i"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["longer_than_model"], found["model_reads"], found["documents"]) == (2, 512, 3)
+    with open_index(tmp_path / "i") as notes:
+        assert notes.longer_than_model == 2 and notes.info()["longer_than_model"] == 2
+    cut = ["index", str(tmp_path / "long.jsonl"), "-o", str(tmp_path / "j"), "--passage-words", "180"]
+    assert main(cut) == 0
+    assert "longer than" not in capsys.readouterr().err
+    with open_index(tmp_path / "j") as notes:
+        assert notes.longer_than_model == 0

@@ -57,6 +57,18 @@ def slow(scores, weight, fusion):
     return out
 
 
+def test_runs_are_fused_by_ranks_unless_told_otherwise():
+    """Cormack et al. 2009: a document that a run lacks gets nothing from it."""
+    first, second = Run({"q": {"a": 3.0, "b": 2.0}}), Run({"q": {"b": 0.2, "c": 0.1}, "p": {"d": 1.0}})
+    fused = fuse_runs({"first": first, "second": second})
+    assert fused["q"] == [("b", 1 / 62 + 1 / 61), ("a", 1 / 61), ("c", 1 / 62)]
+    assert fused["p"] == [("d", 1 / 61)]
+    assert fuse_runs([first, second]) == fused
+    assert fuse_runs([first, second]).provenance["fusion"]["weights"] == {"1": 1.0, "2": 1.0}
+    with pytest.raises(ConfigError, match="no part has a weight"):
+        fuse_runs([])
+
+
 @settings(deadline=None)
 @given(TABLES, FUSIONS)
 def test_agrees_with_loops_and_contributions_sum(rows, fusion):

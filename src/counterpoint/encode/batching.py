@@ -48,12 +48,15 @@ class EncodeOptions:
             `bf16_gains` says so, but for queries on a CPU.
         device: where to compute; the first GPU where there is one, else the CPU. The model moves there.
         progress: called with the number of texts done since its last call.
+        on_longer: called once, before anything is computed, with the number of texts that are longer than
+            what is read of them.
     """
 
     budget: int | None = None
     precision: Precision = "auto"
     device: str | torch.device | None = None
     progress: Callable[[int], object] | None = None
+    on_longer: Callable[[int], object] | None = None
 
     def __post_init__(self) -> None:
         faults = []
@@ -224,6 +227,8 @@ def in_batches(
     *rows, empty = encoder.rows([*texts, ""], side)
     budget = options.budget or default_budget(device, short=short)
     limit = encoder.max_positions
+    if options.on_longer is not None:
+        options.on_longer(sum(row.cut is not None for row in rows))
     model.to(device)
     with model.evaluation.of(model):
         for batch in shaped_batches([len(row) for row in rows], budget, limit):

@@ -2,6 +2,7 @@
 
 import sys
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -60,3 +61,9 @@ class _Callable(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Callable
+
+
+def __getattr__(name: str) -> object:
+    if name == "__signature__":  # what notebooks and `inspect` show of the call
+        return signature(import_module("counterpoint.library").index)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

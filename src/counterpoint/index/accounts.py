@@ -86,7 +86,8 @@ def cut_text(account: Mapping[str, Any]) -> str:
         return ""
     cut = account["whole_documents"] not in (None, account["documents"])
     units = "passages" if cut else "documents"
-    model = (account["model"] or {}).get("name") or "the model"
+    name = (account["model"] or {}).get("name") or "./"
+    model = "the model" if name.startswith("./") else name  # a path that only the index has a use for
     ends = "only BM25 sees their ends" if account["lexical"] else "nothing sees their ends"
     return (
         f"{longer:,} of {account['documents']:,} {units} are longer than the {account['model_reads']:,} "

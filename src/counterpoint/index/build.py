@@ -132,10 +132,10 @@ def _write(
     most: list[str] = []  # the batch with the most text, to look at where a gate kept nothing
     terms = None if settings.lexical is None else LexicalBuilder(settings.lexical)
     with SegmentWriter(folder / segment, settings.layouts(model)) as writer:
-        for batch in reading.batches():
+        for batch, vectors in reading.batches():
             texts = [document.full_text for document in batch]
             most = max(most, texts, key=lambda some: sum(map(len, some)))
-            writer.append(batch, {} if model is None else model.encode_document(texts))
+            writer.append(batch, vectors)
             if terms is not None:
                 for text in texts:
                     terms.add(text)

@@ -1,14 +1,14 @@
-"""`Reading`: a stream of documents in batches, counted on the way as what the index should say of them."""
+"""`Reading`: a stream of documents, encoded in batches and counted on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import final
 
 from counterpoint.errors import DataError
 from counterpoint.index.settings import BuildModel, TextModel
-from counterpoint.types import Document
+from counterpoint.types import Document, Ragged
 
 __all__ = ["BATCH", "Reading"]
 
@@ -26,21 +26,20 @@ class Reading:
 
     def __init__(self, documents: Iterable[Document], model: TextModel | None):
         self._documents = documents
-        self._model = model if isinstance(model, BuildModel) else None
+        self._model = model
+        self._counting = model if isinstance(model, BuildModel) else None
         self._parents: set[str] = set()
         self._whole = self._longer = 0
 
-    def batches(self) -> Iterator[list[Document]]:
-        """The documents, `BATCH` at a time.
+    def batches(self) -> Iterator[tuple[list[Document], Mapping[str, Ragged]]]:
+        """The documents, `BATCH` at a time, with their vectors; without a model there are none.
 
         Raises:
             DataError: the operating system or a network gave an error: it is one of the source.
         """
         stream = self._read()
         while batch := list(islice(stream, BATCH)):
-            if self._model is not None:
-                self._longer += self._model.count_longer([document.full_text for document in batch])
-            yield batch
+            yield batch, self._encoded([document.full_text for document in batch])
 
     def report(self) -> dict[str, int]:
         """What was counted, once all was read.
@@ -49,9 +48,16 @@ class Reading:
         word-pieces that it reads of a document, and `longer`, the documents (or passages) that have more.
         """
         found = {"whole_documents": self._whole + len(self._parents)}
-        if self._model is not None:
-            found |= {"longest": self._model.longest, "longer": self._longer}
+        if self._counting is not None:
+            found |= {"longest": self._counting.longest, "longer": self._longer}
         return found
+
+    def _encoded(self, texts: list[str]) -> Mapping[str, Ragged]:
+        if self._counting is None:
+            return {} if self._model is None else self._model.encode_document(texts)
+        vectors, longer = self._counting.encode_counted(texts)
+        self._longer += longer
+        return vectors
 
     def _read(self) -> Iterator[Document]:
         try:

@@ -105,8 +105,8 @@ class BuildModel(TextModel, Protocol):
         """Word-pieces of a document that it reads."""
         ...
 
-    def count_longer(self, texts: Sequence[str]) -> int:
-        """How many documents are longer than that."""
+    def encode_counted(self, texts: Sequence[str]) -> tuple[Mapping[str, Ragged], int]:
+        """Vectors of documents, and how many of the documents are longer than that."""
         ...
 
     def index_settings(self) -> IndexSettings:

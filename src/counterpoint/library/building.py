@@ -7,10 +7,11 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, Unpack, cast, final
 
 from counterpoint.errors import ConfigError
 from counterpoint.index.accounts import cut_text
+from counterpoint.library.keywords import BuildKeywords, check_keywords, with_names
 from counterpoint.library.opened import OpenIndex
 from counterpoint.library.options import DEFAULT_MODEL, BuildOptions
 
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["Build", "index", "prepare"]
 
 
+@with_names(BuildKeywords)
 def index(
     source: Any,
     path: str | Path,
     model: str | Path | Model | None = DEFAULT_MODEL,
     *,
     on_progress: Callable[[int], None] = lambda done: None,
-    **settings: Any,
+    **settings: Unpack[BuildKeywords],
 ) -> OpenIndex:
     """Build an index and open it.
 
@@ -58,13 +60,12 @@ def index(
     """
     from counterpoint.data import Fields
 
-    named = {name: settings.pop(name) for name in [f.name for f in fields(Fields)] if name in settings}
+    check_keywords(settings, "model", *BuildKeywords.__annotations__, "on_progress")
+    rest: dict[str, Any] = dict(settings)
+    named = {name: rest.pop(name) for name in [f.name for f in fields(Fields)] if name in rest}
     if isinstance(named.get("metadata"), str):
         named["metadata"] = (named["metadata"],)
-    known = [f.name for f in fields(BuildOptions)]
-    if unknown := [name for name in settings if name not in known]:
-        raise ConfigError(f"there is no setting {unknown[0]!r}; there are {', '.join(known)}")
-    build = prepare(source, path, BuildOptions(model=model, **settings), Fields(**named))
+    build = prepare(source, path, BuildOptions(model=model, **rest), Fields(**named))
     build.run(on_progress)
     made = OpenIndex(path, build.model)
     if cut := cut_text(made.info()):

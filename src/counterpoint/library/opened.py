@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, cast, final, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final, overload
 
-from counterpoint.errors import ConfigError
 from counterpoint.index import Index
 from counterpoint.library.asked import settings_of
+from counterpoint.library.keywords import RunKeywords, SearchKeywords, check_keywords, with_names
 from counterpoint.library.options import SearchOptions
 from counterpoint.library.stored import model_of
 from counterpoint.search import LEXICAL, Searcher
@@ -70,11 +69,17 @@ class OpenIndex:
         return cast("Model | None", self.searcher().model)
 
     @overload
-    def search(self, query: str, k: int = ..., **asked: Any) -> Answer: ...
+    def search(self, query: str, k: int = ..., **asked: Unpack[SearchKeywords]) -> Answer: ...
     @overload
-    def search(self, query: list[str] | tuple[str, ...], k: int = ..., **asked: Any) -> list[Answer]: ...
     def search(
-        self, query: str | list[str] | tuple[str, ...], k: int = SearchOptions.k, **asked: Any
+        self, query: list[str] | tuple[str, ...], k: int = ..., **asked: Unpack[SearchKeywords]
+    ) -> list[Answer]: ...
+    @with_names(SearchKeywords)
+    def search(
+        self,
+        query: str | list[str] | tuple[str, ...],
+        k: int = SearchOptions.k,
+        **asked: Unpack[SearchKeywords],
     ) -> Answer | list[Answer]:
         """The best documents for a query, or for each of several.
 
@@ -86,7 +91,7 @@ class OpenIndex:
         Raises:
             ConfigError: a query is empty, or something asked for does not exist or cannot be.
         """
-        options = _options(k, asked)
+        options = _options(k, asked, SearchKeywords)
         searcher = self.searcher(options)
 
         def one(text: str) -> Answer:
@@ -95,11 +100,13 @@ class OpenIndex:
 
         return one(query) if isinstance(query, str) else [one(text) for text in query]
 
-    def run(self, queries: Mapping[str, str], k: int = 1000, **asked: Any) -> Run:
+    @with_names(RunKeywords)
+    def run(self, queries: Mapping[str, str], k: int = 1000, **asked: Unpack[RunKeywords]) -> Run:
         """Rank documents for many queries, id to text; `asked` as `search` takes it, but for `explain`."""
-        options = _options(k, asked)
+        options = _options(k, asked, RunKeywords)
         return self.searcher(options).run(queries, k, workflow=cast("Workflow", options.workflow))
 
+    @with_names(RunKeywords)
     def evaluate(
         self,
         collection: Collection | str | Path,
@@ -107,7 +114,7 @@ class OpenIndex:
         *,
         split: str | None = None,
         k: int = 1000,
-        **asked: Any,
+        **asked: Unpack[RunKeywords],
     ) -> Report:
         """Search with a collection's queries and measure what is found by its judgements.
 
@@ -116,7 +123,7 @@ class OpenIndex:
             measures: their names.
             split: which judgements; may be left out where there is one split, or one called "test".
             k: documents kept for each query.
-            asked: as `search` takes it.
+            asked: as `run` takes it.
 
         Raises:
             ConfigError: no such measure, or it is not clear which split is meant.
@@ -124,14 +131,24 @@ class OpenIndex:
         """
         from counterpoint.data import open_collection
         from counterpoint.measure import evaluate
+        from counterpoint.measure.judgements import only_split
 
+        _options(k, asked, RunKeywords)  # a wrong name is said before anything is read
         found = open_collection(collection) if isinstance(collection, str | Path) else collection
-        named = split or _only_split(found)
+        named = split or only_split(found)
         return evaluate(self.run(found.queries(named), k, **asked), found.qrels(named), measures)
 
     def info(self) -> dict[str, Any]:
         """What the index is made of, and how many bytes of what."""
         return self.index.info()
+
+    @property
+    def longer_than_model(self) -> int | None:
+        """How many documents (or passages) are longer than the model reads; only BM25 sees their ends.
+
+        None where nobody counted: without a model, or in an index of an earlier version.
+        """
+        return self.index.manifest.report.get("longer")
 
     @property
     def bytes(self) -> int:
@@ -169,17 +186,6 @@ def open_index(path: str | Path, model: Model | str | Path | None = None) -> Ope
     return OpenIndex(path, model)
 
 
-def _options(k: int, asked: Mapping[str, Any]) -> SearchOptions:
-    known = SearchOptions.__dataclass_fields__
-    if unknown := [name for name in asked if name not in known]:
-        raise ConfigError(f"there is no setting {unknown[0]!r}; there are {', '.join(known)}")
-    return replace(SearchOptions(k=k), **asked)
-
-
-def _only_split(collection: Collection) -> str:
-    splits = collection.splits
-    if len(splits) == 1 or "test" in splits:
-        return "test" if "test" in splits else splits[0]
-    raise ConfigError(
-        f"{collection.name}: which judgements? there are {', '.join(splits) or 'none'}; name one: split="
-    )
+def _options(k: int, asked: Mapping[str, Any], keywords: type) -> SearchOptions:
+    check_keywords(asked, "k", *keywords.__annotations__)
+    return SearchOptions(k=k, **asked)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.frames import frame, html_table
 from counterpoint.measure.holes import condense
+from counterpoint.measure.judgements import judgements_of, run_of
 from counterpoint.measure.names import HIGHEST_GRADE, parse_measure
 from counterpoint.search.run import Run
 from counterpoint.types import Qrels
@@ -117,7 +119,11 @@ class Report:
         return notes
 
 
-def evaluate(run: Run, qrels: Qrels, measures: str | Sequence[str]) -> Report:
+def evaluate(
+    run: Run | Mapping[str, Mapping[str, float]] | str | Path,
+    qrels: Qrels | str | Path,
+    measures: str | Sequence[str],
+) -> Report:
     """Evaluate a run against judgements.
 
     Averages are over all judged queries. A judged query that the run lacks counts as an empty result; a query
@@ -126,26 +132,26 @@ def evaluate(run: Run, qrels: Qrels, measures: str | Sequence[str]) -> Report:
     unjudged documents (`condense`), cut at k after these are gone.
 
     Args:
-        run: what was found.
-        qrels: query id to document id to grade.
+        run: what was found: a run, query id to document id to score, or a TREC file.
+        qrels: query id to document id to grade; or where they are: a qrels file, or a collection with one
+            split or one called "test".
         measures: names such as `nDCG@10`, `R@100`, `AP(rel=2)`, `nDCG(judged_only=True)@10`; trec_eval's
             names work too. In a list, or in one text, apart by spaces.
 
     Raises:
-        ConfigError: a measure that is unknown, or that nothing installed can compute.
-        DataError: there are no judgements at all, or a grade that trec_eval cannot hold.
+        ConfigError: a measure that is unknown, or that nothing installed can compute; a run or judgements of
+            another kind.
+        DataError: there are no judgements at all, a file cannot be read, or trec_eval cannot hold a grade.
 
     Example:
         >>> run = Run({"q1": {"a": 2.0, "b": 1.0}})
-        >>> print(evaluate(run, {"q1": {"b": 1}}, ["RR@10", "P@1"]))
+        >>> print(evaluate(run, {"q1": {"b": 1}}, "RR@10 P@1"))
         RR@10  0.5000
         P@1    0.0000
     """
     names = measures.split() if isinstance(measures, str) else measures
     asked = {name: parse_measure(name) for name in names}
-    judged = {query: dict(grades) for query, grades in qrels.items() if grades}
-    if not judged:
-        raise DataError("there is no judgement to evaluate against; is this the right split?")
+    run, judged = run_of(run), judgements_of(qrels)
     results = {False: _results(run, judged)}
     if any(map(_on_condensed, asked.values())):
         results[True] = _results(condense(run, judged), judged)

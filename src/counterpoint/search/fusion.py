@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any, Literal, get_args
@@ -107,13 +107,20 @@ def fuse(
     return contributions.sum(axis=1), contributions
 
 
-def fuse_runs(runs: Mapping[str, Run], fusion: Fusion) -> Run:
-    """Fuse whole runs, each under the name that its weight has; a query of any run is in the result.
+def fuse_runs(runs: Mapping[str, Run] | Sequence[Run], fusion: Fusion | None = None) -> Run:
+    """Fuse whole runs; a query of any run is in the result.
+
+    Args:
+        runs: each under the name that its weight has; those of a list have the names "1", "2", and so on.
+        fusion: how; reciprocal ranks of equal weights where None.
 
     Raises:
         ConfigError: the runs and the weights do not have the same names.
         DataError: a document is missing from a run and `fusion.missing` is `error`.
     """
+    if not isinstance(runs, Mapping):
+        runs = {str(number): run for number, run in enumerate(runs, start=1)}
+    fusion = fusion or Fusion(weights=dict.fromkeys(runs, 1.0))
     if runs.keys() != fusion.weights.keys():
         raise ConfigError(
             f"fusion: weights for {', '.join(fusion.weights)} do not fit runs {', '.join(runs) or '(none)'}"

@@ -1,0 +1,96 @@
+"""Settings of `index` and `OpenIndex.search` as keywords, so that editors and notebooks show their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+
+from counterpoint.errors import ConfigError
+from counterpoint.library.options import BuildOptions, SearchOptions
+
+if TYPE_CHECKING:
+    from counterpoint.search import Workflow
+
+__all__ = ["BuildKeywords", "RunKeywords", "SearchKeywords", "check_keywords", "with_names"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class BuildKeywords(TypedDict, total=False):
+    """What `index` takes beside source, path and model: `BuildOptions` says what each is."""
+
+    codec: Literal["int4", "int8", "float16", "float32"] | None
+    gate: float | None
+    ann: Literal["hnsw"] | None
+    lexical: bool
+    analyzer: Literal["english", "english-long", "simple", "none"] | None
+    k1: float | None
+    b: float | None
+    passage_words: int | None
+    lenient: bool
+    overwrite: bool
+    id: str | None
+    title: str | None
+    text: str | None
+    metadata: str | Sequence[str] | None
+
+
+class RunKeywords(TypedDict, total=False):
+    """How an index is searched: `SearchOptions` says what each is."""
+
+    workflow: Workflow
+    weights: str | Mapping[str, float] | None
+    fusion: str | None
+    feedback: str | float | tuple[float, int] | None
+    exhaustive: bool
+
+
+class SearchKeywords(RunKeywords, total=False):
+    """What `OpenIndex.search` takes beside the query and `k`."""
+
+    explain: bool
+
+
+DEFAULTS: Mapping[str, Any] = {**vars(SearchOptions()), **vars(BuildOptions())}
+
+
+def with_names(keywords: type) -> Callable[[Function], Function]:
+    """Show a call's settings one by one in its signature, in place of `**settings`.
+
+    Type checkers read `Unpack`; `help`, notebooks and `inspect` read signatures.
+    """
+
+    def show(function: Function) -> Function:
+        kept = signature(function)
+        named = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name), annotation=hint)
+            for name, hint in _hints(keywords).items()
+        ]
+        others = [one for one in kept.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        shown = Signature([*others, *named], return_annotation=kept.return_annotation)
+        function.__signature__ = shown  # type: ignore[attr-defined]
+        return function
+
+    return show
+
+
+def check_keywords(given: Mapping[str, Any], *known: str) -> None:
+    """Refuse a name that is no setting.
+
+    Raises:
+        ConfigError: naming those that there are, and the likeliest first.
+    """
+    for name in given:
+        if name not in known:
+            near = get_close_matches(str(name), known, n=1)
+            guess = f"; do you mean {near[0]!r}?" if near else ""
+            raise ConfigError(f"there is no setting {name!r}; there are {', '.join(known)}{guess}")
+
+
+def _hints(keywords: type) -> dict[str, str]:
+    """Names and annotations as they are written."""
+    return {
+        name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in keywords.__annotations__.items()
+    }

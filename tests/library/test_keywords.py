@@ -1,0 +1,67 @@
+"""What editors and notebooks show of the settings is what the options have."""
+
+import inspect
+from dataclasses import fields
+
+import pytest
+
+import counterpoint as cp
+from counterpoint.data import Fields
+from counterpoint.errors import ConfigError
+from counterpoint.library import BuildOptions, OpenIndex, SearchOptions
+from counterpoint.library.keywords import BuildKeywords, RunKeywords, SearchKeywords, check_keywords
+
+
+def written(keywords):
+    return {name: hint.__forward_arg__ for name, hint in keywords.__annotations__.items()}
+
+
+def test_keywords_are_the_options():
+    options = {f.name: f.type for one in (Fields, BuildOptions) for f in fields(one) if f.name != "model"}
+    given = written(BuildKeywords)
+    assert given.pop("metadata") == "str | Sequence[str] | None" and options.pop("metadata")
+    assert given == options
+    asked = {f.name: f.type for f in fields(SearchOptions) if f.name != "k"}
+    given = written(SearchKeywords)
+    assert given.pop("workflow") == "Workflow" and asked.pop("workflow") == "str"
+    assert given == asked
+    assert set(RunKeywords.__annotations__) == set(SearchKeywords.__annotations__) - {"explain"}
+
+
+@pytest.mark.parametrize(
+    ("call", "options"),
+    [(cp.index, BuildOptions()), (OpenIndex.search, SearchOptions()), (OpenIndex.run, SearchOptions(k=1000))],
+)
+def test_signatures_name_the_settings_and_their_defaults(call, options):
+    shown = inspect.signature(call).parameters
+    assert not [name for name, one in shown.items() if one.kind is one.VAR_KEYWORD]
+    shared = shown.keys() & vars(options).keys()
+    assert len(shared) > 5
+    assert {name: shown[name].default for name in shared} == {name: getattr(options, name) for name in shared}
+
+
+def test_the_signature_is_one_that_a_notebook_binds():
+    bound = inspect.signature(cp.index).bind(["a"], "i", model=None, codec="int8", title="head")
+    assert bound.arguments["codec"] == "int8"
+    with pytest.raises(TypeError):
+        inspect.signature(cp.index).bind(["a"], "i", codek="int8")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = cp.index.nothing
+
+
+def test_a_wrong_name_is_answered_with_the_right_ones(tmp_path):
+    with pytest.raises(
+        ConfigError, match="no setting 'codek'; there are model, codec, .*; do you mean 'codec'"
+    ):
+        cp.index(["a"], tmp_path / "i", model=None, codek="int8")
+    assert not (tmp_path / "i").exists()
+    with cp.index(["a cat"], tmp_path / "i", model=None) as notes:
+        with pytest.raises(ConfigError, match="no setting 'explane'; there are k, .*; do you mean 'explain'"):
+            notes.search("cat", explane=True)
+        with pytest.raises(ConfigError, match="no setting 'explain'; there are k, workflow"):
+            notes.run({"q": "cat"}, explain=True)
+        with pytest.raises(ConfigError, match="do you mean 'weights'"):
+            notes.evaluate(tmp_path, weight={"lexical": 1})
+    with pytest.raises(ConfigError) as caught:
+        check_keywords({"zzz": 1}, "alpha", "beta")
+    assert str(caught.value) == "there is no setting 'zzz'; there are alpha, beta"
