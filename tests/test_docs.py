@@ -68,6 +68,7 @@ def test_the_reference_lists_every_public_module():
         "foreign",
         "loading",
         "memory",
+        "shipped",
         "tensors",
         "typed",
     }
