@@ -70,6 +70,7 @@ def test_the_reference_lists_every_public_module():
         "loading",
         "memory",
         "pages",
+        "shipped",
         "tensors",
         "typed",
     }

@@ -17,7 +17,7 @@ SOURCE = Path(counterpoint.__file__).parent
 
 # Imports point from a later layer to an earlier one, or stay within one package.
 LAYERS = [
-    {"errors", "escapes", "files", "folders", "foreign", "frames", "memory", "pages"},
+    {"errors", "escapes", "files", "folders", "foreign", "frames", "memory", "pages", "shipped"},
     {"config", "dry_run", "typed", "types"},
     {"tensors", "vectors"},
     {"part"},
@@ -37,6 +37,7 @@ TORCH_FREE = {
     "folders",
     "memory",
     "foreign",
+    "shipped",
     "typed",
     "types",
     "data",

@@ -10,7 +10,6 @@ What a program names is here, and imported when it is first used:
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,10 +22,7 @@ if TYPE_CHECKING:
     from counterpoint.search import Run, Searcher, SearchSettings
     from counterpoint.types import Document
 
-try:
-    __version__ = version("counterpoint-ir")
-except PackageNotFoundError:  # run from a source tree that was never installed
-    __version__ = "0+unknown"
+    __version__: str
 
 __all__ = [
     "Document",
@@ -60,6 +56,8 @@ _PACKAGES += ("search", "sweep", "transform", "errors", "model", "presets", "typ
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return _version()
     if name in _PACKAGES:
         return import_module(f"{__name__}.{name}")
     if name == "open":
@@ -68,6 +66,15 @@ def __getattr__(name: str) -> object:
         if name in names:
             return getattr(import_module(f"{__name__}.{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # a tenth of what a short command costs
+
+    try:
+        return version("counterpoint-ir")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:

@@ -17,6 +17,8 @@ from counterpoint.errors import ArtifactError
 
 __all__ = ["check_finite", "read_tensors", "write_tensors"]
 
+ALIGNMENT = 64  # bytes, of what torch allocates on a CPU
+
 
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     """All tensors of a safetensors file.
@@ -26,11 +28,20 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     """
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}
+            return {name: _aligned(file.get_tensor(name)) for name in file.keys()}
     except FileNotFoundError as error:
         raise ArtifactError("this file is missing; the model folder is incomplete", path=path) from error
     except (SafetensorError, OSError) as error:
         raise ArtifactError(f"cannot be read as safetensors ({error}); copy it again", path=path) from error
+
+
+def _aligned(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor where torch would have put it.
+
+    safetensors puts it anywhere, and matrix products round differently at some addresses: what a model
+    computes would hang on where its weights happened to be read to.
+    """
+    return tensor if tensor.data_ptr() % ALIGNMENT == 0 else tensor.clone()
 
 
 def write_tensors(tensors: Mapping[str, torch.Tensor], path: Path) -> None:

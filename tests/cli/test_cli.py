@@ -167,7 +167,7 @@ def test_mistakes_in_the_call(collection, lexical, call, tmp_path):
     assert fails(call("search", lexical, "fox", "--workflow", "hybird"), "hybird", "choose one of")
     assert fails(call("search", lexical, "fox", "-w", "dense"), "no such part; it has lexical")
     assert fails(call("search", lexical, "fox", "-k", "0"))
-    assert fails(call("search", lexical), "query")
+    assert fails(call("search", lexical), "what to search for?", "QUERY", "--queries")
     assert fails(call("frobnicate"), "frobnicate")
     assert fails(call("evaluate", collection), "--index FOLDER or --run FILE")
     assert fails(call("evaluate", collection, "--index", lexical, "--split", "dev"), "dev", "test")

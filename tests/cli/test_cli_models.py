@@ -112,7 +112,7 @@ def test_the_default_model_end_to_end(collection, call, tmp_path):
     assert found["0.5,1"]["parts"]["feedback"] == pytest.approx(
         0.5 / 1.5, abs=1e-5
     )  # the best is like itself
-    code, out, _ = call("search", folder, "animals of the ocean", "-k", 1, "--explain")
+    code, out, _ = call("search", folder, "animals of the ocean", "-k", 1, "--explain=full")
     assert code == 0 and "(like whale)" in out
     code, out, err = call(
         "tune", folder, collection, "--split", "test", "--feedback", "0.3,2", "--grid", "1:1:1"

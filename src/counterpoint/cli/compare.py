@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from counterpoint.cli import complete
 from counterpoint.cli.complementarity import (
     AnsweredTable,
     Answers,
@@ -74,7 +75,9 @@ def compare(
             show_default=False,
         ),
     ],
-    measures: Annotated[str, typer.Option(help="Measures by their usual names.")] = "nDCG@10",
+    measures: Annotated[
+        str, typer.Option(help="Measures by their usual names.", autocompletion=complete.measures)
+    ] = "nDCG@10",
     baseline: Annotated[
         str | None, typer.Option(help="Compare all others with this system; all pairs unless given.")
     ] = None,

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterpoint.cli.console import note, progress
+from counterpoint.cli.console import note
 from counterpoint.cli.groups import Group
 from counterpoint.cli.judgements import Judged
 from counterpoint.cli.options import cutoffs_of
+from counterpoint.cli.progress import progress
 from counterpoint.cli.tables import csv_table
 
 if TYPE_CHECKING:

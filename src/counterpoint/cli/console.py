@@ -1,4 +1,4 @@
-"""What every command shares: where output goes, progress, and how errors end."""
+"""What every command shares: where its output goes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Annotated, Any, TextIO
 
 import typer
 
 from counterpoint.escapes import escaped, escaped_lines, json_text
 
-__all__ = ["Json", "emit", "note", "progress", "typed"]
+__all__ = ["Json", "complain", "emit", "is_quiet", "note", "quietly", "typed"]
+
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; all else on stderr.")]
 
@@ -31,8 +34,29 @@ def emit(result: Mapping[str, Any], text: Callable[[], str], as_json: bool) -> N
 
 
 def note(*lines: str) -> None:
-    """Say something beside the result, on stderr. A line end within a line is escaped."""
+    """Say something beside the result, on stderr, unless --quiet. A line end within a line is escaped."""
+    if not is_quiet():
+        complain(*lines)
+
+
+def complain(*lines: str) -> None:
+    """Say what went wrong, on stderr."""
     _write(sys.stderr, "\n".join(map(escaped, lines)))
+
+
+@contextmanager
+def quietly(quiet: bool) -> Iterator[None]:
+    """In this block nothing is said but results and errors, if `quiet`."""
+    before = _QUIET.set(quiet)
+    try:
+        yield
+    finally:
+        _QUIET.reset(before)
+
+
+def is_quiet() -> bool:
+    """Whether --quiet was typed."""
+    return _QUIET.get()
 
 
 def _write(stream: TextIO, text: str) -> None:
@@ -44,18 +68,3 @@ def _write(stream: TextIO, text: str) -> None:
 def typed() -> str:
     """The command as it was typed, for the record."""
     return shlex.join(["counterpoint", *sys.argv[1:]])
-
-
-@contextmanager
-def progress(label: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal, nothing elsewhere; yields a function that takes how many are done."""
-    from tqdm import tqdm
-
-    with tqdm(
-        total=total, desc=escaped(label), unit=f" {unit}", disable=not sys.stderr.isatty(), smoothing=0.1
-    ) as bar:
-
-        def update(done: int) -> None:
-            bar.update(done - bar.n)
-
-        yield update

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from counterpoint.cli.console import note, progress
+from counterpoint.cli.asking import show
+from counterpoint.cli.console import note
+from counterpoint.cli.progress import progress
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -39,18 +41,17 @@ def demo(
     """Index the documentation of this Python's standard library and answer three questions about it."""
     from rich.console import Console
 
-    from counterpoint.explain import answer_console, render_answer
     from counterpoint.model import load_model
     from counterpoint.search import Searcher
 
-    console, lines = answer_console(), Console(highlight=False)
+    console = Console(highlight=False)
     model = load_model("minilm")
     with _index(output, model) as index:
         searcher = Searcher(index, model)
         for kind, question in QUESTIONS:
-            lines.rule(f"{kind}: {question}")
-            render_answer(searcher.search(question, k, explain=True), console, explained="words")
-    lines.rule("where to go next")
+            console.rule(f"{kind}: {question}")
+            show(searcher.search(question, k, explain=True), "words")
+    console.rule("where to go next")
     program = "counterpoint" if shutil.which("counterpoint") else sys.argv[0]
     program, shown = escaped(program), escaped(str(output))
     typer.echo(

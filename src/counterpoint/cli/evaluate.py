@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note, progress
+from counterpoint.cli import complete
+from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.judgements import Judged, judgements_of, measure_runs, read_runs
 from counterpoint.cli.options import (
     Exhaustive,
@@ -23,6 +24,7 @@ from counterpoint.cli.options import (
     asked_of,
 )
 from counterpoint.cli.outputs import check_outputs
+from counterpoint.cli.progress import progress
 from counterpoint.cli.slicing import KINDS, Material, slice_rows, slice_text, slice_values, slicings_of
 from counterpoint.cli.tables import csv_table, text_table
 from counterpoint.escapes import escaped
@@ -54,7 +56,9 @@ def evaluate(
     split: Annotated[
         str | None, typer.Option(help="Which judgements; needed where there are several.")
     ] = None,
-    measures: Annotated[str, typer.Option(help="Measures by their usual names.")] = "nDCG@10 R@100 RR@10",
+    measures: Annotated[
+        str, typer.Option(help="Measures by their usual names.", autocompletion=complete.measures)
+    ] = "nDCG@10 R@100 RR@10",
     condensed: Annotated[
         bool, typer.Option("--condensed", help="Delete documents that nobody judged before measuring.")
     ] = False,

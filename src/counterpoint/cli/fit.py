@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note, progress
+from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.progress import progress
 from counterpoint.cli.sampling import drawn
 from counterpoint.escapes import escaped
 

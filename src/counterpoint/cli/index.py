@@ -9,7 +9,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note, progress
+from counterpoint.cli.complete import models
+from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.progress import loading, progress
 from counterpoint.escapes import escaped
 from counterpoint.library.options import DEFAULT_MODEL, BuildOptions
 
@@ -26,7 +28,10 @@ def index(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.", show_default=False)],
     model: Annotated[
-        str, typer.Option(help="Model name, model folder, or hub id; 'none' for BM25 alone.")
+        str,
+        typer.Option(
+            help="Model name, model folder, or hub id; 'none' for BM25 alone.", autocompletion=models
+        ),
     ] = DEFAULT_MODEL,
     codec: Annotated[
         Literal["int4", "int8", "float16", "float32"] | None,
@@ -99,7 +104,8 @@ def index(
     from counterpoint.library import prepare
 
     asked = BuildOptions(model, codec, gate, ann, lexical, analyzer, k1, b, passage_words, lenient, overwrite)
-    build = prepare(source, output, asked)
+    with loading(model):
+        build = prepare(source, output, asked)
     started = time.perf_counter()
     with progress("indexing", "documents", build.size) as update:
         build.run(update)

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.console import Json, complain, emit
 from counterpoint.cli.options import IndexFolder
 from counterpoint.escapes import escaped
 
@@ -34,7 +34,7 @@ def verify(index: IndexFolder, json: Json = False) -> None:
     result = {"index": str(index), "files": len(manifest.files), "ok": not faults, "faults": faults}
     emit(result, lambda: f"{len(manifest.files)} files, {len(faults)} damaged", json)
     for fault in faults:
-        note(f"error: {fault}")
+        complain(f"error: {fault}")
     if faults:
         raise typer.Exit(2)
 

@@ -10,30 +10,9 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from counterpoint import __version__
-from counterpoint.cli import (
-    compare,
-    demo,
-    diagnose,
-    evaluate,
-    fit,
-    folds,
-    fuse,
-    index,
-    info,
-    mine,
-    overlap,
-    perturb,
-    recipe,
-    rerank,
-    search,
-    sweep,
-    train,
-    tune,
-)
-from counterpoint.cli.console import note
+from counterpoint.cli.console import complain, quietly
+from counterpoint.cli.lazy import Commands, Interrupted
 from counterpoint.cli.streams import guard_streams, show_traceback
 from counterpoint.errors import ConfigError, CounterpointError
 from counterpoint.escapes import escaped, escaped_lines
@@ -59,51 +38,21 @@ THE_SYSTEMS = frozenset(  # what the system says of a file that was named: no pe
 )
 
 
-class _Commands(TyperGroup):
-    """Lets an interrupt through as it is: its notes say what it left on the disk."""
-
-    def invoke(self, ctx: Any) -> object:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as interrupt:
-            raise _Interrupted(*getattr(interrupt, "__notes__", [])[-1:]) from interrupt
-
-
-class _Interrupted(Exception):
-    """Ctrl-C, with what the outermost writer says of its file or folder."""
-
-
 app = typer.Typer(
     name="counterpoint",
-    cls=_Commands,
+    cls=Commands,
     help="Neural retrieval whose parts complement each other: index, search, explain, evaluate.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,  # plain help: renders in a third of the time, and pipes well
     pretty_exceptions_enable=False,
 )
-app.command(name="index")(index.index)
-app.command(name="search")(search.search)
-app.command(name="evaluate")(evaluate.evaluate)
-app.command(name="compare")(compare.compare)
-app.command(name="fit")(fit.fit)
-app.command(name="overlap")(overlap.overlap)
-app.command(name="folds")(folds.folds)
-app.command(name="fuse")(fuse.fuse)
-app.command(name="sweep")(sweep.sweep)
-app.command(name="tune")(tune.tune)
-app.command(name="train")(train.train)
-app.add_typer(recipe.app)
-app.command(name="mine")(mine.mine)
-app.command(name="perturb")(perturb.perturb)
-app.command(name="rerank")(rerank.rerank)
-app.command(name="diagnose")(diagnose.diagnose)
-app.command(name="info")(info.info)
-app.command(name="verify")(info.verify)
-app.command(name="demo")(demo.demo)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from counterpoint import __version__
+
         typer.echo(f"counterpoint {__version__}")
         raise typer.Exit
 
@@ -113,6 +62,9 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Results and errors only (anywhere on the line).")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks (anywhere on the line).")] = False,
 ) -> None:
     """Options that stand before the command."""
@@ -121,15 +73,19 @@ def options(
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 2 for the user's mistakes, 1 for ours."""
     given = sys.argv[1:] if arguments is None else arguments
-    debug = "--debug" in given
-    words = [argument for argument in given if argument != "--debug"]
+    end = given.index("--") if "--" in given else len(given)  # what stands behind is no option
+    options, rest = given[:end], given[end:]
+    debug, quiet = "--debug" in options, "--quiet" in options
+    words = [*(word for word in options if word not in ("--debug", "--quiet")), *rest]
     if arguments is not None:
-        return _run(words, debug)
+        with quietly(quiet):
+            return _run(words, debug)
     guard_streams()  # the process is ours
-    if "--help" not in given:
+    if not {"--help", "-h"} & set(options):
         keep_freed_memory()
     try:
-        code = _run(words, debug)
+        with quietly(quiet):
+            code = _run(words, debug)
     except Exception as error:  # as the interpreter would do, but for what the message holds
         show_traceback(error)
         code = 1
@@ -153,7 +109,7 @@ def _run(arguments: list[str], debug: bool) -> int:
             raise
         _complain(str(error))
         return 2
-    except _Interrupted as interrupt:
+    except Interrupted as interrupt:
         _complain("; ".join(["interrupted", *interrupt.args]))
         return INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
@@ -188,7 +144,7 @@ def _of_the_system(error: OSError) -> str | None:
 
 
 def _complain(message: str, *more: str) -> None:
-    note(f"error: {message}", *more)
+    complain(f"error: {message}", *more)
 
 
 def _show(mistake: Any) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from counterpoint.cli.console import Json, emit, progress
+from counterpoint.cli.console import Json, emit
+from counterpoint.cli.progress import progress
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from counterpoint.cli.complete import models, workflows
 from counterpoint.library.options import SearchOptions
 
 __all__ = [
@@ -28,7 +29,11 @@ IndexFolder = Annotated[
 ]
 ModelName = Annotated[
     str | None,
-    typer.Option("--model", help="Where the model is now, if not where it was when the index was built."),
+    typer.Option(
+        "--model",
+        autocompletion=models,
+        help="Where the model is now, if not where it was when the index was built.",
+    ),
 ]
 Weights = Annotated[
     str | None,
@@ -58,13 +63,20 @@ Exhaustive = Annotated[
     typer.Option("--exhaustive", help="Look at every vector, even where the index has a graph (--ann)."),
 ]
 WorkflowName = Annotated[
-    str, typer.Option("--workflow", "-w", help="hybrid, lexical, dense, words, dense-words or words-dense.")
+    str,
+    typer.Option(
+        "--workflow",
+        "-w",
+        help="hybrid, lexical, dense, words, dense-words or words-dense.",
+        autocompletion=workflows,
+    ),
 ]
 MaybeWorkflow = Annotated[
     str | None,
     typer.Option(
         "--workflow",
         "-w",
+        autocompletion=workflows,
         help="hybrid (unless given), lexical, dense, words, dense-words or words-dense.",
         show_default=False,
     ),

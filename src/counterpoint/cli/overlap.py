@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note, progress
+from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.judgements import Judged, judgements_of
 from counterpoint.cli.options import ModelName, cutoffs_of
 from counterpoint.cli.outputs import check_outputs
+from counterpoint.cli.progress import progress
 from counterpoint.cli.tables import text_table
 from counterpoint.escapes import escaped
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from counterpoint.cli.complete import recipes
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.run_text import run_lines
 from counterpoint.escapes import escaped
@@ -22,6 +23,7 @@ RecipeSource = Annotated[
     typer.Argument(
         help="Name of a recipe (or NAME:VARIANT), a .py or .toml file, or the folder of a run.",
         metavar="RECIPE",
+        autocompletion=recipes,
         show_default=False,
     ),
 ]
@@ -34,6 +36,7 @@ Settings = Annotated[
 
 app = typer.Typer(
     name="recipe",
+    add_completion=False,
     help="List, show and check recipes.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -59,7 +62,7 @@ def list_(json: Json = False) -> None:
     emit({"recipes": rows}, lambda: "\n\n".join(map(_listed, rows)), json)
 
 
-@app.command()
+@app.command(short_help="Print a recipe, or that of a run, with every setting as TOML.")
 def show(recipe: RecipeSource, settings: Settings = None, json: Json = False) -> None:
     """Print a RECIPE with every setting as TOML; of a run, also where it came from and what came of it.
 
@@ -76,7 +79,7 @@ def show(recipe: RecipeSource, settings: Settings = None, json: Json = False) ->
     )
 
 
-@app.command()
+@app.command(short_help="Find all faults of a recipe without loading anything.")
 def check(recipe: RecipeSource, settings: Settings = None, json: Json = False) -> None:
     """Find all faults of a RECIPE without loading anything; exit code 2 if there is one."""
     from counterpoint.recipe import check as faults_of

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note, progress, typed
+from counterpoint.cli.console import Json, emit, note, typed
 from counterpoint.cli.outputs import check_outputs
+from counterpoint.cli.progress import progress
 from counterpoint.escapes import escaped, json_text
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from counterpoint.cli.console import progress
 from counterpoint.cli.judgements import judgements_of
+from counterpoint.cli.progress import progress
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,13 +1,18 @@
-"""`counterpoint search`: answer one query, and say why."""
+"""`counterpoint search`: answer a query, a terminal's questions one by one, or many, and say why."""
 
 from __future__ import annotations
 
-import time
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, final
 
 import typer
+from typer.core import TyperCommand
 
+from counterpoint.cli.asking import Asking, Explained, show
+from counterpoint.cli.batch import DEEP, answer_lines, write_run
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.options import (
     Exhaustive,
@@ -19,19 +24,59 @@ from counterpoint.cli.options import (
     WorkflowName,
     asked_of,
 )
+from counterpoint.cli.outputs import check_outputs
 from counterpoint.library.options import SearchOptions
 
-__all__ = ["search"]
+__all__ = ["app", "search"]
+
+STDIN = "-"
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
+@final
+class _Command(TyperCommand):
+    """`--explain` is a flag that may be given a value; a run is deeper than what is shown."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        words = ["--explain=words" if word == "--explain" else word for word in args[:end]]
+        rest = super().parse_args(ctx, [*words, *args[end:]])
+        if ctx.params.get("queries") is not None and not any(word.startswith("-k") for word in words):
+            ctx.params["k"] = DEEP
+        return rest
+
+
+@app.command(name="search", cls=_Command)
 def search(
     index: IndexFolder,
-    query: Annotated[str, typer.Argument(help="What you want to know.", show_default=False)],
-    k: Annotated[int, typer.Option("-k", help="How many documents.", min=1)] = SearchOptions.k,
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            help="What you want to know; - reads queries from stdin, one a line. Without it, a prompt.",
+            show_default=False,
+        ),
+    ] = None,
+    k: Annotated[
+        int, typer.Option("-k", help=f"How many documents; with --queries {DEEP:,} unless given.", min=1)
+    ] = SearchOptions.k,
     explain: Annotated[
-        bool, typer.Option(help="Show which query words matched what, and for how much.")
-    ] = False,
+        Explained,
+        typer.Option(
+            "--explain",
+            metavar="[=full]",
+            help="Show which query words matched what, and for how much; =full shows all there is.",
+            show_default=False,
+        ),
+    ] = "no",
     html: Annotated[Path | None, typer.Option(help="Also write an explained page to this file.")] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(help="Search by all queries of this file: id and text a line (.tsv), or .jsonl."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="TREC run to write, with --queries.")
+    ] = None,
     workflow: WorkflowName = SearchOptions.workflow,
     weights: Weights = None,
     fusion: FusionName = None,
@@ -40,24 +85,66 @@ def search(
     model: ModelName = None,
     json: Json = False,
 ) -> None:
-    """Search INDEX for QUERY."""
-    from counterpoint.explain import answer_console, html_page, render_answer
-    from counterpoint.files import write_atomically
+    """Search INDEX for QUERY, for every query of a file or of stdin, or for what is typed at a prompt."""
     from counterpoint.library import OpenIndex
-    from counterpoint.search import Workflow
 
     options = asked_of(workflow, weights, fusion, feedback, exhaustive)
+    options = replace(options, k=k)
+    asked = {"QUERY": query, "--explain": None if explain == "no" else explain, "--html": html, "-o": output}
+    _check(asked, queries, json)
     with OpenIndex(index, model) as opened:
-        searcher = opened.searcher(options)
-        started = time.perf_counter()
-        answer = searcher.search(
-            query, k, workflow=cast(Workflow, workflow), explain=explain or not json or html is not None
-        )
-        milliseconds = 1000 * (time.perf_counter() - started)
+        asking = Asking(opened, options, explain)
+        if queries is not None and output is not None:
+            write_run(asking, queries, output, json)
+        elif query is None:
+            from counterpoint.cli.prompt import prompt
+
+            prompt(asking)
+        elif query == STDIN:
+            answer_lines(asking)
+        else:
+            _answer(asking, query, html, json)
+
+
+def _answer(asking: Asking, query: str, html: Path | None, as_json: bool) -> None:
+    """One query: its page where one is wanted, then the hits."""
+    answer, data = asking.answer(query, explain=html is not None or not as_json)
     if html is not None:
+        from counterpoint.explain import html_page
+        from counterpoint.files import write_atomically
+
         page = html_page(answer)
         write_atomically(html, lambda path: path.write_text(page, encoding="utf-8"))
         note(f"wrote {html}")
-    if json:
-        return emit({**answer.to_dict(), "milliseconds": round(milliseconds, 1)}, str, json)
-    render_answer(answer, answer_console(), explained="words" if explain else "no")
+    if as_json:
+        return emit(data, str, as_json)
+    show(answer, asking.explained)
+
+
+def _check(asked: Mapping[str, Any], queries: Path | None, as_json: bool) -> None:
+    """Refuse what does not go together.
+
+    Raises:
+        ConfigError: naming the options as they are typed.
+    """
+    from counterpoint.errors import ConfigError
+
+    given = [name for name, value in asked.items() if value is not None]
+    if queries is not None:
+        if others := [name for name in given if name != "-o"]:
+            raise ConfigError(f"--queries FILE writes a run and shows no answer; leave {others[0]} out")
+        if "-o" not in given:
+            raise ConfigError("--queries FILE: where to? name the run to write with -o RUN")
+        return check_outputs({"-o": asked["-o"]}, [queries])
+    if "-o" in given:
+        raise ConfigError("-o RUN goes with --queries FILE; for one query take --json, or --html FILE")
+    if asked["QUERY"] is None:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise ConfigError(
+                "what to search for? Give a QUERY, - for queries from stdin, one a line, or --queries FILE "
+                "-o RUN; on a terminal there is a prompt where none is given"
+            )
+        if as_json or asked["--html"] is not None:
+            raise ConfigError("--json and --html are for a QUERY; leave them out for a prompt")
+    if asked["QUERY"] == STDIN and asked["--html"] is not None:
+        raise ConfigError("--html is for one QUERY, and - reads many")

@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, final
 
-from counterpoint.cli.console import progress
 from counterpoint.cli.judgements import Judged
+from counterpoint.cli.progress import progress
 from counterpoint.cli.tables import text_table
 from counterpoint.escapes import escaped
 

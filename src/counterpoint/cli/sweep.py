@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note, progress, typed
+from counterpoint.cli.console import Json, emit, note, typed
+from counterpoint.cli.progress import progress
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from counterpoint.cli.console import progress
+from counterpoint.cli.progress import progress
 from counterpoint.cli.tables import text_table
 
 if TYPE_CHECKING:

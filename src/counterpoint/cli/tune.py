@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note, progress
+from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.judgements import judgements_of
 from counterpoint.cli.options import (
     Feedback,
@@ -19,6 +19,7 @@ from counterpoint.cli.options import (
     Weights,
     asked_of,
 )
+from counterpoint.cli.progress import progress
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:

@@ -6,15 +6,23 @@ import errno
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 
 from counterpoint.errors import ArtifactError, MissingExtraError
 from counterpoint.files import sha256_file
 
-__all__ = ["MINILM", "MINILM_SHA256", "check_weights", "could_be_located", "locate"]
+__all__ = ["MINILM", "MINILM_SHA256", "check_weights", "could_be_located", "is_minilm_tokenizer", "locate"]
 
 MINILM = "minilm"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of `model.safetensors` in sentence-transformers/all-MiniLM-L6-v2."""
+
+TOKENIZER_SHA256 = MappingProxyType({
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+})  # fmt: skip
+"""The files of that model's tokenizer."""
 
 LOCAL = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 """What a full or read-only disk says, and no network."""
@@ -48,6 +56,17 @@ def locate(source: str, revision: str | None = None) -> Path:
 def could_be_located(source: str) -> bool:
     """Whether `locate` could find this, as far as can be known without asking the hub."""
     return source == MINILM or Path(source).expanduser().is_dir() or bool(_HUB_ID.fullmatch(source))
+
+
+def is_minilm_tokenizer(folder: Path) -> bool:
+    """Whether a folder has exactly MiniLM's tokenizer, of which `tokenizer.json` alone is known to say all.
+
+    Others are read by transformers, which goes by several files and takes a second of CPU to import.
+    """
+    return all(
+        (folder / name).is_file() and sha256_file(folder / name) == sha256
+        for name, sha256 in TOKENIZER_SHA256.items()
+    )
 
 
 def check_weights(path: Path, sha256: str) -> None:

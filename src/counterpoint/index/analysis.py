@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Literal, final, get_args
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, Literal, final, get_args
 
 from counterpoint.errors import ConfigError
 from counterpoint.types import Span
@@ -74,11 +76,24 @@ def check_analyzer(name: str) -> None:
 @cache
 def _stop_words(name: AnalyzerName) -> frozenset[str]:
     """Stop words as they stand in texts, before any stemming."""
-    from bm25s.stopwords import STOPWORDS_EN, STOPWORDS_EN_PLUS
-
+    if name == "none":
+        return frozenset()
+    lists = _bm25s_stop_words()
     if name == "english-long":
-        return frozenset(word for word in STOPWORDS_EN_PLUS if len(word) > 1 or word in "ai")
-    return frozenset({"english": STOPWORDS_EN, "none": (), "simple": STOPWORDS_EN_PLUS}[name])
+        return frozenset(word for word in lists.STOPWORDS_EN_PLUS if len(word) > 1 or word in "ai")
+    return frozenset({"english": lists.STOPWORDS_EN, "simple": lists.STOPWORDS_EN_PLUS}[name])
+
+
+def _bm25s_stop_words() -> Any:
+    """The module `bm25s.stopwords` without its package, which imports scipy: a tenth of a short search."""
+    package = find_spec("bm25s")
+    assert package is not None and package.submodule_search_locations, "bm25s is a dependency"
+    path = Path(package.submodule_search_locations[0]) / "stopwords.py"
+    found = spec_from_file_location("counterpoint_bm25s_stopwords", path)
+    assert found is not None and found.loader is not None
+    module = module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
 
 
 def _stemmer() -> Callable[[str], str]:

@@ -13,9 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from filelock import FileLock, Timeout
-
-from counterpoint import __version__
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.files import sync_file, sync_folder, writing
 from counterpoint.index.checked import write_blocks
@@ -173,6 +170,8 @@ def _describe(
     others: Sequence[str],
 ) -> Manifest:
     """Sync the new files and list them with their checksums; `others` are postings and a model."""
+    from counterpoint import __version__
+
     roots = [folder / name for name in (f"segments/{segment.name}", *others)]
     for root in roots:
         if root.parent.name != "models":  # a model has checksums of its own
@@ -220,6 +219,8 @@ def _exclusively(folder: Path, overwrite: bool) -> Iterator[None]:
 
     What killed writers left is removed, and so is a folder that was made for a build that then failed.
     """
+    from filelock import FileLock, Timeout  # brings asyncio with it, for which a search has no use
+
     new = not folder.exists()
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,6 @@ from typing import final
 
 import numpy as np
 from jaxtyping import Float, Int, Int8, Shaped
-from scipy.sparse import csc_array
 
 from counterpoint.errors import ConfigError, ShapeError
 from counterpoint.index.analysis import Analyzer
@@ -206,6 +205,8 @@ def project_terms(packed: Ragged, dim: int, seed: int = 0) -> Float[np.ndarray, 
         ShapeError: the vectors have no ids, or more than one component a row.
         ConfigError: `dim` or `seed` is too small, or `seed` too large.
     """
+    from scipy.sparse import csc_array  # slow to import, and a search has no use for it
+
     _check(dim, seed)
     if packed.ids is None or packed.dim != 1:
         raise ShapeError("a projection takes rows of one component, each with the id of its term")

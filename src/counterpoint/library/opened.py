@@ -64,6 +64,11 @@ class OpenIndex:
         return found.with_settings(settings)
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether the model has been loaded."""
+        return "_with_model" in self.__dict__
+
+    @property
     def model(self) -> Model | None:
         """The model that the index was built with; None for BM25 alone."""
         return cast("Model | None", self.searcher().model)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ir_measures import Measure
     from ir_measures.measures import ParamInfo
 
-__all__ = ["HIGHEST_GRADE", "parse_measure", "with_values"]
+__all__ = ["HIGHEST_GRADE", "known_measures", "parse_measure", "with_values"]
 
 HIGHEST_GRADE = 10_000
 """trec_eval keeps a table as long as the highest grade, for every query."""
@@ -80,6 +80,13 @@ def parse_measure(text: str) -> Measure:
             f"did you mean '{found}{tail}'?" if tail.startswith("@") else f"did you mean '{_shown(found)}'?"
         )
     raise ConfigError(f"unknown measure {text!r}; {hint}")
+
+
+def known_measures() -> list[str]:
+    """All measures as they are typed, each once, those that need a cutoff with one."""
+    from ir_measures.measures import registry
+
+    return [_shown(measure) for measure in registry.values()]
 
 
 def _known_names() -> dict[str, Measure]:

@@ -10,8 +10,9 @@ from counterpoint.recipe.material import Material, read_material
 from counterpoint.recipe.recipe import DataSettings, Recipe, differences
 from counterpoint.recipe.run import run_recipe
 from counterpoint.recipe.run_folder import describe_run
-from counterpoint.recipe.source import load_recipe, shipped_recipes, variants_of
+from counterpoint.recipe.source import load_recipe, variants_of
 from counterpoint.recipe.training import train
+from counterpoint.shipped import shipped_recipes
 
 __all__ = [
     "DataSettings",

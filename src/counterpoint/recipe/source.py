@@ -11,23 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-import counterpoint
 from counterpoint.errors import ConfigError, CounterpointError
 from counterpoint.recipe.change import change
 from counterpoint.recipe.recipe import Recipe
+from counterpoint.shipped import shipped_recipes
 from counterpoint.typed import MISFIT, fitted, shown
 
-__all__ = ["load_recipe", "shipped_recipes", "variants_of"]
+__all__ = ["load_recipe", "variants_of"]
 
 RECIPE_FILE = "recipe.toml"
-
-
-def shipped_recipes() -> dict[str, Path]:
-    """The recipes that come with the package: name (the file's, dashes for underscores) to file."""
-    package = Path(counterpoint.__file__).parent
-    installed, checkout = package / "recipes", package.parents[1] / "recipes"
-    folder = installed if installed.is_dir() else checkout
-    return {path.stem.replace("_", "-"): path for path in sorted(folder.glob("[a-z]*.py"))}
 
 
 def variants_of(path: Path) -> dict[str, Sequence[str]]:

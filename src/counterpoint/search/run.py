@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from counterpoint.data.trec import read_trec_run, write_trec_run
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.frames import frame
 
@@ -87,6 +86,8 @@ class Run:
         Raises:
             DataError: naming the file and the line.
         """
+        from counterpoint.data.trec import read_trec_run  # the readers of all formats come with it
+
         scores, tag = read_trec_run(path)
         return Run(scores, provenance={"tag": tag, "file": str(path)})
 
@@ -96,6 +97,8 @@ class Run:
         Raises:
             DataError: an id has white space in it, which TREC's files cannot hold.
         """
+        from counterpoint.data.trec import write_trec_run
+
         scores = {query: self.scores(query) for query in self}
         write_trec_run(scores, path, tag=str(self.provenance.get("tag") or DEFAULT_TAG))
 

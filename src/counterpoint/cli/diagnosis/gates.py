@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from counterpoint.cli.console import progress
+from counterpoint.cli.progress import progress
 from counterpoint.cli.tables import text_table
 from counterpoint.escapes import escaped
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from counterpoint.cli.console import progress
+from counterpoint.cli.progress import progress
 from counterpoint.cli.sampling import Sample
 from counterpoint.cli.tables import Cell, text_table
 from counterpoint.escapes import escaped

@@ -1,0 +1,67 @@
+"""Asking an open index, and showing what it answers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast, final
+
+from counterpoint.cli.progress import loading
+from counterpoint.library.options import SearchOptions
+
+if TYPE_CHECKING:
+    from counterpoint.library import OpenIndex
+    from counterpoint.search import Answer, Searcher, Workflow
+
+__all__ = ["Asking", "Explained", "show"]
+
+Explained = Literal["no", "words", "full"]
+
+
+@final
+@dataclass(frozen=True)
+class Asking:
+    """How an open index is asked.
+
+    Attributes:
+        opened: the index.
+        options: how it is searched.
+        explained: what is said of each hit's score.
+    """
+
+    opened: OpenIndex
+    options: SearchOptions
+    explained: Explained = "no"
+
+    def ready(self) -> Searcher:
+        """What searches; the model is loaded, which a terminal is told, if one is needed and not there yet.
+
+        Raises:
+            ConfigError: the index cannot be searched so.
+            ArtifactError: the model is not there, or is not the one that the index was built with.
+        """
+        named = None
+        if self.options.workflow != "lexical" and not self.opened.is_loaded:
+            named = (self.opened.index.manifest.model or {}).get("name")
+        with loading(named):
+            return self.opened.searcher(self.options)
+
+    def answer(self, query: str, *, explain: bool = False) -> tuple[Answer, dict[str, Any]]:
+        """The answer, and as plain data with the time it took."""
+        searcher, options = self.ready(), self.options
+        started = time.perf_counter()
+        answer = searcher.search(
+            query,
+            options.k,
+            workflow=cast("Workflow", options.workflow),
+            explain=explain or self.explained != "no",
+        )
+        milliseconds = round(1000 * (time.perf_counter() - started), 1)
+        return answer, {**answer.to_dict(), "milliseconds": milliseconds}
+
+
+def show(answer: Answer, explained: Explained) -> None:
+    """Print an answer for people; explained, or no word of a snippet is marked."""
+    from counterpoint.explain import answer_console, render_answer
+
+    render_answer(answer, answer_console(), explained=explained)

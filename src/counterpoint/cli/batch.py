@@ -1,0 +1,71 @@
+"""Many queries at once: from stdin to JSON lines, from a file to a run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from counterpoint.cli.asking import Asking
+from counterpoint.cli.console import emit
+from counterpoint.cli.progress import progress
+from counterpoint.escapes import escaped
+
+if TYPE_CHECKING:
+    from counterpoint.search import Workflow
+
+__all__ = ["DEEP", "answer_lines", "write_run"]
+
+DEEP = 1000
+"""Documents of a run for each query where nothing says how many."""
+
+
+def answer_lines(asking: Asking) -> None:
+    """Answer each line of stdin by a line of JSON, as soon as it was read; blank lines are passed over.
+
+    Raises:
+        DataError: a line is not UTF-8.
+    """
+    for query in _lines():
+        _, data = asking.answer(query)
+        emit(data, str, True)
+
+
+def write_run(asking: Asking, queries: Path, output: Path, as_json: bool) -> None:
+    """Search by every query of a file and write what is found as a TREC run; no judgements are needed.
+
+    Raises:
+        DataError: the file holds no queries, or an id has white space in it, which a run cannot hold.
+    """
+    from counterpoint.data import read_queries
+
+    texts = read_queries(queries)
+    searcher, options = asking.ready(), asking.options
+    with progress("searching", "queries", len(texts)) as update:
+        run = searcher.run(texts, options.k, workflow=cast("Workflow", options.workflow), on_progress=update)
+    run.write(output)
+    found = sum(len(run[query]) for query in run)
+    emit(
+        {"output": str(output), "queries": len(run), "rows": found},
+        lambda: escaped(f"{output}: {len(run):,} queries, {found:,} rows"),
+        as_json,
+    )
+
+
+def _lines() -> Iterator[str]:
+    """The lines of stdin that are not blank, as UTF-8 whatever the locale says."""
+    from counterpoint.errors import DataError
+
+    stream = getattr(sys.stdin, "buffer", None)
+    for number, line in enumerate(sys.stdin if stream is None else stream, start=1):
+        try:
+            text = line if isinstance(line, str) else line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"not UTF-8 ({error.reason} at byte {error.start}); convert it, as with iconv -t UTF-8",
+                path="stdin",
+                line=number,
+            ) from error
+        if text := text.strip():
+            yield text

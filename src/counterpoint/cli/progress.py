@@ -1,0 +1,109 @@
+"""How far a long command is: a bar on a terminal, a line every ten seconds elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from counterpoint.cli.console import is_quiet, note
+from counterpoint.escapes import escaped
+
+__all__ = ["loading", "progress"]
+
+EVERY = 10.0  # seconds between lines
+TICK = 1.0  # seconds between looks at a bar that nothing moved, so that its clock goes on
+
+
+@contextmanager
+def progress(label: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Show how many are done of how many, how fast, and how long it will take; yields what takes the number.
+
+    Args:
+        label: what is being done ("indexing").
+        unit: what is counted ("documents").
+        total: how many there are, where that is known.
+    """
+    if is_quiet():
+        yield lambda done: None
+    elif sys.stderr.isatty():
+        with _bar(label, unit, total) as update:
+            yield update
+    else:
+        with _lines(label, unit, total) as update:
+            yield update
+
+
+@contextmanager
+def loading(name: object) -> Iterator[None]:
+    """A word on a terminal while a model is loaded, which takes seconds; nothing where there is none."""
+    if name is not None and name != "none" and sys.stderr.isatty():
+        note(f"loading {name}…")
+    yield
+
+
+@contextmanager
+def _bar(label: str, unit: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    from tqdm import tqdm
+
+    with (
+        tqdm(total=total, desc=escaped(label), unit=f" {unit}", smoothing=0.1, dynamic_ncols=True) as bar,
+        _every(TICK, bar.refresh),
+    ):
+
+        def update(done: int) -> None:
+            bar.update(done - bar.n)
+
+        yield update
+
+
+@contextmanager
+def _lines(label: str, unit: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    started, done = time.monotonic(), 0
+
+    def say() -> None:
+        note(line_of(label, unit, done, total, time.monotonic() - started))
+
+    def update(now: int) -> None:
+        nonlocal done
+        done = now
+
+    with _every(EVERY, say):
+        yield update
+
+
+def line_of(label: str, unit: str, done: int, total: int | None, seconds: float) -> str:
+    """A line of a log.
+
+    >>> line_of("indexing", "documents", 1200, 4800, 60)
+    'indexing: 1,200 of 4,800 documents (25 %), 20 a second, 03:00 left'
+    """
+    from tqdm import tqdm
+
+    rate = done / seconds if seconds else 0.0
+    line = f"{label}: {done:,} {unit}" if not total else f"{label}: {done:,} of {total:,} {unit}"
+    line += f" ({done / total:.0%})".replace("%", " %") if total else ""
+    if not rate:
+        return f"{line}, for {tqdm.format_interval(seconds)}"
+    line += f", {rate:,.0f} a second" if rate >= 10 else f", {rate:.2g} a second"
+    return f"{line}, {tqdm.format_interval((total - done) / rate)} left" if total else line
+
+
+@contextmanager
+def _every(seconds: float, call: Callable[[], object]) -> Iterator[None]:
+    """Call a function again and again beside what the block does, which may take long between two steps."""
+    ended = Event()
+
+    def again() -> None:
+        while not ended.wait(seconds):
+            call()
+
+    thread = Thread(target=again, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
