@@ -32,7 +32,7 @@ class HashModel(Fake):
     def fingerprint(self):
         return f"hash-{self.dim}-{self.seed}"
 
-    def encode_document(self, texts: Sequence[str]):
+    def encode_document(self, texts: Sequence[str], progress=None):
         words = [list(dict.fromkeys(text.lower().split())) for text in texts]
         rows = [np.stack([self._vector(w) for w in ws]) if ws else np.zeros((0, self.dim)) for ws in words]
         means = [r.mean(0, keepdims=True) if len(r) else np.zeros((1, self.dim)) for r in rows]
@@ -100,7 +100,7 @@ class UniModel(Fake):
     def encode_query(self, texts: Sequence[str]):
         return self._encode(texts, frozenset())
 
-    def encode_document(self, texts: Sequence[str]):
+    def encode_document(self, texts: Sequence[str], progress=None):
         return self._encode(texts, self.dropped)
 
     def words(self, text: str) -> list[str]:
@@ -173,7 +173,7 @@ class StaticModel(Fake):
     def _table(self):
         return np.stack([self._vector("l", str(number)) for number in range(self.size)])
 
-    def encode_document(self, texts: Sequence[str]):
+    def encode_document(self, texts: Sequence[str], progress=None):
         words = [text.lower().split() for text in texts]
         ids = [np.array([self.id_of(word) for word in ws], np.int64) for ws in words]
         table = self.table("l")

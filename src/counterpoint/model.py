@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -179,9 +179,21 @@ class Model(Part):
         return self._transformed(self.encoder.encode_query(texts, options))
 
     def encode_document(
-        self, texts: Sequence[str], options: EncodeOptions | None = None
+        self,
+        texts: Sequence[str],
+        options: EncodeOptions | None = None,
+        *,
+        progress: Callable[[int], object] | None = None,
     ) -> dict[str, Ragged]:
-        """Vector sets of documents, by name, in the order of the texts."""
+        """Vector sets of documents, by name, in the order of the texts.
+
+        Args:
+            texts: of documents.
+            options: how to encode.
+            progress: in place of that of the options.
+        """
+        if progress is not None:
+            options = replace(options or EncodeOptions(), progress=progress)
         return self._transformed(self.encoder.encode_document(texts, options))
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:

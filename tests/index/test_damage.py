@@ -256,7 +256,7 @@ class Broken(HashModel):
         super().__init__()
         self.value, self.name = value, name
 
-    def encode_document(self, texts):
+    def encode_document(self, texts, progress=None):
         made = super().encode_document(texts)
         packed = made[self.name]
         values = packed.values.copy()

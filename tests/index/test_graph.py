@@ -34,7 +34,7 @@ class Clustered:
     def encode_query(self, texts):
         return self._encode(self.queries, texts)
 
-    def encode_document(self, texts):
+    def encode_document(self, texts, progress=None):
         return self._encode(self.documents, texts)
 
     def _encode(self, rows, texts):

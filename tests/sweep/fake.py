@@ -28,7 +28,7 @@ class CountingModel(HashModel):
         super().__init__(seed=seed)
         self.pause, self.documents, self.queries = pause, [], []
 
-    def encode_document(self, texts):
+    def encode_document(self, texts, progress=None):
         time.sleep(self.pause)
         self.documents += texts
         return super().encode_document(texts)

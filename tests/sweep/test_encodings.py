@@ -30,7 +30,7 @@ def same(found, expected):
 class Replacing(CountingModel):
     """HashModel's words, hashed by a function that takes any character."""
 
-    def encode_document(self, texts):
+    def encode_document(self, texts, progress=None):
         return super().encode_document([text.encode("utf-8", "replace").decode() for text in texts])
 
 

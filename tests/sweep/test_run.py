@@ -107,7 +107,7 @@ def test_measures_have_the_binarisation_of_their_collection(grid, tmp_path):
 
 def test_a_cell_that_fails_is_reported_and_the_others_stand(grid, tmp_path):
     class Failing(CountingModel):
-        def encode_document(self, texts):
+        def encode_document(self, texts, progress=None):
             raise ConfigError("this model cannot encode <anything>")
 
     report = sweep(grid, tmp_path / "out", loader(one=Failing()))
@@ -123,7 +123,7 @@ def test_a_cell_that_fails_is_reported_and_the_others_stand(grid, tmp_path):
 
 def test_a_bug_of_ours_stops_at_once(grid, tmp_path):
     class Buggy(CountingModel):
-        def encode_document(self, texts):
+        def encode_document(self, texts, progress=None):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

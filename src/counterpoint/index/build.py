@@ -132,7 +132,8 @@ def _write(
         for batch in _batches(_read(documents)):
             texts = [document.full_text for document in batch]
             most = max(most, texts, key=lambda some: sum(map(len, some)))
-            writer.append(batch, {} if model is None else model.encode_document(texts))
+            counted = _counter(on_progress, writer.documents)
+            writer.append(batch, {} if model is None else model.encode_document(texts, progress=counted))
             if terms is not None:
                 for text in texts:
                     terms.add(text)
@@ -144,6 +145,17 @@ def _write(
     if terms is not None and lexical is not None:
         terms.write(folder / lexical)
     return SegmentEntry(segment.removeprefix("segments/"), writer.documents, writer.vectors)
+
+
+def _counter(on_progress: Callable[[int], None], done: int) -> Callable[[int], None]:
+    """Takes how many texts of a batch were encoded since its last call, for it may take minutes."""
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        on_progress(done)
+
+    return count
 
 
 def _check_gate(model: TextModel, gate: float, writer: SegmentWriter, texts: Sequence[str]) -> None:

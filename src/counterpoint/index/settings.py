@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -70,8 +70,10 @@ class TextModel(Protocol):
         """Vectors of queries."""
         ...
 
-    def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
-        """Vectors of documents."""
+    def encode_document(
+        self, texts: Sequence[str], *, progress: Callable[[int], object] | None = None
+    ) -> Mapping[str, Ragged]:
+        """Vectors of documents; `progress` is called with the number of texts done since its last call."""
         ...
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:

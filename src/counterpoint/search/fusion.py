@@ -61,7 +61,7 @@ class Fusion:
             if not (isinstance(weight, (int, float)) and isfinite(weight))
         ]
         if self.method == "rrf" and self.normalise != "none":
-            faults.append("fusion: rrf looks at ranks only; use normalise='none' with it")
+            faults.append("fusion: rrf looks at ranks only; leave normalise (--normalise) at 'none'")
         if not (isfinite(self.k) and self.k >= 0):
             faults.append(f"fusion: k must be a number from 0 up, found {self.k!r}")
         if faults:
@@ -136,7 +136,7 @@ def _comparable(scores: Float[np.ndarray, " n"], name: str, fusion: Fusion) -> F
     if not present.all() and fusion.missing == "error":
         raise DataError(
             f"fusion: {np.sum(~present)} of {len(scores)} candidates have no score from part {name!r}; "
-            "compute them, or choose missing='min' or missing='zero'"
+            "compute them, or say what counts instead: missing (--missing) 'min' or 'zero'"
         )
     if not present.any():
         return np.zeros(len(scores))

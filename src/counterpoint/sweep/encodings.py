@@ -87,8 +87,10 @@ class CachedModel:
         """Vectors of queries, in the order of the texts."""
         return self._encode(texts, "query")
 
-    def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
-        """Vectors of documents, in the order of the texts."""
+    def encode_document(
+        self, texts: Sequence[str], *, progress: Callable[[int], object] | None = None
+    ) -> Mapping[str, Ragged]:
+        """Vectors of documents, in the order of the texts; many are kept, so `progress` is told nothing."""
         return self._encode(texts, "document")
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:

@@ -80,9 +80,11 @@ class HeldQueries:
         (text,) = texts
         return self._held[text]
 
-    def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+    def encode_document(
+        self, texts: Sequence[str], *, progress: Callable[[int], object] | None = None
+    ) -> Mapping[str, Ragged]:
         """As the model does."""
-        return self.model.encode_document(texts)
+        return self.model.encode_document(texts, progress=progress)
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
         """As the model does."""
