@@ -16,7 +16,9 @@ class Fake:
     source = "fake"
     longest = 512
 
-    def encode_counted(self, texts):
+    def encode_counted(self, texts, progress=None):
+        for _ in texts if progress else ():
+            progress(1)
         return self.encode_document(texts), sum(len(text.split()) > self.longest for text in texts)
 
     def index_settings(self):

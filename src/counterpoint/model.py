@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -190,14 +190,15 @@ class Model(Part):
         return self.encoder.encoder("document").longest("document")
 
     def encode_counted(
-        self, texts: Sequence[str], options: EncodeOptions | None = None
+        self, texts: Sequence[str], progress: Callable[[int], object] | None = None
     ) -> tuple[dict[str, Ragged], int]:
         """`encode_document`, and how many of the documents are longer than what is read of them.
 
-        No vector knows the end of such a document.
+        No vector knows the end of such a document. `progress` is called with the number of texts done since
+        its last call.
         """
         longer: list[int] = []
-        options = replace(options or EncodeOptions(), on_longer=longer.append)
+        options = EncodeOptions(progress=progress, on_longer=longer.append)
         return self.encode_document(texts, options), sum(longer)
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:

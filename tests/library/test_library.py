@@ -219,7 +219,7 @@ def test_defaults_are_the_same_everywhere(call):
     commands = typer.main.get_command(app).commands
     for command, options in (("index", BuildOptions()), ("search", SearchOptions())):
         defaults = {p.name: p.default for p in commands[command].params}
-        shared = defaults.keys() & (type(options).__dataclass_fields__.keys() - {"explain"})  # how much, in the shell
+        shared = defaults.keys() & type(options).__dataclass_fields__.keys() - {"explain"}  # there, how much
         assert len(shared) > 5
         assert {name: defaults[name] for name in shared} == {name: getattr(options, name) for name in shared}
 

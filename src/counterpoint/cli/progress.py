@@ -18,21 +18,24 @@ TICK = 1.0  # seconds between looks at a bar that nothing moved, so that its clo
 
 
 @contextmanager
-def progress(label: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+def progress(
+    label: str, unit: str, total: int | None = None, begun: int = 0
+) -> Iterator[Callable[[int], None]]:
     """Show how many are done of how many, how fast, and how long it will take; yields what takes the number.
 
     Args:
         label: what is being done ("indexing").
         unit: what is counted ("documents").
         total: how many there are, where that is known.
+        begun: how many an earlier run did.
     """
     if is_quiet():
         yield lambda done: None
     elif sys.stderr.isatty():
-        with _bar(label, unit, total) as update:
+        with _bar(label, unit, total, begun) as update:
             yield update
     else:
-        with _lines(label, unit, total) as update:
+        with _lines(label, unit, total, begun) as update:
             yield update
 
 
@@ -45,11 +48,18 @@ def loading(name: object) -> Iterator[None]:
 
 
 @contextmanager
-def _bar(label: str, unit: str, total: int | None) -> Iterator[Callable[[int], None]]:
+def _bar(label: str, unit: str, total: int | None, begun: int) -> Iterator[Callable[[int], None]]:
     from tqdm import tqdm
 
     with (
-        tqdm(total=total, desc=escaped(label), unit=f" {unit}", smoothing=0.1, dynamic_ncols=True) as bar,
+        tqdm(
+            total=total,
+            initial=begun,
+            desc=escaped(label),
+            unit=f" {unit}",
+            smoothing=0.1,
+            dynamic_ncols=True,
+        ) as bar,
         _every(TICK, bar.refresh),
     ):
 
@@ -60,11 +70,12 @@ def _bar(label: str, unit: str, total: int | None) -> Iterator[Callable[[int], N
 
 
 @contextmanager
-def _lines(label: str, unit: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    started, done = time.monotonic(), 0
+def _lines(label: str, unit: str, total: int | None, begun: int) -> Iterator[Callable[[int], None]]:
+    started, done = time.monotonic(), begun
 
     def say() -> None:
-        note(line_of(label, unit, done, total, time.monotonic() - started))
+        seconds = time.monotonic() - started
+        note(line_of(f"{label}: ", unit, (done, total), seconds, (done - begun) / seconds))
 
     def update(now: int) -> None:
         nonlocal done
@@ -74,19 +85,22 @@ def _lines(label: str, unit: str, total: int | None) -> Iterator[Callable[[int],
         yield update
 
 
-def line_of(label: str, unit: str, done: int, total: int | None, seconds: float) -> str:
-    """A line of a log.
+def line_of(label: str, unit: str, counts: tuple[int, int | None], seconds: float, rate: float) -> str:
+    """A line of a log: how many are done, of how many, after how long, and how many a second.
 
-    >>> line_of("indexing", "documents", 1200, 4800, 60)
+    >>> line_of("indexing: ", "documents", (1200, 4800), 60, 20)
     'indexing: 1,200 of 4,800 documents (25 %), 20 a second, 03:00 left'
     """
     from tqdm import tqdm
 
-    rate = done / seconds if seconds else 0.0
-    line = f"{label}: {done:,} {unit}" if not total else f"{label}: {done:,} of {total:,} {unit}"
-    line += f" ({done / total:.0%})".replace("%", " %") if total else ""
-    if not rate:
-        return f"{line}, for {tqdm.format_interval(seconds)}"
+    done, total = counts
+    line = (
+        f"{label}{done:,} of {total:,} {unit} ({100 * done // total} %)"
+        if total
+        else f"{label}{done:,} {unit}"
+    )
+    if rate <= 0:
+        return f"{line}, after {tqdm.format_interval(seconds)}"
     line += f", {rate:,.0f} a second" if rate >= 10 else f", {rate:.2g} a second"
     return f"{line}, {tqdm.format_interval((total - done) / rate)} left" if total else line
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Self, final
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note, typed
+from counterpoint.cli.console import Json, emit, is_quiet, note, typed
+from counterpoint.cli.progress import progress
 from counterpoint.cli.recipe import RecipeSource, Settings, recipe_of
 from counterpoint.escapes import escaped
 
@@ -93,10 +95,12 @@ def train(
 
 @final
 class Bars:
-    """A progress bar for each stage, the objective's terms behind it; off a terminal, nothing but notes."""
+    """A progress bar for each stage, the objective's terms behind it; off a terminal, notes and lines."""
 
     def __init__(self) -> None:
         self.bar: tqdm[Any] | None = None
+        self.update: Callable[[int], None] = lambda done: None
+        self.open = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -104,31 +108,29 @@ class Bars:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.bar is not None:
-            self.bar.close()
+        self.open.close()
+        self.bar = None
 
     def stage(self, name: str, steps: int, done: int) -> None:
         """Open the stage's bar."""
         from tqdm import tqdm
 
         self.__exit__(None, None, None)
-        self.bar = tqdm(
-            total=steps,
-            initial=done,
-            desc=escaped(name),
-            unit=" steps",
-            disable=not sys.stderr.isatty(),
-            smoothing=0.1,
-        )
+        if is_quiet() or not sys.stderr.isatty():
+            self.update = self.open.enter_context(progress(name, "steps", steps, done))
+            return
+        self.bar = tqdm(total=steps, initial=done, desc=escaped(name), unit=" steps", smoothing=0.1)
+        self.open.callback(self.bar.close)
 
     def step(self, done: int, numbers: Mapping[str, float]) -> None:
         """Move it on; show the numbers."""
-        if self.bar is not None:
-            if numbers:
-                self.bar.set_postfix(
-                    {escaped(name): f"{value:.4g}" for name, value in numbers.items()}, refresh=False
-                )
-            self.bar.update(done - self.bar.n)
+        if self.bar is None:
+            return self.update(done)
+        if numbers:
+            self.bar.set_postfix(
+                {escaped(name): f"{value:.4g}" for name, value in numbers.items()}, refresh=False
+            )
+        self.bar.update(done - self.bar.n)
 
     def busy(self, what: str, done: int) -> None:
         """Say what else takes time, in place of the numbers."""
@@ -137,13 +139,17 @@ class Bars:
 
     def note(self, text: str) -> None:
         """Write a line above the bar."""
-        from tqdm import tqdm
-
-        tqdm.write(escaped(text), file=sys.stderr)
+        if not is_quiet():
+            self._write(text)
 
     def warn(self, text: str) -> None:
         """Write a line above the bar that says what it is."""
-        self.note(f"warning: {text}")
+        self._write(f"warning: {text}")
+
+    def _write(self, text: str) -> None:
+        from tqdm import tqdm
+
+        tqdm.write(escaped(text), file=sys.stderr)
 
 
 def _data_settings(split: str | None, dev_split: str | None) -> list[str]:

@@ -82,8 +82,8 @@ def build_index(
         try:
             for path in new:
                 mark(path)
-            reading = Reading(documents, model)
-            entry = _write(reading, model, folder, names, settings, on_progress)
+            reading = Reading(documents, model, on_progress)
+            entry = _write(reading, model, folder, names, settings)
             if own is not None:
                 cast(BuildModel, model).save(folder / own / MODEL)
             manifest = _describe(folder, model, settings, entry, [name for name in (names[1], own) if name])
@@ -122,7 +122,6 @@ def _write(
     folder: Path,
     names: tuple[str, str | None],
     settings: IndexSettings,
-    on_progress: Callable[[int], None],
 ) -> SegmentEntry:
     """Write all documents into one new segment, and their terms into new postings."""
     segment, lexical = names
@@ -136,7 +135,6 @@ def _write(
             if terms is not None:
                 for text in texts:
                     terms.add(text)
-            on_progress(writer.documents)
     if writer.documents == 0:
         raise DataError("the source has no documents; there is nothing to index")
     if model is not None and settings.gate is not None:

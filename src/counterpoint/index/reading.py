@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import final
 
@@ -22,10 +22,17 @@ class Reading:
     Args:
         documents: streamed; never held whole.
         model: encodes them; None for a lexical index.
+        on_progress: called with the number of documents done, within a batch, too: one may take minutes.
     """
 
-    def __init__(self, documents: Iterable[Document], model: TextModel | None):
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        model: TextModel | None,
+        on_progress: Callable[[int], None] = lambda done: None,
+    ):
         self._documents = documents
+        self._on_progress = on_progress
         self._model = model
         self._counting = model if isinstance(model, BuildModel) else None
         self._parents: set[str] = set()
@@ -37,9 +44,11 @@ class Reading:
         Raises:
             DataError: the operating system or a network gave an error: it is one of the source.
         """
-        stream = self._read()
+        stream, done = self._read(), 0
         while batch := list(islice(stream, BATCH)):
-            yield batch, self._encoded([document.full_text for document in batch])
+            yield batch, self._encoded([document.full_text for document in batch], done)
+            done += len(batch)
+            self._on_progress(done)
 
     def report(self) -> dict[str, int]:
         """What was counted, once all was read.
@@ -52,10 +61,17 @@ class Reading:
             found |= {"longest": self._counting.longest, "longer": self._longer}
         return found
 
-    def _encoded(self, texts: list[str]) -> Mapping[str, Ragged]:
+    def _encoded(self, texts: list[str], done: int) -> Mapping[str, Ragged]:
+        """The vectors of a batch; `done` documents were before it."""
+
+        def count(more: int) -> None:
+            nonlocal done
+            done += more
+            self._on_progress(done)
+
         if self._counting is None:
             return {} if self._model is None else self._model.encode_document(texts)
-        vectors, longer = self._counting.encode_counted(texts)
+        vectors, longer = self._counting.encode_counted(texts, count)
         self._longer += longer
         return vectors
 

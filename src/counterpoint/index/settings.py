@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -105,8 +105,13 @@ class BuildModel(TextModel, Protocol):
         """Word-pieces of a document that it reads."""
         ...
 
-    def encode_counted(self, texts: Sequence[str]) -> tuple[Mapping[str, Ragged], int]:
-        """Vectors of documents, and how many of the documents are longer than that."""
+    def encode_counted(
+        self, texts: Sequence[str], progress: Callable[[int], object] | None = None
+    ) -> tuple[Mapping[str, Ragged], int]:
+        """Vectors of documents, and how many of the documents are longer than that.
+
+        `progress` is called with the number of texts done since its last call.
+        """
         ...
 
     def index_settings(self) -> IndexSettings:

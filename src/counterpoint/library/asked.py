@@ -27,10 +27,10 @@ def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
     settings = replace(settings, exhaustive=asked.exhaustive or settings.exhaustive)
     if asked.feedback is not None:
         if asked.workflow != "hybrid":
-            raise ConfigError(f"feedback is the hybrid's; leave it or workflow {asked.workflow!r} out")
+            raise ConfigError(f"--feedback is the hybrid's; leave it or -w {asked.workflow} out")
         settings = replace(settings, **parse_feedback(_written(asked.feedback)))
         if settings.feedback and not any(layout.pooled for layout in index.layouts.values()):
-            raise ConfigError("feedback goes by one vector a text, and this index has no such set")
+            raise ConfigError("--feedback goes by one vector a text, and this index has no such set")
     if asked.weights is not None:
         parts = [LEXICAL, *index.layouts]
         given = asked.weights

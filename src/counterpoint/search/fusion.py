@@ -64,9 +64,7 @@ class Fusion:
             if not (isinstance(weight, (int, float)) and isfinite(weight))
         ]
         if self.method == "rrf" and self.normalise != "none":
-            faults.append(
-                "fusion: method rrf looks at ranks only; use normalise none with it, or method convex"
-            )
+            faults.append("fusion: rrf looks at ranks only; leave normalise (--normalise) at 'none'")
         if not (isfinite(self.k) and self.k >= 0):
             faults.append(f"fusion: k must be a number from 0 up, found {self.k!r}")
         if faults:
@@ -148,7 +146,7 @@ def _comparable(scores: Float[np.ndarray, " n"], name: str, fusion: Fusion) -> F
     if not present.all() and fusion.missing == "error":
         raise DataError(
             f"fusion: {np.sum(~present)} of {len(scores)} candidates have no score from part {name!r}; "
-            "compute them, or choose what they count as: --missing min or zero (missing= in Python)"
+            "compute them, or say what counts instead: missing (--missing) 'min' or 'zero'"
         )
     if not present.any():
         return np.zeros(len(scores))

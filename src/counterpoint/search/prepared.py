@@ -76,7 +76,7 @@ def prepare(
     """
     names = [part for part in dict.fromkeys([*plan.first, *plan.weights]) if part != LEXICAL]
     if names and model is None:
-        raise ConfigError(f"workflow {plan.workflow!r} needs the model that the index was built with")
+        raise ConfigError(f"-w {plan.workflow} needs the model that the index was built with")
     encoded = model.encode_query(texts) if model is not None and names else {}
     floored = frozenset(filter(settings.floors, names))
     prepared = []

@@ -168,7 +168,9 @@ class SearchSettings:
             ConfigError: there is no such way.
         """
         if name not in FUSIONS:
-            raise ConfigError(f"unknown fusion {name!r}; choose {', '.join(FUSIONS[:-1])} or {FUSIONS[-1]}")
+            raise ConfigError(
+                f"--fusion: unknown {name!r}; choose {', '.join(FUSIONS[:-1])} or {FUSIONS[-1]}"
+            )
         if name == "ceiling":
             return replace(self, scale="ceiling", normalise="none", method="convex")
         plain = replace(self, scale="none", normalise="none", method="convex")
@@ -239,7 +241,7 @@ def parse_feedback(text: str) -> dict[str, Any]:
             {"feedback_documents": int(documents)} if comma else {}
         )
     except ValueError as error:
-        raise ConfigError(f"feedback: expected WEIGHT or WEIGHT,DOCUMENTS, found {text!r}") from error
+        raise ConfigError(f"--feedback: expected WEIGHT or WEIGHT,DOCUMENTS, found {text!r}") from error
     SearchSettings(**found)
     return found
 
@@ -294,18 +296,18 @@ def plan_of_parts(
         "words-dense": (several, [*pooled, *several] if pooled else []),
     }
     if workflow not in needed:
-        raise ConfigError(f"unknown workflow {workflow!r}; choose one of {', '.join(needed)}")
+        raise ConfigError(f"-w: unknown workflow {workflow!r}; choose one of {', '.join(needed)}")
     first, parts = needed[workflow]
     if not first or not parts:
         has = ", ".join([*lexical, *layouts])
-        raise ConfigError(f"workflow {workflow!r}: this index has no such part; it has {has}")
+        raise ConfigError(f"-w {workflow}: this index has no such part; it has {has}")
     # The other workflows say themselves which parts score.
     fed = pooled if settings.feedback and workflow == "hybrid" else []
     if len(parts) == 1:
         return Plan(workflow, tuple(first), {parts[0]: 1.0}, tuple(fed))
     weights = {part: settings.weights[part] for part in parts if settings.weights.get(part)}
     if not weights:
-        raise ConfigError(f"workflow {workflow!r}: none of its parts ({', '.join(parts)}) has a weight")
+        raise ConfigError(f"-w {workflow}: none of its parts ({', '.join(parts)}) has a weight")
     if settings.scale == "ceiling":
         if negative := [part for part, weight in weights.items() if weight < 0]:
             raise ConfigError(

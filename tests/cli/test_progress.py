@@ -1,0 +1,110 @@
+"""Bars on a terminal, lines elsewhere, nothing with --quiet, and a word while a model loads."""
+
+import re
+import sys
+import time
+
+import pytest
+from tests.cli.on_a_terminal import on_a_terminal
+from tests.fakes import HashModel
+
+from counterpoint.cli import progress as module
+from counterpoint.cli.console import note, quietly
+from counterpoint.cli.progress import line_of, loading, progress
+from counterpoint.index import build_index
+from counterpoint.types import Document
+
+
+@pytest.mark.parametrize(
+    ("counts", "seconds", "rate", "said"),
+    [
+        ((0, 100), 12, 0, "searching: 0 of 100 queries (0 %), after 00:12"),
+        ((99, 100), 10, 9.9, "searching: 99 of 100 queries (99 %), 9.9 a second, 00:00 left"),
+        ((1234, None), 10, 123.4, "searching: 1,234 queries, 123 a second"),
+        ((7300, 14600), 3600, 2, "searching: 7,300 of 14,600 queries (50 %), 2 a second, 1:00:50 left"),
+    ],
+)
+def test_a_line_has_total_rate_and_time_left(counts, seconds, rate, said):
+    assert line_of("searching: ", "queries", counts, seconds, rate) == said
+
+
+def test_off_a_terminal_there_is_a_line_now_and_then_even_if_nothing_moves(monkeypatch, capsys):
+    monkeypatch.setattr(module, "EVERY", 0.05)
+    with progress("indexing", "documents", 10) as update:
+        time.sleep(0.2)
+        update(5)
+        time.sleep(0.2)
+    lines = capsys.readouterr().err.splitlines()
+    assert 4 <= len(lines) <= 9
+    assert lines[0].startswith("indexing: 0 of 10 documents (0 %), after ")
+    assert re.fullmatch(r"indexing: 5 of 10 documents \(50 %\), \d+ a second, 00:00 left", lines[-1])
+
+
+def test_what_an_earlier_run_did_is_no_speed(monkeypatch, capsys):
+    monkeypatch.setattr(module, "EVERY", 0.05)
+    with progress("train", "steps", 1000, 900):
+        time.sleep(0.08)
+    assert capsys.readouterr().err.startswith("train: 900 of 1,000 steps (90 %), after ")
+
+
+def test_quiet_says_nothing_but_errors(monkeypatch, capsys):
+    monkeypatch.setattr(module, "EVERY", 0.01)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with quietly(True), progress("indexing", "documents", 10) as update, loading("minilm"):
+        note("wrote something")
+        time.sleep(0.05)
+        update(3)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_quiet_stands_anywhere_on_the_line(call, collection, tmp_path):
+    code, out, err = call("index", collection, "-o", tmp_path / "a", "--model", "none")
+    assert code == 0 and "documents" in out and err
+    code, out, err = call("index", "--quiet", collection, "-o", tmp_path / "b", "--model", "none")
+    assert code == 0 and "documents" in out and err == ""
+    code, out, err = call("--quiet", "index", collection, "-o", tmp_path / "b", "--model", "none")
+    assert code == 2 and out == "" and "already holds an index" in err
+    code, out, err = call("search", tmp_path / "b", "--", "--quiet")
+    assert code == 0 and "No document matches" in out
+
+
+class Slow(HashModel):
+    """Encodes in an order of its own, and says so after each text."""
+
+    def encode_document(self, texts, progress=None):
+        for _ in texts:
+            progress(1)
+        return super().encode_document(texts)
+
+
+def test_a_build_tells_of_every_batch_that_was_encoded(tmp_path):
+    told = []
+    documents = [Document(str(n), f"text {n}") for n in range(5)]
+    build_index(documents, Slow(), tmp_path / "index", on_progress=told.append)
+    assert told == [1, 2, 3, 4, 5, 5]
+
+
+def test_a_model_tells_how_many_texts_are_done(tiny_bert_folder):
+    from counterpoint.model import load_model
+
+    told = []
+    model = load_model(tiny_bert_folder)
+    model.encode_document(["a dog", "the cat sat on the mat " * 5, ""], progress=told.append)
+    assert sum(told) == 3 and len(told) > 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_on_a_terminal_there_is_a_bar_and_a_word_while_the_model_loads(
+    collection, tiny_bert_folder, tmp_path
+):
+    index, search = on_a_terminal(
+        [
+            ["index", collection, "-o", "i", "--model", tiny_bert_folder],
+            ["search", "i", "fox", "-k", "1"],
+        ],
+        tmp_path,
+    )
+    assert index.code == search.code == 0, index.text + search.text
+    assert f"loading {tiny_bert_folder}…" in index.text
+    assert re.search(r"indexing: 100%.*4/4 \[00:0\d<00:00, .*documents/s\]", index.text)
+    assert "loading " in search.text
