@@ -119,7 +119,10 @@ def test_info_tells_the_parts_of_a_set_apart_and_compares_with_the_text(tmp_path
     assert stored["postings: words"] == 2 * header + 4 * len(words) + 4 * (len(set(words)) + 1)
     found = info["sets"]["words"]
     assert (found["vectors"], found["distinct_ids"]) == (len(words), len(set(words)))
-    assert found["vectors_per_document"] == len(words) / len(documents)
+    assert found["vectors_per_document"] == len(words) / info["documents"]
+    assert (
+        info["documents"] == len({d.parent or d.id for d in documents}) < info["passages"] == len(documents)
+    )
     assert found["bytes"] == sum(size for name, size in stored.items() if name.endswith(": words"))
     assert info["sets"]["cls"]["distinct_ids"] is None
     plain = sum(len(d.title.encode()) + len(d.text.encode()) for d in documents)

@@ -39,10 +39,15 @@ def verify(index: IndexFolder, json: Json = False) -> None:
         raise typer.Exit(2)
 
 
+def _size(found: Mapping[str, Any]) -> str:
+    documents, passages = found["documents"], found["passages"]
+    return f"{documents:,} documents" + ("" if passages == documents else f" in {passages:,} passages")
+
+
 def _text(found: Mapping[str, Any]) -> str:
     total = found["bytes"]
     lines = [
-        f"{found['documents']:,} documents, {total:,} bytes ({found['bytes_per_document']:,.0f} a document)",
+        f"{_size(found)}, {total:,} bytes ({found['bytes_per_document']:,.0f} a document)",
         escaped(f"written {found['created']} by counterpoint {found['software']}"),
         escaped(f"model {found['model']['name']} ({found['model']['fingerprint'][:12]})")
         if found["model"]

@@ -38,19 +38,21 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
 def account_of(index: Index) -> dict[str, Any]:
     """Sizes by purpose and by vector set, and how the index compares with the plain text of its documents.
 
-    `text_bytes` are those of titles and texts in UTF-8. `factor_over_text` is everything that is not text
-    (the whole index but the documents' database) over them; None where there is no text.
+    `documents` counts a document that was cut once, `passages` all that can be found. `text_bytes` are those
+    of titles and texts in UTF-8. `factor_over_text` is everything that is not text (the whole index but the
+    documents' database) over them; None where there is no text.
     """
     purposes: dict[str, int] = {}
     for path in sorted(index.folder.rglob("*")):
         if path.is_file():
             purpose = _purpose(path.relative_to(index.folder), index.layouts)
             purposes[purpose] = purposes.get(purpose, 0) + path.stat().st_size
-    total, documents = sum(purposes.values()), len(index)
+    total, documents = sum(purposes.values()), _whole(index)
     text = sum(segment.text_bytes() for segment in index.segments)
     beside = total - purposes.get("documents", 0)
     return {
         "documents": documents,
+        "passages": len(index),
         "bytes": total,
         "bytes_per_document": total / documents,
         "bytes_by_purpose": purposes,
@@ -63,6 +65,12 @@ def account_of(index: Index) -> dict[str, Any]:
         "lexical": index.manifest.settings["lexical"],
         "search": index.manifest.settings["search"],
     }
+
+
+def _whole(index: Index) -> int:
+    """Number of documents, one that was cut into passages counted once."""
+    cut = [segment.parents() for segment in index.segments]
+    return len(index) + sum(parents - passages for parents, passages in cut)
 
 
 def _set(index: Index, name: str, purposes: Mapping[str, int]) -> dict[str, Any]:
@@ -81,7 +89,7 @@ def _set(index: Index, name: str, purposes: Mapping[str, int]) -> dict[str, Any]
         "static": layout.static,
         "stored_ids": ids,
         "vectors": vectors,
-        "vectors_per_document": vectors / len(index),
+        "vectors_per_document": vectors / _whole(index),
         "bytes": size,
         "bytes_per_vector": size / max(vectors, 1),
         "distinct_ids": index.distinct_ids(name) if layout.ids else None,

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, final
 
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.library.opened import OpenIndex
 from counterpoint.library.options import DEFAULT_MODEL, BuildOptions
+from counterpoint.library.reading import Reading, read
 
 if TYPE_CHECKING:
-    from counterpoint.data import Fields, ReadReport
     from counterpoint.index import IndexSettings
     from counterpoint.model import Model
-    from counterpoint.types import Document
 
 __all__ = ["Build", "index", "prepare"]
 
@@ -37,13 +37,15 @@ def index(
         path: the folder to write.
         model: name of a preset, folder, hub id, or a model; None for BM25 alone.
         on_progress: called with the number of documents done.
-        settings: fields of `BuildOptions`; and `id`, `title`, `text`, `metadata`, which name the keys or
-            columns of dicts and frames.
+        settings: fields of `BuildOptions`.
 
     Raises:
         ConfigError: a setting that does not exist or cannot be, or a source of another kind.
         DataError: the source cannot be read.
         ArtifactError: the folder holds something else, or an index and `overwrite` is not given.
+
+    Warns:
+        UserWarning: files of a folder, or rows of them, were skipped since they could not be read.
 
     Example:
         >>> from tempfile import mkdtemp
@@ -51,16 +53,13 @@ def index(
         >>> [hit.text for hit in notes.search("whale", workflow="lexical")]
         ['A whale is a mammal.']
     """
-    from counterpoint.data import Fields
-
-    named = {name: settings.pop(name) for name in [f.name for f in fields(Fields)] if name in settings}
-    if isinstance(named.get("metadata"), str):
-        named["metadata"] = (named["metadata"],)
     known = [f.name for f in fields(BuildOptions)]
     if unknown := [name for name in settings if name not in known]:
         raise ConfigError(f"there is no setting {unknown[0]!r}; there are {', '.join(known)}")
-    build = prepare(source, path, BuildOptions(model=model, **settings), Fields(**named))
+    build = prepare(source, path, BuildOptions(model=model, **settings))
     build.run(on_progress)
+    if lost := build.reading.report.lost():
+        warnings.warn(lost, stacklevel=2)
     return OpenIndex(path, build.model)
 
 
@@ -70,51 +69,49 @@ class Build:
     """A build whose settings were checked and whose source was opened.
 
     Attributes:
-        documents: streamed.
-        size: their number where it is known.
+        reading: the documents, streamed, and the report of what the source holds.
         folder: to be written.
         model: that encodes them; None for BM25 alone.
         settings: what is kept.
         overwrite: whether an index that is there is replaced.
-        report: counts what the source holds, once it was read.
     """
 
-    documents: Iterable[Document]
-    size: int | None
+    reading: Reading
     folder: Path
     model: Model | None
     settings: IndexSettings
     overwrite: bool
-    report: ReadReport
 
     def run(self, on_progress: Callable[[int], None]) -> None:
         """Read, encode and write."""
         from counterpoint.index import build_index
 
-        build_index(
-            self.documents,
-            self.model,
-            self.folder,
-            self.settings,
-            overwrite=self.overwrite,
-            on_progress=on_progress,
-        )
+        try:
+            build_index(
+                self.reading,
+                self.model,
+                self.folder,
+                self.settings,
+                overwrite=self.overwrite,
+                on_progress=on_progress,
+            )
+        except DataError as error:
+            if error.path is None and not self.reading.report.passages:
+                raise DataError(f"{error}{self.reading.report.why_nothing()}") from error
+            raise
 
 
-def prepare(source: Any, folder: str | Path, options: BuildOptions, named: Fields | None = None) -> Build:
+def prepare(source: Any, folder: str | Path, options: BuildOptions) -> Build:
     """Everything that can be wrong is found here, before a document is encoded.
 
     Raises:
         ConfigError, DataError: as `index`.
     """
-    from counterpoint.data import ReadReport
-
     _check(options)
-    report = ReadReport()
-    documents, size = _documents(source, options, named, report)
+    reading = read(source, options)
     model = _model(options)
     settings = _settings(options, model, Path(folder))
-    return Build(documents, size, Path(folder), model, settings, options.overwrite, report)
+    return Build(reading, Path(folder), model, settings, options.overwrite)
 
 
 def _check(options: BuildOptions) -> None:
@@ -125,26 +122,6 @@ def _check(options: BuildOptions) -> None:
         raise ConfigError("--gate: BM25 alone has no gate; name a --model that has one")
     if options.model in (None, "none") and options.codec is not None:
         raise ConfigError("--codec: BM25 alone has no vectors to store; name a --model that makes some")
-
-
-def _documents(
-    source: Any, options: BuildOptions, named: Fields | None, report: ReadReport
-) -> tuple[Iterable[Document], int | None]:
-    """The documents of a source, cut as asked, and their number where it is known."""
-    from counterpoint.data import Collection, ReadPolicy, cut_passages, items_of, open_collection
-
-    policy, words = ReadPolicy.lenient() if options.lenient else ReadPolicy(), options.passage_words
-    if isinstance(source, Collection):
-        collection = source
-    elif isinstance(source, str | Path):
-        whole = {} if words is None else {"passage_words": None}
-        collection = open_collection(source, policy=policy, **whole)
-    else:
-        collection = items_of(source, named, policy)
-    documents = collection.documents(report)
-    if not words:
-        return documents, collection.size
-    return (passage for document in documents for passage in cut_passages(document, max_words=words)), None
 
 
 def _model(options: BuildOptions) -> Model | None:
