@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from counterpoint.cli.console import emit
+from counterpoint.cli.console import emit, progress
 from counterpoint.escapes import escaped
 from counterpoint.library.options import BuildOptions
 
@@ -25,7 +25,8 @@ def tell(source: str, chosen: BuildOptions, json: bool) -> None:
     from counterpoint.library import survey
 
     asked = {name: getattr(chosen, name) for name in BuildOptions.__dataclass_fields__}
-    found = survey(source, **asked)
+    with progress("reading", "documents") as update:
+        found = survey(source, on_progress=update, **asked)
     result: dict[str, Any] = {
         "source": source,
         "documents": found.report.documents,

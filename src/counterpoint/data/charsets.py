@@ -55,7 +55,7 @@ def charset_of(blocks: Iterable[bytes], path: object = None) -> str:
             text = decoder.decode(block)
         except UnicodeDecodeError as error:
             return _guessed(head, error.object[max(0, error.start - SAMPLE) :], beyond_ascii)
-        beyond_ascii += 0 if text.isascii() else sum(letter > "\x7f" for letter in text)
+        beyond_ascii += max(0, len(block) - len(text))  # at least one for each, and quick to find
         head = head or block[:SAMPLE]
     return UTF_8
 
@@ -66,7 +66,7 @@ def _guessed(head: bytes, rest: bytes, beyond_ascii: int) -> str:
     Args:
         head: how it begins, before `rest`.
         rest: from before the first byte that is not UTF-8.
-        beyond_ascii: characters before `rest` that are UTF-8 and not ASCII.
+        beyond_ascii: zero if all before `rest` is ASCII; else at least the number of other characters.
     """
     shown = rest[: 2 * SAMPLE]
     text = shown.decode(UTF_8, "replace")

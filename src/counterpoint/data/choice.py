@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, final
 
@@ -40,7 +40,7 @@ class FileChoice:
         for option, patterns in (("include", self.include), ("exclude", self.exclude)):
             for pattern in patterns:
                 try:
-                    _spec([pattern])
+                    _spec((pattern,))
                 except ValueError as error:
                     raise ConfigError(
                         f"--{option}: {pattern!r} is no pattern; write it as in .gitignore, such as '*.md', "
@@ -72,7 +72,7 @@ class Ignored(NamedTuple):
         if not path.is_file():
             return self
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        return Ignored(((name, _spec(lines)), *self.specs))
+        return Ignored(((name, _spec(tuple(lines))), *self.specs))
 
     def matches(self, name: str) -> bool:
         """Whether a file or folder is left out: the innermost pattern that says anything decides."""
@@ -88,7 +88,8 @@ def installed(folder: Path) -> bool:
     return folder.name in INSTALLED or (folder / "pyvenv.cfg").is_file()
 
 
-def _spec(patterns: Sequence[str]) -> GitIgnoreSpec:
+@lru_cache(maxsize=256)
+def _spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
     return GitIgnoreSpec.from_lines(patterns)

@@ -243,7 +243,7 @@ class Collection:
     def _repeated(self, found: Located, reader: Reader) -> None:
         """An id for the second time: left out, or an error that says where the first one is."""
         document, path, line = found
-        if self.policy.duplicates == "first":
+        if reader.policy.duplicates == "first":
             reader.report.duplicates += 1
             reader.report.note(f"duplicate id {document.id!r} left out", path, line)
             return

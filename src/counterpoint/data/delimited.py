@@ -26,6 +26,7 @@ WORD = re.compile(r"[A-Za-z_]+([ _-][A-Za-z_]+)?")
 LONGEST_NAME = 60  # characters of a column's name
 LOOKED_AT = 50  # lines that the delimiter is sniffed from
 SNIFFED = 1 << 13  # characters of them: the sniffer takes time by their square
+MOST = 2**31 - 1  # what a C long holds everywhere
 USUAL = frozenset((*IDS, *TITLES, *TEXTS))
 
 
@@ -58,14 +59,14 @@ def table_of(path: Path, fields: Fields, reader: Reader) -> Table:
     Raises:
         DataError: it cannot be read, two columns have one name, or one that was named is not there.
     """
-    encoding = reader.charset(path)
+    encoding = reader.charset(path, told=True)
     lines = _first(path, reader, encoding)
     if not lines:
         return Table("\t" if ending(path) == ".tsv" else ",", Columns(()), False, encoding)
     delimiter = _delimiter(lines, ending(path))
     first = _first_row(lines, delimiter, path)
-    header = _is_header(first, ending(path), lines, fields)
-    names = [name.strip() if header else "" for name in first]
+    header = _is_header(first, fields) is not False
+    names = [name.strip() for name in first] if header else _usual_names(len(first), delimiter)
     names = [name or f"column {number}" for number, name in enumerate(names, 1)]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise DataError(f"two columns are named {twice[0]!r}; rename one", path=path, line=1)
@@ -79,11 +80,22 @@ def table_of(path: Path, fields: Fields, reader: Reader) -> Table:
 
 
 def has_header(path: Path, fields: Fields, reader: Reader) -> bool:
-    """Whether the first line of a tab-separated file names its columns."""
+    """Whether the first line of a tab-separated collection names its columns.
+
+    It is taken to have none, as MS MARCO's have not, unless a name is a usual one or one that was given, or
+    all are words and the sniffer says so.
+    """
     lines = _first(path, reader, None)
     if not lines or "\t" not in lines[0]:
         return False
-    return _is_header(lines[0].split("\t"), ".tsv", lines, fields)
+    row = lines[0].split("\t")
+    found = _is_header(row, fields)
+    if found is not None or not all(WORD.fullmatch(cell.strip()) for cell in row):
+        return bool(found)
+    try:
+        return csv.Sniffer().has_header("\n".join(lines)[:SNIFFED])
+    except (csv.Error, StopIteration):
+        return False
 
 
 def rows_of(path: Path, table: Table, reader: Reader) -> Iterator[tuple[int, dict[str, str]]]:
@@ -93,7 +105,7 @@ def rows_of(path: Path, table: Table, reader: Reader) -> Iterator[tuple[int, dic
         DataError: a row does not fit, unless the policy skips it.
     """
     # Python refuses longer cells by default. This is for the whole process, so it is never made smaller.
-    csv.field_size_limit(max(csv.field_size_limit(), reader.policy.max_characters))
+    csv.field_size_limit(max(csv.field_size_limit(), min(reader.policy.max_characters, MOST)))
     lines = (line + "\n" for _, line in reader.lines(path, table.encoding))
     rows, names = _parser(lines, table.delimiter), table.columns.names
     waiting = table.header
@@ -149,23 +161,19 @@ def _first_row(lines: Sequence[str], delimiter: str, path: Path) -> list[str]:
         raise DataError(f"not a valid table: {error}", path=path, line=1) from error
 
 
-def _is_header(row: Sequence[str], kind: str, lines: Sequence[str], fields: Fields) -> bool:
-    """Whether a first row names the columns.
+def _usual_names(count: int, delimiter: str) -> list[str]:
+    """The names of columns without a header: those of MS MARCO and ColBERT, where tabs part two or three."""
+    return ["id", "text", "title"][:count] if delimiter == "\t" and count in (2, 3) else [""] * count
 
-    Rows of a `.csv` have a header unless the first looks like data: a number in front, a sentence, a long
-    cell. A `.tsv` is taken to have none, as MS MARCO's have, unless a name is a usual one or one that was
-    given, or all are words and the sniffer says so.
+
+def _is_header(row: Sequence[str], fields: Fields) -> bool | None:
+    """Whether a first row names the columns; None where it may well do, but no name is a known one.
+
+    It does not where it looks like data: a number in front, a sentence, a long cell.
     """
     cells = [cell.strip() for cell in row]
     if any(name in cells for name in fields.named):
         return True
     if NUMBER.fullmatch(cells[0]) or any(len(c) > LONGEST_NAME or SENTENCE.search(c) for c in cells):
         return False
-    if kind == ".csv" or any(cell.casefold() in USUAL for cell in cells):
-        return True
-    if not all(WORD.fullmatch(cell) for cell in cells):
-        return False
-    try:
-        return csv.Sniffer().has_header("\n".join(lines)[:SNIFFED])
-    except (csv.Error, StopIteration):
-        return False
+    return True if any(cell.casefold() in USUAL for cell in cells) else None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+from counterpoint.data.charsets import marked
 from counterpoint.data.fields import Fields
 from counterpoint.data.kinds import kind_of
 from counterpoint.data.markup import PlainText, from_html, from_markdown, from_rst
@@ -107,12 +108,18 @@ def _notebook(path: Path, reader: Reader) -> PlainText:
 
 
 def _declared_encoding(path: Path) -> str | None:
-    """The encoding that a page names in its first kilobyte, if Python knows it."""
+    """The encoding that a page names in its first kilobyte, if Python knows it.
+
+    None where it has a byte order mark, which counts for more, or names UTF-8, which is tried first anyway.
+    """
     with open_binary(path) as file:
-        found = DECLARED.search(file.read(1024))
-    if found is None:
+        beginning = file.read(1024)
+    found = DECLARED.search(beginning)
+    if found is None or marked(beginning) is not None:
         return None
     name = found[1].decode("ascii")
+    if name.lower() in ("utf-8", "utf8"):
+        return None
     try:
         b" ".decode(name, "replace")
     except (LookupError, UnicodeError):  # unknown, no encoding of text, or one that cannot replace

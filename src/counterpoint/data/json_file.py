@@ -13,7 +13,7 @@ from counterpoint.errors import DataError
 
 __all__ = ["json_rows", "json_value"]
 
-TIMES = 20  # a `.json` is read whole: it may be so many times as long as the longest text
+TIMES = 10  # a `.json` is read whole: it may be so many times as long as the longest text
 RECORD = ("text", "contents", "content", "body")  # keys by which an object alone is taken for a document
 
 

@@ -14,7 +14,7 @@ from counterpoint.errors import DataError, MissingExtraError
 
 __all__ = ["from_docx", "from_notebook", "pages_of"]
 
-PER_CHARACTER = 12  # bytes of XML that a character of a `.docx` may take, its markup shared out
+PER_CHARACTER = 6  # bytes of XML that a character of a `.docx` may take, its markup shared out
 GAP = "\n\n"
 
 

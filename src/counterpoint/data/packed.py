@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import BinaryIO, final
+from typing import Any, BinaryIO, final
 
 __all__ = ["ZstdBytes", "ending", "is_packed", "plain_stem"]
 
@@ -47,7 +47,7 @@ class ZstdBytes(io.RawIOBase):
         """It is."""
         return True
 
-    def readinto(self, buffer, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def readinto(self, buffer: Any, /) -> int:
         """Fill the buffer as far as what is unpacked reaches; 0 at the end."""
         while not self._held:
             self._packed = self._packed or self._raw.read(STEP)

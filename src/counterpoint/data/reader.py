@@ -22,6 +22,7 @@ from counterpoint.types import Document
 __all__ = ["Located", "Reader", "open_binary", "strict_reader"]
 
 BLOCK = 1 << 18
+SCANNED = 1 << 26  # bytes that tell an encoding; a few kilobytes of gzip unpack to any number of them
 MOST_BLANK = 1_000_000  # blank lines one after another: a few kilobytes of gzip unpack to any number of them
 
 
@@ -82,15 +83,19 @@ class Reader:
         self.report.skipped += 1
         self.report.note(str(error))
 
-    def charset(self, path: Path) -> str:
-        """The encoding of a file of text, as its bytes tell; counted, where it is not UTF-8.
+    def charset(self, path: Path, *, told: bool = False) -> str:
+        """The encoding of a file of text, as its first 64 MiB tell; counted, where it is not UTF-8.
+
+        Args:
+            path: the file.
+            told: the caller tells of it among other decisions.
 
         Raises:
             DataError: unreadable, or not a text.
         """
         with open_binary(path) as file:
-            found = charset_of(iter(lambda: file.read(BLOCK), b""), path)
-        self._not_utf8(found, path)
+            found = charset_of((file.read(BLOCK) for _ in range(SCANNED // BLOCK)), path)
+        self._not_utf8(found, path, told=told)
         return found
 
     def lines(self, path: Path, encoding: str | None = None) -> Iterator[tuple[int, str]]:
@@ -211,11 +216,12 @@ class Reader:
             return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return text
 
-    def _not_utf8(self, encoding: str, path: Path) -> None:
+    def _not_utf8(self, encoding: str, path: Path, *, told: bool = False) -> None:
         """Count a file in another encoding, and say which one was decided on."""
         if encoding != UTF_8:
             self.report.encodings[encoding] = self.report.encodings.get(encoding, 0) + 1
-            self.report.decide(f"{path}: read as {encoding}")
+            if not told:
+                self.report.decide(f"{path}: read as {encoding}")
 
     def _replaced(self, path: str | Path, line: int | None = None) -> None:
         self.report.replaced += 1

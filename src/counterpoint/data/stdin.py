@@ -51,7 +51,14 @@ class Piped(Source):
     def documents(self, reader: Reader) -> Iterator[Located]:
         """One document a record, or a line that is not blank; ids that are made are `stdin:<line>`."""
         if self.rows is not None:
-            yield from self.rows.documents(reader)
+            try:
+                for found in self.rows.documents(reader):
+                    yield Located(found.document, LABEL, found.line)
+            except DataError as error:
+                raise DataError(self._said(str(error))) from error
+            finally:
+                reader.report.notes[:] = map(self._said, reader.report.notes)
+                reader.report.decisions[:] = map(self._said, reader.report.decisions)
             return
         for number, line in reader.lines(self.path, reader.charset(self.path)):
             if line and not line.isspace():
@@ -63,7 +70,14 @@ class Piped(Source):
         if self.rows is None:
             return (f"{LABEL}: one document a line",)
         kind = "JSON Lines" if self.path.suffix == ".jsonl" else "JSON"
-        return (f"{LABEL}: {kind}", *self.rows.decided(policy))
+        try:
+            return (f"{LABEL}: {kind}", *map(self._said, self.rows.decided(policy)))
+        except DataError as error:
+            raise DataError(self._said(str(error))) from error
+
+    def _said(self, message: str) -> str:
+        """A message that names the file, without it."""
+        return message.replace(str(self.path), LABEL)
 
 
 def piped(fields: Fields, policy: ReadPolicy, stream: BinaryIO | None = None) -> Piped:
@@ -73,8 +87,9 @@ def piped(fields: Fields, policy: ReadPolicy, stream: BinaryIO | None = None) ->
         ConfigError: nothing is piped in, or fields are named and it is not JSON.
         DataError: it cannot be read.
     """
-    stream = sys.stdin.buffer if stream is None else stream
-    if stream.isatty():
+    if stream is None:
+        stream = None if sys.stdin is None else sys.stdin.buffer  # None in a program without a console
+    if stream is None or stream.isatty():
         raise ConfigError("'-' reads what is piped in, and nothing is: … | counterpoint index - -o INDEX")
     descriptor, name = tempfile.mkstemp(prefix="counterpoint-")
     kept = Path(name)
@@ -83,8 +98,10 @@ def piped(fields: Fields, policy: ReadPolicy, stream: BinaryIO | None = None) ->
             shutil.copyfileobj(stream, file, 1 << 20)
         suffix = _kind(kept, policy)
         kept = kept.rename(kept.with_suffix(suffix))
-    except BaseException:
+    except BaseException as error:
         _remove(kept)
+        if isinstance(error, DataError):
+            raise DataError(str(error).replace(str(kept), LABEL)) from error
         raise
     found = Piped(kept, RowsFile(kept, fields, LABEL) if suffix != ".txt" else None)
     if found.rows is None and fields.named:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, final
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.library.opened import OpenIndex
 from counterpoint.library.options import DEFAULT_MODEL, BuildOptions
-from counterpoint.library.reading import Reading, read
+from counterpoint.library.reading import Reading, build_options, read
 
 if TYPE_CHECKING:
     from counterpoint.index import IndexSettings
@@ -53,10 +53,7 @@ def index(
         >>> [hit.text for hit in notes.search("whale", workflow="lexical")]
         ['A whale is a mammal.']
     """
-    known = [f.name for f in fields(BuildOptions)]
-    if unknown := [name for name in settings if name not in known]:
-        raise ConfigError(f"there is no setting {unknown[0]!r}; there are {', '.join(known)}")
-    build = prepare(source, path, BuildOptions(model=model, **settings))
+    build = prepare(source, path, build_options({"model": model, **settings}))
     build.run(on_progress)
     if lost := build.reading.report.lost():
         warnings.warn(lost, stacklevel=2)

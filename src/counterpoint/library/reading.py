@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from counterpoint.data import Collection, Fields, FileChoice, ReadPolicy, ReadReport
     from counterpoint.types import Document
 
-__all__ = ["Reading", "Survey", "read", "survey"]
+__all__ = ["Reading", "Survey", "build_options", "read", "survey"]
 
 SHOWN = 3  # documents of a survey
 NOT_FOLDERS = "--include, --exclude and --no-gitignore choose files of a folder; this source is none"
@@ -99,11 +98,12 @@ def read(source: Any, options: BuildOptions) -> Reading:
     return Reading(found, words, found.decided(), ReadReport())
 
 
-def survey(source: Any, **settings: Any) -> Survey:
+def survey(source: Any, *, on_progress: Callable[[int], None] = lambda done: None, **settings: Any) -> Survey:
     """Read a source as `index` would, without a model and without writing anything.
 
     Args:
         source: as `index` takes it.
+        on_progress: called with the number of documents or passages that were read.
         settings: fields of `BuildOptions`; those that do not concern reading change nothing.
 
     Raises:
@@ -114,12 +114,25 @@ def survey(source: Any, **settings: Any) -> Survey:
         >>> found.report.summary()
         '1 document'
     """
-    reading = read(source, BuildOptions(**settings))
-    passages = iter(reading)
-    first = list(islice(passages, SHOWN))
-    for _ in passages:
-        pass
+    reading = read(source, build_options(settings))
+    first: list[Document] = []
+    for number, passage in enumerate(reading, 1):
+        if number <= SHOWN:
+            first.append(passage)
+        on_progress(number)
     return Survey(reading.report, reading.decided, first)
+
+
+def build_options(settings: Mapping[str, Any]) -> BuildOptions:
+    """Settings by name as options.
+
+    Raises:
+        ConfigError: there is no such setting.
+    """
+    known = BuildOptions.__dataclass_fields__
+    if unknown := [name for name in settings if name not in known]:
+        raise ConfigError(f"there is no setting {unknown[0]!r}; there are {', '.join(known)}")
+    return BuildOptions(**settings)
 
 
 def _policy(options: BuildOptions) -> ReadPolicy:
