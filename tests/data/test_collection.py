@@ -4,7 +4,7 @@ import json
 import pytest
 
 from counterpoint.data import ReadPolicy, ReadReport, collection_of, open_collection
-from counterpoint.data.collection import IdSet
+from counterpoint.data.id_set import IdSet
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.types import Document
 
@@ -138,7 +138,7 @@ def test_damaged_gzip(tmp_path):
 def test_notes_are_few_and_counts_are_complete(tmp_path):
     _, report = read(jsonl(tmp_path / "c.jsonl", A, *[b"{"] * 100), malformed="skip")
     assert (report.skipped, len(report.notes)) == (100, 20)
-    assert report.summary() == "1 documents, 100 malformed and skipped"
+    assert report.summary() == "1 document, 100 malformed and skipped"
 
 
 def test_policy_names_all_its_faults():

@@ -8,8 +8,10 @@ from counterpoint.data import ReadPolicy, ReadReport, open_collection
 from counterpoint.errors import DataError, MissingExtraError
 
 
-def read(root, *, passage_words=150, **policy):
+def read(root, *, passage_words=150, files="error", **policy):
+    """By default strictly, though a folder is not."""
     report = ReadReport()
+    policy["files"] = files
     collection = open_collection(root, policy=ReadPolicy(**policy), passage_words=passage_words)
     return list(collection.documents(report)), report
 
@@ -62,8 +64,10 @@ def test_a_folder_of_many_kinds(tmp_path):
     ]
     assert documents[1].metadata == {"file": "b/page.HTML"}
     assert (report.files, report.documents, report.other_files) == (4, 4, {".exe": 1})
+    assert report.left_out == {"hidden": 1}
+    assert report.kinds == {".txt": 1, ".html": 1, ".md": 1, ".rst": 1}
     assert report.notes == []
-    assert report.summary() == "4 documents, 1 files not read (.exe)"
+    assert report.summary() == "4 documents, 1 file not read (.exe)"
 
 
 def test_long_files_become_passages_of_their_sections(tmp_path):
@@ -128,11 +132,11 @@ def test_records(tmp_path):
 
 
 def test_broken_utf8_in_a_file(tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"one\ntwo \xff\n")
+    (tmp_path / "a.txt").write_bytes(b"\xc3\xa9n\ntwo \xff\n")
     with pytest.raises(DataError, match=r"a\.txt:2: byte 0xff at offset 8 is not UTF-8"):
         read(tmp_path)
     documents, report = read(tmp_path, encoding="replace")
-    assert (documents[0].text, report.replaced) == ("one\ntwo \ufffd\n", 1)
+    assert (documents[0].text, report.replaced) == ("én\ntwo \ufffd\n", 1)
 
 
 def test_a_character_cut_off_at_the_end_of_the_file(tmp_path):
@@ -164,8 +168,8 @@ def test_links_are_followed_once_and_loops_end(tmp_path):
             pytest.skip("this system makes no links")
     documents, report = read(tmp_path)
     assert [d.id for d in documents] == ["a/x.txt"]
-    assert report.other_files == {"folder met before": 2, "broken link or no ordinary file": 1}
-    assert report.notes == [f"{tmp_path / 'broken.txt'}: a broken link, or no ordinary file"]
+    assert report.left_out == {"folder met before": 2}
+    assert report.not_read == [f"{tmp_path / 'broken.txt'}: a broken link, or no ordinary file"]
 
 
 def test_an_empty_folder_and_empty_files(tmp_path):
@@ -195,15 +199,18 @@ def test_damaged_pdf(tmp_path, damage):
     (tmp_path / "p.pdf").write_bytes(damage)
     with pytest.raises(DataError, match=r"p\.pdf: this PDF cannot be read at its beginning .*repair it"):
         read(tmp_path)
-    documents, report = read(tmp_path, malformed="skip")
-    assert (documents, report.skipped) == ([], 1)
+    documents, report = read(tmp_path, files="skip")
+    assert (documents, report.skipped, report.unreadable) == ([], 0, 1)
+    assert "p.pdf: this PDF cannot be read" in report.not_read[0]
 
 
 def test_pdf_without_its_extra(tmp_path, monkeypatch):
     (tmp_path / "p.pdf").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "pypdf", None)
     with pytest.raises(MissingExtraError, match=r"pip install .*\[pdf\]'"):
-        read(tmp_path, malformed="skip")
+        read(tmp_path)
+    _, report = read(tmp_path, files="skip")
+    assert report.unreadable == 1 and "[pdf]" in report.not_read[0]
 
 
 def test_column_names(tmp_path):

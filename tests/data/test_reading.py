@@ -12,7 +12,7 @@ import pytest
 from tests.cli.commands import fails
 
 from counterpoint.cli.main import main
-from counterpoint.data import Collection, open_collection
+from counterpoint.data import Collection, ReadPolicy, open_collection
 from counterpoint.data.collection import Source
 from counterpoint.data.reader import Located
 from counterpoint.errors import DataError
@@ -94,7 +94,7 @@ def test_a_file_that_vanishes_while_a_folder_is_read(tmp_path, monkeypatch, call
     for name in ("a", "b"):
         (tmp_path / "files" / name).mkdir(parents=True)
         (tmp_path / "files" / name / "text.txt").write_text(f"text of {name}")
-    documents = open_collection(tmp_path / "files").documents()
+    documents = open_collection(tmp_path / "files", policy=ReadPolicy(files="error")).documents()
     assert "text of a" in next(documents).text
     vanishing = tmp_path / "files" / "b" / "text.txt"
     is_file = os.path.isfile
@@ -109,8 +109,11 @@ def test_a_file_that_vanishes_while_a_folder_is_read(tmp_path, monkeypatch, call
     with pytest.raises(DataError, match=r"b/text\.txt: cannot be read: No such file"):
         next(documents)
     vanishing.write_text("text of b")
-    code, _, err = call("index", tmp_path / "files", "-o", tmp_path / "i", "--model", "none")
+    code, _, err = call("index", tmp_path / "files", "-o", tmp_path / "i", "--model", "none", "--no-lenient")
     assert code == 2 and "text.txt: cannot be read: No such file" in err and "write" not in err
+    vanishing.write_text("text of b")
+    code, out, err = call("index", tmp_path / "files", "-o", tmp_path / "i", "--model", "none")
+    assert code == 0 and out.startswith("1 document ") and "text.txt: cannot be read: No such file" in err
 
 
 def test_a_name_that_the_system_refuses_is_no_source(call, tmp_path):

@@ -115,7 +115,7 @@ def test_names_and_formats_that_do_not_go(tmp_path):
     with pytest.raises(DataError, match="there is no such file or folder; a source is a BEIR folder"):
         open_collection(tmp_path / "absent")
     (tmp_path / "a.exe").touch()
-    with pytest.raises(DataError, match=r"a file ending in '\.exe' is no collection"):
+    with pytest.raises(DataError, match=r"unsupported file type '\.exe'"):
         open_collection(tmp_path / "a.exe")
     for source, format, message in [
         (tmp_path, "csv", "unknown format 'csv'; it must be one of beir, files"),

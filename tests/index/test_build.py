@@ -8,7 +8,7 @@ from tests.fakes import DOCUMENTS, HashModel, UniModel
 
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index import Index, IndexSettings, LexicalSettings, Manifest, build_index, remove_index
-from counterpoint.index import reading as reading_module
+from counterpoint.index import stream as stream_module
 from counterpoint.index.kernels import dot_scores, maxsim_scores
 from counterpoint.types import Document
 
@@ -58,7 +58,7 @@ def test_scores_from_disk_are_the_models_own(tmp_path, codec, tolerance):
 def test_batches_and_blocks_do_not_show(tmp_path, monkeypatch):
     documents = [Document(str(i), f"word{i % 7} word{i % 5} shared") for i in range(50)]
     build_index(documents, HashModel(), tmp_path / "one")
-    monkeypatch.setattr(reading_module, "BATCH", 3)
+    monkeypatch.setattr(stream_module, "BATCH", 3)
     monkeypatch.setattr("counterpoint.index.index.BLOCK", 4 * 16 * 7)
     build_index(documents, HashModel(), tmp_path / "many")
     query = HashModel().encode_query(["word3 shared"])
@@ -119,7 +119,10 @@ def test_info_tells_the_parts_of_a_set_apart_and_compares_with_the_text(tmp_path
     assert stored["postings: words"] == 2 * header + 4 * len(words) + 4 * (len(set(words)) + 1)
     found = info["sets"]["words"]
     assert (found["vectors"], found["distinct_ids"]) == (len(words), len(set(words)))
-    assert found["vectors_per_document"] == len(words) / len(documents)
+    assert found["vectors_per_document"] == len(words) / info["documents"]
+    assert (
+        info["documents"] == len({d.parent or d.id for d in documents}) < info["passages"] == len(documents)
+    )
     assert found["bytes"] == sum(size for name, size in stored.items() if name.endswith(": words"))
     assert info["sets"]["cls"]["distinct_ids"] is None
     plain = sum(len(d.title.encode()) + len(d.text.encode()) for d in documents)
@@ -148,7 +151,7 @@ def test_a_manifest_that_was_never_put_in_place_is_no_obstacle(tmp_path):
 
 @pytest.mark.parametrize("batch", [1, 3, 512])
 def test_a_duplicate_id_is_named_with_both_places(tmp_path, monkeypatch, batch):
-    monkeypatch.setattr(reading_module, "BATCH", batch)
+    monkeypatch.setattr(stream_module, "BATCH", batch)
     documents = [Document(name, f"text {name}") for name in ["a", "b", "c", "d", "b"]]
     with pytest.raises(DataError, match="duplicate document id 'b': documents number 2 and 5 of"):
         build_index(documents, None, tmp_path / "i")

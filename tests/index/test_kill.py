@@ -8,7 +8,7 @@ import pytest
 from tests.fakes import HashModel
 
 from counterpoint.errors import ArtifactError
-from counterpoint.index import Index, build_index, reading
+from counterpoint.index import Index, build_index, stream
 from counterpoint.types import Document
 
 OLD = [Document(f"old{i}", f"an old text about {i}") for i in range(7)]
@@ -16,7 +16,7 @@ NEW = [Document(f"new{i}", f"a new text about {i} and word{i % 31}") for i in ra
 
 
 def work(folder):
-    reading.BATCH = 25  # many small steps, so that kills fall between and inside them
+    stream.BATCH = 25  # many small steps, so that kills fall between and inside them
     build_index(NEW, HashModel(), folder, overwrite=True)
 
 

@@ -107,7 +107,7 @@ def test_ids_that_are_made_stay_when_documents_come_and_go(tmp_path):
         ({"a": "text"}, ConfigError, ["an iterable of strings", "found dict"]),
         (b"bytes", ConfigError, ["found bytes"]),
         (["fine", 7], ConfigError, ["item 2", "found int (7)"]),
-        ([{"body of it": "text"}], DataError, ["item 1 has no text", "'body of it'", "text="]),
+        ([{"body of it": "text"}], DataError, ["item 1: no text", "'body of it'", "text="]),
         ([], DataError, ["no documents"]),
         ([Document("a", "x"), Document("a", "y")], DataError, ["'a'"]),
         ("nowhere.jsonl", DataError, ["no such file"]),

@@ -11,7 +11,9 @@ import typer
 
 from counterpoint.cli.complete import models
 from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.dry_index import tell, told
 from counterpoint.cli.progress import loading, progress
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 from counterpoint.library.options import DEFAULT_MODEL, BuildOptions
 
@@ -22,11 +24,13 @@ def index(
     source: Annotated[
         str,
         typer.Argument(
-            help="Folder of files, BEIR folder, .jsonl[.gz], .tsv[.gz], ir_datasets:ID or stdlib:",
+            help="Folder, .jsonl, .csv, .tsv, .json, any text, '-', ir_datasets:ID, stdlib:",
             show_default=False,
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder to write.", show_default=False)
+    ] = None,
     model: Annotated[
         str,
         typer.Option(
@@ -88,43 +92,83 @@ def index(
             "are cut and documents of a collection are not.",
         ),
     ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option("--id", help="Field of the id (CSV, TSV, JSON, JSON Lines).", show_default=False),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", help="Field of the title.", show_default=False)
+    ] = None,
+    text: Annotated[str | None, typer.Option("--text", help="Field of the text.", show_default=False)] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option("--metadata", help="Field kept as metadata; repeatable.", show_default=False),
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(help="Read only files like this ('*.md'); repeatable.", show_default=False),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(help="Leave out files and folders like this; repeatable.", show_default=False),
+    ] = None,
+    gitignore: Annotated[bool, typer.Option(help="Leave out what .gitignore names.")] = True,
     lenient: Annotated[
-        bool,
-        typer.Option(
-            help="Skip what cannot be read, keep the first of documents with one id, replace broken "
-            "characters and cut absurd lengths, and say how often, instead of stopping."
-        ),
-    ] = False,
+        bool | None,
+        typer.Option(help="Skip bad input (folders: default), or stop at it.", show_default=False),
+    ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an index that is already there.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only read: tell what would be indexed.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Build an index of SOURCE."""
+    chosen = BuildOptions(
+        model=model, codec=codec, gate=gate, ann=ann, lexical=lexical, analyzer=analyzer, k1=k1, b=b,
+        passage_words=passage_words, lenient=lenient, overwrite=overwrite, id=id, title=title, text=text,
+        metadata=_given(metadata), include=_given(include), exclude=_given(exclude), gitignore=gitignore,
+    )  # fmt: skip
+    if dry_run:
+        tell(source, chosen, json)
+    elif output is None:
+        raise ConfigError("where to? name the folder to write: --output, -o; or only look: --dry-run")
+    else:
+        _build(source, output, chosen, json)
+
+
+def _given(values: list[str] | None) -> tuple[str, ...] | None:
+    return None if values is None else tuple(values)
+
+
+def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     from counterpoint.index import Index
     from counterpoint.index.accounts import counted_text, cut_text
     from counterpoint.library import prepare
 
-    asked = BuildOptions(model, codec, gate, ann, lexical, analyzer, k1, b, passage_words, lenient, overwrite)
-    with loading(model):
-        build = prepare(source, output, asked)
+    with loading(chosen.model):
+        build = prepare(source, output, chosen)
+    report, decided = build.reading.report, build.reading.decided
+    note(*decided) if decided else None
     started = time.perf_counter()
-    with progress("indexing", "documents", build.size) as update:
+    with progress("indexing", "documents", build.reading.size) as update:
         build.run(update)
     seconds = time.perf_counter() - started
-    note(build.report.summary(), *build.report.notes)
+    note(report.summary(), *told(report, decided))
     with Index(output) as built:
         info = built.info()
     if cut := cut_text(info):
         note(cut)
     result = {
-        "index": str(output), "documents": info["documents"], "whole_documents": info["whole_documents"],
+        "index": str(output), "documents": info["documents"], "passages": info["passages"],
         "longer_than_model": info["longer_than_model"], "bytes": info["bytes"],
-        "bytes_per_document": info["bytes_per_document"], "seconds": round(seconds, 2), "model": model,
-        "read": asdict(build.report),
+        "bytes_per_document": info["bytes_per_document"], "seconds": round(seconds, 2), "model": chosen.model,
+        "read": asdict(report),
     }  # fmt: skip
     emit(
         result,
         lambda: (
-            f"{counted_text(info)}, {seconds:.1f} s, {info['bytes'] / 2**20:.1f} MiB "
+            f"{counted_text(info)} in {seconds:.1f} s, {info['bytes'] / 2**20:.1f} MiB "
             f"({info['bytes_per_document']:,.0f} bytes a document)\n"
             f'Search it with: counterpoint search {escaped(str(output))} "your question" --explain'
         ),

@@ -5,7 +5,8 @@ corpus in memory.
 """
 
 from counterpoint.data.answers import read_answers
-from counterpoint.data.collection import Collection, Source, collection_of
+from counterpoint.data.choice import FileChoice
+from counterpoint.data.collection import Collection, Source
 from counterpoint.data.export import (
     BEIR,
     DocumentLayout,
@@ -14,7 +15,9 @@ from counterpoint.data.export import (
     write_documents,
     write_queries,
 )
-from counterpoint.data.items import Fields, items_of
+from counterpoint.data.fields import Columns, Fields
+from counterpoint.data.in_memory import collection_of
+from counterpoint.data.items import items_of
 from counterpoint.data.passages import PASSAGE_WORDS, cut_passages
 from counterpoint.data.policy import ReadPolicy, ReadReport
 from counterpoint.data.reader import Located, Reader
@@ -35,8 +38,10 @@ __all__ = [
     "BEIR",
     "PASSAGE_WORDS",
     "Collection",
+    "Columns",
     "DocumentLayout",
     "Fields",
+    "FileChoice",
     "Format",
     "Located",
     "NltkThesaurus",

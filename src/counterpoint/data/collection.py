@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, final
 
+from counterpoint.data.id_set import IdSet
 from counterpoint.data.policy import ReadPolicy, ReadReport
 from counterpoint.data.reader import Located, Reader
 from counterpoint.data.reading import UNREADABLE, reading
 from counterpoint.errors import DataError
-from counterpoint.types import Document, Qrels
+from counterpoint.types import Document
 
-__all__ = ["Collection", "Source", "collection_of"]
+__all__ = ["Collection", "Source"]
 
 
 class Source(ABC):
@@ -44,6 +43,11 @@ class Source(ABC):
         return UNREADABLE
 
     @property
+    def forgiving(self) -> bool:
+        """Whether what cannot be read is left out and listed, unless the policy says otherwise."""
+        return False
+
+    @property
     @abstractmethod
     def name(self) -> str:
         """A short name."""
@@ -57,6 +61,14 @@ class Source(ABC):
     def size(self) -> int | None:
         """Number of documents where it is known without reading them."""
         return None
+
+    def decided(self, policy: ReadPolicy) -> tuple[str, ...]:
+        """What is decided about it before all of it is read, such as which column is the text's.
+
+        Raises:
+            DataError: it cannot be read.
+        """
+        return ()
 
     @abstractmethod
     def documents(self, reader: Reader) -> Iterator[Located]:
@@ -85,6 +97,7 @@ class Collection:
     different ids the chance of a false alarm is three in a million).
 
     Example:
+        >>> from counterpoint.data import collection_of
         >>> from counterpoint.types import Document
         >>> collection = collection_of([Document("a", "One text."), Document("b", "")], name="two")
         >>> report = ReadReport()
@@ -114,6 +127,15 @@ class Collection:
         with self._reading():
             return self.source.size
 
+    def decided(self) -> tuple[str, ...]:
+        """What is decided about the source before all of it is read: which column is the text's, for example.
+
+        Raises:
+            DataError: it cannot be read.
+        """
+        with self._reading():
+            return self.source.decided(self._policy)
+
     def documents(self, report: ReadReport | None = None) -> Iterator[Document]:
         """All documents, one at a time, with different ids; call again to start again.
 
@@ -123,18 +145,38 @@ class Collection:
         Raises:
             DataError: at the first thing that the policy does not allow, or that cannot be read.
         """
-        reader = Reader(self.policy, ReadReport() if report is None else report)
-        seen = IdSet()
+        reader = Reader(self._policy, ReadReport() if report is None else report)
+        seen, last = IdSet(), None
         for found in self._located(reader):
-            document = _checked(found, reader)
+            document = self._usable(found, reader)
             if document is None:
                 continue
             if not seen.add(document.id):
                 self._repeated(found, reader)
                 continue
-            reader.report.documents += 1
-            reader.report.empty += not document.full_text.strip()
+            last = reader.report.count(document, last)
             yield document
+
+    @property
+    def _policy(self) -> ReadPolicy:
+        """How documents are read: a folder of files carries on, unless it is not to."""
+        if not self._forgiving:
+            return self.policy
+        return replace(self.policy, malformed="skip", duplicates="first")
+
+    @property
+    def _forgiving(self) -> bool:
+        return self.source.forgiving and self.policy.files == "skip"
+
+    def _usable(self, found: Located, reader: Reader) -> Document | None:
+        """The document as it is handed out; None if it is left out."""
+        try:
+            return _checked(found, reader)
+        except DataError as error:
+            if not self._forgiving:
+                raise
+            reader.skip(error)
+            return None
 
     def queries(self, split: str | None = None) -> dict[str, str]:
         """Query texts by id: all of them, or those judged in a split in the order of its judgements.
@@ -201,11 +243,11 @@ class Collection:
     def _repeated(self, found: Located, reader: Reader) -> None:
         """An id for the second time: left out, or an error that says where the first one is."""
         document, path, line = found
-        if self.policy.duplicates == "first":
+        if reader.policy.duplicates == "first":
             reader.report.duplicates += 1
             reader.report.note(f"duplicate id {document.id!r} left out", path, line)
             return
-        again = self._located(Reader(self.policy))
+        again = self._located(Reader(self._policy))
         first = next((place for place in again if place.document.id == document.id), found)
         where = first.path if first.line is None else f"{first.path}:{first.line}"
         raise DataError(
@@ -246,90 +288,3 @@ def _storable(
         return None
     sound = reader.sound(written, path, line)
     return metadata if sound is written else json.loads(sound)
-
-
-class IdSet:
-    """The ids seen so far as 64-bit hashes in an open table, a fifth of what a set of strings takes."""
-
-    def __init__(self) -> None:
-        self._slots = array("Q", bytes(8 * 1024))
-        self._used = 0
-
-    def add(self, id_: str) -> bool:
-        """Remember an id; False if it was there already."""
-        digest = blake2b(id_.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        if not self._place(int.from_bytes(digest, "little") or 1):  # 0 marks a free slot
-            return False
-        self._used += 1
-        if 2 * self._used > len(self._slots):
-            old, self._slots = self._slots, array("Q", bytes(2 * 8 * len(self._slots)))
-            for key in old:
-                if key:
-                    self._place(key)
-        return True
-
-    def _place(self, key: int) -> bool:
-        slots, last = self._slots, len(self._slots) - 1
-        at = key & last
-        while slots[at]:
-            if slots[at] == key:
-                return False
-            at = (at + 1) & last
-        slots[at] = key
-        return True
-
-
-@dataclass(frozen=True)
-class Memory(Source):
-    """Data that are in memory already."""
-
-    label: str
-    held: tuple[Document, ...]
-    texts: Mapping[str, str]
-    judged: Mapping[str, Qrels]
-    facts: Mapping[str, Mapping[str, Any]]
-
-    @property
-    def name(self) -> str:
-        """As given."""
-        return self.label
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The keys of the judgements."""
-        return tuple(sorted(self.judged))
-
-    @property
-    def size(self) -> int:
-        """Number of documents."""
-        return len(self.held)
-
-    def documents(self, reader: Reader) -> Iterator[Located]:
-        """The documents, numbered from 1 for messages."""
-        return (Located(document, self.label, number) for number, document in enumerate(self.held, 1))
-
-    def queries(self, policy: ReadPolicy) -> dict[str, str]:
-        """A copy."""
-        return dict(self.texts)
-
-    def query_metadata(self, policy: ReadPolicy) -> dict[str, dict[str, Any]]:
-        """A copy."""
-        return {query: dict(facts) for query, facts in self.facts.items() if facts}
-
-    def qrels(self, split: str, policy: ReadPolicy) -> dict[str, dict[str, int]]:
-        """A copy."""
-        return {query: dict(grades) for query, grades in self.judged[split].items()}
-
-
-def collection_of(
-    documents: Iterable[Document],
-    *,
-    name: str = "memory",
-    queries: Mapping[str, str] | None = None,
-    qrels: Mapping[str, Qrels] | None = None,
-    query_metadata: Mapping[str, Mapping[str, Any]] | None = None,
-    policy: ReadPolicy | None = None,
-) -> Collection:
-    """A collection of documents that are in memory already; `qrels` maps split to judgements."""
-    held = Memory(name, tuple(documents), queries or {}, qrels or {}, query_metadata or {})
-    return Collection(held, policy or ReadPolicy())

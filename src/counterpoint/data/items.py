@@ -8,73 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from counterpoint.data.collection import Collection, Source
+from counterpoint.data.fields import TEXTS, Fields, listed
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import Located, Reader
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.types import Document
 
-__all__ = ["Fields", "items_of", "own_id"]
+__all__ = ["items_of", "own_id"]
 
-IDS = ("id", "_id", "docid")
-TEXTS = ("text", "contents", "body")
 LABEL = "documents"
-
-
-@final
-@dataclass(frozen=True)
-class Fields:
-    """Which keys or columns hold what, where documents are dicts or rows of a frame.
-
-    Attributes:
-        id: the id's; where None, one of "id", "_id" and "docid", if there is one.
-        title: the title's; "title" where None, if there is one.
-        text: the text's; where None, one of "text", "contents" and "body".
-        metadata: those that are kept as metadata; all others where None.
-    """
-
-    id: str | None = None
-    title: str | None = None
-    text: str | None = None
-    metadata: tuple[str, ...] | None = None
-
-    def document(self, row: Mapping[str, Any], number: int) -> Document:
-        """One row; its id is empty where it has none.
-
-        Raises:
-            DataError: it has no text, or lacks what was named.
-        """
-        id_ = self._key(row, "id", self.id, IDS, number)
-        title = self._key(row, "title", self.title, ("title",), number)
-        text = self._key(row, "text", self.text, TEXTS, number)
-        if text is None:
-            raise DataError(
-                f"item {number} has no text under {_listed(TEXTS)}; it has {_listed(list(row)[:8])}. "
-                "Name the key or column: text=",
-                path=LABEL,
-            )
-        found = {name: _text(row[key]) for name, key in (("id", id_), ("title", title)) if key is not None}
-        rest = self._rest(row, (id_, title, text))
-        return Document(found.get("id", ""), _text(row[text]), found.get("title", ""), metadata=rest)
-
-    def _key(
-        self, row: Mapping[str, Any], what: str, named: str | None, usual: tuple[str, ...], number: int
-    ) -> str | None:
-        """The key under which a row has something; None where nothing was named and it has nothing."""
-        if named is None:
-            return next((key for key in usual if row.get(key) is not None), None)
-        if named not in row:
-            raise DataError(f"item {number} has no {what} under {named!r}; it has {_listed(row)}", path=LABEL)
-        return named
-
-    def _rest(self, row: Mapping[str, Any], taken: tuple[str | None, ...]) -> dict[str, object]:
-        if self.metadata is not None:
-            return {key: row.get(key) for key in self.metadata}
-        rest = {str(key): value for key, value in row.items() if key not in taken}
-        nested = rest.get("metadata")
-        if isinstance(nested, Mapping):
-            del rest["metadata"]
-            rest |= nested
-        return rest
 
 
 def items_of(given: Any, fields: Fields | None = None, policy: ReadPolicy | None = None) -> Collection:
@@ -128,10 +70,29 @@ class Items(Source):
         if isinstance(row, str):
             return Document("", row)
         if isinstance(row, Mapping):
-            return self.fields.document(row, number)
+            return self._of_mapping(row, number)
         raise ConfigError(
             f"{LABEL}: item {number}: expected a string, a dict or a Document, found {_shown(row)}"
         )
+
+    def _of_mapping(self, row: Mapping[str, Any], number: int) -> Document:
+        """One dict or row; its id is empty where it has none.
+
+        Raises:
+            DataError: it has no text, or lacks what was named.
+        """
+        named = self.fields.named
+        try:
+            # What a frame has for nothing must not be taken for an id or a text.
+            there = [name for name, value in row.items() if value is not None or name in named]
+            columns = self.fields.resolve(there, "key")
+            if columns.text is None:
+                raise DataError(
+                    f"no text under {listed(TEXTS[:4])}; it has {listed(row)}. Name the key or column: text="
+                )
+            return columns.document(row, "")
+        except DataError as error:
+            raise DataError(f"item {number}: {error}", path=LABEL) from error
 
 
 def own_id(text: str, given: dict[str, int]) -> str:
@@ -158,15 +119,6 @@ def _rows(given: Any) -> tuple[Iterable[Any], int | None]:
             f"or an iterable of strings, dicts or Documents; found {_shown(given)}"
         )
     return given, len(given) if hasattr(given, "__len__") else None  # pyright: ignore[reportArgumentType]
-
-
-def _text(value: Any) -> str:
-    """A cell as text; what a frame has for a missing value is unequal to itself."""
-    return "" if value is None or value != value else str(value)
-
-
-def _listed(names: Iterable[Any]) -> str:
-    return ", ".join(map(repr, names))
 
 
 def _shown(value: Any) -> str:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Literal, get_args, get_type_hints
 
 from counterpoint.errors import ConfigError
+from counterpoint.types import Document
 
-__all__ = ["ReadPolicy", "ReadReport"]
+__all__ = ["ReadPolicy", "ReadReport", "counted"]
 
+LISTED = 1000  # files that a report names
 SHOWN_NOTES = 20  # enough to see what is wrong; a million bad lines must not fill the memory
 
 
@@ -22,9 +24,12 @@ class ReadPolicy:
     Attributes:
         malformed: a line, row, file or id that cannot be used: stop, or leave it out and count it.
         duplicates: an id for the second time: stop, or keep the first document and count the other.
-        encoding: bytes that are not UTF-8: stop, or put U+FFFD in their place and count the text.
+        encoding: bytes that are not UTF-8, nor of an encoding that they tell: stop, or put U+FFFD in their
+            place and count the text.
         too_long: a text above `max_characters`: stop, or keep its beginning and count it.
         max_characters: the longest text of one document (or of one file in a folder), in characters.
+        files: a file of a folder, or a row of one, that cannot be read: leave it out, count and list it, or
+            stop. A folder holds anything, so this one is not strict unless asked for.
         unknown_judged: a judgement of a document that the corpus lacks: keep it as trec_eval does (the
             document counts as relevant and not found, so figures stay comparable), or stop. Stopping
             costs one pass over the corpus for each call of `Collection.qrels`.
@@ -35,6 +40,7 @@ class ReadPolicy:
     encoding: Literal["error", "replace"] = "error"
     too_long: Literal["error", "truncate"] = "error"
     max_characters: int = 10_000_000
+    files: Literal["skip", "error"] = "skip"
     unknown_judged: Literal["keep", "error"] = "keep"
 
     @staticmethod
@@ -59,35 +65,77 @@ class ReadReport:
     """What one pass over a collection met; filled while the documents are consumed.
 
     Attributes:
-        documents: documents (or passages) handed out.
+        documents: whole documents handed out.
+        passages: what was handed out: documents that were not cut, and the passages of those that were.
         empty: of those, how many have neither title nor text; they are kept and can be fetched by id.
         files: files read.
-        skipped: malformed lines, rows and files left out.
+        kinds: of those, how many of each kind, by their ending.
+        encodings: files that are not UTF-8, by their encoding.
+        skipped: malformed lines and rows left out.
         duplicates: documents left out because their id had been seen.
         replaced: texts in which bytes or characters were replaced by U+FFFD.
         truncated: texts that were cut at the limit.
-        other_files: files of a folder that were not read, counted by their ending (or what they are).
-        notes: the first few of these events, each with file and line.
+        unreadable: number of files of a folder that could not be read.
+        not_read: the first of them, each with the reason.
+        other_files: files of a folder that are of no kind that is read, counted by their ending.
+        left_out: files and folders left out by choice: hidden, in `.gitignore`, excluded, ….
+        decisions: what was decided about files: columns, delimiters, encodings; the first of them.
+        notes: the first few lines, rows and texts that were skipped or changed, each with file and line.
     """
 
     documents: int = 0
+    passages: int = 0
     empty: int = 0
     files: int = 0
+    kinds: dict[str, int] = field(default_factory=dict)
+    encodings: dict[str, int] = field(default_factory=dict)
     skipped: int = 0
     duplicates: int = 0
     replaced: int = 0
     truncated: int = 0
+    unreadable: int = 0
+    not_read: list[str] = field(default_factory=list)
     other_files: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    decisions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def note(self, message: str, path: str | Path, line: int | None = None) -> None:
+    def count(self, document: Document, last: str | None) -> str:
+        """Count what is handed out, and name its document; `last` is the document that came before it."""
+        whole = document.parent or document.id
+        self.passages += 1
+        self.documents += whole != last
+        self.empty += not document.full_text.strip()
+        return whole
+
+    def read(self, kind: str) -> None:
+        """Count a file that was read."""
+        self.files += 1
+        self.kinds[kind] = self.kinds.get(kind, 0) + 1
+
+    def leave_out(self, reason: str) -> None:
+        """Count a file or folder that was left out by choice."""
+        self.left_out[reason] = self.left_out.get(reason, 0) + 1
+
+    def cannot_read(self, reason: str) -> None:
+        """Count a file of a folder that could not be read, and list it."""
+        self.unreadable += 1
+        if len(self.not_read) < LISTED:
+            self.not_read.append(reason)
+
+    def decide(self, message: str) -> None:
+        """Remember what was decided about a file."""
+        if message not in self.decisions and len(self.decisions) < LISTED:
+            self.decisions.append(message)
+
+    def note(self, message: str, path: str | Path | None = None, line: int | None = None) -> None:
         """Remember an event, if not too many are remembered already."""
         if len(self.notes) < SHOWN_NOTES:
-            where = f"{path}" if line is None else f"{path}:{line}"
-            self.notes.append(f"{where}: {message}")
+            where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+            self.notes.append(where + message)
 
     def summary(self) -> str:
-        """One line: the number of documents, and every other count that is not zero."""
+        """One line: the number of documents (and passages), and every other count that is not zero."""
         words = {
             "empty": "empty",
             "skipped": "malformed and skipped",
@@ -96,8 +144,36 @@ class ReadReport:
             "truncated": "truncated",
         }
         found = [f"{getattr(self, name):,} {word}" for name, word in words.items() if getattr(self, name)]
+        if self.unreadable:
+            found.append(f"{counted(self.unreadable, 'file')} could not be read")
         if self.other_files:
             often = sorted(self.other_files.items(), key=lambda item: (-item[1], item[0]))
             kinds = ", ".join(kind for kind, _ in often[:5]) + (", …" if len(often) > 5 else "")
-            found.append(f"{sum(self.other_files.values()):,} files not read ({kinds})")
-        return ", ".join([f"{self.documents:,} documents", *found])
+            found.append(f"{counted(sum(self.other_files.values()), 'file')} not read ({kinds})")
+        return ", ".join([self.size(), *found])
+
+    def lost(self) -> str:
+        """What was skipped and why, in a few lines; empty where nothing was."""
+        found = [f"{counted(self.unreadable, 'file')} could not be read"] * bool(self.unreadable)
+        found += [f"{counted(self.skipped, 'row')} skipped"] * bool(self.skipped)
+        return "\n  ".join([", ".join(found), *self.not_read[:SHOWN_NOTES], *self.notes]) if found else ""
+
+    def why_nothing(self) -> str:
+        """Why there is no document, as far as that is known, to put behind a message."""
+        reasons = {f"{name or 'without an ending'}": n for name, n in self.other_files.items()}
+        found = [f"{counted(n, 'file')} {kind}" for kind, n in {**reasons, **self.left_out}.items()]
+        if self.unreadable:
+            found.append(f"{counted(self.unreadable, 'file')} could not be read, such as {self.not_read[0]}")
+        return f". Not read: {'; '.join(found)}" if found else ""
+
+    def size(self) -> str:
+        """How many documents in how many passages, or only documents where none was cut."""
+        documents = counted(self.documents, "document")
+        if self.passages == self.documents:
+            return documents
+        return f"{documents} in {counted(self.passages, 'passage')}"
+
+
+def counted(number: int, what: str) -> str:
+    """`1 file`, `2,000 files`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Bytes on disk to lines and texts: compression, encoding, byte order marks, length limits."""
+"""Bytes on disk to lines and texts: compression, encodings, byte order marks, length limits."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import codecs
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import AnyStr, BinaryIO, NamedTuple, cast
 
+from counterpoint.data.charsets import UTF_8, charset_of, marked
+from counterpoint.data.packed import ZstdBytes, is_packed
 from counterpoint.data.policy import ReadPolicy, ReadReport
 from counterpoint.errors import DataError
 from counterpoint.types import Document
@@ -20,6 +22,7 @@ from counterpoint.types import Document
 __all__ = ["Located", "Reader", "open_binary", "strict_reader"]
 
 BLOCK = 1 << 18
+SCANNED = 1 << 26  # bytes that tell an encoding; a few kilobytes of gzip unpack to any number of them
 MOST_BLANK = 1_000_000  # blank lines one after another: a few kilobytes of gzip unpack to any number of them
 
 
@@ -33,22 +36,25 @@ class Located(NamedTuple):
 
 @contextmanager
 def open_binary(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading, unpacking it if its name ends in `.gz`.
+    """Open a file for reading, unpacking it if its name ends in `.gz` or `.zst`.
 
     Raises:
         DataError: it cannot be opened or read, or its compression is damaged.
     """
     try:
         with open(path, "rb", buffering=BLOCK) as raw:
-            if path.suffix != ".gz":
-                yield raw
-            else:
+            if path.suffix == ".gz":
                 with gzip.GzipFile(fileobj=raw) as packed:
                     # The buffer makes readline a C call; GzipFile's own is Python.
                     yield cast(BinaryIO, io.BufferedReader(packed, BLOCK))
+            elif path.suffix == ".zst":
+                yield cast(BinaryIO, io.BufferedReader(ZstdBytes(raw), BLOCK))
+            else:
+                yield raw
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        kind = "Zstandard" if path.suffix == ".zst" else "gzip"
         raise DataError(
-            f"the gzip data are damaged or cut short ({error}); copy it again", path=path
+            f"the {kind} data are damaged or cut short ({error}); copy it again", path=path
         ) from error
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", path=path) from error
@@ -67,39 +73,50 @@ class Reader:
         Raises:
             DataError: unless malformed input is to be skipped.
         """
+        error = DataError(message, path=path, line=line)
         if self.policy.malformed == "error":
-            raise DataError(message, path=path, line=line)
-        self.report.skipped += 1
-        self.report.note(message, path, line)
+            raise error
+        self.skip(error)
 
-    def lines(self, path: Path) -> Iterator[tuple[int, str]]:
-        r"""Number (from 1) and text of each line, without its end; only `\n` and `\r\n` end a line.
+    def skip(self, error: DataError) -> None:
+        """Count what was left out, and why."""
+        self.report.skipped += 1
+        self.report.note(str(error))
+
+    def charset(self, path: Path, *, told: bool = False) -> str:
+        """The encoding of a file of text, as its first 64 MiB tell; counted, where it is not UTF-8.
+
+        Args:
+            path: the file.
+            told: the caller tells of it among other decisions.
 
         Raises:
-            DataError: unreadable, not UTF-8, or a line beyond any document that the policy allows.
+            DataError: unreadable, or not a text.
+        """
+        with open_binary(path) as file:
+            found = charset_of((file.read(BLOCK) for _ in range(SCANNED // BLOCK)), path)
+        self._not_utf8(found, path, told=told)
+        return found
+
+    def lines(self, path: Path, encoding: str | None = None) -> Iterator[tuple[int, str]]:
+        r"""Number (from 1) and text of each line, without its end; only `\n` and `\r\n` end a line.
+
+        Args:
+            path: the file.
+            encoding: UTF-8, or what a byte order mark names, unless given.
+
+        Raises:
+            DataError: unreadable, wrongly encoded, or a line beyond any document that the policy allows.
         """
         # A character takes at most 12 bytes: two escapes of 6 in JSON. The rest is for the other fields.
         limit = 12 * self.policy.max_characters + (1 << 20)
-        offset, filled = 0, 0
         with open_binary(path) as file:
-            for number in count(1):
-                raw = file.readline(limit)
-                if not raw:
-                    return
-                if len(raw) > 2:
-                    filled = number
-                elif number - filled > MOST_BLANK:
-                    raise DataError(
-                        f"{MOST_BLANK:,} lines one after another are blank; is this the right kind of file?",
-                        path=path,
-                        line=number,
-                    )
-                if len(raw) == limit and not raw.endswith(b"\n"):
-                    raise DataError(
-                        f"this line is longer than {limit:,} bytes; is this the right kind of file?",
-                        path=path,
-                        line=number,
-                    )
+            encoding = encoding or marked(cast(io.BufferedReader, file).peek(4)) or UTF_8
+            if encoding != UTF_8:
+                yield from self._other_lines(file, encoding, path, limit)
+                return
+            offset = 0
+            for number, raw in _bounded(lambda: file.readline(limit), limit, path):
                 try:  # not in a function of its own: runs have millions of lines
                     text = raw.decode("utf-8")
                 except UnicodeDecodeError as error:
@@ -110,36 +127,61 @@ class Reader:
                 offset += len(raw)
                 yield number, (text.removeprefix("\ufeff") if number == 1 else text).rstrip("\r\n")
 
-    def text(self, path: Path, *, encoding: str | None = None) -> str:
-        r"""A whole file as text with `\n` line ends, UTF-8 unless it declares an `encoding` itself.
+    def _other_lines(
+        self, file: BinaryIO, encoding: str, path: Path, limit: int
+    ) -> Iterator[tuple[int, str]]:
+        """The lines of a file that is not UTF-8."""
+        errors = "strict" if self.policy.encoding == "error" else "replace"
+        texts = io.TextIOWrapper(file, encoding, errors, newline="\n")
+        try:
+            for number, text in _bounded(lambda: texts.readline(limit), limit, path):
+                if errors == "replace" and "\ufffd" in text:
+                    self._replaced(path, number)
+                yield number, text.rstrip("\r\n")
+        except UnicodeError as error:
+            raise DataError(f"is not {encoding.upper()} throughout ({error})", path=path) from error
+        finally:
+            texts.detach()
+
+    def text(self, path: Path, *, encoding: str | None = None, most: int | None = None) -> str:
+        r"""A whole file as text with `\n` line ends, in the encoding that its bytes tell unless one is given.
+
+        Args:
+            path: the file.
+            encoding: one that it declares itself.
+            most: characters; `max_characters` unless given.
 
         Raises:
-            DataError: unreadable, wrongly encoded, or longer than the policy allows.
+            DataError: unreadable, no text, wrongly encoded, or longer than the policy allows.
         """
-        limit = 4 * self.policy.max_characters + 4  # no character of UTF-8 takes more than four bytes
+        most = most or self.policy.max_characters
+        limit = 4 * most + 4  # no character of an encoding that we read takes more than four bytes
         with open_binary(path) as file:
             raw = file.read(limit)
+        name = encoding or charset_of([raw], path)
+        if encoding is None:
+            self._not_utf8(name, path)
         raw = raw.removeprefix(codecs.BOM_UTF8)
         errors = "strict" if self.policy.encoding == "error" else "replace"
-        decoder = codecs.getincrementaldecoder(encoding or "utf-8")(errors)
+        decoder = codecs.getincrementaldecoder(name)(errors)
         try:  # what was read may end inside a character, which is an error only at the end of the file
             text = decoder.decode(raw, final=len(raw) < limit - len(codecs.BOM_UTF8))
         except UnicodeDecodeError as error:
             line = raw.count(b"\n", 0, error.start) + 1
             raise self._undecodable(raw, error, path, line, 0) from error
         except UnicodeError as error:  # some codecs do not say where
-            raise DataError(f"is not {encoding}, as it says ({error})", path=path) from error
+            raise DataError(f"is not {name}, as it says ({error})", path=path) from error
         if errors == "replace" and "\ufffd" in text:
             self._replaced(path)
-        return self.fit(text.replace("\r\n", "\n"), path)
+        return self.fit(text.replace("\r\n", "\n"), path, most=most)
 
-    def fit(self, text: str, path: str | Path, line: int | None = None) -> str:
+    def fit(self, text: str, path: str | Path, line: int | None = None, *, most: int | None = None) -> str:
         """The text within the allowed length.
 
         Raises:
             DataError: it is longer, and the policy does not truncate.
         """
-        most = self.policy.max_characters
+        most = most or self.policy.max_characters
         if len(text) <= most:
             return text
         if self.policy.too_long == "error":
@@ -174,6 +216,13 @@ class Reader:
             return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return text
 
+    def _not_utf8(self, encoding: str, path: Path, *, told: bool = False) -> None:
+        """Count a file in another encoding, and say which one was decided on."""
+        if encoding != UTF_8:
+            self.report.encodings[encoding] = self.report.encodings.get(encoding, 0) + 1
+            if not told:
+                self.report.decide(f"{path}: read as {encoding}")
+
     def _replaced(self, path: str | Path, line: int | None = None) -> None:
         self.report.replaced += 1
         self.report.note("broken characters replaced by U+FFFD", path, line)
@@ -181,7 +230,7 @@ class Reader:
     def _undecodable(
         self, raw: bytes, error: UnicodeDecodeError, path: Path, line: int, offset: int
     ) -> DataError:
-        unpacked = " of the unpacked file" if path.suffix == ".gz" else ""
+        unpacked = " of the unpacked file" if is_packed(path) else ""
         return DataError(
             f"byte 0x{raw[error.start]:02x} at offset {offset + error.start}{unpacked} is not "
             f"{error.encoding.upper()}; convert the file to UTF-8 or use ReadPolicy(encoding='replace') "
@@ -189,6 +238,34 @@ class Reader:
             path=path,
             line=line,
         )
+
+
+def _bounded(readline: Callable[[], AnyStr], limit: int, path: Path) -> Iterator[tuple[int, AnyStr]]:
+    """Number each line; stop at what is too long, or is a file of blank lines.
+
+    Raises:
+        DataError: saying which line.
+    """
+    filled = 0
+    for number in count(1):
+        line = readline()
+        if not line:
+            return
+        if len(line) > 2:
+            filled = number
+        elif number - filled > MOST_BLANK:
+            raise DataError(
+                f"{MOST_BLANK:,} lines one after another are blank; is this the right kind of file?",
+                path=path,
+                line=number,
+            )
+        if len(line) == limit and line[-1:] not in (b"\n", "\n"):
+            raise DataError(
+                f"this line is longer than {limit:,} bytes; is this the right kind of file?",
+                path=path,
+                line=number,
+            )
+        yield number, line
 
 
 def strict_reader(policy: ReadPolicy) -> Reader:

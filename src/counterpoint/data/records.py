@@ -11,15 +11,21 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, NoReturn, cast
 
 from counterpoint.data.collection import Source
+from counterpoint.data.fields import Fields as OwnFields
+from counterpoint.data.packed import ending
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import Located, Reader, strict_reader
 from counterpoint.errors import DataError
 from counterpoint.types import Document
 
 __all__ = [
+    "DECODER",
+    "DEEPEST",
+    "Misfit",
     "RecordLayout",
     "RecordsFile",
     "document_from",
+    "is_deep",
     "layout_of",
     "layout_with",
     "read_json_queries",
@@ -72,7 +78,7 @@ class RecordsFile(Source):
                 yield Located(document_from(record, self.layout), self.path, line)
             except Misfit as error:
                 reader.reject(str(error), self.path, line)
-        reader.report.files += 1
+        reader.report.read(ending(self.path))
 
 
 def records(path: Path, reader: Reader) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -112,23 +118,29 @@ def is_deep(line: str, record: object) -> bool:
     return any(isinstance(value, dict | list) for value in level)
 
 
-def layout_of(path: Path, policy: ReadPolicy) -> RecordLayout:
+def layout_of(path: Path, policy: ReadPolicy) -> RecordLayout | Literal["rows"]:
     """The layout of a file, decided by the keys of its first record; an empty file has BEIR's.
 
-    Where malformed lines are skipped, the first record with the keys of some layout decides.
+    Keys of no layout, but one of which is usually the text's, make it `rows`. Where malformed lines are
+    skipped, the first record with such keys decides.
 
     Raises:
-        DataError: the keys are those of no layout.
+        DataError: the keys are those of no layout, and none is usually the text's.
     """
     reader = Reader(policy)
     for line, record in records(path, reader):
         layout = layout_with(record)
         if layout is not None:
             return layout
+        if OwnFields().resolve(list(record)).text is not None:
+            return "rows"
         known = "; ".join(
             f"{name}: {fields.id} and {' or '.join(fields.text)}" for name, fields in LAYOUTS.items()
         )
-        message = f"the keys {_listed(record)} are those of no known layout ({known})"
+        message = (
+            f"the keys {_listed(record)} are those of no known layout ({known}); "
+            "name the text's (--text, text=)"
+        )
         reader.reject(message, path, line)
     return "beir-jsonl"
 

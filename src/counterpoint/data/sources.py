@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from counterpoint.data.beir import BeirFolder, plain_or_packed
+from counterpoint.data.choice import FileChoice
 from counterpoint.data.collection import Collection, Source
-from counterpoint.data.extract import can_extract
+from counterpoint.data.delimited import has_header
+from counterpoint.data.fields import Fields
 from counterpoint.data.folder import Files
 from counterpoint.data.irds import load_ir_dataset
+from counterpoint.data.kinds import kind_of
+from counterpoint.data.packed import ending
 from counterpoint.data.passages import PASSAGE_WORDS
 from counterpoint.data.policy import ReadPolicy
+from counterpoint.data.reader import Reader
 from counterpoint.data.reading import reading
 from counterpoint.data.records import RecordLayout, RecordsFile, layout_of
+from counterpoint.data.rows import JSON_LINES, ROWS, RowsFile
+from counterpoint.data.stdin import STDIN, piped
 from counterpoint.data.stdlib_docs import StandardLibrary
-from counterpoint.data.tables import TableFile, table_layout
+from counterpoint.data.tables import TableFile, is_colbert, table_layout
 from counterpoint.errors import ConfigError, DataError
 
 __all__ = ["Format", "open_collection"]
 
-Format = Literal["beir", "files", "beir-jsonl", "pyserini", "tevatron", "plain", "msmarco", "colbert"]
+Format = Literal["beir", "files", "rows", "beir-jsonl", "pyserini", "tevatron", "plain", "msmarco", "colbert"]
 
 KINDS = (
-    "a BEIR folder, a folder of files, .jsonl[.gz], .tsv[.gz], one file of text, 'ir_datasets:ID', 'stdlib:' "
-    "or 'stdlib:MODULE'"
+    "a BEIR folder, a folder of files, .jsonl[.gz|.zst], .tsv, .csv or .json likewise, one file of text, '-' "
+    "(standard input), 'ir_datasets:ID', 'stdlib:' or 'stdlib:MODULE'"
 )
+NAMED = "--id, --title, --text and --metadata name fields of CSV, TSV, JSON and JSON Lines"
 
 
 def open_collection(
@@ -34,72 +43,117 @@ def open_collection(
     format: Format | None = None,
     policy: ReadPolicy | None = None,
     passage_words: int | None = PASSAGE_WORDS,
+    fields: Fields | None = None,
+    choice: FileChoice | None = None,
 ) -> Collection:
     """Open a collection; of a large file no more than its first record is read yet.
 
     Args:
         source: a BEIR folder (it has `corpus.jsonl` or `corpus.jsonl.gz`); any other folder, or one file of
-            text; a `.jsonl` or `.tsv` file, plain or `.gz`; `ir_datasets:ID`; or `stdlib:`, the documentation
-            of the running Python (`stdlib:json`: of one module).
+            text; a `.jsonl`, `.tsv`, `.csv` or `.json` file, plain, `.gz` or `.zst`; `-`, standard input;
+            `ir_datasets:ID`; or `stdlib:`, the documentation of the running Python (`stdlib:json`: of one
+            module).
         format: how to read it, where that is not to be decided from the folder's content, the name's ending
             and the keys or columns of the first record.
         policy: what to do about bad input; by default stop.
         passage_words: length of the passages into which `files` and `stdlib:` are cut; None for whole texts.
             Documents of the other sources are never cut, since their judgements name whole documents.
+        fields: which columns or keys hold what, in rows and records; guessed where None.
+        choice: which files of a folder are read.
 
     Raises:
         DataError: there is nothing of that name, or it cannot be read in this way.
-        ConfigError: an unknown format, a format for a source that has its own, or a length below 1.
+        ConfigError: an unknown format, a format or fields for a source that has its own, patterns for what is
+            no folder of files, or a length below 1.
         MissingExtraError: the source needs a package that is not installed.
     """
     if format is not None and format not in get_args(Format):
         raise ConfigError(f"unknown format {format!r}; it must be one of {', '.join(get_args(Format))}")
     if passage_words is not None and passage_words < 1:
         raise ConfigError(f"passage_words must be at least 1, found {passage_words}")
+    asked = _Asked(format, policy or ReadPolicy(), passage_words, fields or Fields(), choice or FileChoice())
     with reading(str(source), f"a source is {KINDS}"):
-        return _opened(source, format, policy or ReadPolicy(), passage_words)
+        return Collection(_opened(source, asked), asked.policy)
 
 
-def _opened(
-    source: str | Path, format: Format | None, policy: ReadPolicy, passage_words: int | None
-) -> Collection:
+@dataclass(frozen=True)
+class _Asked:
+    """How a source is to be opened."""
+
+    format: Format | None
+    policy: ReadPolicy
+    passage_words: int | None
+    fields: Fields
+    choice: FileChoice
+
+    def check(self, source: object, *, format: bool = False, fields: bool = False) -> None:
+        """Refuse what a source has no use for, but for what is allowed here.
+
+        Raises:
+            ConfigError: naming it.
+        """
+        if self.format is not None and not format:
+            raise ConfigError(f"{source} has a format of its own; leave out format={self.format!r}")
+        if self.fields.named and not fields:
+            raise ConfigError(f"{NAMED}; {source} has fields of its own")
+        if self.choice.include or self.choice.exclude:
+            raise ConfigError(f"--include and --exclude choose files of a folder; {source} is none")
+
+
+def _opened(source: str | Path, asked: _Asked) -> Source:
     scheme, colon, rest = str(source).partition(":")
     if isinstance(source, str) and colon and scheme in ("stdlib", "ir_datasets"):
-        if format is not None:
-            raise ConfigError(f"{scheme}: has a format of its own; leave out format={format!r}")
-        found = StandardLibrary(rest or None, passage_words) if scheme == "stdlib" else load_ir_dataset(rest)
-        return Collection(found, policy)
+        asked.check(f"{scheme}:")
+        if scheme == "stdlib":
+            return StandardLibrary(rest or None, asked.passage_words)
+        return load_ir_dataset(rest)
+    if source == STDIN:
+        asked.check("standard input", fields=True)
+        return piped(asked.fields, asked.policy)
     path = Path(source)
     if not path.exists():
         raise DataError(f"there is no such file or folder; a source is {KINDS}", path=path)
     if not (path.is_file() or path.is_dir()):  # a collection is read more than once, which a pipe is not
-        raise DataError("is neither a file nor a folder; write it into a file first", path=path)
-    return Collection(_source(path, format or _format_of(path, policy), passage_words), policy)
+        raise DataError("is neither a file nor a folder; pipe it in and name '-' as the source", path=path)
+    return _source(path, asked.format or _format_of(path, asked), asked)
 
 
-def _format_of(path: Path, policy: ReadPolicy) -> Format:
+def _format_of(path: Path, asked: _Asked) -> Format:
     if path.is_dir():
         return "files" if plain_or_packed(path, "corpus.jsonl") is None else "beir"
-    name = path.name.removesuffix(".gz")
-    if name.endswith(".jsonl"):
-        return layout_of(path, policy)
-    if name.endswith(".tsv"):
-        return table_layout(path, policy)
-    if can_extract(path):
+    kind = ending(path)
+    if asked.fields.named and kind in ROWS:
+        return "rows"
+    if kind in JSON_LINES:
+        return layout_of(path, asked.policy)
+    if kind == ".tsv":
+        reader = Reader(replace(asked.policy, malformed="skip"))
+        named = has_header(path, Fields(), reader)
+        return "rows" if named and not is_colbert(path, asked.policy) else table_layout(path, asked.policy)
+    if kind in ROWS:
+        return "rows"
+    if kind_of(path) is not None or not path.suffix:
         return "files"
-    raise DataError(f"a file ending in {path.suffix!r} is no collection; a source is {KINDS}", path=path)
+    raise DataError(f"unsupported file type {path.suffix!r}; a source is {KINDS}", path=path)
 
 
-def _source(path: Path, format: Format, passage_words: int | None) -> Source:
+def _source(path: Path, format: Format, asked: _Asked) -> Source:
     if path.is_dir() != (format == "beir") and format != "files":
         what = "a folder" if path.is_dir() else "a file"
         raise ConfigError(f"{path}: the format {format!r} does not go with {what}")
+    if format == "files":
+        if path.is_file():
+            if kind_of(path) is None and path.suffix:
+                raise ConfigError(f"{path}: the format 'files' does not read {path.suffix!r}")
+            asked.check(path, format=True, fields=kind_of(path) == "rows")
+        return Files(path, asked.passage_words, asked.fields, asked.choice)
+    asked.check(path, format=True, fields=format == "rows")
     if format == "beir":
         return BeirFolder(path)
-    if format == "files":
-        if path.is_file() and not can_extract(path):
-            raise ConfigError(f"{path}: the format 'files' does not read {path.suffix!r}")
-        return Files(path, passage_words)
+    if format == "rows":
+        if ending(path) not in ROWS:
+            raise ConfigError(f"{path}: the format 'rows' reads {', '.join(ROWS)}, not {path.suffix!r}")
+        return RowsFile(path, asked.fields)
     if format in get_args(RecordLayout):
         return RecordsFile(path, format)  # pyright: ignore[reportArgumentType]
     return TableFile(path, format)  # pyright: ignore[reportArgumentType]

@@ -88,7 +88,7 @@ class StandardLibrary(Source):
             for document in library.documents(name, path):
                 file, line = document.metadata["file"], document.metadata["line"]
                 yield Located(document, library.root / str(file), cast(int, line))
-            reader.report.files += 1
+            reader.report.read(".py")
 
     def _compiled(self) -> Iterator[Located]:
         for name in COMPILED:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from counterpoint.data.collection import Source
+from counterpoint.data.packed import ending
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import Located, Reader, strict_reader
 from counterpoint.data.records import read_json_queries
 from counterpoint.errors import DataError
 from counterpoint.types import Document
 
-__all__ = ["TableFile", "TableLayout", "read_queries", "read_query_metadata", "table_layout"]
+__all__ = [
+    "TableFile",
+    "TableLayout",
+    "is_colbert",
+    "read_queries",
+    "read_query_metadata",
+    "table_layout",
+]
 
 TableLayout = Literal["msmarco", "colbert"]
 
@@ -52,7 +60,7 @@ class TableFile(Source):
                     self.path,
                     number,
                 )
-        reader.report.files += 1
+        reader.report.read(ending(self.path))
 
 
 def table_layout(path: Path, policy: ReadPolicy) -> TableLayout:
@@ -65,6 +73,12 @@ def table_layout(path: Path, policy: ReadPolicy) -> TableLayout:
             continue
         return "colbert" if line.count("\t") == 2 else "msmarco"
     return "msmarco"
+
+
+def is_colbert(path: Path, policy: ReadPolicy) -> bool:
+    """Whether the first line is the header of a file that ColBERT reads."""
+    lines = Reader(replace(policy, encoding="replace")).lines(path)
+    return next((line for _, line in lines), "").split("\t") == HEADER
 
 
 def read_queries(path: str | Path, policy: ReadPolicy | None = None) -> dict[str, str]:

@@ -38,23 +38,23 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
 def account_of(index: Index) -> dict[str, Any]:
     """Sizes by purpose and by vector set, and how the index compares with the plain text of its documents.
 
-    `text_bytes` are those of titles and texts in UTF-8. `factor_over_text` is everything that is not text
-    (the whole index but the documents' database) over them; None where there is no text. `documents` are what
-    is searched, passages where `whole_documents` were cut; `longer_than_model` of them have more than the
-    `model_reads` word-pieces that the model reads. These three are None where nobody counted.
+    `documents` counts a document that was cut once, `passages` all that can be found. `longer_than_model` of
+    these have more than the `model_reads` word-pieces that the model reads; both are None where nobody
+    counted. `text_bytes` are those of titles and texts in UTF-8. `factor_over_text` is everything that is not
+    text (the whole index but the documents' database) over them; None where there is no text.
     """
     purposes: dict[str, int] = {}
     for path in sorted(index.folder.rglob("*")):
         if path.is_file():
             purpose = _purpose(path.relative_to(index.folder), index.layouts)
             purposes[purpose] = purposes.get(purpose, 0) + path.stat().st_size
-    total, documents = sum(purposes.values()), len(index)
+    total, documents = sum(purposes.values()), _whole(index)
     text = sum(segment.text_bytes() for segment in index.segments)
     beside = total - purposes.get("documents", 0)
     counted = index.manifest.report
     return {
         "documents": documents,
-        "whole_documents": counted.get("whole_documents"),
+        "passages": len(index),
         "longer_than_model": counted.get("longer"),
         "model_reads": counted.get("longest"),
         "bytes": total,
@@ -72,27 +72,31 @@ def account_of(index: Index) -> dict[str, Any]:
 
 
 def counted_text(account: Mapping[str, Any]) -> str:
-    """What an index holds, as documents or as passages of documents."""
-    documents, whole = account["documents"], account["whole_documents"]
-    if whole is None or whole == documents:
-        return f"{documents:,} {'document' if documents == 1 else 'documents'}"
-    return f"{whole:,} {'document' if whole == 1 else 'documents'} in {documents:,} passages"
+    """What an index holds, as documents, and as passages where some were cut."""
+    documents, passages = account["documents"], account["passages"]
+    found = f"{documents:,} {'document' if documents == 1 else 'documents'}"
+    return found if passages == documents else f"{found} in {passages:,} passages"
 
 
 def cut_text(account: Mapping[str, Any]) -> str:
     """What of the documents the model did not read; empty where it read all, or nobody counted."""
-    longer = account["longer_than_model"]
+    longer, passages = account["longer_than_model"], account["passages"]
     if not longer:
         return ""
-    cut = account["whole_documents"] not in (None, account["documents"])
-    units = "passages" if cut else "documents"
+    units = "documents" if passages == account["documents"] else "passages"
     name = (account["model"] or {}).get("name") or "./"
     model = "the model" if name.startswith("./") else name  # a path that only the index has a use for
     ends = "only BM25 sees their ends" if account["lexical"] else "nothing sees their ends"
     return (
-        f"{longer:,} of {account['documents']:,} {units} are longer than the {account['model_reads']:,} "
-        f"word-pieces that {model} reads; {ends}; see --passage-words"
+        f"{longer:,} of {passages:,} {units} are longer than the {account['model_reads']:,} word-pieces that "
+        f"{model} reads; {ends}; see --passage-words"
     )
+
+
+def _whole(index: Index) -> int:
+    """Number of documents, one that was cut into passages counted once."""
+    cut = [segment.parents() for segment in index.segments]
+    return len(index) + sum(parents - passages for parents, passages in cut)
 
 
 def _set(index: Index, name: str, purposes: Mapping[str, int]) -> dict[str, Any]:
@@ -111,7 +115,7 @@ def _set(index: Index, name: str, purposes: Mapping[str, int]) -> dict[str, Any]
         "static": layout.static,
         "stored_ids": ids,
         "vectors": vectors,
-        "vectors_per_document": vectors / len(index),
+        "vectors_per_document": vectors / _whole(index),
         "bytes": size,
         "bytes_per_vector": size / max(vectors, 1),
         "distinct_ids": index.distinct_ids(name) if layout.ids else None,

@@ -30,9 +30,9 @@ from counterpoint.index.ours import (
     remove_unfinished,
     stored,
 )
-from counterpoint.index.reading import Reading
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.settings import BuildModel, IndexSettings, TextModel, remembered_name
+from counterpoint.index.stream import DocumentStream
 from counterpoint.types import Document
 
 __all__ = ["build_index", "keep_search", "remove_index"]
@@ -82,12 +82,12 @@ def build_index(
         try:
             for path in new:
                 mark(path)
-            reading = Reading(documents, model, on_progress)
-            entry = _write(reading, model, folder, names, settings)
+            stream = DocumentStream(documents, model, on_progress)
+            entry = _write(stream, model, folder, names, settings)
             if own is not None:
                 cast(BuildModel, model).save(folder / own / MODEL)
             manifest = _describe(folder, model, settings, entry, [name for name in (names[1], own) if name])
-            manifest = replace(manifest, report=reading.report())
+            manifest = replace(manifest, report=stream.report())
             manifest.write(folder)
         except BaseException as error:
             with suppress(OSError, ArtifactError):
@@ -117,7 +117,7 @@ def _resolved(
 
 
 def _write(
-    reading: Reading,
+    stream: DocumentStream,
     model: TextModel | None,
     folder: Path,
     names: tuple[str, str | None],
@@ -128,7 +128,7 @@ def _write(
     most: list[str] = []  # the batch with the most text, to look at where a gate kept nothing
     terms = None if settings.lexical is None else LexicalBuilder(settings.lexical)
     with SegmentWriter(folder / segment, settings.layouts(model)) as writer:
-        for batch, vectors in reading.batches():
+        for batch, vectors in stream.batches():
             texts = [document.full_text for document in batch]
             most = max(most, texts, key=lambda some: sum(map(len, some)))
             writer.append(batch, vectors)

@@ -114,6 +114,14 @@ class Database:
         self._file.whole()
         return self._answer("SELECT id, parent FROM documents WHERE parent IS NOT NULL")
 
+    def parents(self) -> tuple[int, int]:
+        """Number of documents that were cut into passages, and number of those passages."""
+        if self._passages is not None and not len(self._passages):
+            return 0, 0
+        self._file.whole()
+        count = "SELECT count(DISTINCT parent), count(parent) FROM documents"
+        return tuple(self._answer(count)[0])
+
     def close(self) -> None:
         """Close the file; closing it again does nothing."""
         if self._connection is not None:

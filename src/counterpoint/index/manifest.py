@@ -55,7 +55,7 @@ class Manifest:
         segments: in the order of their documents.
         lexical: folder of the BM25 postings, or None.
         files: every other file of the index, by path relative to it.
-        report: what was counted while the documents were read (`Reading.report`); older versions did not.
+        report: what was counted of the documents (`DocumentStream.report`); older versions counted nothing.
     """
 
     created: str

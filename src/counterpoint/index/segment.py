@@ -265,6 +265,10 @@ class Segment:
         """Id and parent of every passage that was cut from a document."""
         return self._database.passages()
 
+    def parents(self) -> tuple[int, int]:
+        """Number of documents that were cut into passages, and number of those passages."""
+        return self._database.parents()
+
     def close(self) -> None:
         """Close the database; memory maps go with their arrays."""
         self._database.close()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from counterpoint.library.building import Build, index, prepare
     from counterpoint.library.opened import OpenIndex, open_index
     from counterpoint.library.options import BuildOptions, SearchOptions
+    from counterpoint.library.reading import Survey, survey
     from counterpoint.library.stored import model_of
 
 __all__ = [
@@ -20,11 +21,13 @@ __all__ = [
     "BuildOptions",
     "OpenIndex",
     "SearchOptions",
+    "Survey",
     "index",
     "model_of",
     "open_index",
     "prepare",
     "settings_of",
+    "survey",
 ]
 
 _HOMES = {
@@ -32,6 +35,7 @@ _HOMES = {
     "building": ("Build", "index", "prepare"),
     "opened": ("OpenIndex", "open_index"),
     "options": ("BuildOptions", "SearchOptions"),
+    "reading": ("Survey", "survey"),
     "stored": ("model_of",),
 }
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast, final
 
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.index.accounts import cut_text
-from counterpoint.library.keywords import BuildKeywords, check_keywords, with_names
+from counterpoint.library.keywords import BuildKeywords, with_names
 from counterpoint.library.opened import OpenIndex
 from counterpoint.library.options import DEFAULT_MODEL, BuildOptions
+from counterpoint.library.reading import Reading, build_options, read
 
 if TYPE_CHECKING:
-    from counterpoint.data import Fields, ReadReport
     from counterpoint.index import IndexSettings
     from counterpoint.model import Model
-    from counterpoint.types import Document
 
 __all__ = ["Build", "index", "prepare"]
 
@@ -41,8 +40,7 @@ def index(
         path: the folder to write.
         model: name of a preset, folder, hub id, or a model; None for BM25 alone.
         on_progress: called with the number of documents done.
-        settings: fields of `BuildOptions`; and `id`, `title`, `text`, `metadata`, which name the keys or
-            columns of dicts and frames.
+        settings: fields of `BuildOptions`.
 
     Raises:
         ConfigError: a setting that does not exist or cannot be, or a source of another kind.
@@ -50,6 +48,7 @@ def index(
         ArtifactError: the folder holds something else, or an index and `overwrite` is not given.
 
     Warns:
+        UserWarning: files of a folder, or rows of them, were skipped since they could not be read.
         UserWarning: documents are longer than what the model reads of them.
 
     Example:
@@ -58,15 +57,10 @@ def index(
         >>> [hit.text for hit in notes.search("whale", workflow="lexical")]
         ['A whale is a mammal.']
     """
-    from counterpoint.data import Fields
-
-    check_keywords(settings, "model", *BuildKeywords.__annotations__, "on_progress")
-    rest: dict[str, Any] = dict(settings)
-    named = {name: rest.pop(name) for name in [f.name for f in fields(Fields)] if name in rest}
-    if isinstance(named.get("metadata"), str):
-        named["metadata"] = (named["metadata"],)
-    build = prepare(source, path, BuildOptions(model=model, **rest), Fields(**named))
+    build = prepare(source, path, build_options({"model": model, **settings}))
     build.run(on_progress)
+    if lost := build.reading.report.lost():
+        warnings.warn(lost, stacklevel=2)
     made = OpenIndex(path, build.model)
     if cut := cut_text(made.info()):
         warnings.warn(cut.replace("--passage-words", "passage_words"), stacklevel=2)
@@ -79,51 +73,49 @@ class Build:
     """A build whose settings were checked and whose source was opened.
 
     Attributes:
-        documents: streamed.
-        size: their number where it is known.
+        reading: the documents, streamed, and the report of what the source holds.
         folder: to be written.
         model: that encodes them; None for BM25 alone.
         settings: what is kept.
         overwrite: whether an index that is there is replaced.
-        report: counts what the source holds, once it was read.
     """
 
-    documents: Iterable[Document]
-    size: int | None
+    reading: Reading
     folder: Path
     model: Model | None
     settings: IndexSettings
     overwrite: bool
-    report: ReadReport
 
     def run(self, on_progress: Callable[[int], None]) -> None:
         """Read, encode and write."""
         from counterpoint.index import build_index
 
-        build_index(
-            self.documents,
-            self.model,
-            self.folder,
-            self.settings,
-            overwrite=self.overwrite,
-            on_progress=on_progress,
-        )
+        try:
+            build_index(
+                self.reading,
+                self.model,
+                self.folder,
+                self.settings,
+                overwrite=self.overwrite,
+                on_progress=on_progress,
+            )
+        except DataError as error:
+            if error.path is None and not self.reading.report.passages:
+                raise DataError(f"{error}{self.reading.report.why_nothing()}") from error
+            raise
 
 
-def prepare(source: Any, folder: str | Path, options: BuildOptions, named: Fields | None = None) -> Build:
+def prepare(source: Any, folder: str | Path, options: BuildOptions) -> Build:
     """Everything that can be wrong is found here, before a document is encoded.
 
     Raises:
         ConfigError, DataError: as `index`.
     """
-    from counterpoint.data import ReadReport
-
     _check(options)
-    report = ReadReport()
-    documents, size = _documents(source, options, named, report)
+    reading = read(source, options)
     model = _model(options)
     settings = _settings(options, model, Path(folder))
-    return Build(documents, size, Path(folder), model, settings, options.overwrite, report)
+    return Build(reading, Path(folder), model, settings, options.overwrite)
 
 
 def _check(options: BuildOptions) -> None:
@@ -134,26 +126,6 @@ def _check(options: BuildOptions) -> None:
         raise ConfigError("--gate: BM25 alone has no gate; name a --model that has one")
     if options.model in (None, "none") and options.codec is not None:
         raise ConfigError("--codec: BM25 alone has no vectors to store; name a --model that makes some")
-
-
-def _documents(
-    source: Any, options: BuildOptions, named: Fields | None, report: ReadReport
-) -> tuple[Iterable[Document], int | None]:
-    """The documents of a source, cut as asked, and their number where it is known."""
-    from counterpoint.data import Collection, ReadPolicy, cut_passages, items_of, open_collection
-
-    policy, words = ReadPolicy.lenient() if options.lenient else ReadPolicy(), options.passage_words
-    if isinstance(source, Collection):
-        collection = source
-    elif isinstance(source, str | Path):
-        whole = {} if words is None else {"passage_words": None}
-        collection = open_collection(source, policy=policy, **whole)
-    else:
-        collection = items_of(source, named, policy)
-    documents = collection.documents(report)
-    if not words:
-        return documents, collection.size
-    return (passage for document in documents for passage in cut_passages(document, max_words=words)), None
 
 
 def _model(options: BuildOptions) -> Model | None:

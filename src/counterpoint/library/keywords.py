@@ -29,12 +29,15 @@ class BuildKeywords(TypedDict, total=False):
     k1: float | None
     b: float | None
     passage_words: int | None
-    lenient: bool
+    lenient: bool | None
     overwrite: bool
     id: str | None
     title: str | None
     text: str | None
     metadata: str | Sequence[str] | None
+    include: str | Sequence[str] | None
+    exclude: str | Sequence[str] | None
+    gitignore: bool
 
 
 class RunKeywords(TypedDict, total=False):

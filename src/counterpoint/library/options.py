@@ -31,8 +31,17 @@ class BuildOptions:
         b: how much a document's length counts in BM25, from 0 to 1; 0.4 where None.
         passage_words: cut documents into passages of at most so many words; 0 keeps them whole. Where None,
             files are cut and documents of a collection are not.
-        lenient: skip what cannot be read instead of stopping.
+        lenient: skip what cannot be read instead of stopping. Where None, files of a folder are skipped, and
+            anything else stops.
         overwrite: replace an index that is there.
+        id: the column or key of the id, in CSV, TSV, JSON, JSON Lines, dicts and frames; guessed where None,
+            as are title and text.
+        title: that of the title.
+        text: that of the text.
+        metadata: those that are kept as metadata; all others where None.
+        include: of a folder, read only files that match one of these patterns, which are as in `.gitignore`.
+        exclude: of a folder, leave out files and folders that match one of these.
+        gitignore: leave out what the `.gitignore` files of a folder name.
     """
 
     model: str | Path | Model | None = DEFAULT_MODEL
@@ -44,8 +53,15 @@ class BuildOptions:
     k1: float | None = None
     b: float | None = None
     passage_words: int | None = None
-    lenient: bool = False
+    lenient: bool | None = None
     overwrite: bool = False
+    id: str | None = None
+    title: str | None = None
+    text: str | None = None
+    metadata: str | tuple[str, ...] | None = None
+    include: str | tuple[str, ...] | None = None
+    exclude: str | tuple[str, ...] | None = None
+    gitignore: bool = True
 
 
 @final

@@ -7,7 +7,7 @@ from tests.fakes import HashModel
 
 from counterpoint.cli.main import main
 from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer
-from counterpoint.index import Index, build_index, reading
+from counterpoint.index import Index, build_index, stream
 from counterpoint.index.accounts import counted_text, cut_text
 from counterpoint.index.manifest import NAME
 from counterpoint.library import index as build
@@ -33,7 +33,7 @@ def short(tiny_bert_folder):
 
 @pytest.mark.parametrize("batch", [1, 3, 512])
 def test_texts_that_are_longer_than_the_model_reads_are_counted(short, tmp_path, monkeypatch, batch):
-    monkeypatch.setattr(reading, "BATCH", batch)
+    monkeypatch.setattr(stream, "BATCH", batch)
     texts = ["is", f"{WORDS} {WORDS}", "in", "cats", WORDS * 4]
     pieces = [len(short.encoder.encoder("document").backbone.tokenizer.encode([text])[0]) for text in texts]
     longer = sum(count > 6 for count in pieces)
@@ -55,7 +55,7 @@ def test_the_title_counts_and_nothing_is_said_of_what_fits(short, tmp_path):
 def test_passages_are_counted_as_passages(tmp_path):
     passages = [Document(f"{name}#{at}", "a b", parent=name) for name in ("x", "y") for at in range(3)]
     found = read([*passages, Document("z", "a")], HashModel(), tmp_path / "index")
-    assert (found["documents"], found["whole_documents"]) == (7, 3)
+    assert (found["passages"], found["documents"]) == (7, 3)
     assert counted_text(found) == "3 documents in 7 passages"
     one = read([Document("z", "a")], HashModel(), tmp_path / "one")
     assert counted_text(one) == "1 document"
@@ -84,10 +84,10 @@ def test_bm25_alone_reads_all(tmp_path):
 
 
 def test_an_index_of_an_earlier_version_was_not_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading.Reading, "report", lambda self: {})
+    monkeypatch.setattr(stream.DocumentStream, "report", lambda self: {})
     found = read([Document("z", "a b")], HashModel(), tmp_path / "index")
     assert json.loads((tmp_path / "index" / NAME).read_text())["report"] == {}
-    assert found["whole_documents"] is None and counted_text(found) == "1 document" and cut_text(found) == ""
+    assert counted_text(found) == "1 document" and cut_text(found) == ""
 
 
 def test_python_warns(short, tmp_path):
@@ -105,7 +105,7 @@ def test_the_default_model_reads_512_word_pieces():
 
 @pytest.mark.minilm
 def test_counts_of_the_default_model_are_told_everywhere(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(reading, "BATCH", 2)
+    monkeypatch.setattr(stream, "BATCH", 2)
     long = "a cat sat on the mat " * 100
     (tmp_path / "long.jsonl").write_text(
         "".join(

@@ -1,4 +1,4 @@
-"""`Reading`: a stream of documents, encoded in batches and counted on the way."""
+"""`DocumentStream`: a stream of documents, encoded in batches and counted on the way."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from counterpoint.errors import DataError
 from counterpoint.index.settings import BuildModel, TextModel
 from counterpoint.types import Document, Ragged
 
-__all__ = ["BATCH", "Reading"]
+__all__ = ["BATCH", "DocumentStream"]
 
 BATCH = 512  # documents encoded and written at a time; bounds the memory of a build
 
 
 @final
-class Reading:
+class DocumentStream:
     """Documents that are to be indexed, read once.
 
     Args:
@@ -35,8 +35,7 @@ class Reading:
         self._on_progress = on_progress
         self._model = model
         self._counting = model if isinstance(model, BuildModel) else None
-        self._parents: set[str] = set()
-        self._whole = self._longer = 0
+        self._longer = 0
 
     def batches(self) -> Iterator[tuple[list[Document], Mapping[str, Ragged]]]:
         """The documents, `BATCH` at a time, with their vectors; without a model there are none.
@@ -53,13 +52,10 @@ class Reading:
     def report(self) -> dict[str, int]:
         """What was counted, once all was read.
 
-        `whole_documents`: each once, however many passages it was cut into. With a model `longest`, the
-        word-pieces that it reads of a document, and `longer`, the documents (or passages) that have more.
+        With a model `longest`, the word-pieces that it reads of a document, and `longer`, the documents (or
+        passages) that have more; nothing without one.
         """
-        found = {"whole_documents": self._whole + len(self._parents)}
-        if self._counting is not None:
-            found |= {"longest": self._counting.longest, "longer": self._longer}
-        return found
+        return {} if self._counting is None else {"longest": self._counting.longest, "longer": self._longer}
 
     def _encoded(self, texts: list[str], done: int) -> Mapping[str, Ragged]:
         """The vectors of a batch; `done` documents were before it."""
@@ -77,11 +73,6 @@ class Reading:
 
     def _read(self) -> Iterator[Document]:
         try:
-            for document in self._documents:
-                if document.parent is None:
-                    self._whole += 1
-                else:
-                    self._parents.add(document.parent)
-                yield document
+            yield from self._documents
         except OSError as error:
             raise DataError(f"the source cannot be read: {error}") from error

@@ -1,0 +1,98 @@
+"""In which encoding a text is written: UTF-8 unless a mark or its bytes say otherwise."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+
+from counterpoint.errors import DataError
+
+__all__ = ["UTF_8", "charset_of", "marked"]
+
+UTF_8 = "utf-8"
+MARKS = (  # of UTF-32 first: its mark in little-endian order begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (codecs.BOM_UTF8, UTF_8),
+)
+# Likely ones first: where bytes fit several equally well, as a few words with accents do, the first counts.
+USUAL = ["cp1252", "cp1250", "iso8859_2", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256"]
+USUAL += ["cp1257", "cp932", "euc_jp", "gb18030", "big5", "cp949", "mac_roman", "cp850", "cp866"]
+SAMPLE = 1 << 16  # bytes that are looked at, from the beginning and around what is not UTF-8
+
+
+def marked(beginning: bytes) -> str | None:
+    """The encoding that a byte order mark names, if there is one."""
+    return next((name for mark, name in MARKS if beginning.startswith(mark)), None)
+
+
+def charset_of(blocks: Iterable[bytes], path: object = None) -> str:
+    """The encoding of a text: what its mark names, UTF-8 if it is that, else what charset-normalizer finds.
+
+    A text that is UTF-8 but for a few bytes is damaged UTF-8, and is called so. Where nothing fits, the
+    answer is UTF-8 as well: who decodes the text then says where it fails.
+
+    Args:
+        blocks: its bytes, in order.
+        path: for messages.
+
+    Raises:
+        DataError: NUL bytes: this is no text.
+    """
+    decoder, head, beyond_ascii, first = codecs.getincrementaldecoder(UTF_8)(), b"", 0, True
+    for block in blocks:
+        if first and (name := marked(block)) is not None:
+            return name
+        first = False
+        if b"\0" in block:
+            raise DataError(
+                "has NUL bytes, so it is no text; save UTF-16 without a byte order mark as UTF-8",
+                path=path if path is None else str(path),
+            )
+        try:
+            text = decoder.decode(block)
+        except UnicodeDecodeError as error:
+            return _guessed(head, error.object[max(0, error.start - SAMPLE) :], beyond_ascii)
+        beyond_ascii += max(0, len(block) - len(text))  # at least one for each, and quick to find
+        head = head or block[:SAMPLE]
+    return UTF_8
+
+
+def _guessed(head: bytes, rest: bytes, beyond_ascii: int) -> str:
+    """The encoding of a text that is not UTF-8.
+
+    Args:
+        head: how it begins, before `rest`.
+        rest: from before the first byte that is not UTF-8.
+        beyond_ascii: zero if all before `rest` is ASCII; else at least the number of other characters.
+    """
+    shown = rest[: 2 * SAMPLE]
+    text = shown.decode(UTF_8, "replace")
+    broken = text.count("\ufffd")
+    sound = beyond_ascii + sum(letter > "\x7f" for letter in text) - broken
+    if sound >= broken or _cut_short(rest):
+        return UTF_8
+    from charset_normalizer import from_bytes
+
+    found = list(from_bytes(head + shown, cp_isolation=USUAL, enable_fallback=False))
+    if not found:
+        return UTF_8
+    best = found[0]
+    fits = {
+        name
+        for match in found
+        if match.chaos <= best.chaos and match.coherence >= best.coherence
+        for name in match.could_be_from_charset
+    }
+    return next((name for name in USUAL if name in fits), best.encoding)
+
+
+def _cut_short(rest: bytes) -> bool:
+    """Whether all that is wrong is a character cut off at the end."""
+    try:
+        rest.decode(UTF_8)
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return False

@@ -1,0 +1,95 @@
+"""Which files of a folder are read: by patterns, by `.gitignore`, and never what is hidden or installed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, final
+
+from counterpoint.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+__all__ = ["FileChoice", "Ignored", "installed"]
+
+IGNORE = ".gitignore"
+INSTALLED = ("node_modules", "__pycache__")
+
+
+@final
+@dataclass(frozen=True)
+class FileChoice:
+    """Patterns in the manner of `.gitignore`, relative to the folder that is read.
+
+    Attributes:
+        include: where there are any, only files that match one of these.
+        exclude: neither files nor folders that match one of these.
+        gitignore: leave out what the `.gitignore` files of the folder and of those in it name.
+
+    Raises:
+        ConfigError: a pattern that is none.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    gitignore: bool = True
+
+    def __post_init__(self) -> None:
+        for option, patterns in (("include", self.include), ("exclude", self.exclude)):
+            for pattern in patterns:
+                try:
+                    _spec((pattern,))
+                except ValueError as error:
+                    raise ConfigError(
+                        f"--{option}: {pattern!r} is no pattern; write it as in .gitignore, such as '*.md', "
+                        "'drafts/' or 'docs/**/*.rst'"
+                    ) from error
+
+    def excludes(self, name: str) -> bool:
+        """Whether a file or folder is not to be read; the name of a folder ends in a slash."""
+        return bool(self.exclude) and _spec(self.exclude).match_file(name)
+
+    def includes(self, name: str) -> bool:
+        """Whether a file may be read."""
+        return not self.include or _spec(self.include).match_file(name)
+
+
+class Ignored(NamedTuple):
+    """The patterns of the `.gitignore` files of a folder and of those that it is in, the innermost first."""
+
+    specs: tuple[tuple[str, GitIgnoreSpec], ...] = ()
+
+    def within(self, folder: Path, name: str) -> Ignored:
+        """With those of one more folder, which is called `name` below the folder that is read.
+
+        Raises:
+            ValueError: its file holds what is no pattern.
+            OSError: it cannot be read.
+        """
+        path = folder / IGNORE
+        if not path.is_file():
+            return self
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return Ignored(((name, _spec(tuple(lines))), *self.specs))
+
+    def matches(self, name: str) -> bool:
+        """Whether a file or folder is left out: the innermost pattern that says anything decides."""
+        for folder, spec in self.specs:
+            said = spec.check_file(name.removeprefix(folder)).include
+            if said is not None:
+                return said
+        return False
+
+
+def installed(folder: Path) -> bool:
+    """Whether a folder holds what a package manager put there: modules, byte code, an environment."""
+    return folder.name in INSTALLED or (folder / "pyvenv.cfg").is_file()
+
+
+@lru_cache(maxsize=256)
+def _spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(patterns)

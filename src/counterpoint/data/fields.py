@@ -1,0 +1,150 @@
+"""Which keys, columns or fields hold id, title and text: as named, or by their usual names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from counterpoint.errors import DataError
+from counterpoint.types import Document
+
+__all__ = ["TEXTS", "Columns", "Fields", "listed"]
+
+IDS = ("id", "_id", "docid", "doc_id", "document_id", "pid", "uid", "uuid")
+TITLES = ("title", "headline", "heading", "subject", "name")
+TEXTS = ("text", "contents", "content", "body", "document", "document_text", "passage", "abstract")
+TEXTS += ("description", "summary", "message", "comment")
+
+
+@final
+@dataclass(frozen=True)
+class Fields:
+    """Which keys or columns hold what, where documents are dicts, rows of a frame or of a file, or records.
+
+    Names are guessed without regard to case.
+
+    Attributes:
+        id: the id's; where None, a usual one: "id", "_id", "docid", ….
+        title: the title's; where None, "title" or another usual one.
+        text: the text's; where None, a usual one: "text", "contents", "content", "body", ….
+        metadata: those that are kept as metadata; all others where None.
+    """
+
+    id: str | None = None
+    title: str | None = None
+    text: str | None = None
+    metadata: tuple[str, ...] | None = None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Every name that was given."""
+        return tuple(name for name in (self.id, self.title, self.text, *(self.metadata or ())) if name)
+
+    def resolve(self, names: Sequence[str], what: str = "column") -> Columns:
+        """What stands where, among these names.
+
+        Raises:
+            DataError: one that was named is not there.
+        """
+        for option, name in (("id", self.id), ("title", self.title), ("text", self.text)):
+            if name is not None and name not in names:
+                raise DataError(
+                    f"no {what} {name!r} for the {option}; there are {listed(names)}. "
+                    f"Name another (--{option}, {option}=)"
+                )
+        if self.metadata and (missing := [name for name in self.metadata if name not in names]):
+            raise DataError(f"no {what} {missing[0]!r} for the metadata; there are {listed(names)}")
+        taken = {self.id, self.title, self.text}
+        usual = {}
+        for name in names:
+            if name not in taken and isinstance(name, str):
+                usual.setdefault(name.strip().casefold(), name)
+        found = {
+            option: given or next((usual[name] for name in likely if name in usual), None)
+            for option, given, likely in (
+                ("id", self.id, IDS), ("title", self.title, TITLES), ("text", self.text, TEXTS)
+            )
+        }  # fmt: skip
+        return Columns(tuple(names), **found, metadata=self.metadata)
+
+
+@final
+@dataclass(frozen=True)
+class Columns:
+    """What stands in which column of a table, or under which key of a record.
+
+    Attributes:
+        names: of all of them.
+        id: None where ids are made.
+        title: None where there is none.
+        text: None where the text is made of all of them, a line `name: value` each.
+        metadata: those that are kept; where None, all that are neither id, title nor text.
+    """
+
+    names: tuple[str, ...]
+    id: str | None = None
+    title: str | None = None
+    text: str | None = None
+    metadata: tuple[str, ...] | None = None
+
+    def document(self, row: Mapping[str, Any], made: str) -> Document:
+        """One row or record.
+
+        Args:
+            row: by name; one that is absent counts as empty, but for the id and the text.
+            made: its id, where no column holds ids.
+
+        Raises:
+            DataError: the id or the text is absent, or one of the three is a list or an object.
+        """
+        for name in (self.id, self.text):
+            if name is not None and name not in row:
+                raise DataError(f"no {name!r} among {listed(row)}")
+        id_ = made if self.id is None else text_of(row, self.id)
+        title = "" if self.title is None else text_of(row, self.title)
+        text = _joined(row) if self.text is None else text_of(row, self.text)
+        return Document(id_, text, title, metadata=self._rest(row))
+
+    def _rest(self, row: Mapping[str, Any]) -> dict[str, object]:
+        if self.metadata is not None:
+            return {name: row.get(name) for name in self.metadata}
+        taken = () if self.text is None else (self.id, self.title, self.text)
+        rest = {str(name): value for name, value in row.items() if name not in taken}
+        nested = rest.get("metadata")
+        if isinstance(nested, Mapping):
+            del rest["metadata"]
+            rest |= nested
+        return rest
+
+    def __str__(self) -> str:
+        """As it is told to the user."""
+        found = [f"{what}={getattr(self, what)!r}" for what in ("id", "title", "text") if getattr(self, what)]
+        if self.text is None:
+            found.append("text=all of them")
+        return ", ".join(found) + ("" if self.id else "; ids are line numbers")
+
+
+def text_of(row: Mapping[str, Any], name: str) -> str:
+    """A cell as text; what a frame has for a missing value is unequal to itself.
+
+    Raises:
+        DataError: it is a list or an object.
+    """
+    value = row.get(name)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping | list | tuple | set):
+        raise DataError(f"{name!r} must be a text, found {type(value).__name__} ({str(value)[:60]})")
+    return "" if value is None or value != value else str(value)
+
+
+def _joined(row: Mapping[str, Any]) -> str:
+    """A `name: value` line for each cell in use."""
+    return "\n".join(f"{name}: {value}" for name, value in row.items() if value not in ("", None, [], {}))
+
+
+def listed(names: Iterable[Any]) -> str:
+    """The first few names, quoted."""
+    names = list(names)
+    return ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "") if names else "(none)"

@@ -1,0 +1,70 @@
+"""A collection whose documents, queries and judgements are in memory already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from counterpoint.data.collection import Collection, Source
+from counterpoint.data.policy import ReadPolicy
+from counterpoint.data.reader import Located, Reader
+from counterpoint.types import Document, Qrels
+
+__all__ = ["collection_of"]
+
+
+@dataclass(frozen=True)
+class Memory(Source):
+    """Data that are in memory already."""
+
+    label: str
+    held: tuple[Document, ...]
+    texts: Mapping[str, str]
+    judged: Mapping[str, Qrels]
+    facts: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def name(self) -> str:
+        """As given."""
+        return self.label
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The keys of the judgements."""
+        return tuple(sorted(self.judged))
+
+    @property
+    def size(self) -> int:
+        """Number of documents."""
+        return len(self.held)
+
+    def documents(self, reader: Reader) -> Iterator[Located]:
+        """The documents, numbered from 1 for messages."""
+        return (Located(document, self.label, number) for number, document in enumerate(self.held, 1))
+
+    def queries(self, policy: ReadPolicy) -> dict[str, str]:
+        """A copy."""
+        return dict(self.texts)
+
+    def query_metadata(self, policy: ReadPolicy) -> dict[str, dict[str, Any]]:
+        """A copy."""
+        return {query: dict(facts) for query, facts in self.facts.items() if facts}
+
+    def qrels(self, split: str, policy: ReadPolicy) -> dict[str, dict[str, int]]:
+        """A copy."""
+        return {query: dict(grades) for query, grades in self.judged[split].items()}
+
+
+def collection_of(
+    documents: Iterable[Document],
+    *,
+    name: str = "memory",
+    queries: Mapping[str, str] | None = None,
+    qrels: Mapping[str, Qrels] | None = None,
+    query_metadata: Mapping[str, Mapping[str, Any]] | None = None,
+    policy: ReadPolicy | None = None,
+) -> Collection:
+    """A collection of documents that are in memory already; `qrels` maps split to judgements."""
+    held = Memory(name, tuple(documents), queries or {}, qrels or {}, query_metadata or {})
+    return Collection(held, policy or ReadPolicy())

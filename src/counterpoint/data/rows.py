@@ -1,0 +1,146 @@
+"""Files whose rows or records are documents: CSV, TSV, JSON and JSON Lines, with fields named or guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from counterpoint.data.collection import Source
+from counterpoint.data.delimited import rows_of, table_of
+from counterpoint.data.fields import TEXTS, Columns, Fields, listed
+from counterpoint.data.json_file import json_rows
+from counterpoint.data.packed import ending, plain_stem
+from counterpoint.data.policy import ReadPolicy
+from counterpoint.data.reader import Located, Reader
+from counterpoint.data.records import Misfit, document_from, layout_with, records
+from counterpoint.errors import DataError
+from counterpoint.types import Document
+
+__all__ = ["JSON_LINES", "ROWS", "RowsFile", "row_documents"]
+
+JSON_LINES = (".jsonl", ".ndjson")
+ROWS = (".csv", ".tsv", ".json", *JSON_LINES)
+
+
+class Row(NamedTuple):
+    """A document of a file.
+
+    Attributes:
+        line: its line or number there; None where the file is one document.
+        document: as it was found.
+        named: whether it has an id of its own; else its id is empty.
+    """
+
+    line: int | None
+    document: Document
+    named: bool
+
+    def under(self, label: str) -> Document:
+        """The document, under an id that is made of a label and the line where it has none of its own."""
+        if self.named:
+            return self.document
+        return replace(self.document, id=label if self.line is None else f"{label}:{self.line}")
+
+
+@final
+@dataclass(frozen=True)
+class RowsFile(Source):
+    """One file of rows or records, each a document under its own id, or `<file>:<line>` where it has none.
+
+    Attributes:
+        path: the file; its ending says what it is.
+        fields: the names that were given.
+        label: what it is called in ids; the file's name where None.
+    """
+
+    path: Path
+    fields: Fields = field(default_factory=Fields)
+    label: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The file's name without its endings."""
+        return self.label or plain_stem(self.path)
+
+    def documents(self, reader: Reader) -> Iterator[Located]:
+        """One document a row or record."""
+        for row in self._rows(reader):
+            yield Located(row.under(self.label or self.path.name), self.path, row.line)
+        reader.report.read(ending(self.path))
+
+    def decided(self, policy: ReadPolicy) -> tuple[str, ...]:
+        """What is decided about the file by its first rows.
+
+        Raises:
+            DataError: it cannot be read, or a field that was named is not there.
+        """
+        reader = Reader(policy)
+        next(self._rows(reader), None)
+        return tuple(reader.report.decisions)
+
+    def _rows(self, reader: Reader) -> Iterator[Row]:
+        may_join = ending(self.path) in (".csv", ".tsv")
+        return row_documents(self.path, self.fields, reader, may_join=may_join)
+
+
+def row_documents(path: Path, fields: Fields, reader: Reader, *, may_join: bool = True) -> Iterator[Row]:
+    """The documents of a file of rows or records.
+
+    Args:
+        path: its ending says what it is.
+        fields: the names that were given.
+        reader: the policy and the report, which is told what was decided.
+        may_join: where no field is a text, the text may be made of all of them.
+
+    Raises:
+        DataError: the file cannot be read, or a row does not fit and the policy does not skip it.
+    """
+    kind = ending(path)
+    if kind in (".csv", ".tsv"):
+        table = table_of(path, fields, reader)
+        if table.columns.names:
+            reader.report.decide(f"{path}: {table}")
+        rows, columns = rows_of(path, table, reader), table.columns
+    else:
+        rows = json_rows(path, fields, reader) if kind == ".json" else records(path, reader)
+        columns = None
+    layout, first = None, True
+    for line, row in rows:
+        if isinstance(row, str):
+            yield Row(line, Document("", row, "" if line is not None else path.name), False)
+            continue
+        if first and columns is None:
+            layout = None if fields.named else layout_with(row)
+            columns = _columns(path, fields, row, may_join, reader) if layout is None else None
+        first = False
+        try:
+            if layout is not None:
+                yield Row(line, document_from(row, layout), True)
+            elif columns is not None:
+                yield Row(line, columns.document(row, ""), columns.id is not None)
+        except (Misfit, DataError) as error:
+            reader.reject(str(error), path, line)
+
+
+def _columns(
+    path: Path, fields: Fields, row: Mapping[str, Any], may_join: bool, reader: Reader
+) -> Columns | None:
+    """What stands where, by the keys of the first record.
+
+    Raises:
+        DataError: a field that was named is not there, or none is the text's where it must be.
+    """
+    try:
+        columns = fields.resolve(list(row), "field")
+    except DataError as error:
+        raise DataError(str(error), path=path) from error
+    if columns.text is None and not may_join:
+        raise DataError(
+            f"no field is called {' or '.join(TEXTS[:4])}; there are {listed(row)}. "
+            "Name the text's (--text, text=)",
+            path=path,
+        )
+    reader.report.decide(f"{path}: fields {columns}")
+    return columns
