@@ -130,9 +130,9 @@ def test_parts_can_be_weighted_and_runs_fused(collection, lexical, call, tmp_pat
         ["a", "2", "3.5"],
     ]
     assert fails(call("fuse", one, two, "-o", out, "--weights", "one.trec=1"), "none for two.trec")
-    assert fails(call("fuse", one, one, "-o", out), "two of these are equal")
+    assert fails(call("fuse", one, one, "-o", out), "named twice")
     two.write_text("q Q0 c 1 5.0 y\n")
-    assert fails(call("fuse", one, two, "-o", out), "missing='min'")
+    assert fails(call("fuse", one, two, "-o", out, "--method", "convex"), "(--missing) 'min' or 'zero'")
     assert "b" in out.read_text()  # what was there stays
     code, _, _ = call("fuse", one, two, "-o", out, "--method", "rrf", "--missing", "zero")
     assert code == 0 and len(out.read_text().splitlines()) == 3
