@@ -48,8 +48,11 @@ def test_scores_are_added_only_where_all_are_known(runs, tmp_path, call):
     convex = ["fuse", *runs, "-o", tmp_path / "c", "--method", "convex"]
     assert fails(call(*convex), "no score from part 'b.trec'", "(--missing) 'min' or 'zero'")
     assert not (tmp_path / "c").exists()
-    assert call(*convex, "--missing", "zero", "--normalise", "min-max")[0] == 0
-    assert Run.read(tmp_path / "c").scores("q1") == pytest.approx({"b": 1.5, "a": 1.0, "d": 0.0, "c": 0.0})
+    code, _, err = call(*convex, "--missing", "zero", "--normalise", "min-max")
+    assert code == 0, err
+    # of 3, 2, 1 and of 30, 20, each over its own
+    wanted = {"a": 1.0, "b": 1.5, "c": 0.0, "d": 0.0}
+    assert Run.read(tmp_path / "c").scores("q1") == pytest.approx(wanted)
 
 
 def test_runs_of_one_name_are_told_apart_by_their_paths(runs, tmp_path, call):

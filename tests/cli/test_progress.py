@@ -8,10 +8,14 @@ import pytest
 from tests.cli.on_a_terminal import on_a_terminal
 from tests.fakes import HashModel
 
+from counterpoint.cli import ahead as module_ahead
 from counterpoint.cli import progress as module
+from counterpoint.cli.ahead import ahead, sized
 from counterpoint.cli.console import note, quietly
 from counterpoint.cli.progress import line_of, loading, progress
+from counterpoint.errors import DataError
 from counterpoint.index import build_index
+from counterpoint.library import BuildOptions, prepare
 from counterpoint.types import Document
 
 
@@ -66,6 +70,41 @@ def test_quiet_stands_anywhere_on_the_line(call, collection, tmp_path):
     assert code == 2 and out == "" and "already holds an index" in err
     code, out, err = call("search", tmp_path / "b", "--", "--quiet")
     assert code == 0 and "No document matches" in out
+
+
+def test_documents_are_counted_ahead_and_all_come():
+    documents = [Document(str(n), "text") for n in range(50)]
+    assert ahead(iter(documents)) == (documents, 50)
+    for less in ({"most": 20}, {"seconds": -1}):
+        found, size = ahead(iter(documents), **less)
+        assert size is None and list(found) == documents
+
+
+def test_what_goes_wrong_in_reading_is_raised_in_its_place():
+    def broken():
+        yield Document("1", "text")
+        raise DataError("broken", path="a.jsonl", line=2)
+
+    found, size = ahead(broken())
+    assert size is None
+    read = iter(found)
+    assert next(read).id == "1"
+    with pytest.raises(DataError, match="a.jsonl:2: broken"):
+        next(read)
+
+
+def test_lines_are_counted_where_there_are_too_many_to_read_ahead(collection, tmp_path, monkeypatch):
+    monkeypatch.setattr(module_ahead, "ahead", lambda documents: (documents, None))
+    corpus = collection / "corpus.jsonl"
+    for source, size in (
+        (collection, 4),
+        (corpus, 4),
+        (collection / "qrels" / "test.tsv", None),
+        ("-", None),
+    ):
+        build = prepare([Document("1", "a")].__iter__(), tmp_path / "i", BuildOptions(model=None))
+        assert sized(build, str(source), whole=True).size == size
+        assert sized(build, str(source), whole=False).size is None
 
 
 class Slow(HashModel):

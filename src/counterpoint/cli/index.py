@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from counterpoint.cli.ahead import sized
 from counterpoint.cli.complete import models
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.progress import loading, progress
@@ -105,6 +106,7 @@ def index(
     asked = BuildOptions(model, codec, gate, ann, lexical, analyzer, k1, b, passage_words, lenient, overwrite)
     with loading(model):
         build = prepare(source, output, asked)
+    build = sized(build, source, whole=not passage_words)
     started = time.perf_counter()
     with progress("indexing", "documents", build.size) as update:
         build.run(update)
