@@ -136,9 +136,7 @@ def test_a_model_tells_how_many_texts_are_done(tiny_bert_folder):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_on_a_terminal_there_is_a_bar_and_a_word_while_the_model_loads(
-    collection, tiny_bert_folder, tmp_path
-):
+def test_a_terminal_has_a_bar_and_a_word_while_the_model_loads(collection, tiny_bert_folder, tmp_path):
     index, search = on_a_terminal(
         [
             ["index", collection, "-o", "i", "--model", tiny_bert_folder],
