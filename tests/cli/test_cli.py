@@ -121,19 +121,19 @@ def test_parts_can_be_weighted_and_runs_fused(collection, lexical, call, tmp_pat
     )
     assert json.loads(call(*hybrid, "--feedback", "0")[1])["hits"]
     one, two, out = tmp_path / "one.trec", tmp_path / "two.trec", tmp_path / "fused.trec"
+    convex = ("fuse", one, two, "-o", out, "--method", "convex")
     one.write_text("q Q0 a 1 3.0 x\nq Q0 b 2 1.0 x\n")
     two.write_text("q Q0 b 1 5.0 y\nq Q0 a 2 1.0 y\n")
-    options = ["--method", "convex", "--weights", "one.trec=1 two.trec=0.5"]
-    code, text, _ = call("fuse", one, two, "-o", out, *options, "--json")
+    code, text, _ = call(*convex, "--weights", "one.trec=1 two.trec=0.5", "--json")
     assert code == 0 and json.loads(text)["queries"] == 1
     assert [line.split()[2:5] for line in out.read_text().splitlines()] == [
         ["b", "1", "3.5"],
         ["a", "2", "3.5"],
     ]
     assert fails(call("fuse", one, two, "-o", out, "--weights", "one.trec=1"), "none for two.trec")
-    assert fails(call("fuse", one, one, "-o", out), "two of these are equal")
+    assert fails(call("fuse", one, one, "-o", out), "named twice")
     two.write_text("q Q0 c 1 5.0 y\n")
-    assert fails(call("fuse", one, two, "-o", out, "--method", "convex"), "--missing min or zero")
+    assert fails(call(*convex), "(--missing) 'min' or 'zero'")
     assert "b" in out.read_text()  # what was there stays
     code, _, _ = call("fuse", one, two, "-o", out)
     assert code == 0 and len(out.read_text().splitlines()) == 3

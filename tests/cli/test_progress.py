@@ -6,12 +6,15 @@ import time
 
 import pytest
 from tests.cli.on_a_terminal import on_a_terminal
-from tests.fakes import HashModel
 
+from counterpoint.cli import ahead as module_ahead
 from counterpoint.cli import progress as module
+from counterpoint.cli.ahead import ahead, sized
 from counterpoint.cli.console import note, quietly
 from counterpoint.cli.progress import line_of, loading, progress
+from counterpoint.errors import DataError
 from counterpoint.index import build_index
+from counterpoint.library import BuildOptions, prepare
 from counterpoint.types import Document
 
 
@@ -68,20 +71,48 @@ def test_quiet_stands_anywhere_on_the_line(call, collection, tmp_path):
     assert code == 0 and "No document matches" in out
 
 
-class Slow(HashModel):
-    """Encodes in an order of its own, and says so after each text."""
+def test_documents_are_counted_ahead_and_all_come():
+    documents = [Document(str(n), "text") for n in range(50)]
+    assert ahead(iter(documents)) == (documents, 50)
+    for less in ({"most": 20}, {"seconds": -1}):
+        found, size = ahead(iter(documents), **less)
+        assert size is None and list(found) == documents
 
-    def encode_document(self, texts, progress=None):
-        for _ in texts:
-            progress(1)
-        return super().encode_document(texts)
+
+def test_what_goes_wrong_in_reading_is_raised_in_its_place():
+    def broken():
+        yield Document("1", "text")
+        raise DataError("broken", path="a.jsonl", line=2)
+
+    found, size = ahead(broken())
+    assert size is None
+    read = iter(found)
+    assert next(read).id == "1"
+    with pytest.raises(DataError, match="a.jsonl:2: broken"):
+        next(read)
 
 
-def test_a_build_tells_of_every_batch_that_was_encoded(tmp_path):
+def test_lines_are_counted_where_there_are_too_many_to_read_ahead(collection, tmp_path, monkeypatch):
+    monkeypatch.setattr(module_ahead, "ahead", lambda documents: (documents, None))
+    corpus = collection / "corpus.jsonl"
+    for source, size in (
+        (collection, 4),
+        (corpus, 4),
+        (collection / "qrels" / "test.tsv", None),
+        ("-", None),
+    ):
+        build = prepare([Document("1", "a")].__iter__(), tmp_path / "i", BuildOptions(model=None))
+        assert sized(build, str(source), whole=True).size == size
+        assert sized(build, str(source), whole=False).size is None
+
+
+def test_a_build_tells_of_every_batch_that_was_encoded(tiny_bert_folder, tmp_path):
+    from counterpoint.model import load_model
+
     told = []
-    documents = [Document(str(n), f"text {n}") for n in range(5)]
-    build_index(documents, Slow(), tmp_path / "index", on_progress=told.append)
-    assert told == [1, 2, 3, 4, 5, 5]
+    documents = [Document(str(n), "the cat sat on the mat " * (1 + 7 * n)) for n in range(5)]
+    build_index(documents, load_model(tiny_bert_folder), tmp_path / "index", on_progress=told.append)
+    assert told == sorted(told) and told[-1] == 5 and len(set(told)) > 2
 
 
 def test_a_model_tells_how_many_texts_are_done(tiny_bert_folder):
@@ -89,14 +120,12 @@ def test_a_model_tells_how_many_texts_are_done(tiny_bert_folder):
 
     told = []
     model = load_model(tiny_bert_folder)
-    model.encode_document(["a dog", "the cat sat on the mat " * 5, ""], progress=told.append)
+    model.encode_counted(["a dog", "the cat sat on the mat " * 8, ""], told.append)
     assert sum(told) == 3 and len(told) > 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_on_a_terminal_there_is_a_bar_and_a_word_while_the_model_loads(
-    collection, tiny_bert_folder, tmp_path
-):
+def test_a_terminal_has_a_bar_and_a_word_while_the_model_loads(collection, tiny_bert_folder, tmp_path):
     index, search = on_a_terminal(
         [
             ["index", collection, "-o", "i", "--model", tiny_bert_folder],

@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import subprocess
 import sys
 import time
 
@@ -31,29 +32,35 @@ class Talk:
         """What comes up to and with a sign, at the end of what was written."""
         text, end = "", time.monotonic() + seconds
         while not text.endswith(sign):
-            assert time.monotonic() < end and select.select([self.end], [], [], seconds)[0], text
-            try:
-                block = os.read(self.end, 1 << 16)
-            except OSError:  # EIO: it has ended
-                block = b""
-            assert block or sign == "", text
-            if not block:
-                return text
-            text += block.decode()
+            block = self.block(end)
+            assert block, text
+            text += block
         return text
 
-    def say(self, line, sign="> "):
-        os.write(self.end, line.encode() + b"\n")
-        return self.until(sign)
-
-    def rest(self):
-        """All that comes to the end, and the exit code."""
-        text = ""
+    def block(self, end):
+        """What comes next; nothing once it has ended."""
+        ready = select.select([self.end], [], [], max(0, end - time.monotonic()))[0]
+        if not ready:
+            os.kill(self.pid, 9)
+        assert ready, "nothing comes"
         try:
-            while block := os.read(self.end, 1 << 16):
-                text += block.decode()
-        except OSError:
-            pass
+            return os.read(self.end, 1 << 16).decode()
+        except OSError:  # EIO: it has ended
+            return ""
+
+    def send(self, line):
+        os.write(self.end, line.encode())
+
+    def say(self, line):
+        """Type a line; what is answered up to the next prompt, what was typed left out."""
+        self.send(line + "\n")
+        return self.until("\n> ").partition("\n")[2]
+
+    def rest(self, seconds=60):
+        """All that comes to the end, and the exit code."""
+        text, end = "", time.monotonic() + seconds
+        while block := self.block(end):
+            text += block
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         os.close(self.end)
         return text, code
@@ -76,8 +83,8 @@ def test_a_conversation(talk, tmp_path):
     assert "explained" in talk.say(":explain")
     assert "lexical, 1 document" in talk.say(":w lexical")
     assert ":quit" in talk.say(":help")
-    assert talk.say("").strip().endswith(">")
-    talk.say(":quit", sign="")
+    assert talk.say("") == "> "
+    talk.send(":quit\n")
     _, code = talk.rest()
     assert code == 0
     history = tmp_path / "state" / "counterpoint" / "history"
@@ -94,9 +101,9 @@ def test_mistakes_are_told_and_the_prompt_comes_again(talk):
     assert "error: :explain takes nothing, full or no" in talk.say(":explain twice")
     assert "error: there is no :sing; :help lists" in talk.say(":sing")
     assert "quick brown fox" in talk.say("fox")  # as before
-    os.write(talk.end, b"half a ques\x03")
+    talk.send("half a ques\x03")
     talk.until("> ")
-    os.write(talk.end, b"\x04")
+    talk.send("\x04")
     text, code = talk.rest()
     assert code == 0 and "Traceback" not in text
 
@@ -104,13 +111,13 @@ def test_mistakes_are_told_and_the_prompt_comes_again(talk):
 def test_questions_of_yesterday_come_back(talk, lexical, tmp_path):
     talk.until("> ")
     talk.say("whale")
-    os.write(talk.end, b"\x04")
+    talk.send("\x04")
     talk.rest()
     again = Talk("search", lexical, cwd=tmp_path, state=tmp_path / "state")
     again.until("> ")
-    os.write(again.end, b"\x10\n")  # Ctrl-P: the line before
+    again.send("\x10\n")  # Ctrl-P: the line before
     assert "lives in the sea" in again.until("> ")
-    os.write(again.end, b"\x04")
+    again.send("\x04")
     assert again.rest()[1] == 0
 
 
@@ -121,7 +128,7 @@ def test_the_model_is_loaded_once(collection, tiny_bert_folder, tmp_path, call):
     assert "loading " in talk.until("> ")
     said = talk.say("fox") + talk.say(":w dense") + talk.say("fox") + talk.say(":w lexical")
     assert "loading" not in said and "dense, 10 documents" in said
-    os.write(talk.end, b"\x04")
+    talk.send("\x04")
     assert talk.rest()[1] == 0
 
 
@@ -151,8 +158,6 @@ def test_stdin_to_json_lines(lexical):
 
 
 def test_each_answer_of_stdin_comes_at_once(lexical):
-    import subprocess
-
     command = [sys.executable, "-m", "counterpoint", "search", str(lexical), "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         for query in ("fox", "whale"):
@@ -163,8 +168,6 @@ def test_each_answer_of_stdin_comes_at_once(lexical):
 
 
 def test_stdin_that_is_not_utf8(lexical):
-    import subprocess
-
     command = [sys.executable, "-m", "counterpoint", "search", str(lexical), "-"]
     done = subprocess.run(command, input="fox\nWärme\n".encode("latin-1"), capture_output=True)
     assert done.returncode == 2 and b"stdin:2: not UTF-8" in done.stderr

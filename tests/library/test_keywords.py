@@ -19,7 +19,9 @@ def written(keywords):
 def test_keywords_are_the_options():
     options = {f.name: f.type for one in (Fields, BuildOptions) for f in fields(one) if f.name != "model"}
     given = written(BuildKeywords)
-    assert given.pop("metadata") == "str | Sequence[str] | None" and options.pop("metadata")
+    for name in ("metadata", "include", "exclude"):  # a list will do, too
+        assert given.pop(name) == "str | Sequence[str] | None"
+        assert options.pop(name).endswith("tuple[str, ...] | None")
     assert given == options
     asked = {f.name: f.type for f in fields(SearchOptions) if f.name != "k"}
     given = written(SearchKeywords)

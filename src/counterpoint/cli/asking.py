@@ -40,11 +40,15 @@ class Asking:
             ConfigError: the index cannot be searched so.
             ArtifactError: the model is not there, or is not the one that the index was built with.
         """
+        from counterpoint.search.settings import plan_for
+
         named = None
         if self.options.workflow != "lexical" and not self.opened.is_loaded:
             named = (self.opened.index.manifest.model or {}).get("name")
         with loading(named):
-            return self.opened.searcher(self.options)
+            searcher = self.opened.searcher(self.options)
+        plan_for(cast("Workflow", self.options.workflow), self.opened.index, searcher.settings)
+        return searcher
 
     def answer(self, query: str, *, explain: bool = False) -> tuple[Answer, dict[str, Any]]:
         """The answer, and as plain data with the time it took."""

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from counterpoint.cli.ahead import sized
 from counterpoint.cli.complete import models
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.dry_index import tell, told
@@ -148,10 +149,11 @@ def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
 
     with loading(chosen.model):
         build = prepare(source, output, chosen)
+    build = sized(build, source, whole=not chosen.passage_words)
     report, decided = build.reading.report, build.reading.decided
     note(*decided) if decided else None
     started = time.perf_counter()
-    with progress("indexing", "documents", build.reading.size) as update:
+    with progress("indexing", "documents", build.size) as update:
         build.run(update)
     seconds = time.perf_counter() - started
     note(report.summary(), *told(report, decided))

@@ -80,6 +80,8 @@ def _load(name: str) -> Any:
         found = app
     command = get_command(found)
     command.name = name
+    for one in (command, *getattr(command, "commands", {}).values()):  # alike, whoever asks first
+        one.context_settings.setdefault("help_option_names", ["-h", "--help"])
     if entry.examples:
         command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in entry.examples)])
     return command

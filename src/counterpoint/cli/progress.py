@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -51,6 +52,7 @@ def loading(name: object) -> Iterator[None]:
 def _bar(label: str, unit: str, total: int | None, begun: int) -> Iterator[Callable[[int], None]]:
     from tqdm import tqdm
 
+    width = _width()
     with (
         tqdm(
             total=total,
@@ -58,7 +60,9 @@ def _bar(label: str, unit: str, total: int | None, begun: int) -> Iterator[Calla
             desc=escaped(label),
             unit=f" {unit}",
             smoothing=0.1,
-            dynamic_ncols=True,
+            ncols=width,
+            nrows=None if width is None else 24,
+            dynamic_ncols=width is None,
         ) as bar,
         _every(TICK, bar.refresh),
     ):
@@ -67,6 +71,14 @@ def _bar(label: str, unit: str, total: int | None, begun: int) -> Iterator[Calla
             bar.update(done - bar.n)
 
         yield update
+
+
+def _width() -> int | None:
+    """None where the terminal knows its width; some say 0, for which tqdm would show nothing."""
+    try:
+        return None if os.get_terminal_size(sys.stderr.fileno()).columns else 80
+    except (OSError, ValueError):
+        return 80
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast, final
@@ -19,6 +19,7 @@ from counterpoint.library.reading import Reading, build_options, read
 if TYPE_CHECKING:
     from counterpoint.index import IndexSettings
     from counterpoint.model import Model
+    from counterpoint.types import Document
 
 __all__ = ["Build", "index", "prepare"]
 
@@ -73,7 +74,9 @@ class Build:
     """A build whose settings were checked and whose source was opened.
 
     Attributes:
-        reading: the documents, streamed, and the report of what the source holds.
+        reading: what was opened, and the report of what it holds.
+        documents: of it, streamed.
+        size: their number where it is known.
         folder: to be written.
         model: that encodes them; None for BM25 alone.
         settings: what is kept.
@@ -81,6 +84,8 @@ class Build:
     """
 
     reading: Reading
+    documents: Iterable[Document]
+    size: int | None
     folder: Path
     model: Model | None
     settings: IndexSettings
@@ -92,7 +97,7 @@ class Build:
 
         try:
             build_index(
-                self.reading,
+                self.documents,
                 self.model,
                 self.folder,
                 self.settings,
@@ -115,7 +120,7 @@ def prepare(source: Any, folder: str | Path, options: BuildOptions) -> Build:
     reading = read(source, options)
     model = _model(options)
     settings = _settings(options, model, Path(folder))
-    return Build(reading, Path(folder), model, settings, options.overwrite)
+    return Build(reading, reading, reading.size, Path(folder), model, settings, options.overwrite)
 
 
 def _check(options: BuildOptions) -> None:
