@@ -84,7 +84,7 @@ def test_a_docx_that_is_a_bomb(tmp_path):
 def test_docx_without_its_extra(tmp_path, monkeypatch):
     (tmp_path / "a.docx").write_bytes(b"x")
     monkeypatch.setitem(sys.modules, "docx", None)
-    with pytest.raises(MissingExtraError, match=r"python-docx.*counterpoint-ir\[docx\]"):
+    with pytest.raises(MissingExtraError, match=r"python-docx.*pip install .*\[docx\]"):
         read(tmp_path / "a.docx")
     documents, report = read(tmp_path)
     assert not documents and "[docx]" in report.not_read[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, final
@@ -58,9 +58,9 @@ class BuildOptions:
     id: str | None = None
     title: str | None = None
     text: str | None = None
-    metadata: str | tuple[str, ...] | None = None
-    include: str | tuple[str, ...] | None = None
-    exclude: str | tuple[str, ...] | None = None
+    metadata: str | Sequence[str] | None = None
+    include: str | Sequence[str] | None = None
+    exclude: str | Sequence[str] | None = None
     gitignore: bool = True
 
 
