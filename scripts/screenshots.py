@@ -15,7 +15,7 @@ from rich.console import Console
 import counterpoint as cp
 from counterpoint.explain import html_page, render_answer
 
-QUERY = "wait until several coroutines are done"
+QUERY = "kill a child process after a timeout"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 COLUMNS = 96
 
@@ -36,7 +36,7 @@ def main() -> None:
         (folder / "explanation.html").write_text(
             html_page(index.search(QUERY, k=1, explain=True)), encoding="utf-8"
         )
-        for source, size in (("search.svg", "1180,640"), ("explanation.html", "930,760")):
+        for source, size in (("search.svg", "900,650"), ("explanation.html", "930,620")):
             picture = options.output / f"{Path(source).stem}.png"
             photograph(browser, folder / source, picture, size)
             print(f"{picture}: {picture.stat().st_size:,} bytes")
