@@ -36,7 +36,7 @@ def main() -> None:
         (folder / "explanation.html").write_text(
             html_page(index.search(QUERY, k=1, explain=True)), encoding="utf-8"
         )
-        for source, size in (("search.svg", "900,650"), ("explanation.html", "930,620")):
+        for source, size in (("search.svg", "900,553"), ("explanation.html", "930,620")):
             picture = options.output / f"{Path(source).stem}.png"
             photograph(browser, folder / source, picture, size)
             print(f"{picture}: {picture.stat().st_size:,} bytes")
