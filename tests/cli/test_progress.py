@@ -112,7 +112,7 @@ def test_a_build_tells_of_every_batch_that_was_encoded(tiny_bert_folder, tmp_pat
     told = []
     documents = [Document(str(n), "the cat sat on the mat " * (1 + 7 * n)) for n in range(5)]
     build_index(documents, load_model(tiny_bert_folder), tmp_path / "index", on_progress=told.append)
-    assert told == sorted(told) and told[-1] == 5 and len(set(told)) > 1
+    assert told == sorted(told) and told[-1] == 5 and told[0] < 5
 
 
 def test_a_model_tells_how_many_texts_are_done(tiny_bert_folder):

@@ -101,7 +101,10 @@ def test_mistakes_are_told_and_the_prompt_comes_again(talk):
     assert "error: :explain takes nothing, full or no" in talk.say(":explain twice")
     assert "error: there is no :sing; :help lists" in talk.say(":sing")
     assert "quick brown fox" in talk.say("fox")  # as before
-    talk.send("half a ques\x03")
+    talk.send("half a ques")
+    talk.until("half a ques")
+    time.sleep(0.2)  # Python sees a Ctrl-C only while it waits for a key
+    talk.send("\x03")
     talk.until("> ")
     talk.send("\x04")
     text, code = talk.rest()
