@@ -246,3 +246,14 @@ def test_spread_by_hand():
 def test_texts_of_the_same_words_count_once():
     texts = ["What is x?", "b", "what is X", "?", "!", "?", "  what is  x", "is what x"]
     assert distinct_texts(texts) == ["What is x?", "b", "?", "!", "is what x"]
+
+
+def test_rows_that_differ_by_rounding_coincide_however_close_all_of_them_are():
+    """Equal encoders on a CPU whose kernels round by the shape of a batch; all vectors in a narrow cone."""
+    rng = np.random.default_rng(0)
+    rows = 1.0 + 0.03 * rng.normal(size=(50, 16))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    moved = rows + rng.normal(size=rows.shape) * 1.5e-7
+    found = divergence(rows, moved)
+    assert found.kl is None and found.coincident == 50
+    assert divergence(rows, rows + rng.normal(size=rows.shape) * 1e-3).coincident == 0

@@ -43,6 +43,7 @@ BLOCK_BYTES = 1 << 26  # of distances held at a time
 TREE_DIM = 8  # up to here a k-d tree is faster than all distances: 80 times at 2 components, 8 at 8
 FLOOR = 1e-12  # least distance, as a share of the median one
 EQUAL = 1e-5  # share of the usual distance below which two rows differ by rounding in float32 only
+ROUNDING = 16 * float(np.finfo(np.float32).eps)  # share of the usual length that rounding moves a row by
 FEW = 0.01  # of the rows may coincide; at the floor they would move the estimate by half of DAFT's δ
 
 
@@ -102,7 +103,8 @@ def divergence(x: Rows, y: Rows, k: int = 1) -> Divergence:
     """
     r, s, dim, sizes = _neighbours(x, y, k)
     usual = max(float(np.median(found[found > 0])) for found in (r, s) if found.any())
-    apart = np.minimum(r, s) > EQUAL * usual
+    length = float(np.median(np.linalg.norm(checked_rows(x), axis=1)))
+    apart = np.minimum(r, s) > max(EQUAL * usual, ROUNDING * length)
     coincident = len(apart) - int(apart.sum())
     if coincident > FEW * len(apart):
         return Divergence(None, coincident, len(apart))
