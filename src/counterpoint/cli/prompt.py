@@ -35,7 +35,8 @@ def prompt(asking: Asking) -> None:
         CounterpointError: the index cannot be searched as was asked on the command line.
     """
     asking.ready()
-    note(f"{len(asking.opened):,} documents. Ask, or type :help; Ctrl-D ends.")
+    unit = "passages" if asking.opened.index.parents else "documents"
+    note(f"{len(asking.opened):,} {unit}. Ask, or type :help; Ctrl-D ends.")
     with _history():
         while (line := _line()) is not None:
             try:

@@ -29,6 +29,7 @@ from counterpoint.search.settings import LEXICAL, Plan, SearchSettings, Workflow
 __all__ = ["Searcher"]
 
 SCORES = 8_000_000  # scores held at a time; bounds how many queries share one pass over the vectors
+TOGETHER = 64  # queries at most, or a long search would tell nothing for minutes
 PASSAGES = 4  # passages fetched for each document wanted, where documents were cut into passages
 
 
@@ -249,7 +250,7 @@ class Searcher:
     ) -> Iterator[tuple[str, list[str], Scored]]:
         """Query by query the candidates' names, and their scores before feedback."""
         stream, done = iter(queries.items()), 0
-        while batch := list(islice(stream, max(1, SCORES // len(self.index)))):
+        while batch := list(islice(stream, min(TOGETHER, max(1, SCORES // len(self.index))))):
             prepared = prepare([text for _, text in batch], plan, self.settings, self.index, self.model)
             if candidates is None:
                 found = self._first_stage(prepared, plan, depth)
