@@ -311,9 +311,13 @@ def test_pipes_get_no_line_breaks_of_ours(monkeypatch):
     assert [len(line) for line in pipe.getvalue().splitlines()][1] > 250
 
 
-def test_a_narrow_terminal_is_not_overrun(answer):
-    text = shown(answer, width=60)
-    assert max(map(len, text.splitlines())) <= 60
+def test_a_narrow_terminal_is_not_overrun_and_no_number_is_cut(weighted):
+    for width in range(40, 110, 5):
+        text = shown(weighted, width=width)
+        assert max(map(len, text.splitlines())) <= width
+        assert "…" not in text and re.search(r"^all .* 100%", text, re.MULTILINE)
+    assert "idf (words)" in shown(weighted, width=100) and "idf" not in shown(weighted, width=50)
+    assert "mean" in shown(weighted, width=50) and "mean" not in shown(weighted, width=40)
 
 
 def leaves(node):

@@ -37,21 +37,21 @@ def render_answer(answer: Answer, console: Console, *, explained: Explained = "n
     if not answer.hits:
         console.print(Text(f"No document matches {answer.query!r} in the workflow {answer.workflow!r}."))
     for hit in answer.hits:
-        console.print(_hit(hit, explained, min(SNIPPET, LINES * console.width)))
+        console.print(_hit(hit, explained, console))
         console.print()
 
 
-def _hit(hit: Hit, explained: Explained, room: int) -> RenderableType:
+def _hit(hit: Hit, explained: Explained, console: Console) -> RenderableType:
     rows = [] if hit.explanation is None else rows_of(hit.explanation, full=explained == "full")
     marks = marks_of(rows)
     shown = Text()
-    for piece in snippet(hit.document, marks, room):
+    for piece in snippet(hit.document, marks, min(SNIPPET, LINES * console.width)):
         shown.append(escaped(piece.text), MATCHED if piece.matched else None)
     body: list[RenderableType] = [_head(hit, marks)]
     if shown:
         body.append(shown)
     if rows and explained != "no":
-        body.append(_table(hit, rows))
+        body.append(_fitting(hit, rows, console))
         body += [_keywords(name, words) for name, words in keywords_of(hit, KEYWORDS).items()]
     return Group(*body)
 
@@ -89,17 +89,23 @@ def _keywords(part: str, keywords: list[Keyword]) -> Text:
     return text
 
 
-def _table(hit: Hit, rows: list[Row]) -> Table:
+def _fitting(hit: Hit, rows: list[Row], console: Console) -> Table:
+    """The widest table that fits: with idf, without it, or with shares alone. No number is cut."""
     parts = list(hit.parts)
+    tables = (_table(hit, rows, *columns) for columns in ((parts, weighted_parts(rows)), (parts, [])))
+    room = console.options.update(width=UNWRAPPED)
+    fitting = (table for table in tables if console.measure(table, options=room).maximum <= console.width)
+    return next(fitting, None) or _table(hit, rows, [], [])
+
+
+def _table(hit: Hit, rows: list[Row], parts: list[str], weighted: list[str]) -> Table:
+    """By query word what it matched and its share, and for each of `parts` what it added."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("query")
+    table.add_column("query", overflow="fold")
     table.add_column("matched", overflow="fold")
-    table.add_column("share", justify="right")
-    weighted = weighted_parts(rows)
-    for part in parts:
-        table.add_column(Text(escaped(part)), justify="right")
-    for part in weighted:
-        table.add_column(Text(escaped(f"idf ({part})")), justify="right")
+    table.add_column("share", justify="right", no_wrap=True)
+    for name in (*parts, *(f"idf ({part})" for part in weighted)):
+        table.add_column(Text(escaped(name)), justify="right", no_wrap=True)
     for row in rows:
         share = row.score / hit.score if hit.score else 0.0
         cells = [f"{row.scores[part]:.4f}" if part in row.scores else "" for part in parts]
