@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from counterpoint import errors
 from counterpoint.errors import MissingExtraError
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +30,7 @@ def remedy(monkeypatch, origin):
             raise PackageNotFoundError(name)
         return Installed()
 
-    monkeypatch.setattr(errors, "distribution", distribution)
+    monkeypatch.setattr("importlib.metadata.distribution", distribution)
     message = str(MissingExtraError("reading it", package="pypdf", extra="pdf"))
     assert message.startswith(
         "reading it needs the package 'pypdf', which is not installed. Install it with: "

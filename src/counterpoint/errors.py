@@ -14,13 +14,7 @@ these ends with exit code 2 and no traceback; anything else is a bug of ours and
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 __all__ = [
     "ArtifactError",
@@ -84,6 +78,13 @@ def _remedy(extra: str) -> str:
 
     The package is on no index yet, so that its name alone would find nothing.
     """
+    import json  # here, for every command imports this module
+    import shlex
+    import sys
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
     command = f"{shlex.quote(sys.executable)} -m pip install"
     try:
         written = distribution("counterpoint-ir").read_text("direct_url.json")
