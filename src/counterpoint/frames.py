@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["frame", "html_table"]
 
+WIDE = 60  # characters of a cell that gets room for a line of them
+
 
 def frame(columns: Mapping[str, Sequence[Any]], index: list[str] | None = None) -> pandas.DataFrame:
     """A pandas frame of columns, its rows numbered or named by `index`.
@@ -37,5 +39,5 @@ def html_table(
 
 def _cell(value: object) -> dict[str, Any]:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return {"text": value, "number": False}
-    return {"text": f"{value:,}" if isinstance(value, int) else f"{value:.4f}", "number": True}
+        return {"text": value, "number": False, "wide": len(str(value)) > WIDE}
+    return {"text": f"{value:,}" if isinstance(value, int) else f"{value:.4f}", "number": True, "wide": False}

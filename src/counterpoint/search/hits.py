@@ -137,16 +137,15 @@ class Answer:
         rows = [
             (
                 hit.rank,
-                hit.id,
                 hit.score,
-                hit.title,
+                hit.id if hit.title in ("", hit.id) else f"{hit.title} [{hit.id}]",
                 hit.text if len(hit.text) <= SHOWN else f"{hit.text[:SHOWN]}…",
                 *(hit.parts.get(name, 0.0) for name in self._parts),
             )
             for hit in self.hits
         ]
         caption = f"{self.query} ({self.workflow})" if rows else f"{self.query}: no document matches"
-        return html_table(caption, ("rank", "id", "score", "title", "text", *self._parts), rows)
+        return html_table(caption, ("rank", "score", "document", "text", *self._parts), rows)
 
     @property
     def _parts(self) -> list[str]:
