@@ -100,7 +100,14 @@ def _remove_model(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         with suppress(ArtifactError):
             check_replaceable(path, SAVED_PART)
-            shutil.rmtree(path)
+            for found in sorted(path.iterdir(), key=lambda found: found.name == SAVED_PART.known_by):
+                if found.name == SAVED_PART.known_by:  # last, even if the power fails: ours by it
+                    sync_folder(path)
+                if found.is_dir() and not found.is_symlink():
+                    shutil.rmtree(found)
+                else:
+                    found.unlink()
+            path.rmdir()
 
 
 def mark(path: Path) -> None:

@@ -106,7 +106,8 @@ class Build:
             )
         except DataError as error:
             if error.path is None and not self.reading.report.passages:
-                raise DataError(f"{error}{self.reading.report.why_nothing()}") from error
+                why = self.reading.report.why_nothing()
+                raise DataError(f"{error}{why}", path=self.reading.origin) from error
             raise
 
 

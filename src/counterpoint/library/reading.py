@@ -28,12 +28,14 @@ class Reading:
 
     Attributes:
         collection: what is read.
+        origin: where from, for messages.
         words: the most words of a passage, where documents are cut after they were read.
         decided: what was decided before all was read, such as which column is the text's.
         report: counts what the source holds, while it is read.
     """
 
     collection: Collection
+    origin: str
     words: int | None
     decided: tuple[str, ...]
     report: ReadReport
@@ -96,7 +98,8 @@ def read(source: Any, options: BuildOptions) -> Reading:
             found = source
         else:
             found = items_of(source, fields, policy)
-    return Reading(found, words, found.decided(), ReadReport())
+    origin = str(source) if isinstance(source, str | Path) else found.name
+    return Reading(found, origin, words, found.decided(), ReadReport())
 
 
 def survey(source: Any, *, on_progress: Callable[[int], None] = lambda done: None, **settings: Any) -> Survey:
