@@ -65,6 +65,7 @@ def test_the_reference_lists_every_public_module():
         "cli",
         "dry_run",
         "escapes",
+        "identifiers",
         "files",
         "folders",
         "foreign",

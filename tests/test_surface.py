@@ -17,7 +17,18 @@ SOURCE = Path(counterpoint.__file__).parent
 
 # Imports point from a later layer to an earlier one, or stay within one package.
 LAYERS = [
-    {"errors", "escapes", "files", "folders", "foreign", "frames", "memory", "pages", "shipped"},
+    {
+        "errors",
+        "escapes",
+        "files",
+        "folders",
+        "foreign",
+        "frames",
+        "identifiers",
+        "memory",
+        "pages",
+        "shipped",
+    },
     {"config", "dry_run", "typed", "types"},
     {"tensors", "vectors"},
     {"part"},
@@ -35,6 +46,7 @@ TORCH_FREE = {
     "escapes",
     "files",
     "folders",
+    "identifiers",
     "memory",
     "foreign",
     "shipped",

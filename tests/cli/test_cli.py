@@ -51,7 +51,9 @@ def test_bm25_is_built_as_asked(collection, call, tmp_path):
     assert len(set(scores)) == 4
     assert score("named", "--k1", 0.9, "--b", 0.4, "--analyzer", "english") == scores[0]
     with Index(tmp_path / "k1") as index:
-        assert index.manifest.settings["lexical"] == {"k1": 2.0, "b": 0.4, "analyzer": "english"}
+        assert index.manifest.settings["lexical"] == {
+            "k1": 2.0, "b": 0.4, "analyzer": "english", "identifiers": True,
+        }  # fmt: skip
     for wrong in (("--k1", -1), ("--b", 2), ("--no-lexical", "--b", 0), ("--no-lexical", "--k1", 0.9)):
         result = call("index", collection, "-o", tmp_path / "none", "--model", "none", *wrong)
         assert fails(result, next(word for word in wrong if word != "--no-lexical").strip("-"))

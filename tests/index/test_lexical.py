@@ -27,9 +27,9 @@ def build(folder, texts, **settings):
     return Lexical(CheckedFolder(folder), LexicalSettings(**settings))
 
 
-def bm25_by_loops(query, texts, k1=0.9, b=0.4, analyzer="english"):
+def bm25_by_loops(query, texts, k1=0.9, b=0.4, analyzer="english", cut=None):
     """Lucene's formula, term by term."""
-    cut = Analyzer(analyzer).terms
+    cut = cut or Analyzer(analyzer).terms
     documents = [cut(text) for text in texts]
     average = sum(map(len, documents)) / len(documents)
     scores = []
@@ -136,3 +136,57 @@ def test_spans_and_terms_agree():
 def test_an_unknown_analyzer_is_refused():
     with pytest.raises(ConfigError, match="choose english, english-long, simple or none"):
         Analyzer("klingon")
+
+
+CODE = ["def is_empty(text)", "def checkIfEmpty(text)", "import datetime.date", "HTTP2Server starts", "prose"]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("empty", [0, 1]),
+        ("is_empty", [0, 1]),
+        ("check", [1]),
+        ("datetime", [2]),
+        ("datetime.date", [2]),
+        ("server", [3]),
+        ("http2server", [3]),
+    ],
+)
+def test_a_name_is_found_whole_and_by_its_pieces(tmp_path, query, found):
+    scores = build(tmp_path, CODE).scores(query)
+    assert sorted(np.flatnonzero(scores)) == found
+    assert np.argmax(scores) == found[0], "the whole name counts beside its pieces"
+
+
+def test_the_piece_that_matched_is_the_place(tmp_path):
+    lexical = build(tmp_path, CODE)
+    places = lexical.term_spans(CODE[1])
+    assert places["empti"] == ("Empty", 11, 16)
+    assert places["checkifempti"] == ("checkIfEmpty", 4, 16)
+    matches = {match.query.text: match.score for match in lexical.matches("checkIfEmpty", 1)}
+    assert matches.keys() == {"checkIfEmpty", "check", "Empty"}
+    np.testing.assert_allclose(sum(matches.values()), lexical.scores("checkIfEmpty")[1], rtol=1e-6)
+
+
+def test_the_whole_of_a_name_that_is_nowhere_does_not_raise_the_ceiling(tmp_path):
+    lexical = build(tmp_path, CODE)
+    assert lexical.ceiling("text.empty") == pytest.approx(lexical.ceiling("text empty"))
+    assert lexical.ceiling("unknown_name") == pytest.approx(lexical.ceiling("unknown name"))
+    assert lexical.ceiling("is_empty") > lexical.ceiling("empty")
+
+
+def test_names_stay_whole_without_identifiers_and_in_indexes_of_before(tmp_path):
+    plain = build(tmp_path, CODE, identifiers=False)
+    assert not plain.scores("empty").any()
+    assert plain.scores("is_empty").argmax() == 0
+    old = {"k1": 0.9, "b": 0.4, "analyzer": "english"}
+    assert LexicalSettings.from_dict(old) == LexicalSettings(identifiers=False)
+
+
+@pytest.mark.parametrize("query", ["is_empty text", "check datetime.date", "HTTP2Server"])
+def test_names_are_scored_by_lucenes_formula_over_their_terms(tmp_path, query):
+    cut = Analyzer("english", identifiers=True).terms
+    whole = build(tmp_path / "names", CODE).scores(query)
+    by_terms = bm25_by_loops(" ".join(cut(query)), [" ".join(cut(text)) for text in CODE], cut=str.split)
+    np.testing.assert_allclose(whole, by_terms, rtol=1e-5)

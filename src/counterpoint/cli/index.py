@@ -67,6 +67,9 @@ def index(
             show_default=False,
         ),
     ] = None,
+    identifiers: Annotated[
+        bool, typer.Option(help="See is_empty and checkIfEmpty as one word and as several, in BM25.")
+    ] = True,
     k1: Annotated[
         float | None,
         typer.Option(
@@ -126,9 +129,10 @@ def index(
 ) -> None:
     """Build an index of SOURCE."""
     chosen = BuildOptions(
-        model=model, codec=codec, gate=gate, ann=ann, lexical=lexical, analyzer=analyzer, k1=k1, b=b,
-        passage_words=passage_words, lenient=lenient, overwrite=overwrite, id=id, title=title, text=text,
-        metadata=_given(metadata), include=_given(include), exclude=_given(exclude), gitignore=gitignore,
+        model=model, codec=codec, gate=gate, ann=ann, lexical=lexical, analyzer=analyzer,
+        identifiers=identifiers, k1=k1, b=b, passage_words=passage_words, lenient=lenient,
+        overwrite=overwrite, id=id, title=title, text=text, metadata=_given(metadata),
+        include=_given(include), exclude=_given(exclude), gitignore=gitignore,
     )  # fmt: skip
     if dry_run:
         tell(source, chosen, json)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Literal, final, get_args
 
 from counterpoint.errors import ConfigError
+from counterpoint.identifiers import DOTTED, pieces_of
 from counterpoint.types import Span
 
 __all__ = ["Analyzer", "AnalyzerName", "check_analyzer"]
@@ -34,27 +35,29 @@ class Analyzer:
             does (Porter's there); `english-long` drops 173 of NLTK's, question words among them, and what an
             apostrophe ties to a word ("don't", "Parkinson's"), not single letters ("vitamin D"), and stems;
             `simple` drops all of NLTK's 179 and does not stem; `none` only lower-cases, for other languages.
+        identifiers: see `is_empty`, `checkIfEmpty`, `date.today` and `HTTP2Server` as one term and as a term
+            for each of their pieces, too.
     """
 
-    def __init__(self, name: AnalyzerName = "english"):
+    def __init__(self, name: AnalyzerName = "english", identifiers: bool = False):
         check_analyzer(name)
-        self.name = name
+        self.name, self.identifiers = name, identifiers
         self._stop = _stop_words(name)
         self._terms = WITH_ENDING if name == "english-long" else TERM
         self._stem: Callable[[str], str] = _stemmer() if name.startswith("english") else str
         self._known: dict[str, str] = {}
 
     def spans(self, text: str) -> list[tuple[str, Span]]:
-        """Every term with the piece of text that it came from, in order."""
-        found = []
-        for match in self._terms.finditer(text):
-            term = self._term(match[1].lower())
-            if term:
-                found.append((term, Span(match[1], match.start(1), match.end(1))))
-        return found
+        """Every term with the piece of text that it came from, in order; an identifier before its pieces."""
+        words = [Span(match[1], match.start(1), match.end(1)) for match in self._terms.finditer(text)]
+        if self.identifiers:
+            words = _with_pieces(text, words)
+        return [(term, word) for word in words if (term := self._term(word.text.lower()))]
 
     def terms(self, text: str) -> list[str]:
         """The terms only."""
+        if self.identifiers:
+            return [term for term, _ in self.spans(text)]
         return [term for word in self._terms.findall(text) if (term := self._term(word.lower()))]
 
     def _term(self, word: str) -> str:
@@ -65,6 +68,16 @@ class Analyzer:
             if len(self._known) < 1_000_000:  # the cache must not grow with the corpus
                 self._known[word] = term
         return term
+
+
+def _with_pieces(text: str, words: Sequence[Span]) -> list[Span]:
+    """Words, the pieces of those that are identifiers, and names that dots tie together."""
+    found = list(words)
+    for word in words:
+        for start, end in pieces_of(word.text):
+            found.append(Span(word.text[start:end], word.start + start, word.start + end))
+    found += [Span(match[0], *match.span()) for match in DOTTED.finditer(text)]
+    return found if len(found) == len(words) else sorted(found, key=lambda span: (span.start, -span.end))
 
 
 def check_analyzer(name: str) -> None:

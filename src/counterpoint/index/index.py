@@ -116,7 +116,7 @@ class Index:
         """The BM25 part, if the index has one."""
         if self._lexical_files is None:
             return None
-        return Lexical(self._lexical_files, LexicalSettings(**self.manifest.settings["lexical"]))
+        return Lexical(self._lexical_files, LexicalSettings.from_dict(self.manifest.settings["lexical"]))
 
     def take(self, name: str, positions: Int[np.ndarray, " k"]) -> Ragged:
         """One vector set of some documents, decoded to float32.

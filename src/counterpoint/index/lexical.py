@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -30,6 +31,8 @@ class LexicalSettings:
         k1: how late further occurrences of a term stop to count; 0: the first counts alone.
         b: how much a document's length counts, from 0 to 1.
         analyzer: how texts are cut into terms.
+        identifiers: see names such as `is_empty` and `checkIfEmpty` as one term and as several; each of these
+            counts, also in a document's length.
 
     Raises:
         ConfigError: k1 is below 0 or infinite, b not between 0 and 1, or no analyzer has that name.
@@ -38,6 +41,16 @@ class LexicalSettings:
     k1: float = 0.9
     b: float = 0.4
     analyzer: AnalyzerName = "english"
+    identifiers: bool = True
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> LexicalSettings:
+        """What a manifest says; indexes older than `identifiers` are without."""
+        return LexicalSettings(**{"identifiers": False, **data})
+
+    def analyzed(self) -> Analyzer:
+        """What cuts texts into terms."""
+        return Analyzer(self.analyzer, self.identifiers)
 
     def __post_init__(self) -> None:
         faults = []
@@ -68,7 +81,7 @@ class LexicalBuilder:
 
     def __init__(self, settings: LexicalSettings):
         self.settings = settings
-        self._analyzer = Analyzer(settings.analyzer)
+        self._analyzer = settings.analyzed()
         self._vocabulary: dict[str, int] = {}
         self._documents: list[list[int]] = []
 
@@ -102,7 +115,7 @@ class Lexical:
 
     def __init__(self, files: CheckedFolder, settings: LexicalSettings):
         self.settings = settings
-        self._analyzer = Analyzer(settings.analyzer)
+        self._analyzer = settings.analyzed()
         try:
             given = json.loads(bytes(files.file("params.index.json").whole()))
             self._vocabulary: dict[str, int] = json.loads(bytes(files.file("vocab.index.json").whole()))
@@ -127,11 +140,14 @@ class Lexical:
 
         It depends on the query and the collection only, so dividing by it keeps what BM25 says of a document
         independent of which other documents were found. A term that no document has counts as one with
-        df = 0. Zero for a query without terms.
+        df = 0; an identifier that no document has counts by its pieces alone. Zero for a query without terms.
         """
         known = self._vocabulary
+        spans = self._analyzer.spans(query)
         frequencies = [
-            self._frequencies[known[term]] if term in known else 0 for term, _ in self._analyzer.spans(query)
+            self._frequencies[known[term]] if term in known else 0
+            for term, span in spans
+            if term in known or not any(_holds(span, other) for _, other in spans)
         ]
         df = np.asarray(frequencies, dtype=np.float64)
         return float(np.log1p((self.documents - df + 0.5) / (df + 0.5)).sum())
@@ -163,3 +179,8 @@ class Lexical:
     def _frequencies(self) -> Int[np.ndarray, " terms"]:
         """Document frequency of each term: the length of its posting list."""
         return np.diff(self._starts)
+
+
+def _holds(span: Span, other: Span) -> bool:
+    """Whether another piece of the text is a part of this one."""
+    return span.start <= other.start and other.end <= span.end and span != other

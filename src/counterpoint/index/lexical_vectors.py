@@ -18,7 +18,6 @@ import numpy as np
 from jaxtyping import Float, Int, Int8, Shaped
 
 from counterpoint.errors import ConfigError, ShapeError
-from counterpoint.index.analysis import Analyzer
 from counterpoint.index.kernels import idf_of
 from counterpoint.index.lexical import LexicalSettings
 from counterpoint.types import Ragged
@@ -78,7 +77,7 @@ class BM25Vectors:
         self, statistics: TermStatistics, settings: LexicalSettings | None = None, *, repeats: bool = False
     ):
         self.statistics, self.settings, self.repeats = statistics, settings or LexicalSettings(), repeats
-        self._analyzer = Analyzer(self.settings.analyzer)
+        self._analyzer = self.settings.analyzed()
         self._ids: dict[str, int] = {}
         self._idf = idf_of(statistics.frequencies, statistics.documents)
 
@@ -99,7 +98,7 @@ class BM25Vectors:
             on_progress: called with the number of texts counted.
         """
         chosen = settings or LexicalSettings()
-        analyzer, counts = Analyzer(chosen.analyzer), Counter[str]()
+        analyzer, counts = chosen.analyzed(), Counter[str]()
         number = length = 0
         for text in documents:
             terms = analyzer.terms(text)

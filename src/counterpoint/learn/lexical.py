@@ -64,7 +64,7 @@ class BM25Terms(Setting):
         return RunningTerms(BM25Vectors(statistics, self._settings(), repeats=self.repeats))
 
     def _settings(self) -> LexicalSettings:
-        return LexicalSettings(self.k1, self.b, self.analyzer)
+        return LexicalSettings(self.k1, self.b, self.analyzer, identifiers=False)
 
 
 @final

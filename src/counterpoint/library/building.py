@@ -152,7 +152,7 @@ def _settings(options: BuildOptions, model: Model | None, folder: Path) -> Index
     from counterpoint.index import IndexSettings, LexicalSettings
     from counterpoint.index.settings import remembered_name
 
-    given = {name: getattr(options, name) for name in ("k1", "b", "analyzer")}
+    given = {name: getattr(options, name) for name in ("k1", "b", "analyzer", "identifiers")}
     bm25 = LexicalSettings(**{name: value for name, value in given.items() if value is not None})
     if model is None:
         return IndexSettings(lexical=bm25 if options.lexical else None, ann=options.ann)

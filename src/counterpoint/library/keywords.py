@@ -26,6 +26,7 @@ class BuildKeywords(TypedDict, total=False):
     ann: Literal["hnsw"] | None
     lexical: bool
     analyzer: Literal["english", "english-long", "simple", "none"] | None
+    identifiers: bool
     k1: float | None
     b: float | None
     passage_words: int | None

@@ -27,6 +27,7 @@ class BuildOptions:
         ann: find documents by one vector a text along a graph, instead of looking at all of them.
         lexical: keep BM25 postings.
         analyzer: how BM25 cuts text into terms; the model's own choice where None, "english" without a model.
+        identifiers: BM25 sees names such as `is_empty` and `checkIfEmpty` as one word and as several.
         k1: how late further occurrences of a term stop to count in BM25; 0.9 where None.
         b: how much a document's length counts in BM25, from 0 to 1; 0.4 where None.
         passage_words: cut documents into passages of at most so many words; 0 keeps them whole. Where None,
@@ -50,6 +51,7 @@ class BuildOptions:
     ann: Literal["hnsw"] | None = None
     lexical: bool = True
     analyzer: Literal["english", "english-long", "simple", "none"] | None = None
+    identifiers: bool = True
     k1: float | None = None
     b: float | None = None
     passage_words: int | None = None

@@ -156,7 +156,7 @@ def _resolve(
     """Raises ConfigError where the combination cannot be."""
     entry, model, fingerprint = known
     combination = {"model": entry.name, "workflow": workflow, **settings}
-    given = {key: settings[key] for key in ("analyzer", "k1", "b") if key in settings}
+    given = {key: settings[key] for key in ("analyzer", "identifiers", "k1", "b") if key in settings}
     bm25 = LexicalSettings(**given)
     index = IndexSettings(lexical=bm25)
     if model is not None:

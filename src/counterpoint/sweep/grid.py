@@ -18,7 +18,7 @@ __all__ = ["DEPTH", "SECTIONS", "CollectionEntry", "Grid", "ModelEntry"]
 DEPTH = 100  # documents kept for each query unless the grid says otherwise
 
 SECTIONS: Mapping[Literal["index", "search"], tuple[str, ...]] = MappingProxyType(
-    {"index": ("codec", "analyzer", "k1", "b"), "search": ("fusion", "weights", "feedback")}
+    {"index": ("codec", "analyzer", "identifiers", "k1", "b"), "search": ("fusion", "weights", "feedback")}
 )
 """The settings that a grid may vary, by the table of the file in which they stand."""
 

@@ -204,6 +204,10 @@ def _number(low: float, high: float) -> Check:
     return check
 
 
+def _true_or_false(value: Any) -> str | None:
+    return None if isinstance(value, bool) else f"expected true or false, found {value!r}"
+
+
 def _parsed(parse: Callable[[str], object], example: str) -> Check:
     def check(value: Any) -> str | None:
         try:
@@ -219,6 +223,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
     {
         "codec": _one_of(get_args(CodecName)),
         "analyzer": _one_of(get_args(AnalyzerName)),
+        "identifiers": _true_or_false,
         "k1": _number(0, 100),
         "b": _number(0, 1),
         "fusion": _one_of(FUSIONS),

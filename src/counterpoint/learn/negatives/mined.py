@@ -103,7 +103,7 @@ class BM25Negatives(Mined):
         Analyzer(self.analyzer)  # an unknown name is told now, not after the data are read
 
     def _search(self, mining: Mining) -> dict[str, list[str]]:
-        settings = IndexSettings(lexical=LexicalSettings(analyzer=self.analyzer))
+        settings = IndexSettings(lexical=LexicalSettings(analyzer=self.analyzer, identifiers=False))
         return ranked(mining, None, settings, "lexical", self.depth)
 
 
