@@ -44,6 +44,11 @@ def test_dots_tie_names_together_and_numbers_not():
     assert found == ["datetime.date.today", "e.g", "os.path"]
 
 
+def test_data_are_no_names_and_take_no_time():
+    assert cut("aB_1" * 25) and not cut("aB_1" * 25 + "x")
+    assert DOTTED.findall("a" * 1_000_000) == []
+
+
 @given(st.from_regex(r"\w{0,12}", fullmatch=True))
 def test_pieces_are_the_word_without_its_underscores_in_order(word):
     pieces = pieces_of(word)

@@ -8,13 +8,13 @@ from itertools import pairwise
 
 __all__ = ["DOTTED", "pieces_of"]
 
-DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
+DOTTED = re.compile(r"(?<!\w)[^\W\d]\w*+(?:\.[^\W\d]\w*+)+")  # gives nothing back: linear in the text
 """Names that dots tie together: `datetime.date.today`."""
 
 LETTERS = 3  # in a row: "sha256" is cut at its digits, "mp3", "p53" and "1980s" are not
+LONGEST = 100  # letters; what is longer is data (base64, a genome), not a name
 
 
-@lru_cache(maxsize=2**16)
 def pieces_of(word: str) -> tuple[tuple[int, int], ...]:
     """Where the pieces of a name begin and end; none for a word that is not put together.
 
@@ -33,8 +33,16 @@ def pieces_of(word: str) -> tuple[tuple[int, int], ...]:
     >>> pieces_of("server"), pieces_of("p53")
     ((), ())
     """
-    if not word or word.isalpha() and (word.islower() or word[1:].islower() or word.isupper()):
+    if not word or len(word) > LONGEST:
+        return ()
+    if word.isalpha() and (word.islower() or word[1:].islower() or word.isupper()):
         return ()  # nearly every word of prose
+    return _pieces(word)
+
+
+@lru_cache(maxsize=2**16)
+def _pieces(word: str) -> tuple[tuple[int, int], ...]:
+    """The pieces of a word that has capitals inside, digits or underscores."""
     cuts = [0, *(at for at in range(1, len(word)) if _cut(word, at)), len(word)]
     runs = [(start, end) for start, end in pairwise(cuts) if word[start] != "_"]
     named = any(not word[end - 1].isdigit() and end - start >= LETTERS for start, end in runs)
