@@ -1,10 +1,12 @@
 """Names of several words: where they are cut, and where they are not."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoint.identifiers import DOTTED, pieces_of
+from counterpoint.identifiers import DOTTED, names_in, pieces_of, spaced
 
 
 def cut(word):
@@ -56,3 +58,29 @@ def test_pieces_are_the_word_without_its_underscores_in_order(word):
         assert "".join(word[start:end] for start, end in pieces) == word.replace("_", "")
         assert all(start < end for start, end in pieces)
         assert (0, len(word)) not in pieces
+
+
+PIECES = ["is", "Empty", "_", ".", "2", "HTTP", " ", "check", "\u00c9", "\n"]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=20).map("".join)
+
+
+@given(TEXTS)
+def test_names_stand_where_they_say_and_none_overlaps_another_of_its_list(text):
+    for spans in names_in(text):
+        assert all(text[span.start : span.end] == span.text for span in spans)
+        assert all(one.end <= other.start for one, other in pairwise(spans))
+
+
+@given(TEXTS)
+def test_spaces_are_put_in_where_it_says(text):
+    made, places = spaced(text, lambda word: False)
+    rebuilt = text
+    for at in reversed(places.tolist()):
+        rebuilt = f"{rebuilt[:at]} {rebuilt[at:]}"
+    assert made == rebuilt
+    assert not [at for at in places.tolist() if "_" in text[at - 1 : at + 1] or " " in text[at - 1 : at + 1]]
+    assert spaced(text, lambda word: True)[0] == text
+
+
+def test_a_name_that_is_known_stays_whole_and_the_next_one_does_not():
+    assert spaced("YouTube_playVideo2x", "YouTube".__eq__)[0] == "YouTube_play Video 2 x"

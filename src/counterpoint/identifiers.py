@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
-__all__ = ["DOTTED", "pieces_of"]
+import numpy as np
+from jaxtyping import Int
+
+from counterpoint.types import Span
+
+__all__ = ["DOTTED", "Names", "names_in", "pieces_of", "spaced"]
 
 DOTTED = re.compile(r"(?<!\w)[^\W\d]\w*+(?:\.[^\W\d]\w*+)+")  # gives nothing back: linear in the text
 """Names that dots tie together: `datetime.date.today`."""
+
+RUN = re.compile(r"\w+")
 
 LETTERS = 3  # in a row: "sha256" is cut at its digits, "mp3", "p53" and "1980s" are not
 LONGEST = 100  # letters; what is longer is data (base64, a genome), not a name
@@ -38,6 +47,68 @@ def pieces_of(word: str) -> tuple[tuple[int, int], ...]:
     if word.isalpha() and (word.islower() or word[1:].islower() or word.isupper()):
         return ()  # nearly every word of prose
     return _pieces(word)
+
+
+class Names(NamedTuple):
+    """The names of a text; each list in the order of the text, none overlapping another of its list.
+
+    Attributes:
+        pieces: of names, that stand beside another without an underscore between them: check, If, Empty.
+        joined: names with underscores: is_empty.
+        dotted: names that dots tie together: date.today.
+    """
+
+    pieces: list[Span]
+    joined: list[Span]
+    dotted: list[Span]
+
+
+def names_in(text: str) -> Names:
+    """Every name of a text that is put together of several words.
+
+    >>> found = names_in("os.path.is_empty and checkFile")
+    >>> [[span.text for span in spans] for spans in found]
+    [['check', 'File'], ['is_empty'], ['os.path.is_empty']]
+    """
+    pieces, joined = [], []
+    for match in RUN.finditer(text):
+        name, at = match[0], match.start()
+        found = pieces_of(name)
+        if found and "_" in name:
+            joined.append(Span(name, at, match.end()))
+        for start, end in found:
+            if name[start - 1 : start].strip("_") or name[end : end + 1].strip("_"):
+                pieces.append(Span(name[start:end], at + start, at + end))
+    return Names(pieces, joined, [Span(match[0], *match.span()) for match in DOTTED.finditer(text)])
+
+
+def spaced(text: str, known: Callable[[str], bool]) -> tuple[str, Int[np.ndarray, " n"]]:
+    """A text with a space between the pieces of its names, where no underscore stands.
+
+    Args:
+        text: any text.
+        known: whether a word is to be left whole (YouTube, if a vocabulary has it).
+
+    Returns:
+        The text, and where in the given one a space was put in, in order.
+
+    >>> spaced("checkIfEmpty on YouTube", lambda word: word == "YouTube")[0]
+    'check If Empty on YouTube'
+    """
+    places: list[int] = []
+    for match in RUN.finditer(text):
+        first, cuts = 0, list[int]()
+        found = pieces_of(match[0])
+        for at, (start, end) in enumerate(found):
+            if at and start == found[at - 1][1]:
+                cuts.append(start)
+            else:
+                first, cuts = start, []
+            if cuts and not match[0][end : end + 1].strip("_") and not known(match[0][first:end]):
+                places += [match.start() + cut for cut in cuts]
+    if not places:
+        return text, np.zeros(0, np.int64)
+    return " ".join(text[a:b] for a, b in pairwise([0, *places, len(text)])), np.array(places, np.int64)
 
 
 @lru_cache(maxsize=2**16)

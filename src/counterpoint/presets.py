@@ -36,7 +36,10 @@ RANK = 376  # word vectors of this model span 381 directions; the last few hold 
 def minilm() -> Model:
     """The default: BM25, one pooled vector, and one whitened vector for each distinct whole word."""
     return Model(
-        _encoder({"mean": Mean(normalise=True), "words": WholeWords(drop_punctuation=True)}),
+        _encoder(
+            {"mean": Mean(normalise=True), "words": WholeWords(drop_punctuation=True, identifiers=True)},
+            TextInput(max_length=512, identifiers=True),
+        ),
         transforms={"words": [_whitening()]},
         search={"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "idf": {"words": 0.5}, **FEEDBACK},
         codec="int4",
@@ -104,10 +107,11 @@ PRESETS: Mapping[str, Callable[[], Model]] = MappingProxyType(
 
 def _encoder(
     heads: Mapping[str, Head],
+    text: TextInput | None = None,
     gates: Mapping[str, Gate] | None = None,
     shared: Mapping[str, Linear] | None = None,
 ) -> DualEncoder:
-    text = TextInput(max_length=512)
+    text = text or TextInput(max_length=512)
     encoder = Encoder(Transformer("minilm"), heads, query=text, document=text)
     return DualEncoder(encoder, shared=shared, gates=gates)
 

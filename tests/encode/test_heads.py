@@ -1,8 +1,12 @@
 """Tokens and heads on a tiny BERT, each formula again by loops."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.encode.tiny import TEXTS
 from torch.testing import assert_close
 
@@ -207,6 +211,61 @@ def test_a_word_that_truncation_cuts_has_no_row(backbone):
     _, _, words = run(made, ["cat mouse cat", "cat mous"])
     assert words.ids[0][words.mask[0]].tolist() == [word_id("cat")]
     assert words.ids[1][words.mask[1]].tolist() == [word_id("cat"), word_id("mous")]
+
+
+NAMES = "see checkIfEmpty, is_empty and os.path.is_empty; not 3.14 nor cat"
+
+
+def test_names_of_several_words_are_words_and_so_are_their_pieces(backbone):
+    """Each is the mean of its word-pieces, wherever it occurs, found by brute force over characters."""
+    made = encoder(backbone, WholeWords("lower", identifiers=True), document=TextInput(identifiers=True))
+    tokens, hidden, words = run(made, [NAMES])
+    found = made.spans([NAMES], "it", "document")[0]
+    assert [span.text for span in found] == (
+        "see checkIfEmpty check If Empty , is_empty is _ and os.path.is_empty os . path ; not 3 14 nor cat"
+    ).split()
+    for row, name in enumerate(found):
+        inside = [
+            at
+            for at, (start, end) in enumerate(tokens.spans[0].tolist())
+            for match in re.finditer(re.escape(name.text.lower()), NAMES.lower())
+            if match.start() <= start < end <= match.end()
+            and (NAMES[start:end].isalnum() or not name.text[0].isalnum())
+        ]
+        assert words.ids[0, row] == word_id(name.text.lower())
+        assert_close(words.values[0, row], hidden[0, inside].mean(0), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("fixed", [None, 64])
+def test_prose_has_the_same_words_with_and_without_names(backbone, fixed):
+    prose = [text for text in TEXTS if "." not in text.rstrip(".")]
+    plain, named = (
+        encoder(backbone, WholeWords(identifiers=names), document=TextInput(identifiers=names))
+        for names in (False, True)
+    )
+    one, other = (run(made, prose)[2] for made in (plain, named))
+    assert (one.ids == other.ids[:, : one.ids.shape[1]]).all() and not other.ids[:, one.ids.shape[1] :].any()
+    assert_close(one.values, other.values[:, : one.values.shape[1]], rtol=0, atol=0)
+
+
+@given(st.lists(st.sampled_from(["cat", "Dog", "_", ".", "2", "run", " ", "IF", "\u4e2d", "x"]), max_size=24))
+def test_however_names_are_put_together_places_and_rows_fit(backbone, pieces):
+    text = "".join(pieces)
+    made = encoder(backbone, WholeWords("lower", identifiers=True), document=TextInput(24, identifiers=True))
+    _, hidden, words = run(made, [text])
+    spans = made.spans([text], "it", "document")[0]
+    ids = words.ids[0][words.mask[0]].tolist()
+    assert ids == [word_id(span.text.lower()) for span in spans] and len(set(ids)) == len(ids)
+    assert all(text[span.start : span.end] == span.text for span in spans)
+    assert hidden.isfinite().all() and words.values.isfinite().all()
+
+
+def test_names_are_cut_for_the_backbone_but_for_those_that_it_knows(backbone):
+    made = encoder(backbone, TokenVectors(), document=TextInput(identifiers=True))
+    tokens = made.tokens(["catDog catMat is_empty2run"], "document")
+    assert names(made, tokens.ids[0])[1:-1] == "cat dog cat mat is _ e ##m ##p ##t ##y 2 run".split()
+    known = made.tokens(["runNing docuMent"], "document")
+    assert names(made, known.ids[0])[1:-1] == ["running", "document"]
 
 
 def test_scripts_without_spaces(backbone):

@@ -59,7 +59,7 @@ def test_golden_aggregate(golden):
     ids = case["inputs"]["word_ids"]
     rows = [case["expected"]["words"].index(number) if number else -1 for number in ids]
     vectors = torch.tensor(case["inputs"]["subword_vecs"])
-    made = mean_by_row(vectors[None], torch.tensor([rows]), len(case["expected"]["words"]))
+    made = mean_by_row(vectors[None], torch.tensor([rows])[..., None], len(case["expected"]["words"]))
     assert made[0].tolist() == pytest.approx(np.array(case["expected"]["vecs"]), abs=case["tol"])
 
 

@@ -35,7 +35,7 @@ def row(label, **spans):
 def test_a_word_is_marked_by_the_most_that_it_added_and_no_letter_twice():
     rows = [
         row("cat", words=("cats", 2, 0.5), lexical=("cats", 2, 0.7)),
-        row("at", words=("at", 3, 0.9)),
+        row("at", words=("at", 3, 1.4)),
         row("dog", words=("dogs", 11, 0.1)),
     ]
     marks = marks_of(rows)
@@ -43,6 +43,14 @@ def test_a_word_is_marked_by_the_most_that_it_added_and_no_letter_twice():
         ("cats", "lexical", 0.7),
         ("dogs", "words", 0.1),
     ]
+
+
+def test_the_piece_of_a_name_is_marked_unless_the_whole_added_as_much():
+    def marked(whole):
+        rows = [row("dates", words=("date", 0, 1.0)), row("str", words=("date_string", 0, whole))]
+        return [mark.span.text for mark in marks_of(rows)]
+
+    assert marked(0.3) == ["date"] and marked(0.6) == ["date_string"]
 
 
 def test_title_and_text_are_cut_at_their_own_marks():

@@ -35,6 +35,11 @@ def test_every_occurrence_of_a_matched_word_is_marked_and_no_part_of_another():
     assert matched(shown) == ["otter", "otter", "OTTER"] and text_of(shown) == document.text
 
 
+def test_a_piece_of_a_name_is_marked_inside_it_and_a_piece_of_a_word_is_not():
+    document = Document("d", "date_string, parseDate(dates): updated")
+    assert matched(snippet(document, [mark(document, "date")], 80)) == ["date", "Date"]
+
+
 def test_matches_that_added_little_are_not_marked():
     document = Document("d", "the otter of the sea")
     shown = snippet(document, [mark(document, "otter"), mark(document, "of", 0.05)], 80)

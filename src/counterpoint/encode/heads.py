@@ -195,6 +195,8 @@ class WholeWords(Head):
         stem: what makes two words one.
         hash_bits: low bits of the hash that make a word's id.
         drop_punctuation: leave out punctuation signs.
+        identifiers: names such as `is_empty`, `checkIfEmpty` and `date.today` are words, and so are their
+            pieces, as far as word-pieces end where they do (see `TextInput`).
         projection: a layer behind it; applied to the mean, which for a linear one is the mean of its results.
         normalise: scale to unit length.
         in_dim: components of a hidden state; filled in by the encoder.
@@ -208,11 +210,13 @@ class WholeWords(Head):
         projection: Layer | None = None,
         normalise: bool = False,
         in_dim: int | None = None,
+        identifiers: bool = False,
     ):
         super().__init__()
         self.stem: Stem = stem
         self.hash_bits = hash_bits
         self.drop_punctuation = drop_punctuation
+        self.identifiers = identifiers
         self.projection = projection
         self.normalise = normalise
         self.in_dim = in_dim
@@ -220,7 +224,7 @@ class WholeWords(Head):
     @property
     def word_settings(self) -> WordSettings:
         """Which word map this head needs."""
-        return WordSettings(self.stem, self.hash_bits, self.drop_punctuation)
+        return WordSettings(self.stem, self.hash_bits, self.drop_punctuation, self.identifiers)
 
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
         """One row a distinct word."""
@@ -252,12 +256,17 @@ def _weighted_sum(weights: Float[Tensor, "b t"], values: Float[Tensor, "b t d"])
     return (weights.unsqueeze(1).to(precise) @ values.to(precise)).to(values.dtype)
 
 
-def mean_by_row(values: Float[Tensor, "b t d"], rows: Tensor, count: int) -> Float[Tensor, "b w d"]:
+def mean_by_row(
+    values: Float[Tensor, "b t d"], rows: Int[Tensor, "b t n"], count: int
+) -> Float[Tensor, "b w d"]:
     """Mean of the vectors that share a row number, for rows 0 to `count`; number -1 belongs nowhere.
+
+    A position has as many numbers as there are words that it may be a piece of.
 
     By a product with a 0/1 matrix, not by scattered adds, whose order differs from run to run on a GPU.
     """
-    member = rows.unsqueeze(1) == torch.arange(count, device=rows.device)[:, None]
+    numbers = torch.arange(count, device=rows.device)[:, None]
+    member = torch.stack([one.unsqueeze(1) == numbers for one in rows.unbind(-1)]).any(0)
     weights = member.to(values.dtype)
     return (weights / weights.sum(2, keepdim=True).clamp(min=1)) @ values
 

@@ -10,6 +10,7 @@ import numpy as np
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.encode.tokens import Kind, Row
 from counterpoint.errors import ConfigError
+from counterpoint.identifiers import spaced
 from counterpoint.part import Part
 
 __all__ = ["TextInput"]
@@ -30,6 +31,8 @@ class TextInput(Part):
         expand_to: fill shorter texts with mask tokens up to this many positions.
         attend: whether the backbone may look at the mask tokens (PyLate's `attend_to_expansion_tokens`).
         expand_with: another vocabulary entry in place of the mask token.
+        identifiers: read names of several words, such as `checkIfEmpty` and `sha256`, as if spaces stood
+            between these words, unless the vocabulary has the whole. (At "_" and "." every BERT cuts.)
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class TextInput(Part):
         expand_to: int | None = None,
         attend: bool = False,
         expand_with: str | None = None,
+        identifiers: bool = False,
     ):
         super().__init__()
         self.max_length = max_length
@@ -48,6 +52,7 @@ class TextInput(Part):
         self.expand_to = expand_to
         self.attend = attend
         self.expand_with = expand_with
+        self.identifiers = identifiers
 
     def check(self, tokenizer: Tokenizer, limit: int) -> None:
         """Find out before encoding whether these settings can be carried out.
@@ -90,9 +95,11 @@ class TextInput(Part):
         closing = np.array(tokenizer.suffix, dtype=np.int64)
         room = (self.max_length or limit) - len(opening) - len(closing)
         found = []
-        encodings = tokenizer.encode([self.prompt + text for text in texts])
-        for text, encoding in zip(texts, encodings, strict=True):
-            spans, kinds = _places(text, encoding.offsets, len(self.prompt))
+        read = [self._spaced(text, tokenizer) for text in texts]
+        encodings = tokenizer.encode([self.prompt + text for text, _ in read])
+        for text, (shown, added), encoding in zip(texts, read, encodings, strict=True):
+            spans, kinds = _places(shown, encoding.offsets, len(self.prompt))
+            spans -= np.searchsorted(added + np.arange(len(added)), spans)  # where they stand without spaces
             cut = int(spans[room, 0]) if len(spans) > room else None
             ids = np.concatenate([opening, np.array(encoding.ids[:room], dtype=np.int64), closing])
             kinds = np.concatenate([opening_kinds, kinds[:room], [Kind.SPECIAL] * len(closing)])
@@ -100,6 +107,12 @@ class TextInput(Part):
             row = Row(text, ids, kinds.astype(np.int64), np.ones(len(ids), dtype=bool), spans, cut)
             found.append(self._expanded(row, tokenizer))
         return found
+
+    def _spaced(self, text: str, tokenizer: Tokenizer) -> tuple[str, np.ndarray]:
+        """What is read for a text, and where spaces were put into it."""
+        if not self.identifiers:
+            return text, np.zeros(0, np.int64)
+        return spaced(text, lambda word: any(tokenizer.find(one) is not None for one in (word, word.lower())))
 
     def _expanded(self, row: Row, tokenizer: Tokenizer) -> Row:
         missing = (self.expand_to or 0) - len(row)

@@ -12,8 +12,9 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from counterpoint.encode.words import WordSettings, number_words, split_words
-from counterpoint.types import Side
+from counterpoint.encode.words import WordSettings, is_punctuation, number_words, split_words
+from counterpoint.identifiers import Names, names_in
+from counterpoint.types import Side, Span
 
 __all__ = ["Kind", "Row", "Tokens", "WordMap"]
 
@@ -73,25 +74,28 @@ class WordMap:
 
     Attributes:
         ids: word ids, 0 where there is no word.
-        rows: for each position the row of its word in `ids`; -1 for none.
+        rows: for each position the rows of its words in `ids`, -1 for none: of the word that it is a piece
+            of and, where names of several words are words, of the piece and the names of each kind.
         spans: for each word its first occurrence in the text.
     """
 
     ids: Int[Tensor, "b w"]
-    rows: Int[Tensor, "b t"]
+    rows: Int[Tensor, "b t n"]
     spans: Int[Tensor, "b w 2"]
 
     @staticmethod
     def of(rows: Sequence[Row], width: int, settings: WordSettings, *, fixed: bool = False) -> WordMap:
         """Map the positions of each row, padded to `width`, to the distinct words of its text.
 
-        Where `fixed`, there is room for as many words as positions, however many words the texts have.
+        Where `fixed`, there is room for as many words as there can be, however many words the texts have.
         """
         found = [_map_words(row, settings) for row in rows]
-        positions = torch.full((len(rows), width), -1, dtype=torch.int64)
+        levels = 1 + len(Names._fields) if settings.identifiers else 1
+        positions = torch.full((len(rows), width, levels), -1, dtype=torch.int64)
         for index, (_, mapped, _) in enumerate(found):
             positions[index, : len(mapped)] = torch.from_numpy(mapped)
-        room = width if fixed else None
+        # No two words of a list share a position; each joined or dotted name has three at least.
+        room = (3 * width if settings.identifiers else width) if fixed else None
         ids = _padded([ids for ids, _, _ in found], width=room)
         spans = _padded([spans for _, _, spans in found], width=room)
         return WordMap(ids, positions, spans.reshape(*ids.shape, 2))
@@ -181,24 +185,44 @@ def _padded(arrays: Sequence[np.ndarray], value: int = 0, width: int | None = No
 
 def _map_words(
     row: Row, settings: WordSettings
-) -> tuple[Int[np.ndarray, " w"], Int[np.ndarray, " t"], Int[np.ndarray, "w 2"]]:
-    """Word ids of one text, the word of each position (-1 for none), and each word's first occurrence.
+) -> tuple[Int[np.ndarray, " w"], Int[np.ndarray, "t n"], Int[np.ndarray, "w 2"]]:
+    """Word ids of one text, the words of each position (-1 for none), and each word's first occurrence.
 
-    A token belongs to the word that contains it. A word that truncation cut, or none of whose characters the
-    tokenizer kept, is left out: its vector would be of something else.
+    A token belongs to the words that contain it; punctuation inside a name is no part of the name. A word
+    that truncation cut, or none of whose characters the tokenizer kept, is left out: its vector would be of
+    something else.
     """
-    words = [word for word in split_words(row.text) if row.cut is None or word.end <= row.cut]
+    plain = split_words(row.text)
+    lists = [plain, *(names_in(row.text) if settings.identifiers else ())]
+    lists = [[word for word in words if row.cut is None or word.end <= row.cut] for words in lists]
     at = np.flatnonzero((row.kinds == Kind.TEXT) & (row.spans[:, 1] > row.spans[:, 0]))
-    starts = np.array([word.start for word in words], dtype=np.int64)
-    ends = np.array([word.end for word in words], dtype=np.int64)
-    holder = np.searchsorted(starts, row.spans[at, 0], side="right") - 1
-    inside = holder >= 0
-    inside[inside] = row.spans[at[inside], 1] <= ends[holder[inside]]
-    at, holder = at[inside], holder[inside]
-    with_tokens, token_word = np.unique(holder, return_inverse=True)
-    kept = [words[index] for index in with_tokens]
+    holders = np.stack([_holders(words, row.spans[at]) for words in lists], axis=1)
+    if settings.identifiers:
+        signs = np.array([*map(is_punctuation, (word.text for word in plain)), False])
+        holders[signs[holders[:, 0]], 1:] = -1
+    holders[holders >= 0] += np.broadcast_to(_starts(lists), holders.shape)[holders >= 0]
+    every = [word for words in lists for word in words]
+    order = sorted(np.unique(holders[holders >= 0]), key=lambda i: (every[i].start, -every[i].end))
+    kept = [every[i] for i in order]
     ids, rows, first = number_words(kept, settings)
-    mapped = np.full(len(row), -1, dtype=np.int64)
-    mapped[at] = rows[token_word]
+    row_of = np.full(len(every) + 1, -1, dtype=np.int64)  # the last for -1
+    row_of[order] = rows
+    mapped = np.full((len(row), len(lists)), -1, dtype=np.int64)
+    mapped[at] = row_of[holders]
     spans = np.array([(kept[index].start, kept[index].end) for index in first], dtype=np.int64)
     return ids, mapped, spans.reshape(-1, 2)
+
+
+def _starts(lists: Sequence[Sequence[Span]]) -> Int[np.ndarray, " n"]:
+    """How many words stand in the lists before each."""
+    return np.cumsum([0, *map(len, lists[:-1])])
+
+
+def _holders(words: Sequence[Span], spans: Int[np.ndarray, "t 2"]) -> Int[np.ndarray, " t"]:
+    """Which of some words, in the order of the text, contains each token; -1 for none."""
+    starts = np.array([word.start for word in words], dtype=np.int64)
+    ends = np.array([word.end for word in words], dtype=np.int64)
+    holder = np.searchsorted(starts, spans[:, 0], side="right") - 1
+    inside = holder >= 0
+    inside[inside] = spans[inside, 1] <= ends[holder[inside]]
+    return np.where(inside, holder, -1)

@@ -37,7 +37,10 @@ class Piece(NamedTuple):
 
 
 def marks_of(rows: Sequence[Row]) -> list[Mark]:
-    """The marks of a document in the order of its text; of overlapping ones the first."""
+    """The marks of a document in the order of its text.
+
+    Of overlapping ones that which added most; a longer one around it, if that added half as much.
+    """
     best: dict[tuple[int, int], Mark] = {}
     for row in rows:
         for part, span in row.matches.items():
@@ -46,10 +49,14 @@ def marks_of(rows: Sequence[Row]) -> list[Mark]:
             if mark.score > found.score:
                 best[span.start, span.end] = mark
     kept: list[Mark] = []
-    for place in sorted(best):
-        if not kept or place[0] >= kept[-1].span.end:
-            kept.append(best[place])
-    return kept
+    for mark in sorted(best.values(), key=lambda mark: (-mark.score, mark.span.start)):
+        start, end = mark.span.start, mark.span.end
+        taken = [one for one in kept if one.span.start < end and start < one.span.end]
+        if all(start <= one.span.start and one.span.end <= end for one in taken) and all(
+            2 * mark.score >= one.score for one in taken
+        ):
+            kept = [*(one for one in kept if one not in taken), mark]
+    return sorted(kept, key=lambda mark: mark.span.start)
 
 
 def pieces_of(document: Document, marks: Sequence[Mark], field: Literal["title", "text"]) -> list[Piece]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from counterpoint.search.feedback import FEEDBACK
 from counterpoint.search.hits import Hit, WeighedWord
@@ -19,7 +20,7 @@ class Row:
     Attributes:
         label: the query word, or what the leaf calls itself ("(whole text)").
         query: where the word stands in the query; None for what belongs to no word.
-        matches: by part, the piece of the document that was matched.
+        matches: by part, the piece of the document that was matched; of several that which added most.
         scores: by part, what this added.
         idf: by part that weights query words so, the weights of the word's pieces in the order of the query.
         note: what stands in place of a match.
@@ -127,13 +128,14 @@ def _widest(span: Span, words: list[Span]) -> Span:
 def _row(home: Span | str, members: list[tuple[str, Explanation]]) -> Row:
     scores: dict[str, float] = {}
     matches: dict[str, Span] = {}
+    most: dict[str, float] = {}
     idf: dict[str, tuple[float, ...]] = {}
     for part, leaf in members:
         if leaf.idf is not None:
             idf[part] = (*idf.get(part, ()), leaf.idf)
         scores[part] = scores.get(part, 0.0) + leaf.score
-        if leaf.document is not None:
-            matches.setdefault(part, leaf.document)
+        if leaf.document is not None and leaf.score > most.get(part, -inf):
+            matches[part], most[part] = leaf.document, leaf.score
     if isinstance(home, Span):
         return Row(home.text, home, matches, scores, idf)
     fed = sum(len(leaf.children) for _, leaf in members)

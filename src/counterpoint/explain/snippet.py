@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from counterpoint.explain.marks import Mark
+from counterpoint.identifiers import pieces_of
 from counterpoint.types import Document
 
 __all__ = ["Shown", "snippet"]
@@ -88,8 +89,22 @@ def _pieces(text: str, words: set[str]) -> list[Shown]:
     if not words:
         return [Shown(text, False)]
     longest_first = sorted(map(re.escape, words), key=len, reverse=True)
-    parts = re.split(rf"(?<!\w)({'|'.join(longest_first)})(?!\w)", text, flags=re.IGNORECASE)
-    return [Shown(part, at % 2 == 1) for at, part in enumerate(parts) if part]
+    inside = _inside_words(text)
+    parts, at = [], 0
+    for match in re.finditer("|".join(longest_first), text, flags=re.IGNORECASE):
+        if inside.isdisjoint(match.span()):
+            parts += [Shown(text[at : match.start()], False), Shown(match[0], True)]
+            at = match.end()
+    return [piece for piece in (*parts, Shown(text[at:], False)) if piece.text]
+
+
+def _inside_words(text: str) -> set[int]:
+    """Places where a word is not to be cut: not at its ends, nor where a name of several words is."""
+    inside: set[int] = set()
+    for match in re.finditer(r"\w+", text):
+        ends = {match.start() + end for piece in pieces_of(match[0]) for end in piece}
+        inside |= set(range(match.start() + 1, match.end())) - ends
+    return inside
 
 
 def _joined(shown: Sequence[Shown]) -> list[Shown]:
