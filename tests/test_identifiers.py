@@ -83,4 +83,4 @@ def test_spaces_are_put_in_where_it_says(text):
 
 
 def test_a_name_that_is_known_stays_whole_and_the_next_one_does_not():
-    assert spaced("YouTube_playVideo2x", "YouTube".__eq__)[0] == "YouTube_play Video 2 x"
+    assert spaced("YouTube_playVideo2x", "YouTube".__eq__)[0] == "YouTube_play Video2x"

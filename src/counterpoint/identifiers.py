@@ -83,7 +83,10 @@ def names_in(text: str) -> Names:
 
 
 def spaced(text: str, known: Callable[[str], bool]) -> tuple[str, Int[np.ndarray, " n"]]:
-    """A text with a space between the pieces of its names, where no underscore stands.
+    """A text with a space before each capital that begins a piece of a name.
+
+    A tokenizer that lower-cases would otherwise not see where checkIfEmpty is put together. Underscores, dots
+    and digits it sees.
 
     Args:
         text: any text.
@@ -97,14 +100,13 @@ def spaced(text: str, known: Callable[[str], bool]) -> tuple[str, Int[np.ndarray
     """
     places: list[int] = []
     for match in RUN.finditer(text):
-        first, cuts = 0, list[int]()
-        found = pieces_of(match[0])
-        for at, (start, end) in enumerate(found):
-            if at and start == found[at - 1][1]:
-                cuts.append(start)
-            else:
+        word, first, cuts = match[0], 0, list[int]()
+        for start, end in pieces_of(word):
+            if not word[start - 1 : start].strip("_"):
                 first, cuts = start, []
-            if cuts and not match[0][end : end + 1].strip("_") and not known(match[0][first:end]):
+            elif word[start].isupper():
+                cuts.append(start)
+            if cuts and not word[end : end + 1].strip("_") and not known(word[first:end]):
                 places += [match.start() + cut for cut in cuts]
     if not places:
         return text, np.zeros(0, np.int64)

@@ -31,8 +31,8 @@ class TextInput(Part):
         expand_to: fill shorter texts with mask tokens up to this many positions.
         attend: whether the backbone may look at the mask tokens (PyLate's `attend_to_expansion_tokens`).
         expand_with: another vocabulary entry in place of the mask token.
-        identifiers: read names of several words, such as `checkIfEmpty` and `sha256`, as if spaces stood
-            between these words, unless the vocabulary has the whole. (At "_" and "." every BERT cuts.)
+        identifiers: read names such as `checkIfEmpty` as if a space stood before each capital inside, unless
+            the vocabulary has the whole.
     """
 
     def __init__(
