@@ -83,10 +83,10 @@ def names_in(text: str) -> Names:
 
 
 def spaced(text: str, known: Callable[[str], bool]) -> tuple[str, Int[np.ndarray, " n"]]:
-    """A text with a space before each capital that begins a piece of a name.
+    """A text with a space before each capital inside a name that a small letter follows.
 
     A tokenizer that lower-cases would otherwise not see where checkIfEmpty is put together. Underscores, dots
-    and digits it sees.
+    and digits it sees, and abbreviations such as miRNA mean more as a whole.
 
     Args:
         text: any text.
@@ -104,7 +104,7 @@ def spaced(text: str, known: Callable[[str], bool]) -> tuple[str, Int[np.ndarray
         for start, end in pieces_of(word):
             if not word[start - 1 : start].strip("_"):
                 first, cuts = start, []
-            elif word[start].isupper():
+            elif word[start].isupper() and word[start + 1 : start + 2].islower():
                 cuts.append(start)
             if cuts and not word[end : end + 1].strip("_") and not known(word[first:end]):
                 places += [match.start() + cut for cut in cuts]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -15,6 +15,7 @@ from counterpoint.cli import complete
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.judgements import Judged, judgements_of, measure_runs, read_runs
 from counterpoint.cli.options import (
+    Adapt,
     Exhaustive,
     Feedback,
     FusionName,
@@ -31,6 +32,7 @@ from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.errors import DataError
+    from counterpoint.library import SearchOptions
     from counterpoint.measure import Report, Slicing
     from counterpoint.measure.folds import ChooseOn
     from counterpoint.search import Run
@@ -68,6 +70,7 @@ def evaluate(
     ] = None,
     workflow: MaybeWorkflow = None,
     weights: Weights = None,
+    adapt: Adapt = None,
     fusion: FusionName = None,
     feedback: Feedback = None,
     exhaustive: Exhaustive = False,
@@ -106,6 +109,7 @@ def evaluate(
     searching = {
         "--rerank": rerank, "--save-run": save_run, "-k": k, "--workflow": workflow, "--weights": weights,
         "--fusion": fusion, "--feedback": feedback, "--exhaustive": exhaustive, "--model": model,
+        "--adapt": adapt is not None,
     }  # fmt: skip
     if run and (idle := [option for option, value in searching.items() if value]):
         raise ConfigError(f"{' and '.join(idle)} of a search: goes with --index, not with --run")
@@ -125,9 +129,8 @@ def evaluate(
     extra: dict[str, Any] = {}
     late = None
     if index is not None:
-        asked = Asked(
-            index, workflow or "hybrid", depth, weights, fusion, exhaustive, feedback, rerank, model
-        )
+        options = asked_of(workflow or "hybrid", weights, fusion, feedback, exhaustive, adapt)
+        asked = Asked(index, replace(options, k=depth), rerank, model)
         found, extra = _search(asked, judged)
         runs = {str(index): found}
         late = None if save_run is None else _saved(found, save_run)
@@ -155,12 +158,7 @@ class Asked:
     """How an index is to be searched, as it stands on the command line."""
 
     index: Path
-    workflow: str
-    depth: int
-    weights: str | None
-    fusion: str | None
-    exhaustive: bool
-    feedback: str | None
+    options: SearchOptions
     rerank: Path | None
     model: str | None
 
@@ -175,19 +173,19 @@ def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
     if blank:
         note(f"{len(blank)} of {len(queries)} queries have no text, such as {blank[0]!r}; they find nothing")
     candidates = None if asked.rerank is None else Run.read(asked.rerank)
-    options = asked_of(asked.workflow, asked.weights, asked.fusion, asked.feedback, asked.exhaustive)
+    options = asked.options
     with OpenIndex(asked.index, asked.model) as opened:
         searcher = opened.searcher(options)
         started = time.perf_counter()
         with progress("searching", "queries", len(queries)) as update:
-            workflow = cast(Workflow, asked.workflow)
+            workflow = cast(Workflow, options.workflow)
             found = searcher.run(
-                queries, asked.depth, workflow=workflow, candidates=candidates, on_progress=update
+                queries, options.k, workflow=workflow, candidates=candidates, on_progress=update
             )
         milliseconds = 1000 * (time.perf_counter() - started) / len(queries)
     return found, {
-        "workflow": asked.workflow,
-        "k": asked.depth,
+        "workflow": options.workflow,
+        "k": options.k,
         "without_text": len(blank),
         "milliseconds_per_query": round(milliseconds, 2),
     }

@@ -12,6 +12,7 @@ from counterpoint.cli.complete import models, workflows
 from counterpoint.library.options import SearchOptions
 
 __all__ = [
+    "Adapt",
     "Exhaustive",
     "Feedback",
     "FusionName",
@@ -39,6 +40,14 @@ Weights = Annotated[
     str | None,
     typer.Option(
         help='Weights of the hybrid\'s parts, as in "lexical=1 mean=1 words=2".', show_default=False
+    ),
+]
+Adapt = Annotated[
+    bool | None,
+    typer.Option(
+        "--adapt/--no-adapt",
+        help="Let weights follow each query, as the index says; not with --weights unless asked for.",
+        show_default=False,
     ),
 ]
 Feedback = Annotated[
@@ -106,6 +115,7 @@ def asked_of(
     fusion: str | None = None,
     feedback: str | None = None,
     exhaustive: bool = False,
+    adapt: bool | None = None,
 ) -> SearchOptions:
     """What was typed, as the library takes it.
 
@@ -117,5 +127,10 @@ def asked_of(
     if feedback is not None and workflow != "hybrid":
         raise ConfigError(f"--feedback is the hybrid's; leave it or --workflow {workflow} out")
     return SearchOptions(
-        workflow=workflow, weights=weights, fusion=fusion, feedback=feedback, exhaustive=exhaustive
+        workflow=workflow,
+        weights=weights,
+        adapt=adapt,
+        fusion=fusion,
+        feedback=feedback,
+        exhaustive=exhaustive,
     )

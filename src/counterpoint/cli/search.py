@@ -15,6 +15,7 @@ from counterpoint.cli.asking import Asking, Explained, show
 from counterpoint.cli.batch import DEEP, answer_lines, write_run
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.options import (
+    Adapt,
     Exhaustive,
     Feedback,
     FusionName,
@@ -79,6 +80,7 @@ def search(
     ] = None,
     workflow: WorkflowName = SearchOptions.workflow,
     weights: Weights = None,
+    adapt: Adapt = None,
     fusion: FusionName = None,
     feedback: Feedback = None,
     exhaustive: Exhaustive = False,
@@ -88,7 +90,7 @@ def search(
     """Search INDEX for QUERY, for every query of a file or of stdin, or for what is typed at a prompt."""
     from counterpoint.library import OpenIndex
 
-    options = asked_of(workflow, weights, fusion, feedback, exhaustive)
+    options = asked_of(workflow, weights, fusion, feedback, exhaustive, adapt)
     options = replace(options, k=k)
     asked = {"QUERY": query, "--explain": None if explain == "no" else explain, "--html": html, "-o": output}
     _check(asked, queries, json)

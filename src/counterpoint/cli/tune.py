@@ -12,6 +12,7 @@ import typer
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.judgements import judgements_of
 from counterpoint.cli.options import (
+    Adapt,
     Feedback,
     FusionName,
     IndexFolder,
@@ -54,6 +55,7 @@ def tune(
     ] = None,
     measure: Annotated[str, typer.Option(help="What is to be best.")] = "AP",
     weights: Weights = None,
+    adapt: Adapt = None,
     fusion: FusionName = None,
     feedback: Feedback = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Documents retrieved for each query.")] = 1000,
@@ -76,7 +78,7 @@ def tune(
     asked = judged.whole("tune").queries(judged.split), judged.qrels
     with OpenIndex(index, model) as library:
         opened = library.index
-        settings = settings_of(opened, asked_of("hybrid", weights, fusion, feedback))
+        settings = settings_of(opened, asked_of("hybrid", weights, fusion, feedback, adapt=adapt))
         if shares is not None and weights is None:
             # Also a part that an earlier choice left without a weight.
             parts = [*settings.weights, *opened.layouts, *([LEXICAL] if opened.lexical is not None else [])]

@@ -142,6 +142,15 @@ class Lexical:
         independent of which other documents were found. A term that no document has counts as one with
         df = 0; an identifier that no document has counts by its pieces alone. Zero for a query without terms.
         """
+        return float(self._idf(query)[1].sum())
+
+    def known(self, query: str) -> float:
+        """The share of the ceiling that is of terms which some document has, from 0 to 1."""
+        df, idf = self._idf(query)
+        return float(idf[df > 0].sum() / idf.sum()) if len(idf) else 0.0
+
+    def _idf(self, query: str) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
+        """Document frequency and idf of the query's terms, as they count for the ceiling."""
         known = self._vocabulary
         spans = self._analyzer.spans(query)
         frequencies = [
@@ -150,7 +159,7 @@ class Lexical:
             if term in known or not any(_holds(span, other) for _, other in spans)
         ]
         df = np.asarray(frequencies, dtype=np.float64)
-        return float(np.log1p((self.documents - df + 0.5) / (df + 0.5)).sum())
+        return df, np.log1p((self.documents - df + 0.5) / (df + 0.5))
 
     def matches(self, query: str, document: int) -> list[TermMatch]:
         """What each occurrence of a term in the query added to one document's score."""

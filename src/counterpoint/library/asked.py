@@ -35,7 +35,12 @@ def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
         parts = [LEXICAL, *index.layouts]
         given = asked.weights
         weights = check_weights(given, parts) if isinstance(given, Mapping) else parse_weights(given, parts)
-        settings = replace(settings, weights=weights)
+        kept = settings.adapt if asked.adapt else {}
+        settings = replace(settings.with_weights(weights), adapt=kept)
+    if asked.adapt is False:
+        settings = replace(settings, adapt={})
+    if asked.adapt and not settings.adapt:
+        raise ConfigError("--adapt: this index does not say how its weights follow a query; build it again")
     return settings if asked.fusion is None else settings.with_fusion(asked.fusion)
 
 

@@ -46,6 +46,7 @@ class RunKeywords(TypedDict, total=False):
 
     workflow: Workflow
     weights: str | Mapping[str, float] | None
+    adapt: bool | None
     fusion: str | None
     feedback: str | float | tuple[float, int] | None
     exhaustive: bool

@@ -75,6 +75,7 @@ class SearchOptions:
         k: how many documents.
         workflow: hybrid, lexical, dense, words, dense-words or words-dense.
         weights: of the hybrid's parts, as a table or as "lexical=1 mean=1"; the index's own where None.
+        adapt: let weights follow the query; where None, as the index says, and not if weights are given.
         fusion: how parts are made comparable: ceiling, min-max, z-score, rrf or none.
         feedback: what the best documents count for, and of how many, as 0.1, (0.1, 5) or "0.1,5"; 0 for none.
         exhaustive: look at every vector even where the index has a graph.
@@ -84,6 +85,7 @@ class SearchOptions:
     k: int = 10
     workflow: str = "hybrid"
     weights: str | Mapping[str, float] | None = None
+    adapt: bool | None = None
     fusion: str | None = None
     feedback: str | float | tuple[float, int] | None = None
     exhaustive: bool = False

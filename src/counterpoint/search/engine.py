@@ -7,9 +7,9 @@ computed exactly for the union of what they proposed, so a hybrid never has to g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, repeat
 from types import MappingProxyType
 from typing import final
 
@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, TextModel
+from counterpoint.search.adapt import adapted, evidence_of
 from counterpoint.search.explain import explain_hits
 from counterpoint.search.feedback import with_feedback
 from counterpoint.search.fusion import Fusion, fuse
@@ -33,9 +34,24 @@ TOGETHER = 64  # queries at most, or a long search would tell nothing for minute
 PASSAGES = 4  # passages fetched for each document wanted, where documents were cut into passages
 
 
-Proposal = tuple[Int[np.ndarray, " c"], Mapping[str, Float[np.ndarray, " c"]]]
-"""Candidates by position, and their scores by the parts that are known already."""
-NOTHING: Proposal = (np.zeros(0, np.int64), MappingProxyType({}))
+@dataclass(frozen=True)
+class Proposal:
+    """Candidates of one query.
+
+    Attributes:
+        positions: in the index.
+        known: their scores by the parts that have scored them already.
+        pool: those of them that are proposed whatever the number of documents asked for; what they score
+            decides the weights of the query.
+    """
+
+    positions: Int[np.ndarray, " c"]
+    known: Mapping[str, Float[np.ndarray, " c"]]
+    pool: Int[np.ndarray, " p"]
+
+
+NONE = np.zeros(0, np.int64)
+NOTHING = Proposal(NONE, MappingProxyType({}), NONE)
 
 
 @final
@@ -77,15 +93,16 @@ class Searcher:
         (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
         (found,) = self._first_stage([prepared], plan, k)
         scored = with_feedback(self.index, self._score(prepared, plan, found), plan, self.settings)
-        rows = {self.index.name_of(int(position)): row for row, position in enumerate(found[0])}
+        rows = {self.index.name_of(int(position)): row for row, position in enumerate(found.positions)}
         ranked = Run({"": {name: float(scored.scores[row]) for name, row in rows.items()}}).top(k)[""]
         hits = tuple(
-            Hit(rank, score, self.index.document(int(found[0][rows[name]])), scored.parts(rows[name]))
+            Hit(rank, score, self.index.document(int(found.positions[rows[name]])), scored.parts(rows[name]))
             for rank, (name, score) in enumerate(ranked, start=1)
         )
         if explain:
             hits = explain_hits((self.index, self.model), prepared, plan, scored, hits)
-        return Answer(query, workflow, hits)
+        shares = scored.slopes if self.settings.adapts and len(scored.names) > 1 else {}
+        return Answer(query, workflow, hits, shares)
 
     def run(
         self,
@@ -160,7 +177,8 @@ class Searcher:
         Args:
             queries: id to text.
             k: documents kept for each query.
-            settings: that differ from the searcher's own in weights, of the same parts, and in feedback only.
+            settings: that differ from the searcher's own in weights, of the same parts, whether these follow
+                the query, and feedback only.
             on_progress: called with the number of queries searched.
 
         Raises:
@@ -169,7 +187,7 @@ class Searcher:
         plans = [plan_for("hybrid", self.index, each) for each in settings]
         if not plans:
             return
-        own = replace(plans[0], weights=dict.fromkeys(plans[0].weights, 1.0))
+        own = replace(plans[0], weights=dict.fromkeys(plans[0].weights, 1.0), adapt={})
         for each, plan in zip(settings, plans, strict=True):
             if plan.weights.keys() != own.weights.keys():
                 raise ConfigError(
@@ -184,10 +202,10 @@ class Searcher:
         scored = self._scored(queries, self._depth(k), own, None, on_progress)
         found = {qid: (names, each) for qid, names, each in scored}
         for each, plan in zip(settings, plans, strict=True):
-            by = np.array([plan.weights[part] for part in own.weights])
             runs = {}
             for qid, (names, candidates) in found.items():
-                weighed = candidates.contributions * by
+                weights = weights_of(plan, candidates.evidence)
+                weighed = candidates.contributions * np.array([weights[part] for part in own.weights])
                 fused = replace(candidates, scores=weighed.sum(axis=1), contributions=weighed)
                 runs[qid] = names, with_feedback(self.index, fused, plan, each).scores
             yield self._best(runs, k, plan)
@@ -253,32 +271,38 @@ class Searcher:
         while batch := list(islice(stream, min(TOGETHER, max(1, SCORES // len(self.index))))):
             prepared = prepare([text for _, text in batch], plan, self.settings, self.index, self.model)
             if candidates is None:
-                found = self._first_stage(prepared, plan, depth)
-            else:
-                found = (self._candidates(candidates, qid) for qid, _ in batch)
-            for (qid, text), query, proposal in zip(batch, prepared, found, strict=True):
-                proposal = proposal if text.strip() else NOTHING
-                names = [self.index.name_of(int(position)) for position in proposal[0]]
-                yield qid, names, self._score(query, plan, proposal)
+                proposals = self._first_stage(prepared, plan, depth)
+            else:  # only weights depend on what would be found
+                proposals = self._first_stage(prepared, plan, 1) if plan.adapt else repeat(NOTHING)
+            for (qid, text), query, found in zip(batch, prepared, proposals, strict=False):
+                asked = found if candidates is None else self._candidates(candidates, qid)
+                asked, found = (asked, found) if text.strip() else (NOTHING, NOTHING)
+                names = [self.index.name_of(int(position)) for position in asked.positions]
+                yield qid, names, self._score(query, plan, found, asked)
             done += len(batch)
             on_progress(done)
 
     def _first_stage(self, queries: Sequence[PreparedQuery], plan: Plan, depth: int) -> Iterator[Proposal]:
         """For each query: the candidates, and their scores by the parts that looked at every document."""
-        each = max(depth, self.settings.candidates)
-        near = {
-            part: self.index.nearest(part, np.concatenate([query.vectors[part] for query in queries]), each)
-            for part in plan.first
-            if self._has_graph(part)
-        }
-        everywhere = {part: self._scores(part, queries) for part in plan.first if part not in near}
-        for i in range(len(queries)):
-            proposals = [
-                _top(scores[i], each, matching=part == LEXICAL or part in self.settings.exact)
+        least = self.settings.candidates
+        graphs = [part for part in plan.first if self._has_graph(part)]
+        near = {k: [self._nearest(part, queries, k) for part in graphs] for k in {least, max(depth, least)}}
+        everywhere = {part: self._scores(part, queries) for part in plan.first if part not in graphs}
+
+        def proposed(i: int, k: int) -> Int[np.ndarray, " c"]:
+            best = (
+                _top(scores[i], k, matching=part == LEXICAL or part in self.settings.exact)
                 for part, scores in everywhere.items()
-            ]
-            found = np.unique(np.concatenate([*proposals, *(found[i] for found in near.values())]))
-            yield found, {part: scores[i][found] for part, scores in everywhere.items()}
+            )
+            return np.unique(np.concatenate([*best, *(found[i] for found in near[k])]))
+
+        for i in range(len(queries)):
+            pool = proposed(i, least)
+            found = pool if depth <= least else np.union1d(pool, proposed(i, depth))
+            yield Proposal(found, {part: scores[i][found] for part, scores in everywhere.items()}, pool)
+
+    def _nearest(self, part: str, queries: Sequence[PreparedQuery], k: int) -> list[Int[np.ndarray, " c"]]:
+        return self.index.nearest(part, np.concatenate([query.vectors[part] for query in queries]), k)
 
     def _has_graph(self, part: str) -> bool:
         return part != LEXICAL and self.index.layouts[part].ann is not None and not self.settings.exhaustive
@@ -312,35 +336,60 @@ class Searcher:
                 f"query {query!r}: candidate {names[positions.index(None)]!r} is not in the index; "
                 "were the run and the index made from one corpus?"
             )
-        return np.array(positions, dtype=np.int64), {}
+        return Proposal(np.array(positions, dtype=np.int64), {}, NONE)
 
-    def _score(self, query: PreparedQuery, plan: Plan, found: Proposal) -> Scored:
-        """Every part exactly, scaled, then fused; feedback comes after it."""
-        positions, known = found
-        columns = []
-        for part in plan.weights:
-            if part in known:
-                scores = known[part]
-            elif part == LEXICAL:
-                scores = self._lexical_scores(query.text)[positions]
-            else:
-                scores = self.index.maxsim_scores(
-                    part, query.vectors[part], positions, query.ids.get(part), part in query.floored
-                )
-            columns.append(scores / query.ceilings[part])
-        fusion = Fusion(weights=plan.weights, method="convex")
+    def _score(
+        self, query: PreparedQuery, plan: Plan, found: Proposal, asked: Proposal | None = None
+    ) -> Scored:
+        """Every part exactly, scaled, then fused; feedback comes after it.
+
+        What was found decides the weights of the query, also where other candidates are asked for.
+        """
+        table = self._table(query, plan, found)
+        pool = table[np.isin(found.positions, found.pool)]
+        known = (
+            self.index.lexical.known(query.text) if LEXICAL in plan.weights and self.index.lexical else None
+        )
+        evidence = evidence_of(dict(zip(plan.weights, pool.T, strict=True)), known)
+        if asked is not None and asked is not found:
+            found, table = asked, self._table(query, plan, asked)
+        fusion = Fusion(weights=weights_of(plan, evidence), method="convex")
         if len(plan.weights) + len(plan.feedback) > 1:
             fusion = replace(fusion, method=self.settings.method, normalise=self.settings.normalise)
-        table = np.stack(columns, axis=1).astype(np.float64)
         fused, contributions = fuse(table, fusion)
         slopes = slopes_of(table, contributions, fusion)
-        return Scored(positions, fused, contributions, tuple(plan.weights), slopes)
+        return Scored(found.positions, fused, contributions, tuple(plan.weights), slopes, evidence)
+
+    def _table(self, query: PreparedQuery, plan: Plan, found: Proposal) -> Float[np.ndarray, "c parts"]:
+        """The candidates' scores by each part, over its ceiling."""
+        columns = []
+        for part in plan.weights:
+            if part in found.known:
+                scores = found.known[part]
+            elif part == LEXICAL:
+                scores = self._lexical_scores(query.text)[found.positions]
+            else:
+                scores = self.index.maxsim_scores(
+                    part, query.vectors[part], found.positions, query.ids.get(part), part in query.floored
+                )
+            columns.append(scores / query.ceilings[part])
+        return np.stack(columns, axis=1).astype(np.float64)
+
+
+def weights_of(plan: Plan, evidence: Mapping[str, float]) -> Mapping[str, float]:
+    """The weights of one query."""
+    return adapted(plan.weights, plan.adapt, evidence) if plan.adapt else plan.weights
 
 
 def _top(scores: Float[np.ndarray, " n"], k: int, *, matching: bool) -> Int[np.ndarray, " c"]:
-    """Positions of the best `k`; where words must match, a document that has none of them is no candidate."""
+    """Positions of the best `k`, of equal ones the first; fewer are always among more.
+
+    Where words must match, a document that has none of them is no candidate.
+    """
     k = min(k, len(scores))
-    best = np.argpartition(-scores, k - 1)[:k]
+    least = np.partition(scores, -k)[-k]
+    above = np.flatnonzero(scores > least)
+    best = np.concatenate([above, np.flatnonzero(scores == least)[: k - len(above)]])
     return best[scores[best] > 0] if matching else best
 
 

@@ -99,11 +99,20 @@ class Hit:
 
 @dataclass(frozen=True)
 class Answer:
-    """The hits of one query, with how they were found; iterating gives the hits."""
+    """The hits of one query, with how they were found; iterating gives the hits.
+
+    Attributes:
+        query: as it was asked.
+        workflow: how it was searched.
+        hits: the best first.
+        weights: by part, the most that it can add to a score of this query; they sum to 1. Empty where parts
+            are not divided by their ceilings.
+    """
 
     query: str
     workflow: str
     hits: tuple[Hit, ...]
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -117,7 +126,8 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {"query": self.query, "workflow": self.workflow, "hits": [hit.to_dict() for hit in self.hits]}
+        hits = [hit.to_dict() for hit in self.hits]
+        return {"query": self.query, "workflow": self.workflow, "weights": dict(self.weights), "hits": hits}
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row for every hit: `rank`, `id`, `score`, `title`, `text`, and a column for every part.

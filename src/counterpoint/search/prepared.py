@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +50,7 @@ class Scored:
         scores: fused.
         contributions: their rows sum to `scores`.
         names: the parts, in the order of the columns.
+        evidence: by part, what it knows of the query, where parts are divided by ceilings.
         slopes: by part, how much a contribution grows with the part's own score.
         feedback: what the last column came from, if it is feedback's.
     """
@@ -59,6 +60,7 @@ class Scored:
     contributions: Float[np.ndarray, "c parts"]
     names: tuple[str, ...]
     slopes: Mapping[str, float]
+    evidence: Mapping[str, float] = field(default_factory=dict)
     feedback: Feedback | None = None
 
     def parts(self, row: int) -> dict[str, float]:

@@ -59,6 +59,11 @@ class SearchSettings:
         idf: by vector set, the power of idf (over the indexed documents, of the word that a row stands for)
             that the query's rows are multiplied by; sets left out are not weighted. Rows that stand for
             nothing in a text ([CLS], [MASK]) count 0.
+        adapt: by part, how strongly its weight follows the query: the power of what the part knows of it that
+            the weight is multiplied by; parts left out keep their weights. BM25 knows the share of the
+            query's idf that the collection has, a vector set its best score. Vector sets share the weight
+            that they have together. Only where parts are divided by their ceilings, and nothing else is done
+            to them.
         scale: `ceiling` divides a part by the highest value that it could reach for this query (the sum of
             idf for BM25, the sum of the query vectors' lengths otherwise), so that parts are comparable and
             what they say of a document does not depend on which others were found, and turns weights into
@@ -78,8 +83,8 @@ class SearchSettings:
         feedback_documents: how many of the best are taken.
 
     Raises:
-        ConfigError: listing every setting that is not of its type; or feedback is below 0, or of less than
-            one document, or there are less than one candidate.
+        ConfigError: listing every setting that is not of its type; or feedback or a power of `adapt` is
+            below 0, or feedback is of less than one document, or there are less than one candidate.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -93,6 +98,7 @@ class SearchSettings:
     exhaustive: bool = False
     feedback: float = 0.0
     feedback_documents: int = 5
+    adapt: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
@@ -107,6 +113,11 @@ class SearchSettings:
             f"found {getattr(self, name)}"
             for name, low in least.items()
             if getattr(self, name) < low
+        ]
+        faults = faults or [
+            f"search.adapt: expected a power from 0 up for {part!r}, found {power}"
+            for part, power in self.adapt.items()
+            if power < 0
         ]
         if faults:
             raise ConfigError(*faults)
@@ -129,11 +140,20 @@ class SearchSettings:
 
     def apart_from_weights(self) -> SearchSettings:
         """All that they say beside weights and feedback."""
-        return replace(self, weights={}, feedback=0.0, feedback_documents=1)
+        return replace(self, weights={}, adapt={}, feedback=0.0, feedback_documents=1)
+
+    def with_weights(self, weights: Mapping[str, float]) -> SearchSettings:
+        """The same settings with these weights for every query."""
+        return replace(self, weights=weights, adapt={})
+
+    @property
+    def adapts(self) -> bool:
+        """Whether weights can follow the query: parts are divided by their ceilings, and then added up."""
+        return self.scale == "ceiling" and self.normalise == "none" and self.method == "convex"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as the manifest keeps it."""
-        copied = {"weights": dict(self.weights), "idf": dict(self.idf)}
+        copied = {"weights": dict(self.weights), "idf": dict(self.idf), "adapt": dict(self.adapt)}
         return {**asdict(self), **copied, "exact": list(self.exact), "floor": list(self.floor)}
 
     @staticmethod
@@ -255,12 +275,14 @@ class Plan:
         first: the parts that propose.
         weights: of the parts that score.
         feedback: the pooled sets by which candidates are likened to the best of them; none without feedback.
+        adapt: by part, how strongly its weight follows the query; none where weights do not.
     """
 
     workflow: str
     first: tuple[str, ...]
     weights: Mapping[str, float]
     feedback: tuple[str, ...] = ()
+    adapt: Mapping[str, float] = field(default_factory=dict)
 
 
 def plan_for(workflow: Workflow, index: Index, settings: SearchSettings) -> Plan:
@@ -316,4 +338,5 @@ def plan_of_parts(
             )
         weights = {part: weight / sum(weights.values()) for part, weight in weights.items()}
     first = [part for part in first if part in weights] or first
-    return Plan(workflow, tuple(first), weights, tuple(fed))
+    adapt = {part: settings.adapt[part] for part in weights if settings.adapt.get(part) and settings.adapts}
+    return Plan(workflow, tuple(first), weights, tuple(fed), adapt if len(weights) > 1 else {})

@@ -190,7 +190,7 @@ def _searched(
         options["feedback"] = settings["feedback"]
         search = replace(search, **parse_feedback(options["feedback"]))
     if "weights" in options:
-        search = replace(search, weights=parse_weights(options["weights"], parts))
+        search = search.with_weights(parse_weights(options["weights"], parts))
     if "fusion" in options:
         search = search.with_fusion(options["fusion"])
     return search, options
@@ -218,6 +218,8 @@ def _on(judged: Judged, made: Resolved, k: int) -> Cell:
         "fusion": {key: getattr(made.search, key) for key in FUSED} if together else None,
         "k": k,
     }
+    if made.plan.adapt:
+        identity["adapt"] = dict(made.plan.adapt)
     if made.plan.feedback:
         fed = made.search.feedback, made.search.feedback_documents
         identity["feedback"] = {"sets": list(made.plan.feedback), "weight": fed[0], "documents": fed[1]}
