@@ -102,7 +102,7 @@ def measured(source: Path, options: argparse.Namespace) -> dict[str, dict[str, f
         kept_as = index.manifest.settings
         if (kept_as["lexical"], kept_as["codec"]) != (asdict(settings.lexical), settings.codec):
             sys.exit(f"{folder} is an index of other settings; choose another --work")
-        plain = replace(SearchSettings.for_index(index), weights=own, feedback=0.0)
+        plain = replace(SearchSettings.for_index(index).with_weights(own), feedback=0.0)
         vectors = [part for part in own if part != LEXICAL]
         groups = {"shares": list(own)}
         if LEXICAL in own:

@@ -18,9 +18,7 @@ from counterpoint.types import Document
 
 QUERIES = {"q": "brown fox", "r": "green box under a bridge", "s": "nothing of this is there", "t": "?"}
 POWERS = {"lexical": 2.0, "mean": 3.0, "words": 3.0}
-FIXED = SearchSettings(
-    weights={"lexical": 0.5, "mean": 1.5, "words": 2.0}, idf={"words": 0.5}, candidates=3
-)
+FIXED = SearchSettings(weights={"lexical": 0.5, "mean": 1.5, "words": 2.0}, idf={"words": 0.5}, candidates=3)
 FOLLOWS = replace(FIXED, adapt=POWERS)
 PARTS = ("lexical", "mean", "words")
 KNOWN = st.floats(0, 1)

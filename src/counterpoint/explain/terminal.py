@@ -36,6 +36,9 @@ def render_answer(answer: Answer, console: Console, *, explained: Explained = "n
     """Print the hits, each with its explanation if asked (and if it has one)."""
     if not answer.hits:
         console.print(Text(f"No document matches {answer.query!r} in the workflow {answer.workflow!r}."))
+    elif explained != "no" and answer.weights:
+        shares = (f"{escaped(part)} {share:.0%}" for part, share in answer.weights.items())
+        console.print(Text(f"weights for this query: {', '.join(shares)}\n", "dim"))
     for hit in answer.hits:
         console.print(_hit(hit, explained, console))
         console.print()

@@ -1,0 +1,87 @@
+"""The benchmark that chooses weights which follow the query: its values are those of a search by them."""
+
+import json
+import random
+import sys
+from argparse import Namespace
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from query_weights import FAMILIES, HALVES, adapted_all, by_query, main, named, prepared, scored, settings_of
+
+from counterpoint.index import Index
+from counterpoint.search import Searcher, SearchSettings
+from counterpoint.search.adapt import adapted
+
+PARTS = ("lexical", "mean", "words")
+WORDS = "whale sea oak ship old wood animal ocean salt timber large vessel is_empty checkFile".split()
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory):
+    """Two collections of 24 random documents, whose queries are some words of a document."""
+    data = tmp_path_factory.mktemp("data")
+    draw = random.Random(3)
+    for name, splits in (("mqp", ("train", "dev", "test")), ("scifact", ("train",))):
+        (data / name / "qrels").mkdir(parents=True)
+        texts = {f"d{i}": " ".join(draw.choices(WORDS, k=draw.randint(0, 12))) for i in range(24)}
+        queries = {
+            f"{split}{i}": " ".join([*texts[f"d{i}"].split()[:2], draw.choice(WORDS), "unknowable"])
+            for split in splits
+            for i in range(6)
+        }
+        for kind, some in (("corpus", texts), ("queries", queries)):
+            lines = [json.dumps({"_id": key, "text": text}) for key, text in some.items()]
+            (data / name / f"{kind}.jsonl").write_text("\n".join(lines) + "\n")
+        for split in splits:
+            lines = [f"{split}{i}\td{i}\t1" for i in range(6)]
+            text = "\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n"
+            (data / name / "qrels" / f"{split}.tsv").write_text(text)
+    work = tmp_path_factory.mktemp("work")
+    return Namespace(data=data, work=work, maps=None, collections=["mqp", "scifact"], json=None)
+
+
+@pytest.mark.minilm
+@pytest.mark.parametrize("name", ["mqp", "scifact"])
+def test_values_are_those_of_a_search(options, name):
+    found = scored(name, options)
+    folder, model, queries, qrels = prepared(name, options)
+    with Index(folder) as index:
+        own = replace(SearchSettings.for_index(index), feedback=0.0, adapt={})
+        ways = list(FAMILIES["adapt"]())
+        for label, weigh in random.Random(0).sample(ways, 6):
+            run = Searcher(index, model, replace(own, **settings_of(label))).run(queries, 100)
+            values = list(by_query(qrels)(run).values())
+            assert found.values(weigh(found.evidence)) == pytest.approx(values, abs=1e-6)
+        workflows = {"BM25": "lexical", "cosine": "dense", "whole words": "words"}
+        for half, workflow in workflows.items():
+            run = Searcher(index, model, own).run(queries, 100, workflow=workflow)
+            assert found.half(half) == pytest.approx(list(by_query(qrels)(run).values()), abs=1e-6)
+
+
+def test_all_queries_at_once_have_the_weights_of_each():
+    evidence = np.random.default_rng(0).random((20, 3))
+    evidence[3], evidence[4, 1] = [0.5, 0, 0], 0
+    shares = (0.2, 0.3, 0.5)
+    for row, found in zip(evidence, adapted_all(evidence, shares, 2, 4), strict=True):
+        powers = {"lexical": 2.0, "mean": 4.0, "words": 4.0}
+        one = adapted(dict(zip(PARTS, shares, strict=True)), powers, dict(zip(PARTS, row, strict=True)))
+        assert found / found.sum() == pytest.approx(list(one.values()))
+    assert settings_of(f"{named(shares)}, powers 2 and 4")["adapt"] == powers
+
+
+@pytest.mark.minilm
+def test_the_tables_are_printed_and_saved(options, tmp_path, monkeypatch, capsys):
+    few = {family: lambda ways=ways: [*ways()][:3] for family, ways in FAMILIES.items()}
+    monkeypatch.setattr("query_weights.FAMILIES", few)
+    command = ["query_weights.py", options.data, "--work", options.work, "--json", tmp_path / "found.json"]
+    monkeypatch.setattr(sys, "argv", [*map(str, command), "--collections", *options.collections])
+    main()
+    saved, text = json.loads((tmp_path / "found.json").read_text()), capsys.readouterr().out
+    assert set(saved["families"]) == {"fixed", "powers", "adapt"} and all(half in text for half in HALVES)
+    for family in saved["families"].values():
+        assert set(family["left out"]) == set(family["intervals"]) == {"mqp", "scifact"}
+    assert set(saved["searched"]["mqp"]) == {
+        "chosen", "chosen, no feedback", "chosen, no BM25", "before", "before, no feedback",
+    }  # fmt: skip
