@@ -26,7 +26,7 @@ from counterpoint.model import Model
 from counterpoint.tensors import read_tensors
 from counterpoint.transform import Whitening
 
-__all__ = ["PRESETS"]
+__all__ = ["EARLIER", "PRESETS"]
 
 DIM = 384
 FEEDBACK = MappingProxyType({"feedback": 0.1, "feedback_documents": 5})
@@ -40,6 +40,17 @@ def minilm() -> Model:
             {"mean": Mean(normalise=True), "words": WholeWords(drop_punctuation=True, identifiers=True)},
             TextInput(max_length=512, identifiers=True),
         ),
+        transforms={"words": [_whitening()]},
+        search={"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "idf": {"words": 0.5}, **FEEDBACK},
+        codec="int4",
+        analyzer="english-long",
+    )
+
+
+def minilm_of_whole_names() -> Model:
+    """The default as it was before its words saw names such as checkIfEmpty as several."""
+    return Model(
+        _encoder({"mean": Mean(normalise=True), "words": WholeWords(drop_punctuation=True)}),
         transforms={"words": [_whitening()]},
         search={"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "idf": {"words": 0.5}, **FEEDBACK},
         codec="int4",
@@ -103,6 +114,11 @@ PRESETS: Mapping[str, Callable[[], Model]] = MappingProxyType(
         "uni-colberter": uni_colberter,
     }
 )
+
+EARLIER: Mapping[str, tuple[Callable[[], Model], ...]] = MappingProxyType(
+    {"minilm": (minilm_of_whole_names,)}
+)
+"""By preset what it was before; indexes that were built with it are searched with it."""
 
 
 def _encoder(

@@ -18,6 +18,7 @@ from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index import Index, IndexSettings, build_index
 from counterpoint.library import BuildOptions, SearchOptions
 from counterpoint.model import Model, load_model
+from counterpoint.presets import EARLIER
 from counterpoint.types import Document
 
 
@@ -235,3 +236,16 @@ def test_several_queries_and_lexical_search_without_the_model(made, tmp_path):
         cp.open(tmp_path / "i").search("fox")
     assert cp.open(tmp_path / "i", tmp_path / "elsewhere").search("fox")[0].id == notes.search("fox")[0].id
     assert IndexSettings() != made.index_settings()
+
+
+@pytest.mark.minilm
+@pytest.mark.parametrize("preset", EARLIER)
+def test_an_index_of_an_earlier_preset_is_searched_with_it(preset, tmp_path):
+    for number, make in enumerate(EARLIER[preset]):
+        older = make().setup().eval().came_from(preset)
+        folder = tmp_path / f"{number}"
+        build_index([Document("a", "call checkIfEmpty")], older, folder, older.index_settings(preset))
+        with cp.open(folder) as opened:
+            assert opened.search("checkIfEmpty", 1)[0].id == "a"
+            assert opened.model is not None and opened.model.fingerprint() == older.fingerprint()
+            assert opened.model.fingerprint() != load_model(preset).fingerprint()

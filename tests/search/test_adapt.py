@@ -13,7 +13,7 @@ from counterpoint.errors import ConfigError
 from counterpoint.index import Index, IndexSettings, build_index
 from counterpoint.search import Run, Searcher, SearchSettings
 from counterpoint.search.adapt import adapted, evidence_of
-from counterpoint.search.engine import _top
+from counterpoint.search.first import best_of
 from counterpoint.types import Document
 
 QUERIES = {"q": "brown fox", "r": "green box under a bridge", "s": "nothing of this is there", "t": "?"}
@@ -84,7 +84,7 @@ def test_equal_scores_know_nothing():
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(1, 14), st.integers(1, 14))
 def test_fewer_candidates_are_among_more_and_none_is_worse_than_one_left_out(scores, one, other):
     values = np.array(scores, float)
-    few, many = (set(_top(values, k, matching=False).tolist()) for k in sorted((one, other)))
+    few, many = (set(best_of(values, k, matching=False).tolist()) for k in sorted((one, other)))
     assert few <= many and len(few) == min(one, other, len(scores))
     assert all(values[i] >= values[j] for i in few for j in set(range(len(scores))) - few)
 

@@ -32,9 +32,21 @@ def model_of(index: Index, workflow: str = "hybrid", name: str | Path | None = N
         return None
     from counterpoint.model import load_model  # brings torch with it
 
-    model = load_model(name or _remembered(index))
+    named = str(name or _remembered(index))
+    model = _as_built(load_model(named), named, index)
     gate = index.manifest.settings.get("gate")
     return model if gate is None else model.close_gates(gate)
+
+
+def _as_built(model: Model, name: str, index: Index) -> Model:
+    """The model, or the earlier version of its preset that an index was built with."""
+    from counterpoint.presets import EARLIER
+
+    built_with = (index.manifest.model or {}).get("fingerprint")
+    if name in EARLIER and model.fingerprint() != built_with:
+        earlier = (make().setup().eval().came_from(name) for make in EARLIER[name])
+        return next((older for older in earlier if older.fingerprint() == built_with), model)
+    return model
 
 
 def _remembered(index: Index) -> str:

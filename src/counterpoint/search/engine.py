@@ -7,20 +7,20 @@ computed exactly for the union of what they proposed, so a hybrid never has to g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice, repeat
-from types import MappingProxyType
 from typing import final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, TextModel
 from counterpoint.search.adapt import adapted, evidence_of
 from counterpoint.search.explain import explain_hits
 from counterpoint.search.feedback import with_feedback
+from counterpoint.search.first import NONE, NOTHING, FirstStages, Proposal, lexical_scores
 from counterpoint.search.fusion import Fusion, fuse
 from counterpoint.search.hits import Answer, Hit
 from counterpoint.search.prepared import PreparedQuery, Scored, prepare, slopes_of
@@ -32,26 +32,6 @@ __all__ = ["Searcher"]
 SCORES = 8_000_000  # scores held at a time; bounds how many queries share one pass over the vectors
 TOGETHER = 64  # queries at most, or a long search would tell nothing for minutes
 PASSAGES = 4  # passages fetched for each document wanted, where documents were cut into passages
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """Candidates of one query.
-
-    Attributes:
-        positions: in the index.
-        known: their scores by the parts that have scored them already.
-        pool: those of them that are proposed whatever the number of documents asked for; what they score
-            decides the weights of the query.
-    """
-
-    positions: Int[np.ndarray, " c"]
-    known: Mapping[str, Float[np.ndarray, " c"]]
-    pool: Int[np.ndarray, " p"]
-
-
-NONE = np.zeros(0, np.int64)
-NOTHING = Proposal(NONE, MappingProxyType({}), NONE)
 
 
 @final
@@ -91,7 +71,7 @@ class Searcher:
             raise ConfigError("the query is empty; say what to search for")
         plan = plan_for(workflow, self.index, self.settings)
         (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
-        (found,) = self._first_stage([prepared], plan, k)
+        (found,) = self._first.propose([prepared], plan, k)
         scored = with_feedback(self.index, self._score(prepared, plan, found), plan, self.settings)
         rows = {self.index.name_of(int(position)): row for row, position in enumerate(found.positions)}
         ranked = Run({"": {name: float(scored.scores[row]) for name, row in rows.items()}}).top(k)[""]
@@ -232,6 +212,10 @@ class Searcher:
         return self._best({qid: (names, scored.scores) for qid, names, scored in fed}, k, plan)
 
     @cached_property
+    def _first(self) -> FirstStages:
+        return FirstStages(self.index, self.settings)
+
+    @cached_property
     def _passages(self) -> Mapping[str, list[str]]:
         """By document that was cut, its passages."""
         found: dict[str, list[str]] = {}
@@ -271,9 +255,9 @@ class Searcher:
         while batch := list(islice(stream, min(TOGETHER, max(1, SCORES // len(self.index))))):
             prepared = prepare([text for _, text in batch], plan, self.settings, self.index, self.model)
             if candidates is None:
-                proposals = self._first_stage(prepared, plan, depth)
+                proposals = self._first.propose(prepared, plan, depth)
             else:  # only weights depend on what would be found
-                proposals = self._first_stage(prepared, plan, 1) if plan.adapt else repeat(NOTHING)
+                proposals = self._first.propose(prepared, plan, 1) if plan.adapt else repeat(NOTHING)
             for (qid, text), query, found in zip(batch, prepared, proposals, strict=False):
                 asked = found if candidates is None else self._candidates(candidates, qid)
                 asked, found = (asked, found) if text.strip() else (NOTHING, NOTHING)
@@ -281,50 +265,6 @@ class Searcher:
                 yield qid, names, self._score(query, plan, found, asked)
             done += len(batch)
             on_progress(done)
-
-    def _first_stage(self, queries: Sequence[PreparedQuery], plan: Plan, depth: int) -> Iterator[Proposal]:
-        """For each query: the candidates, and their scores by the parts that looked at every document."""
-        least = self.settings.candidates
-        graphs = [part for part in plan.first if self._has_graph(part)]
-        near = {k: [self._nearest(part, queries, k) for part in graphs] for k in {least, max(depth, least)}}
-        everywhere = {part: self._scores(part, queries) for part in plan.first if part not in graphs}
-
-        def proposed(i: int, k: int) -> Int[np.ndarray, " c"]:
-            best = (
-                _top(scores[i], k, matching=part == LEXICAL or part in self.settings.exact)
-                for part, scores in everywhere.items()
-            )
-            return np.unique(np.concatenate([*best, *(found[i] for found in near[k])]))
-
-        for i in range(len(queries)):
-            pool = proposed(i, least)
-            found = pool if depth <= least else np.union1d(pool, proposed(i, depth))
-            yield Proposal(found, {part: scores[i][found] for part, scores in everywhere.items()}, pool)
-
-    def _nearest(self, part: str, queries: Sequence[PreparedQuery], k: int) -> list[Int[np.ndarray, " c"]]:
-        return self.index.nearest(part, np.concatenate([query.vectors[part] for query in queries]), k)
-
-    def _has_graph(self, part: str) -> bool:
-        return part != LEXICAL and self.index.layouts[part].ann is not None and not self.settings.exhaustive
-
-    def _scores(self, part: str, queries: Sequence[PreparedQuery]) -> Float[np.ndarray, "q n"]:
-        """One part's score of every document, unscaled."""
-        if part == LEXICAL:
-            return np.stack([self._lexical_scores(query.text) for query in queries])
-        rows = [query.vectors[part] for query in queries]
-        if self.index.layouts[part].pooled:
-            return self.index.pooled_scores(part, np.concatenate(rows))
-        if part not in self.settings.exact:
-            return self.index.all_maxsim_scores(part, rows, floor=self.settings.floors(part))
-        ids = [query.ids[part] for query in queries]
-        if not self.index.layouts[part].inverted:  # built for other settings
-            return self.index.all_maxsim_scores(part, rows, ids, floor=True)
-        return np.stack([self.index.inverted_scores(part, *pair) for pair in zip(rows, ids, strict=True)])
-
-    def _lexical_scores(self, text: str) -> Float[np.ndarray, " n"]:
-        if self.index.lexical is None:
-            raise ConfigError("this index has no lexical part")
-        return self.index.lexical.scores(text)
 
     def _candidates(self, run: Run, query: str) -> Proposal:
         """The positions of given documents, for reranking; no part has scored them yet."""
@@ -367,7 +307,7 @@ class Searcher:
             if part in found.known:
                 scores = found.known[part]
             elif part == LEXICAL:
-                scores = self._lexical_scores(query.text)[found.positions]
+                scores = lexical_scores(self.index, query.text)[found.positions]
             else:
                 scores = self.index.maxsim_scores(
                     part, query.vectors[part], found.positions, query.ids.get(part), part in query.floored
@@ -379,18 +319,6 @@ class Searcher:
 def weights_of(plan: Plan, evidence: Mapping[str, float]) -> Mapping[str, float]:
     """The weights of one query."""
     return adapted(plan.weights, plan.adapt, evidence) if plan.adapt else plan.weights
-
-
-def _top(scores: Float[np.ndarray, " n"], k: int, *, matching: bool) -> Int[np.ndarray, " c"]:
-    """Positions of the best `k`, of equal ones the first; fewer are always among more.
-
-    Where words must match, a document that has none of them is no candidate.
-    """
-    k = min(k, len(scores))
-    least = np.partition(scores, -k)[-k]
-    above = np.flatnonzero(scores > least)
-    best = np.concatenate([above, np.flatnonzero(scores == least)[: k - len(above)]])
-    return best[scores[best] > 0] if matching else best
 
 
 def _check_depth(k: int) -> None:
