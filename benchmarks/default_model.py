@@ -23,17 +23,21 @@ from counterpoint.search import Searcher, SearchSettings
 
 MEASURES = ["nDCG@10", "R@100"]
 TOKENS = {"weights": {"tokens": 1.0}, "idf": {}}
-DENSE = {"weights": {"mean": 0.2, "words": 0.6}}
-HALF = {"weights": {"mean": 0.15, "words": 0.85}}  # what default_weights.py chooses for the vectors alone
+DENSE = {"weights": {"mean": 0.24, "words": 0.56}}
+HALF = {"weights": {"mean": 0.15, "words": 0.85}, "adapt": {}}  # what default_weights.py chooses for vectors
+FIXED = {"weights": {"mean": 0.25, "words": 0.75}, "adapt": {}}
+BEFORE = {"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "adapt": {}}
 SYSTEMS = (  # name, model, codec, workflow, settings that are not the model's own
     ("BM25", "minilm", "int4", "lexical", {}),
     ("cosine", "minilm", "int4", "dense", {}),
     ("MaxSim of tokens", "minilm-tokens", "float16", "words", TOKENS),
     ("whole words", "minilm", "int4", "words", {}),
-    ("cosine and whole words", "minilm", "int4", "dense-words", {}),
+    ("cosine and whole words", "minilm", "int4", "dense-words", FIXED),
+    ("cosine and whole words, adapted", "minilm", "int4", "dense-words", {}),
     ("default without BM25", "minilm", "int4", "hybrid", DENSE),
     ("vectors, chosen alike", "minilm", "int4", "hybrid", HALF),
     ("default without feedback", "minilm", "int4", "hybrid", {"feedback": 0.0}),
+    ("default with the weights of before", "minilm", "int4", "hybrid", BEFORE),
     ("default", "minilm", "int4", "hybrid", {}),
     ("default, tokens", "minilm-tokens", "float16", "hybrid", {}),
 )
@@ -50,15 +54,18 @@ def main() -> None:
         "--systems", nargs="+", default=names, choices=names, metavar="NAME", help="only these"
     )
     parser.add_argument("--json", type=Path)
+    parser.add_argument(
+        "--save-runs", type=Path, metavar="FOLDER", help="also write FOLDER/COLLECTION/SYSTEM.trec"
+    )
     options = parser.parse_args()
     splits = dict(pair.split("=") for pair in options.splits)
     rows = []
     for source in options.collections:
         split = splits.get(Path(source).name, "test")
-        for row in measure(source, split, options.systems):
+        for row in measure(source, split, options):
             rows.append(row)
             print(
-                f"{row['collection']:22} {row['system']:24} {row['nDCG@10']:.4f} {row['R@100']:.4f} "
+                f"{row['collection']:22} {row['system']:34} {row['nDCG@10']:.4f} {row['R@100']:.4f} "
                 f"{row['vector_bytes_per_document']:>10,.0f} B {row['bytes_per_document']:>10,.0f} B "
                 f"{row['ms']:>8.1f} ms",
                 flush=True,
@@ -67,13 +74,13 @@ def main() -> None:
         options.json.write_text(json.dumps(rows, indent=1))
 
 
-def measure(source: str, split: str, systems: list[str]):
+def measure(source: str, split: str, options: argparse.Namespace):
     collection = open_collection(source)
     queries, qrels = collection.queries(split), collection.qrels(split)
     built: dict[tuple[str, str], Path] = {}
     with tempfile.TemporaryDirectory() as scratch:
         for system, name, codec, workflow, changes in SYSTEMS:
-            if system not in systems:
+            if system not in options.systems:
                 continue
             model = load_model(name)
             folder = built.setdefault((name, codec), Path(scratch) / f"{name}-{codec}")
@@ -87,6 +94,12 @@ def measure(source: str, split: str, systems: list[str]):
                 seconds = time.perf_counter() - started
                 info = index.info()
             means = evaluate(run, qrels, MEASURES).measures
+            if options.save_runs:
+                saved = (
+                    options.save_runs / collection.name / f"{system.replace(',', '').replace(' ', '-')}.trec"
+                )
+                saved.parent.mkdir(parents=True, exist_ok=True)
+                run.write(saved)
             yield {
                 "collection": collection.name,
                 "system": system,

@@ -41,7 +41,12 @@ def minilm() -> Model:
             TextInput(max_length=512, identifiers=True),
         ),
         transforms={"words": [_whitening()]},
-        search={"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "idf": {"words": 0.5}, **FEEDBACK},
+        search={
+            "weights": {"lexical": 0.2, "mean": 0.24, "words": 0.56},
+            "adapt": {"lexical": 3.0, "mean": 8.0, "words": 8.0},
+            "idf": {"words": 0.5},
+            **FEEDBACK,
+        },
         codec="int4",
         analyzer="english-long",
     )
@@ -62,7 +67,7 @@ def minilm_dense() -> Model:
     """One pooled vector a text, as the model was trained; cosine."""
     return Model(
         _encoder({"mean": Mean(normalise=True)}),
-        search={"weights": {"lexical": 0.4, "mean": 0.6}},
+        search={"weights": {"lexical": 0.4, "mean": 0.6}, "adapt": {"lexical": 2.0}},
         analyzer="english-long",
     )
 
