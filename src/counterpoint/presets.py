@@ -42,8 +42,7 @@ def minilm() -> Model:
         ),
         transforms={"words": [_whitening()]},
         search={
-            "weights": {"lexical": 0.2, "mean": 0.24, "words": 0.56},
-            "adapt": {"lexical": 3.0, "mean": 8.0, "words": 8.0},
+            "weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6},
             "idf": {"words": 0.5},
             **FEEDBACK,
         },
