@@ -3,10 +3,12 @@
     python benchmarks/query_weights.py DATA --work FOLDER [--maps MAPS] [--json FILE]
 
 DATA holds the eight choosing collections in BEIR layout. Of each, up to 1,000 queries are drawn and searched;
-the scores of their candidates are kept, so that each way to weigh them takes milliseconds. Three families of
-ways are compared: fixed shares, shares times a power of each part's best score, and `adapt`. Printed are, for
-each family, what the rule chooses on all collections, and what it makes of each collection when it is chosen
-on the seven others; then, searched as a user would, the choice with and without feedback beside its halves.
+the scores of their candidates are kept, so that each way to weigh them takes milliseconds. Four families of
+ways are compared: fixed shares; shares times a power of each part's best score; vectors' shares by a power of
+their best scores and BM25's by what the collection has of the query; and `adapt`, where the words' share
+follows the length of the candidates. Printed are, for each family, what the rule chooses on all collections,
+and what it makes of each collection when it is chosen on the seven others; then, searched as a user would,
+the choice with and without feedback beside its halves.
 
 With `--maps`, FOLDER/NAME.safetensors is the map of a collection's words that was not fitted on it
 (`fit_default.py --leave-out`). Indexes in `--work` are used again.
@@ -30,7 +32,7 @@ from counterpoint.measure import all_shares, evaluate
 from counterpoint.measure.significance import bootstrap_interval
 from counterpoint.model import load_model
 from counterpoint.search import Run, Searcher, SearchSettings
-from counterpoint.search.settings import plan_for
+from counterpoint.search.settings import parse_weights, plan_for
 
 PARTS = ("lexical", "mean", "words")
 SPLITS = {name: ("train", "dev", "test") for name in ("conala", "nl2bash", "perspectrum", "mqp")}
@@ -46,8 +48,7 @@ HALVES = {
 }
 FEEDBACK = {"feedback": 0.1, "feedback_documents": 5}
 
-Way = Callable[[np.ndarray], np.ndarray]
-"""From what the parts know of each query (q, parts) to its weights."""
+LEVEL = 0.0005  # choices that differ by less are level, and the one that departs least is taken
 
 
 @dataclass
@@ -56,7 +57,7 @@ class Scores:
 
     Attributes:
         table: (q, c, parts), over ceilings.
-        evidence: (q, parts), what each part knows.
+        evidence: (q, parts), what each part has to go by.
         gains: (q, c), grades; 0 for a candidate that is not relevant.
         ideal: (q,), the best DCG@10 that there is.
         alone: (q, parts), nDCG@10 of each part over all documents.
@@ -74,6 +75,11 @@ class Scores:
         best = np.argpartition(-scores, 9, axis=1)[:, :10]
         order = np.argsort(-np.take_along_axis(scores, best, 1), axis=1, kind="stable")
         return np.take_along_axis(self.gains, np.take_along_axis(best, order, 1), 1) @ DISCOUNTS / self.ideal
+
+    @property
+    def best(self) -> np.ndarray:
+        """The best score of each part for each query."""
+        return np.maximum(self.table.max(axis=1), 0)
 
     def half(self, name: str) -> np.ndarray:
         """nDCG@10 of every query by one of the halves."""
@@ -178,42 +184,86 @@ def by_query(qrels) -> Callable[[Run], Mapping[str, float]]:
 # -- the families ----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Way:
+    """A way to weigh parts.
+
+    Attributes:
+        weights: from what was found for a collection's queries to their weights (q, parts).
+        departs: how many vectors a document must have for the words to have their full weight; 0 for others.
+    """
+
+    weights: Callable[[Scores], np.ndarray]
+    departs: float = 0.0
+
+
 def fixed() -> Iterator[tuple[str, Way]]:
     """Every way to give each part a share, in twentieths."""
     for shares in all_shares(3, 20, least=1):
-        yield named(shares), lambda evidence, shares=shares: np.tile(shares, (len(evidence), 1))
+        yield named(shares), Way(lambda found, s=shares: np.tile(s, (len(found.ideal), 1)))
 
 
 def powers() -> Iterator[tuple[str, Way]]:
     """Shares in tenths, each times a power of the best score of its part."""
     for shares, power in product(all_shares(3, 10, least=1), (1, 2, 3, 4)):
-        yield f"{named(shares)}, power {power}", lambda evidence, s=shares, p=power: np.array(s) * evidence**p
-
-
-def follows() -> Iterator[tuple[str, Way]]:
-    """`adapt`: BM25's share and the words' share of the rest, and how strongly these follow the query."""
-    grid = product((0.15, 0.2, 0.25, 0.3), (0.6, 0.65, 0.7, 0.75, 0.8), (0, 2, 4, 6, 8, 10, 12), (0, 1, 2, 3))
-    for lexical, words, vectors, known in grid:
-        shares = (lexical, (1 - lexical) * (1 - words), (1 - lexical) * words)
         yield (
-            f"{named(shares)}, powers {known} and {vectors}",
-            lambda evidence, s=shares, v=vectors, k=known: adapted_all(evidence, s, k, v),
+            f"{named(shares)}, power {power}",
+            Way(lambda found, s=shares, p=power: np.array(s) * found.best**p),
         )
 
 
-def adapted_all(evidence: np.ndarray, shares: tuple[float, ...], known: float, power: float) -> np.ndarray:
+LEXICAL_SHARES, WORD_SHARES, KNOWN = (0.15, 0.2, 0.25, 0.3), (0.6, 0.65, 0.7, 0.75, 0.8), (0, 1, 2, 3)
+
+
+def ratio() -> Iterator[tuple[str, Way]]:
+    """The vectors' shares times a power of their best scores, BM25's times one of what is known."""
+    for lexical, words, power, known in product(LEXICAL_SHARES, WORD_SHARES, (2, 4, 6, 8, 10, 12), KNOWN):
+        shares = split(lexical, words)
+        yield (
+            f"{named(shares)}, powers {known} and {power}",
+            Way(
+                lambda found, s=shares, k=known, p=power: shared(
+                    s[0] * found.evidence[:, :1] ** k, np.array(s[1:]) * found.best[:, 1:] ** p, 1 - s[0]
+                )
+            ),
+        )
+
+
+def length() -> Iterator[tuple[str, Way]]:
+    """`adapt`: the words' share by the length of the candidates, BM25's times a power of what is known."""
+    for lexical, words, full, known in product(LEXICAL_SHARES, WORD_SHARES, (20, 25, 30, 40, 60), KNOWN):
+        shares = split(lexical, words)
+        yield (
+            f"{named(shares)}, adapt lexical={known} words={full}",
+            Way(lambda found, s=shares, k=known, f=full: adapted_all(found.evidence, s, k, f), full),
+        )
+
+
+def split(lexical: float, words: float) -> tuple[float, float, float]:
+    """BM25's share, and the words' share of the rest."""
+    return lexical, (1 - lexical) * (1 - words), (1 - lexical) * words
+
+
+def adapted_all(evidence: np.ndarray, shares: tuple[float, ...], known: float, full: float) -> np.ndarray:
     """`counterpoint.search.adapt.adapted` for all queries at once."""
-    raised = np.array(shares[1:]) * evidence[:, 1:] ** power
-    sums = raised.sum(axis=1, keepdims=True)
-    vectors = np.divide(raised * (1 - shares[0]), sums, out=np.zeros_like(raised), where=sums > 0)
-    return np.concatenate([shares[0] * evidence[:, :1] ** known, vectors], axis=1)
+    has = evidence > 0
+    lexical = shares[0] * has[:, :1] * evidence[:, :1] ** known
+    words = np.minimum(1, evidence[:, 2:] / full) ** 2
+    return shared(lexical, np.array(shares[1:]) * np.concatenate([has[:, 1:2], words], axis=1), 1 - shares[0])
+
+
+def shared(lexical: np.ndarray, vectors: np.ndarray, together: float) -> np.ndarray:
+    """Weights of BM25, and of the vectors made to sum to what they have together."""
+    sums = vectors.sum(axis=1, keepdims=True)
+    scaled = np.divide(vectors * together, sums, out=np.zeros_like(vectors, float), where=sums > 0)
+    return np.concatenate([lexical, scaled], axis=1)
 
 
 def named(shares: tuple[float, ...]) -> str:
     return " ".join(f"{part}={share:.4g}" for part, share in zip(PARTS, shares, strict=True))
 
 
-FAMILIES = {"fixed": fixed, "powers": powers, "adapt": follows}
+FAMILIES = {"fixed": fixed, "powers": powers, "ratio": ratio, "adapt": length}
 
 
 # -- the rule --------------------------------------------------------------------------------------------
@@ -222,15 +272,16 @@ FAMILIES = {"fixed": fixed, "powers": powers, "adapt": follows}
 def compared(family: str, ways: dict[str, Way], found: dict[str, Scores], better: np.ndarray) -> dict:
     """What the rule chooses of a family, and what of each collection when it is left out."""
     each = {
-        way: [scores.values(weigh(scores.evidence)) for scores in found.values()]
-        for way, weigh in ways.items()
+        name: [scores.values(way.weights(scores)) for scores in found.values()] for name, way in ways.items()
     }
     means = np.array([[values.mean() for values in row] for row in each.values()])
-    names = list(each)
+    names, departs = list(each), [way.departs for way in ways.values()]
 
     def choice(at: list[int]) -> int:
         short = np.minimum(0, means[:, at] - better[at] + TOLERANCE).sum(axis=1)
-        return int((means[:, at].mean(axis=1) + short).argmax())
+        value = means[:, at].mean(axis=1) + short
+        level = np.flatnonzero(value >= value.max() - LEVEL)
+        return int(min(level, key=lambda way: (departs[way], -value[way])))
 
     every = list(range(len(found)))
     chosen = choice(every)
@@ -296,13 +347,8 @@ def searched(name: str, options: argparse.Namespace, chosen: str) -> dict[str, f
 
 def settings_of(way: str) -> dict:
     """What a way of the family `adapt` is called, as search settings."""
-    shares, _, raised = way.partition(", powers ")
-    known, _, vectors = raised.partition(" and ")
-    weights = {part: float(share) for part, _, share in (word.partition("=") for word in shares.split())}
-    return {
-        "weights": weights,
-        "adapt": {"lexical": float(known), "mean": float(vectors), "words": float(vectors)},
-    }
+    shares, _, adapt = way.partition(", adapt ")
+    return {"weights": parse_weights(shares), "adapt": parse_weights(adapt)}
 
 
 def show_searched(found: dict[str, dict[str, float]], chosen: str) -> None:

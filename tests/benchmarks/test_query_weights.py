@@ -50,10 +50,10 @@ def test_values_are_those_of_a_search(options, name):
     with Index(folder) as index:
         own = replace(SearchSettings.for_index(index), feedback=0.0, adapt={})
         ways = list(FAMILIES["adapt"]())
-        for label, weigh in random.Random(0).sample(ways, 6):
+        for label, way in random.Random(0).sample(ways, 6):
             run = Searcher(index, model, replace(own, **settings_of(label))).run(queries, 100)
             values = list(by_query(qrels)(run).values())
-            assert found.values(weigh(found.evidence)) == pytest.approx(values, abs=1e-6)
+            assert found.values(way.weights(found)) == pytest.approx(values, abs=1e-6)
         workflows = {"BM25": "lexical", "cosine": "dense", "whole words": "words"}
         for half, workflow in workflows.items():
             run = Searcher(index, model, own).run(queries, 100, workflow=workflow)
@@ -61,14 +61,13 @@ def test_values_are_those_of_a_search(options, name):
 
 
 def test_all_queries_at_once_have_the_weights_of_each():
-    evidence = np.random.default_rng(0).random((20, 3))
-    evidence[3], evidence[4, 1] = [0.5, 0, 0], 0
+    evidence = np.random.default_rng(0).random((20, 3)) * [1, 0, 60] + [0, 1, 0]
+    evidence[3], evidence[4, 1], evidence[5, 2] = [0.5, 0, 0], 0, 0
     shares = (0.2, 0.3, 0.5)
-    for row, found in zip(evidence, adapted_all(evidence, shares, 2, 4), strict=True):
-        powers = {"lexical": 2.0, "mean": 4.0, "words": 4.0}
-        one = adapted(dict(zip(PARTS, shares, strict=True)), powers, dict(zip(PARTS, row, strict=True)))
+    settings = settings_of(f"{named(shares)}, adapt lexical=2 words=30")
+    for row, found in zip(evidence, adapted_all(evidence, shares, 2, 30), strict=True):
+        one = adapted(settings["weights"], settings["adapt"], dict(zip(PARTS, row, strict=True)))
         assert found / found.sum() == pytest.approx(list(one.values()))
-    assert settings_of(f"{named(shares)}, powers 2 and 4")["adapt"] == powers
 
 
 @pytest.mark.minilm
@@ -79,7 +78,9 @@ def test_the_tables_are_printed_and_saved(options, tmp_path, monkeypatch, capsys
     monkeypatch.setattr(sys, "argv", [*map(str, command), "--collections", *options.collections])
     main()
     saved, text = json.loads((tmp_path / "found.json").read_text()), capsys.readouterr().out
-    assert set(saved["families"]) == {"fixed", "powers", "adapt"} and all(half in text for half in HALVES)
+    assert set(saved["families"]) == {"fixed", "powers", "ratio", "adapt"} and all(
+        half in text for half in HALVES
+    )
     for family in saved["families"].values():
         assert set(family["left out"]) == set(family["intervals"]) == {"mqp", "scifact"}
     assert set(saved["searched"]["mqp"]) == {

@@ -17,15 +17,17 @@ from counterpoint.search.first import best_of
 from counterpoint.types import Document
 
 QUERIES = {"q": "brown fox", "r": "green box under a bridge", "s": "nothing of this is there", "t": "?"}
-POWERS = {"lexical": 2.0, "mean": 3.0, "words": 3.0}
+ADAPT = {"lexical": 2.0, "words": 6.0}
 FIXED = SearchSettings(weights={"lexical": 0.5, "mean": 1.5, "words": 2.0}, idf={"words": 0.5}, candidates=3)
-FOLLOWS = replace(FIXED, adapt=POWERS)
+FOLLOWS = replace(FIXED, adapt=ADAPT)
 PARTS = ("lexical", "mean", "words")
 KNOWN = st.floats(0, 1)
 WEIGHTS = st.tuples(*[st.floats(0.01, 1)] * 3).map(
     lambda values: {part: value / sum(values) for part, value in zip(PARTS, values, strict=True)}
 )
-EVIDENCE = st.tuples(KNOWN, KNOWN, KNOWN).map(lambda values: dict(zip(PARTS, values, strict=True)))
+EVIDENCE = st.tuples(KNOWN, st.sampled_from([0.0, 1.0]), st.sampled_from([0.0, 0.5, 3.0, 6.0, 9.0])).map(
+    lambda values: dict(zip(PARTS, values, strict=True))
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,39 +48,41 @@ def searcher(index):
 
 @given(WEIGHTS, EVIDENCE)
 def test_weights_sum_to_one_and_a_part_that_knows_nothing_has_none(weights, evidence):
-    found = adapted(weights, POWERS, evidence)
+    found = adapted(weights, ADAPT, evidence)
     assert sum(found.values()) == pytest.approx(1) and min(found.values()) >= 0
-    if any(evidence[part] ** POWERS[part] > 0 for part in PARTS):
+    if evidence["lexical"] ** 2 > 0 or evidence["mean"] or evidence["words"]:
         assert all(found[part] == 0 for part in PARTS if not evidence[part])
     else:
         assert found == weights
 
 
-@given(WEIGHTS, EVIDENCE, st.sampled_from(PARTS), KNOWN)
-def test_who_knows_more_does_not_weigh_less(weights, evidence, part, more):
-    more = max(more, evidence[part])
-    if not any(evidence[other] ** POWERS[other] for other in PARTS):
-        return
-    before = adapted(weights, POWERS, evidence)
-    after = adapted(weights, POWERS, {**evidence, part: more})
+@given(WEIGHTS, EVIDENCE, st.sampled_from(["lexical", "words"]), st.floats(0, 12))
+def test_who_has_more_to_go_by_does_not_weigh_less(weights, evidence, part, more):
+    more = max(evidence[part], min(more, 1.0) if part == "lexical" else more)
+    if not (evidence["lexical"] ** 2 > 0 or evidence["mean"] or evidence["words"]):
+        return  # then all are as they were
+    before = adapted(weights, ADAPT, evidence)
+    after = adapted(weights, ADAPT, {**evidence, part: more})
     assert after[part] >= before[part] - 1e-12
 
 
-@given(WEIGHTS, EVIDENCE)
-def test_sets_share_what_they_had_and_powers_of_none_change_nothing(weights, evidence):
-    found = adapted(weights, {"mean": 3.0, "words": 3.0}, evidence)
-    if evidence["mean"] ** 3 + evidence["words"] ** 3 > 0:
-        assert found["lexical"] == pytest.approx(weights["lexical"])
-        one, other = (weights[part] * evidence[part] ** 3 for part in ("mean", "words"))
-        assert found["mean"] == pytest.approx((1 - weights["lexical"]) * one / (one + other))
-    assert adapted(weights, {}, evidence) == pytest.approx(weights)
+@given(WEIGHTS, st.floats(0.1, 12))
+def test_sets_share_what_they_had_by_the_length_of_documents(weights, rows):
+    found = adapted(weights, {"words": 6.0}, {"lexical": 0.3, "mean": 1.0, "words": rows})
+    assert found["lexical"] == pytest.approx(weights["lexical"])
+    words = weights["words"] * min(1, rows / 6) ** 2
+    wanted = (1 - weights["lexical"]) * words / (words + weights["mean"])
+    assert found["words"] == pytest.approx(wanted)
+    if rows >= 6:
+        assert found == pytest.approx(weights)
 
 
-def test_equal_scores_know_nothing():
+def test_equal_scores_leave_nothing_to_go_by():
     scores = {"lexical": np.array([0.1, 0.3]), "mean": np.array([0.9, 0.9]), "words": np.array([-0.2, -0.1])}
-    assert evidence_of(scores, 0.7) == {"lexical": 0.7, "mean": 0.0, "words": 0.0}
-    assert evidence_of({part: np.zeros(0) for part in PARTS}, 0.7) == dict.fromkeys(PARTS, 0.0)
-    assert evidence_of({"mean": np.array([1.0000001, 0.0])}, None) == {"mean": 1.0}
+    assert evidence_of(scores, 0.7, {"words": 4.5}) == {"lexical": 0.7, "mean": 0.0, "words": 4.5}
+    nothing = {part: np.zeros(0) for part in PARTS}
+    assert evidence_of(nothing, 0.7, {"words": 0.0}) == dict.fromkeys(PARTS, 0.0)
+    assert evidence_of({"mean": np.array([0.5, 0.0])}, 0.0, {}) == {"mean": 1.0}
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(1, 14), st.integers(1, 14))
@@ -104,9 +108,13 @@ def test_the_score_is_the_parts_by_the_weights_that_are_told(index, searcher, te
         order = sorted(scores, key=lambda name: (-scores[name], index.position_of(name)))
         pool |= {name for name in order[:3] if part != "lexical" or scores[name] > 0}
     rows = {part: [by[name][part] for name in pool if name in by] for part in PARTS}
-    know = {part: max(0.0, max(found)) if max(found) > min(found) else 0.0 for part, found in rows.items()}
-    know["lexical"] = index.lexical.known(text) if know["lexical"] else 0.0
-    raised = {part: FIXED.weights[part] * know[part] ** POWERS[part] for part in PARTS}
+    tell = {part: len(set(found)) > 1 for part, found in rows.items()}
+    words = [len(set(document.full_text.lower().split())) for document in DOCUMENTS if document.id in pool]
+    raised = {
+        "lexical": 0.5 * index.lexical.known(text) ** 2 * tell["lexical"],
+        "mean": 1.5 * tell["mean"],
+        "words": 2.0 * min(1, sum(words) / len(words) / 6) ** 2 * tell["words"],
+    }
     vectors = raised["mean"] + raised["words"]
     raised["mean"], raised["words"] = (3.5 * raised[part] / vectors for part in ("mean", "words"))
     wanted = {part: value / sum(raised.values()) for part, value in raised.items()}
@@ -144,7 +152,7 @@ def test_reranking_has_the_weights_of_ranking(searcher):
 
 
 def test_several_settings_for_the_time_of_one_search(index, searcher):
-    settings = [FOLLOWS, FIXED, replace(FOLLOWS, adapt={"words": 5.0}), replace(FOLLOWS, feedback=0.2)]
+    settings = [FOLLOWS, FIXED, replace(FOLLOWS, adapt={"words": 9.0}), replace(FOLLOWS, feedback=0.2)]
     for run, each in zip(searcher.run_each(QUERIES, 20, settings), settings, strict=True):
         alone = Searcher(index, HashModel(), each).run(QUERIES, 20)
         for name in QUERIES:
@@ -187,7 +195,7 @@ def test_other_fusions_keep_their_weights(index, fusion):
 
 
 @pytest.mark.parametrize("power", [-1.0, math.inf, math.nan, "2"])
-def test_powers_that_cannot_be(power):
+def test_numbers_that_cannot_be(power):
     with pytest.raises(ConfigError, match=r"search\.adapt.*words"):
         SearchSettings(adapt={"words": power})
 

@@ -138,6 +138,10 @@ class Index:
             order.append(where)
         return Ragged.concatenate(parts).take(np.argsort(np.concatenate(order)))
 
+    def mean_rows(self, name: str, positions: Int[np.ndarray, " k"]) -> float:
+        """How many vectors of a set the documents at some positions have on average; 0 without documents."""
+        return float(self._rows(name)[positions].mean()) if len(positions) else 0.0
+
     def pooled_scores(self, name: str, queries: Float[np.ndarray, "q d"]) -> Float[np.ndarray, "q n"]:
         """Inner product of queries with a pooled set, for every document."""
         return np.concatenate([dot_scores(queries, block.values) for block in self._blocks(name)], axis=1)
@@ -219,6 +223,18 @@ class Index:
     def distinct_ids(self, name: str) -> int:
         """How many different ids the vectors of a set have."""
         return len(self._frequencies(name)[0])
+
+    def _rows(self, name: str) -> Int[np.ndarray, " n"]:
+        """How many vectors of a set each document has."""
+        if name not in self._row_cache:
+            kind = "static" if self.layouts[name].static else "stores"
+            offsets = [getattr(segment, kind)[name].offsets for segment in self.segments]
+            self._row_cache[name] = np.concatenate([np.diff(of_segment) for of_segment in offsets])
+        return self._row_cache[name]
+
+    @cached_property
+    def _row_cache(self) -> dict[str, Int[np.ndarray, " n"]]:
+        return {}
 
     def _frequencies(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         if name not in self._frequency_cache:

@@ -287,10 +287,11 @@ class Searcher:
         """
         table = self._table(query, plan, found)
         pool = table[np.isin(found.positions, found.pool)]
-        known = (
-            self.index.lexical.known(query.text) if LEXICAL in plan.weights and self.index.lexical else None
-        )
-        evidence = evidence_of(dict(zip(plan.weights, pool.T, strict=True)), known)
+        parts = dict(zip(plan.weights, pool.T, strict=True))
+        known = self.index.lexical.known(query.text) if LEXICAL in parts and self.index.lexical else 0.0
+        several = (part for part in parts if part != LEXICAL and not self.index.layouts[part].pooled)
+        rows = {part: self.index.mean_rows(part, found.pool) for part in several}
+        evidence = evidence_of(parts, known, rows)
         if asked is not None and asked is not found:
             found, table = asked, self._table(query, plan, asked)
         fusion = Fusion(weights=weights_of(plan, evidence), method="convex")

@@ -50,7 +50,7 @@ class Scored:
         scores: fused.
         contributions: their rows sum to `scores`.
         names: the parts, in the order of the columns.
-        evidence: by part, what it knows of the query, where parts are divided by ceilings.
+        evidence: by part, what it has to go by (see `counterpoint.search.adapt`).
         slopes: by part, how much a contribution grows with the part's own score.
         feedback: what the last column came from, if it is feedback's.
     """

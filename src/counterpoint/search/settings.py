@@ -59,11 +59,12 @@ class SearchSettings:
         idf: by vector set, the power of idf (over the indexed documents, of the word that a row stands for)
             that the query's rows are multiplied by; sets left out are not weighted. Rows that stand for
             nothing in a text ([CLS], [MASK]) count 0.
-        adapt: by part, how strongly its weight follows the query: the power of what the part knows of it that
-            the weight is multiplied by; parts left out keep their weights. BM25 knows the share of the
-            query's idf that the collection has, a vector set its best score. Vector sets share the weight
-            that they have together. Only where parts are divided by their ceilings, and nothing else is done
-            to them.
+        adapt: by part, how its weight follows the query; empty for fixed weights. For BM25 the power of the
+            share of the query's idf that the collection has, by which its weight is multiplied. For a set of
+            several vectors a document, how many of them a candidate has on average where it has its full
+            weight; with fewer it has the square of the fraction. The vector sets share the weight that they
+            have together. A part that scores all candidates alike has no weight. Only where parts are divided
+            by their ceilings, and nothing else is done to them.
         scale: `ceiling` divides a part by the highest value that it could reach for this query (the sum of
             idf for BM25, the sum of the query vectors' lengths otherwise), so that parts are comparable and
             what they say of a document does not depend on which others were found, and turns weights into
@@ -83,7 +84,7 @@ class SearchSettings:
         feedback_documents: how many of the best are taken.
 
     Raises:
-        ConfigError: listing every setting that is not of its type; or feedback or a power of `adapt` is
+        ConfigError: listing every setting that is not of its type; or feedback or a number of `adapt` is
             below 0, or feedback is of less than one document, or there are less than one candidate.
     """
 
@@ -115,9 +116,9 @@ class SearchSettings:
             if getattr(self, name) < low
         ]
         faults = faults or [
-            f"search.adapt: expected a power from 0 up for {part!r}, found {power}"
-            for part, power in self.adapt.items()
-            if power < 0
+            f"search.adapt: expected a number from 0 up for {part!r}, found {number}"
+            for part, number in self.adapt.items()
+            if number < 0
         ]
         if faults:
             raise ConfigError(*faults)
@@ -275,7 +276,7 @@ class Plan:
         first: the parts that propose.
         weights: of the parts that score.
         feedback: the pooled sets by which candidates are likened to the best of them; none without feedback.
-        adapt: by part, how strongly its weight follows the query; none where weights do not.
+        adapt: by part, how its weight follows the query; none where weights do not.
     """
 
     workflow: str
@@ -338,5 +339,5 @@ def plan_of_parts(
             )
         weights = {part: weight / sum(weights.values()) for part, weight in weights.items()}
     first = [part for part in first if part in weights] or first
-    adapt = {part: settings.adapt[part] for part in weights if settings.adapt.get(part) and settings.adapts}
+    adapt = {part: settings.adapt[part] for part in weights if part in settings.adapt and settings.adapts}
     return Plan(workflow, tuple(first), weights, tuple(fed), adapt if len(weights) > 1 else {})
