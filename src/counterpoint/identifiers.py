@@ -13,10 +13,10 @@ from jaxtyping import Int
 
 from counterpoint.types import Span
 
-__all__ = ["DOTTED", "Names", "names_in", "pieces_of", "spaced"]
+__all__ = ["Names", "dotted_in", "names_in", "pieces_of", "spaced"]
 
 DOTTED = re.compile(r"(?<!\w)[^\W\d]\w*+(?:\.[^\W\d]\w*+)+")  # gives nothing back: linear in the text
-"""Names that dots tie together: `datetime.date.today`."""
+NAMED = re.compile(r"[^\W\d_]{3}")
 
 RUN = re.compile(r"\w+")
 
@@ -79,7 +79,16 @@ def names_in(text: str) -> Names:
         for start, end in found:
             if name[start - 1 : start].strip("_") or name[end : end + 1].strip("_"):
                 pieces.append(Span(name[start:end], at + start, at + end))
-    return Names(pieces, joined, [Span(match[0], *match.span()) for match in DOTTED.finditer(text)])
+    return Names(pieces, joined, dotted_in(text))
+
+
+def dotted_in(text: str) -> list[Span]:
+    """Names that dots tie together, with three letters in a row: not "e.g." nor "U.S.".
+
+    >>> [span.text for span in dotted_in("e.g. datetime.date.today of the U.S.")]
+    ['datetime.date.today']
+    """
+    return [Span(match[0], *match.span()) for match in DOTTED.finditer(text) if NAMED.search(match[0])]
 
 
 def spaced(text: str, known: Callable[[str], bool]) -> tuple[str, Int[np.ndarray, " n"]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, final, get_args
 
 from counterpoint.errors import ConfigError
-from counterpoint.identifiers import DOTTED, pieces_of
+from counterpoint.identifiers import dotted_in, pieces_of
 from counterpoint.types import Span
 
 __all__ = ["Analyzer", "AnalyzerName", "check_analyzer"]
@@ -76,7 +76,7 @@ def _with_pieces(text: str, words: Sequence[Span]) -> list[Span]:
     for word in words:
         for start, end in pieces_of(word.text):
             found.append(Span(word.text[start:end], word.start + start, word.start + end))
-    found += [Span(match[0], *match.span()) for match in DOTTED.finditer(text)]
+    found += dotted_in(text)
     return found if len(found) == len(words) else sorted(found, key=lambda span: (span.start, -span.end))
 
 
