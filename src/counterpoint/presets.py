@@ -42,7 +42,8 @@ def minilm() -> Model:
         ),
         transforms={"words": [_whitening()]},
         search={
-            "weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6},
+            "weights": {"lexical": 0.2, "mean": 0.28, "words": 0.52},
+            "adapt": {"lexical": 1.0, "words": 20.0},
             "idf": {"words": 0.5},
             **FEEDBACK,
         },
