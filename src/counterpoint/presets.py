@@ -37,8 +37,7 @@ def minilm() -> Model:
     """The default: BM25, one pooled vector, and one whitened vector for each distinct whole word."""
     return Model(
         _encoder(
-            {"mean": Mean(normalise=True), "words": WholeWords(drop_punctuation=True, identifiers=True)},
-            TextInput(max_length=512, identifiers=True),
+            {"mean": Mean(normalise=True), "words": WholeWords(drop_punctuation=True)}, identifiers=True
         ),
         transforms={"words": [_whitening()]},
         search={
@@ -128,12 +127,12 @@ EARLIER: Mapping[str, tuple[Callable[[], Model], ...]] = MappingProxyType(
 
 def _encoder(
     heads: Mapping[str, Head],
-    text: TextInput | None = None,
     gates: Mapping[str, Gate] | None = None,
     shared: Mapping[str, Linear] | None = None,
+    identifiers: bool = False,
 ) -> DualEncoder:
-    text = text or TextInput(max_length=512)
-    encoder = Encoder(Transformer("minilm"), heads, query=text, document=text)
+    text = TextInput(max_length=512)
+    encoder = Encoder(Transformer("minilm"), heads, query=text, document=text, identifiers=identifiers)
     return DualEncoder(encoder, shared=shared, gates=gates)
 
 

@@ -218,7 +218,7 @@ NAMES = "see checkIfEmpty, is_empty and os.path.is_empty; not 3.14 nor cat"
 
 def test_names_of_several_words_are_words_and_so_are_their_pieces(backbone):
     """Each is the mean of its word-pieces, wherever it occurs, found by brute force over characters."""
-    made = encoder(backbone, WholeWords("lower", identifiers=True), document=TextInput(identifiers=True))
+    made = encoder(backbone, WholeWords("lower"), identifiers=True)
     tokens, hidden, words = run(made, [NAMES])
     found = made.spans([NAMES], "it", "document")[0]
     assert [span.text for span in found] == (
@@ -239,10 +239,7 @@ def test_names_of_several_words_are_words_and_so_are_their_pieces(backbone):
 @pytest.mark.parametrize("fixed", [None, 64])
 def test_prose_has_the_same_words_with_and_without_names(backbone, fixed):
     prose = [text for text in TEXTS if "." not in text.rstrip(".")]
-    plain, named = (
-        encoder(backbone, WholeWords(identifiers=names), document=TextInput(identifiers=names))
-        for names in (False, True)
-    )
+    plain, named = (encoder(backbone, WholeWords(), identifiers=names) for names in (False, True))
     one, other = (run(made, prose)[2] for made in (plain, named))
     assert (one.ids == other.ids[:, : one.ids.shape[1]]).all() and not other.ids[:, one.ids.shape[1] :].any()
     assert_close(one.values, other.values[:, : one.values.shape[1]], rtol=0, atol=0)
@@ -251,7 +248,7 @@ def test_prose_has_the_same_words_with_and_without_names(backbone, fixed):
 @given(st.lists(st.sampled_from(["cat", "Dog", "_", ".", "2", "run", " ", "IF", "\u4e2d", "x"]), max_size=24))
 def test_however_names_are_put_together_places_and_rows_fit(backbone, pieces):
     text = "".join(pieces)
-    made = encoder(backbone, WholeWords("lower", identifiers=True), document=TextInput(24, identifiers=True))
+    made = encoder(backbone, WholeWords("lower"), document=TextInput(24), identifiers=True)
     _, hidden, words = run(made, [text])
     spans = made.spans([text], "it", "document")[0]
     ids = words.ids[0][words.mask[0]].tolist()
@@ -261,7 +258,7 @@ def test_however_names_are_put_together_places_and_rows_fit(backbone, pieces):
 
 
 def test_names_are_cut_for_the_backbone_but_for_those_that_it_knows(backbone):
-    made = encoder(backbone, TokenVectors(), document=TextInput(identifiers=True))
+    made = encoder(backbone, TokenVectors(), identifiers=True)
     tokens = made.tokens(["catDog catMat is_empty2Run"], "document")
     assert names(made, tokens.ids[0])[1:-1] == "cat dog cat mat is _ e ##m ##p ##t ##y ##2 run".split()
     known = made.tokens(["runNing docuMent"], "document")

@@ -52,5 +52,11 @@ def cut_query(
             "light encoder yourself: DualEncoder(light, encoder)"
         )
     heads = {name: deepcopy(head) for name, head in encoder._heads().items()}
-    query = Encoder(encoder.backbone.cut(query_layers), heads, encoder.query, encoder.document)
+    query = Encoder(
+        encoder.backbone.cut(query_layers),
+        heads,
+        encoder.query,
+        encoder.document,
+        identifiers=encoder.identifiers,
+    )
     return DualEncoder(query.setup() if encoder.is_set_up else query, encoder, shared, gates)

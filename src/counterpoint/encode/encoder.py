@@ -38,6 +38,8 @@ class Encoder(Part):
         document: how documents are.
         own: by vector set, a backbone of its own in place of `backbone`, so that one model holds several
             (ColBERT-λ of HIL). They read the same tokens, so their tokenizers must be equal.
+        identifiers: names of several words, such as `is_empty`, `checkIfEmpty` and `date.today`, are whole
+            words, and so are their pieces, as far as word-pieces end where these do.
 
     Example:
         >>> encoder = Encoder(Transformer("minilm"), {"mean": Mean(normalise=True), "words": WholeWords()})
@@ -50,6 +52,7 @@ class Encoder(Part):
         query: TextInput | None = None,
         document: TextInput | None = None,
         own: Mapping[str, Transformer] | None = None,
+        identifiers: bool = False,
     ):
         super().__init__()
         self.backbone = backbone
@@ -57,6 +60,7 @@ class Encoder(Part):
         self.query = query
         self.document = document
         self.own = nn.ModuleDict(own) if own else None
+        self.identifiers = identifiers
         self.evaluation = Evaluation()
 
     def setup(self) -> Encoder:
@@ -110,7 +114,7 @@ class Encoder(Part):
     def rows(self, texts: Sequence[str], side: Side) -> list[Row]:
         """Tokenise without padding."""
         self.setup()
-        return self._input(side).rows(texts, self.backbone.tokenizer, self.max_positions)
+        return self._input(side).rows(texts, self.backbone.tokenizer, self.max_positions, self.identifiers)
 
     def pad(self, rows: Sequence[Row], side: Side, width: int | None = None) -> Tokens:
         """Pad rows to a batch, with the word maps that the heads need; to `width` or the longest row."""

@@ -195,8 +195,6 @@ class WholeWords(Head):
         stem: what makes two words one.
         hash_bits: low bits of the hash that make a word's id.
         drop_punctuation: leave out punctuation signs.
-        identifiers: names such as `is_empty`, `checkIfEmpty` and `date.today` are words, and so are their
-            pieces, as far as word-pieces end where they do (see `TextInput`).
         projection: a layer behind it; applied to the mean, which for a linear one is the mean of its results.
         normalise: scale to unit length.
         in_dim: components of a hidden state; filled in by the encoder.
@@ -210,13 +208,11 @@ class WholeWords(Head):
         projection: Layer | None = None,
         normalise: bool = False,
         in_dim: int | None = None,
-        identifiers: bool = False,
     ):
         super().__init__()
         self.stem: Stem = stem
         self.hash_bits = hash_bits
         self.drop_punctuation = drop_punctuation
-        self.identifiers = identifiers
         self.projection = projection
         self.normalise = normalise
         self.in_dim = in_dim
@@ -224,7 +220,7 @@ class WholeWords(Head):
     @property
     def word_settings(self) -> WordSettings:
         """Which word map this head needs."""
-        return WordSettings(self.stem, self.hash_bits, self.drop_punctuation, self.identifiers)
+        return WordSettings(self.stem, self.hash_bits, self.drop_punctuation)
 
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
         """One row a distinct word."""

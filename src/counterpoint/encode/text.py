@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import final
 
 import numpy as np
@@ -14,6 +15,8 @@ from counterpoint.identifiers import spaced
 from counterpoint.part import Part
 
 __all__ = ["TextInput"]
+
+NOWHERE = np.zeros(0, np.int64)
 
 
 @final
@@ -31,8 +34,6 @@ class TextInput(Part):
         expand_to: fill shorter texts with mask tokens up to this many positions.
         attend: whether the backbone may look at the mask tokens (PyLate's `attend_to_expansion_tokens`).
         expand_with: another vocabulary entry in place of the mask token.
-        identifiers: read names such as `checkIfEmpty` as if a space stood before each capital inside, unless
-            the vocabulary has the whole.
     """
 
     def __init__(
@@ -43,7 +44,6 @@ class TextInput(Part):
         expand_to: int | None = None,
         attend: bool = False,
         expand_with: str | None = None,
-        identifiers: bool = False,
     ):
         super().__init__()
         self.max_length = max_length
@@ -52,7 +52,6 @@ class TextInput(Part):
         self.expand_to = expand_to
         self.attend = attend
         self.expand_with = expand_with
-        self.identifiers = identifiers
 
     def check(self, tokenizer: Tokenizer, limit: int) -> None:
         """Find out before encoding whether these settings can be carried out.
@@ -87,15 +86,21 @@ class TextInput(Part):
         added = set() if self.marker is None else {tokenizer.id_of(self.marker)}
         return added if self.expand_to is None else {*added, self._filler(tokenizer)}
 
-    def rows(self, texts: Sequence[str], tokenizer: Tokenizer, limit: int) -> list[Row]:
-        """Tokenise texts into rows of at most `max_length` (or `limit`) positions."""
+    def rows(
+        self, texts: Sequence[str], tokenizer: Tokenizer, limit: int, identifiers: bool = False
+    ) -> list[Row]:
+        """Tokenise texts into rows of at most `max_length` (or `limit`) positions.
+
+        Where `identifiers`, names such as `checkIfEmpty` are read as if a space stood before each capital
+        inside that a small letter follows, unless the vocabulary has the whole.
+        """
         marker = [] if self.marker is None else [tokenizer.id_of(self.marker)]
         opening = np.array([*tokenizer.prefix, *marker], dtype=np.int64)
         opening_kinds = [Kind.SPECIAL] * len(tokenizer.prefix) + [Kind.MARKER] * len(marker)
         closing = np.array(tokenizer.suffix, dtype=np.int64)
         room = (self.max_length or limit) - len(opening) - len(closing)
         found = []
-        read = [self._spaced(text, tokenizer) for text in texts]
+        read = [_spaced(text, tokenizer) if identifiers else (text, NOWHERE) for text in texts]
         encodings = tokenizer.encode([self.prompt + text for text, _ in read])
         for text, (shown, added), encoding in zip(texts, read, encodings, strict=True):
             spans, kinds = _places(shown, encoding.offsets, len(self.prompt))
@@ -105,14 +110,8 @@ class TextInput(Part):
             kinds = np.concatenate([opening_kinds, kinds[:room], [Kind.SPECIAL] * len(closing)])
             spans = np.pad(spans[:room], ((len(opening), len(closing)), (0, 0)))
             row = Row(text, ids, kinds.astype(np.int64), np.ones(len(ids), dtype=bool), spans, cut)
-            found.append(self._expanded(row, tokenizer))
+            found.append(self._expanded(replace(row, identifiers=identifiers), tokenizer))
         return found
-
-    def _spaced(self, text: str, tokenizer: Tokenizer) -> tuple[str, np.ndarray]:
-        """What is read for a text, and where spaces were put into it."""
-        if not self.identifiers:
-            return text, np.zeros(0, np.int64)
-        return spaced(text, lambda word: any(tokenizer.find(one) is not None for one in (word, word.lower())))
 
     def _expanded(self, row: Row, tokenizer: Tokenizer) -> Row:
         missing = (self.expand_to or 0) - len(row)
@@ -125,6 +124,7 @@ class TextInput(Part):
             attended=np.pad(row.attended, (0, missing), constant_values=self.attend),
             spans=np.pad(row.spans, ((0, missing), (0, 0))),
             cut=row.cut,
+            identifiers=row.identifiers,
         )
 
     def _filler(self, tokenizer: Tokenizer) -> int:
@@ -144,3 +144,8 @@ def _places(text: str, offsets: Sequence[tuple[int, int]], prompt: int) -> tuple
         start, end = spans[index].tolist()
         spans[index, 0] = start + len(text[start:end]) - len(text[start:end].lstrip())
     return spans, kinds
+
+
+def _spaced(text: str, tokenizer: Tokenizer) -> tuple[str, np.ndarray]:
+    """What is read for a text, and where spaces were put into it."""
+    return spaced(text, lambda word: any(tokenizer.find(one) is not None for one in (word, word.lower())))

@@ -44,6 +44,7 @@ class Row:
         attended: True where other positions may look.
         spans: (t, 2), where in `text` a token stands; (0, 0) where it stands for none of it.
         cut: where in `text` the first token stands that was truncated away; None if none was.
+        identifiers: names of several words, such as `is_empty`, are words, and so are their pieces.
     """
 
     text: str
@@ -52,6 +53,7 @@ class Row:
     attended: Bool[np.ndarray, " t"]
     spans: Int[np.ndarray, "t 2"]
     cut: int | None = None
+    identifiers: bool = False
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -90,12 +92,13 @@ class WordMap:
         Where `fixed`, there is room for as many words as there can be, however many words the texts have.
         """
         found = [_map_words(row, settings) for row in rows]
-        levels = 1 + len(Names._fields) if settings.identifiers else 1
+        named = any(row.identifiers for row in rows)
+        levels = 1 + len(Names._fields) if named else 1
         positions = torch.full((len(rows), width, levels), -1, dtype=torch.int64)
         for index, (_, mapped, _) in enumerate(found):
-            positions[index, : len(mapped)] = torch.from_numpy(mapped)
+            positions[index, : len(mapped), : mapped.shape[1]] = torch.from_numpy(mapped)
         # No two words of a list share a position; each joined or dotted name has three at least.
-        room = (3 * width if settings.identifiers else width) if fixed else None
+        room = (3 * width if named else width) if fixed else None
         ids = _padded([ids for ids, _, _ in found], width=room)
         spans = _padded([spans for _, _, spans in found], width=room)
         return WordMap(ids, positions, spans.reshape(*ids.shape, 2))
@@ -193,11 +196,11 @@ def _map_words(
     something else.
     """
     plain = split_words(row.text)
-    lists = [plain, *(names_in(row.text) if settings.identifiers else ())]
+    lists = [plain, *(names_in(row.text) if row.identifiers else ())]
     lists = [[word for word in words if row.cut is None or word.end <= row.cut] for words in lists]
     at = np.flatnonzero((row.kinds == Kind.TEXT) & (row.spans[:, 1] > row.spans[:, 0]))
     holders = np.stack([_holders(words, row.spans[at]) for words in lists], axis=1)
-    if settings.identifiers:
+    if row.identifiers:
         signs = np.array([*map(is_punctuation, (word.text for word in plain)), False])
         holders[signs[holders[:, 0]], 1:] = -1
     holders[holders >= 0] += np.broadcast_to(_starts(lists), holders.shape)[holders >= 0]

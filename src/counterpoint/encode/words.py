@@ -56,14 +56,11 @@ class WordSettings:
         stem: see `Stem`.
         hash_bits: how many low bits of the hash make an id, 1 to 32; fewer bits, more collisions.
         drop_punctuation: leave out words that are one punctuation sign.
-        identifiers: names such as `is_empty`, `checkIfEmpty` and `date.today` are words, and so are their
-            pieces.
     """
 
     stem: Stem = "snowball"
     hash_bits: int = 32
     drop_punctuation: bool = False
-    identifiers: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.hash_bits <= 32:
