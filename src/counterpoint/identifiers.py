@@ -53,7 +53,7 @@ class Names(NamedTuple):
     """The names of a text; each list in the order of the text, none overlapping another of its list.
 
     Attributes:
-        pieces: of names, that stand beside another without an underscore between them: check, If, Empty.
+        pieces: parts of a name with no underscore between them: check, If, Empty.
         joined: names with underscores: is_empty.
         dotted: names that dots tie together: date.today.
     """

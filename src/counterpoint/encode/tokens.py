@@ -217,7 +217,7 @@ def _map_words(
 
 
 def _starts(lists: Sequence[Sequence[Span]]) -> Int[np.ndarray, " n"]:
-    """How many words stand in the lists before each."""
+    """For each list, the number of words in all earlier lists."""
     return np.cumsum([0, *map(len, lists[:-1])])
 
 
