@@ -7,7 +7,15 @@ from filelock import FileLock
 from tests.fakes import DOCUMENTS, HashModel, UniModel
 
 from counterpoint.errors import ArtifactError, ConfigError, DataError
-from counterpoint.index import Index, IndexSettings, LexicalSettings, Manifest, build_index, remove_index
+from counterpoint.index import (
+    Asked,
+    Index,
+    IndexSettings,
+    LexicalSettings,
+    Manifest,
+    build_index,
+    remove_index,
+)
 from counterpoint.index import stream as stream_module
 from counterpoint.index.kernels import dot_scores, maxsim_scores
 from counterpoint.types import Document
@@ -42,16 +50,16 @@ def test_scores_from_disk_are_the_models_own(tmp_path, codec, tolerance):
     query = model.encode_query(["brown fox under box"])
     with Index(tmp_path / "i") as index:
         np.testing.assert_allclose(
-            index.pooled_scores("mean", query["mean"].values),
+            index.sets["mean"].all_scores([Asked(query["mean"].values)]),
             dot_scores(query["mean"].values, documents["mean"].values),
             atol=tolerance,
         )
         exact = maxsim_scores(query["words"][0], documents["words"])
-        (everywhere,) = index.all_maxsim_scores("words", [query["words"][0]])
+        (everywhere,) = index.sets["words"].all_scores([Asked(query["words"][0])])
         np.testing.assert_allclose(everywhere, exact, atol=tolerance)
         some = np.array([4, 2, 1])
         np.testing.assert_allclose(
-            index.maxsim_scores("words", query["words"][0], some), exact[some], atol=tolerance
+            index.sets["words"].scores(Asked(query["words"][0]), some), exact[some], atol=tolerance
         )
 
 
@@ -59,15 +67,15 @@ def test_batches_and_blocks_do_not_show(tmp_path, monkeypatch):
     documents = [Document(str(i), f"word{i % 7} word{i % 5} shared") for i in range(50)]
     build_index(documents, HashModel(), tmp_path / "one")
     monkeypatch.setattr(stream_module, "BATCH", 3)
-    monkeypatch.setattr("counterpoint.index.index.BLOCK", 4 * 16 * 7)
+    monkeypatch.setattr("counterpoint.index.stored_rows.BLOCK", 4 * 16 * 7)
     build_index(documents, HashModel(), tmp_path / "many")
     query = HashModel().encode_query(["word3 shared"])
     with Index(tmp_path / "one") as one, Index(tmp_path / "many") as many:
         for index in (one, many):
-            assert index.all_maxsim_scores("words", [query["words"][0]] * 2).shape == (2, 50)
+            assert index.sets["words"].all_scores([Asked(query["words"][0])] * 2).shape == (2, 50)
         np.testing.assert_array_equal(
-            one.all_maxsim_scores("words", [query["words"][0]]),
-            many.all_maxsim_scores("words", [query["words"][0]]),
+            one.sets["words"].all_scores([Asked(query["words"][0])]),
+            many.sets["words"].all_scores([Asked(query["words"][0])]),
         )
         sizes = [
             {k: v for k, v in x.info()["bytes_by_purpose"].items() if k != "manifest"} for x in (one, many)
@@ -317,8 +325,8 @@ def test_one_flipped_bit_anywhere_is_found_by_verify(folder):
     [
         (lambda t: t[:-9], "not valid JSON"),
         (
-            lambda t: t.replace('"version": 3', '"version": 99'),
-            "format 99, this version of counterpoint reads 1, 2 and 3",
+            lambda t: t.replace('"version": 4', '"version": 99'),
+            "format 99, this version of counterpoint reads 1, 2, 3 and 4",
         ),
         (lambda t: t.replace('"documents": 6', '"documents": 5'), "checksum"),
         (lambda t: "[]", "not the manifest"),

@@ -10,6 +10,7 @@ from tests.fakes import DOCUMENTS, HashModel, UniModel
 from counterpoint.errors import ArtifactError, ConfigError, MissingExtraError
 from counterpoint.index import Index, IndexSettings, VectorSet, build_index
 from counterpoint.index.checked import CheckedFile
+from counterpoint.index.dense import DenseStore
 from counterpoint.index.graph import Graph
 from counterpoint.search import Searcher, SearchSettings
 from counterpoint.types import Document, Ragged
@@ -69,7 +70,7 @@ def test_the_graph_is_what_is_searched_unless_all_is_asked_for(clustered, monkey
     def refuse(*arguments):
         raise AssertionError("looked at every vector")
 
-    monkeypatch.setattr(Index, "pooled_scores", refuse)
+    monkeypatch.setattr(DenseStore, "all_scores", refuse)
     assert len(clustered.search("3", 10, workflow="dense").hits) == 10
     exhaustive = Searcher(clustered.index, clustered.model, replace(clustered.settings, exhaustive=True))
     with pytest.raises(AssertionError, match="every vector"):
@@ -96,8 +97,6 @@ def test_workflows_over_a_graph_score_as_without(tmp_path):
         assert ann.info()["bytes_by_purpose"]["graph: cls"] > 0
         assert ann.manifest.faults(ann.folder) == []
         assert any(name.endswith("cls.hnsw") for name in ann.manifest.files)
-        with pytest.raises(ArtifactError, match="there is no graph of 'cls'"):
-            plain.nearest("cls", np.zeros((1, 8), np.float32), 1)
 
 
 def test_without_faiss_nothing_falls_back_by_itself(tmp_path, monkeypatch):

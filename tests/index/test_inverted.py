@@ -14,18 +14,20 @@ from hypothesis import strategies as st
 from tests.fakes import DOCUMENTS, UniModel
 from tests.score import oracle
 
-from counterpoint.errors import ArtifactError, ConfigError
-from counterpoint.index import Index, IndexSettings, Manifest, SetLayout, build_index
+from counterpoint.errors import ConfigError
+from counterpoint.index import Asked, Index, IndexSettings, Manifest, SetLayout, build_index
 from counterpoint.index import inverted as inverted_module
 from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.exact import ExactStore
 from counterpoint.index.kernels import maxsim_scores
 from counterpoint.index.manifest import FileEntry
-from counterpoint.index.segment import Segment, SegmentWriter
+from counterpoint.index.rows import Rows
+from counterpoint.index.segment import SegmentWriter
 from counterpoint.score import MaxSim
 from counterpoint.search import Searcher
 from counterpoint.types import Document, Ragged
 
-LAYOUT = {"w": SetLayout(oracle.DIM, pooled=False, codec="float32", ids=True, inverted=True)}
+LAYOUT = {"w": SetLayout(oracle.DIM, "exact", "float32", ids=True)}
 EXACT = IndexSettings(
     codec="float32", lexical=None, search={"weights": {"cls": 1.0, "words": 1.0}, "exact": ["words"]}
 )
@@ -52,19 +54,18 @@ def test_a_score_from_postings_is_the_one_of_the_match_matrix(queries, texts, ba
         with SegmentWriter(folder, LAYOUT) as writer:
             for at in range(0, len(texts), batch):
                 writer.append(documents[at : at + batch], {"w": packed(texts[at : at + batch])})
-        segment = Segment(CheckedFolder(folder), LAYOUT, len(texts))
+        store = ExactStore("w", LAYOUT["w"], [(CheckedFolder(folder), len(texts))])
         for query in queries:
             rows, ids = packed([query]).values, packed([query]).ids_of(0)
             wanted = [oracle.maxsim(query, text, exact=True, floor0=True) for text in texts]
-            assert segment.postings["w"].scores(rows, ids).tolist() == wanted
+            assert store.inverted_scores(Asked(rows, ids, True)).tolist() == wanted
             assert maxsim_scores(rows, packed(texts), ids, floor=True).tolist() == wanted
             scorer = MaxSim("w", exact=True, floor0=True)
             matrix = scorer({"w": oracle.vectors([query])}, {"w": oracle.vectors(texts)})
             assert matrix[0].tolist() == wanted
         for word in range(6):
-            found = segment.postings["w"].rows_of(word).tolist()
+            found = store.postings[0].rows_of(word).tolist()
             assert found == np.flatnonzero(packed(texts).ids == word).tolist()
-        segment.close()
 
 
 @settings(deadline=None)
@@ -96,9 +97,9 @@ def test_several_segments_are_searched_as_one(tmp_path, repeats, codec):
         wanted = maxsim_scores(query[0], one.take("words", np.arange(6)), query.ids_of(0), floor=True)
         assert (wanted > 0).sum() >= 3
         for index in (one, two):
-            found = index.inverted_scores("words", query[0], query.ids_of(0))
-            np.testing.assert_allclose(found, wanted, atol=1e-5)
-            every = index.all_maxsim_scores("words", [query[0]], [query.ids_of(0)], floor=True)
+            asked, store = Asked(query[0], query.ids_of(0), True), index.sets["words"]
+            np.testing.assert_allclose(store.inverted_scores(asked), wanted, atol=1e-5)
+            every = store.all_scores([asked])
             np.testing.assert_allclose(every[0], wanted, atol=1e-5)
 
 
@@ -106,13 +107,12 @@ def test_only_the_postings_of_the_querys_words_are_read(tmp_path, monkeypatch):
     build_index(DOCUMENTS, UniModel(), tmp_path / "i", EXACT)
     read = []
     with Index(tmp_path / "i") as index:
-        store = index.segments[0].stores["words"]
-        original = type(store).values
+        original = Rows.values
         monkeypatch.setattr(
-            type(store), "values", lambda self, rows: read.extend(rows.tolist()) or original(self, rows)
+            Rows, "values", lambda self, rows: read.extend(rows.tolist()) or original(self, rows)
         )
         query = UniModel().encode_query(["fox unheard"])["words"]
-        index.inverted_scores("words", query[0], query.ids_of(0))
+        index.sets["words"].look([Asked(query[0], query.ids_of(0), True)])
     words = [word for d in DOCUMENTS for word in UniModel().words(d.full_text)]
     assert [words[row] for row in read] == ["fox", "fox"]
 
@@ -123,18 +123,14 @@ def test_postings_are_listed_with_the_files_and_only_for_exact_sets(tmp_path):
     ends = {name.rsplit("/")[-1] for name in manifest.files}
     assert {"words.postings.npy", "words.starts.npy"} < ends
     assert ends - {name.rsplit("/")[-1] for name in plain.files} == {"words.postings.npy", "words.starts.npy"}
-    with (
-        Index(tmp_path / "plain") as index,
-        pytest.raises(ArtifactError, match="no inverted index of 'words'"),
-    ):
-        index.inverted_scores("words", np.zeros((1, 1), np.float32), np.zeros(1, np.int64))
 
 
 def test_documents_without_any_word(tmp_path):
     build_index([Document("a", ""), Document("b", "")], UniModel(), tmp_path / "i", EXACT)
     query = UniModel().encode_query(["fox"])["words"]
     with Index(tmp_path / "i") as index:
-        assert index.inverted_scores("words", query[0], query.ids_of(0)).tolist() == [0, 0]
+        asked = Asked(query[0], query.ids_of(0), True)
+        assert index.sets["words"].inverted_scores(asked).tolist() == [0, 0]
 
 
 def test_small_vectors_are_stored_as_halves(tmp_path):
@@ -169,7 +165,7 @@ def as_format_1(folder):
         for name in ("words.lengths.npy", "words.postings.npy", "words.starts.npy", "blocks.npy"):
             (segment / name).unlink(missing_ok=True)
     layouts = {
-        name: {key: value for key, value in layout.items() if key != "inverted"}
+        name: {"dim": layout["dim"], "pooled": name == "cls", "codec": layout["codec"], "ids": layout["ids"]}
         for name, layout in manifest.settings["layouts"].items()
     }
     files = {
@@ -189,7 +185,7 @@ def test_an_index_of_the_first_format_opens_and_answers_alike(tmp_path):
     as_format_1(tmp_path / "old")
     assert json.loads((tmp_path / "old" / "manifest.json").read_text())["version"] == 1
     with Index(tmp_path / "new") as new, Index(tmp_path / "old") as old:
-        assert not old.layouts["words"].inverted and new.layouts["words"].inverted
+        assert (old.layouts["words"].kind, new.layouts["words"].kind) == ("several", "exact")
         for workflow in ("hybrid", "words", "words-dense", "dense-words"):
             runs = [
                 Searcher(index, UniModel()).run({"q": "brown fox in a box"}, 6, workflow=workflow)

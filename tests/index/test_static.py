@@ -16,16 +16,17 @@ from tests.score import oracle
 from counterpoint.data import open_collection
 from counterpoint.encode import DualEncoder, Encoder, Linear, Static, TextInput, Transformer
 from counterpoint.errors import ArtifactError, ConfigError, ShapeError
-from counterpoint.index import Index, IndexSettings, Manifest, SetLayout, build_index
+from counterpoint.index import Asked, Index, IndexSettings, Manifest, SetLayout, build_index
+from counterpoint.index import counted as counted_module
 from counterpoint.index import static as static_module
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.kernels import maxsim_scores
-from counterpoint.index.segment import Segment, SegmentWriter
-from counterpoint.index.static import StaticSet
+from counterpoint.index.segment import SegmentWriter
+from counterpoint.index.static import StaticStore
 from counterpoint.model import Model
 from counterpoint.types import Document, Ragged
 
-LAYOUT = {"l": SetLayout(oracle.DIM, pooled=False, codec="float32", ids=True, static=True)}
+LAYOUT = {"l": SetLayout(oracle.DIM, "static", "float32", ids=True)}
 PLAIN = IndexSettings(codec="float32", lexical=None)
 SIZE = 8
 TABLES = st.lists(
@@ -44,7 +45,14 @@ def written(folder, texts, table, batch=100):
         for at in range(0, len(texts), batch):
             documents = [Document(str(i), "") for i in range(at, min(at + batch, len(texts)))]
             writer.append(documents, {"l": packed(texts[at : at + batch], table)})
-    return Segment(CheckedFolder(folder), LAYOUT, len(texts))
+    return StaticStore("l", LAYOUT["l"], [(CheckedFolder(folder), len(texts))])
+
+
+class Table:
+    """A model of which a static set wants its table."""
+
+    def __init__(self, table):
+        self.table = lambda name: table
 
 
 @settings(deadline=None, max_examples=80)
@@ -60,9 +68,8 @@ def test_scores_are_those_of_the_match_matrix(table, texts, queries, exact, floo
     table, floor = np.array(table, np.float32), floor or exact
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         for constant, value in zip(("BLOCK", "CHUNK", "VISITS"), sizes, strict=False):
-            patch.setattr(static_module, constant, value)
-        segment = written(Path(name) / "s", texts, table, batch=sizes[3])
-        found = StaticSet([segment.static["l"]], table)
+            patch.setattr(static_module if constant != "CHUNK" else counted_module, constant, value)
+        found = written(Path(name) / "s", texts, table, batch=sizes[3]).bound(Table(table))
         for query in queries:
             rows = [(table[number].tolist(), number) for number in query]
             wanted = [
@@ -72,14 +79,13 @@ def test_scores_are_those_of_the_match_matrix(table, texts, queries, exact, floo
                 for text in texts
             ]
             asked = packed([query], table)
-            ids = asked.ids_of(0) if exact else None
-            assert found.all_scores(asked[0], ids, floor).tolist() == wanted
+            query = Asked(asked[0], asked.ids_of(0) if exact else None, floor)
+            assert found.all_scores([query])[0].tolist() == wanted
             some = np.array([len(texts) - 1, 0, 0])
-            assert found.scores(asked[0], some, ids, floor).tolist() == [wanted[i] for i in some]
+            assert found.scores(query, some).tolist() == [wanted[i] for i in some]
         kept = found.take(np.arange(len(texts)))
         assert [kept.ids_of(i).tolist() for i in range(len(texts))] == [sorted(set(text)) for text in texts]
         assert np.array_equal(kept.values, table[kept.ids])
-        segment.close()
 
 
 @pytest.mark.parametrize("visits", [0, 1, 4, 100])
@@ -94,11 +100,10 @@ def test_real_numbers_come_out_the_same_to_the_last_bit(tmp_path, monkeypatch, v
     layout = {"l": replace(LAYOUT["l"], dim=32)}
     with SegmentWriter(tmp_path / "s", layout) as writer:
         writer.append([Document(str(i), "") for i in range(300)], {"l": packed(texts, table)})
-    segment = Segment(CheckedFolder(tmp_path / "s"), layout, 300)
-    ids = segment.static["l"]
-    found = StaticSet([ids], table)
+    store = StaticStore("l", layout["l"], [(CheckedFolder(tmp_path / "s"), 300)])
+    (ids,), found = store.parts, store.bound(Table(table))
     query = packed([rng.choice(500, 20)], table)[0] * rng.random((20, 1), dtype=np.float32)
-    scores = found.all_scores(query)
+    (scores,) = found.all_scores([Asked(query)])
     similarity = table[ids.vocabulary] @ query.T
     for i, text in enumerate(texts):
         places = np.searchsorted(ids.vocabulary, text)
@@ -107,9 +112,9 @@ def test_real_numbers_come_out_the_same_to_the_last_bit(tmp_path, monkeypatch, v
         for similar in best:
             total += np.float32(similar)
         assert scores[i] == total
-        assert found.scores(query, np.array([i])) == total
+        assert found.scores(Asked(query), np.array([i])) == total
     some = rng.permutation(300)[:50]
-    assert np.array_equal(found.scores(query, some), scores[some])
+    assert np.array_equal(found.scores(Asked(query), some), scores[some])
     np.testing.assert_allclose(scores, maxsim_scores(query, packed(texts, table)), rtol=1e-5, atol=1e-5)
 
 
@@ -149,8 +154,7 @@ def test_ids_beyond_two_bytes(tmp_path):
                 [Document(str(i), "") for i in range(len(texts))],
                 {"l": Ragged.from_list(rows, texts, dim=oracle.DIM)},
             )
-        segment = Segment(CheckedFolder(tmp_path / name), LAYOUT, len(texts))
-        ids = segment.static["l"]
+        (ids,) = StaticStore("l", LAYOUT["l"], [(CheckedFolder(tmp_path / name), len(texts))]).parts
         assert ids.ranks.all().dtype == dtype
         for i, text in enumerate(texts):
             mine = ids.vocabulary[ids.ranks[ids.offsets[i] : ids.offsets[i + 1]]]
@@ -171,10 +175,10 @@ def test_several_segments_are_searched_as_one(tmp_path):
     for name in ("one", "two"):
         with Index(tmp_path / name) as index:
             bound = index.bound(model)
-            (found,) = bound.all_maxsim_scores("l", [query])
+            (found,) = bound.sets["l"].all_scores([Asked(query)])
             assert found.tolist() == wanted
             some = np.array([5, 0, 3])
-            assert bound.maxsim_scores("l", query, some).tolist() == [wanted[i] for i in some]
+            assert bound.sets["l"].scores(Asked(query), some).tolist() == [wanted[i] for i in some]
             assert bound.idf("l", np.array([model.id_of("box")])) == pytest.approx(
                 np.log1p((6 - 2 + 0.5) / (2 + 0.5))
             )
@@ -191,30 +195,34 @@ def test_what_does_not_fit_is_refused(tmp_path):
         small = StaticModel()
         small.table = lambda name: np.zeros((3, 6), np.float32)
         with pytest.raises(ShapeError, match="ends at 2"):
-            index.bound(small).all_maxsim_scores("l", [np.zeros((1, 6), np.float32)])
+            index.bound(small).sets["l"].all_scores([Asked(np.zeros((1, 6), np.float32))])
         with pytest.raises(ShapeError, match="query vectors of 5 dimensions, a table of 6"):
-            index.bound(StaticModel()).all_maxsim_scores("l", [np.zeros((1, 5), np.float32)])
+            index.bound(StaticModel()).sets["l"].all_scores([Asked(np.zeros((1, 5), np.float32))])
     ranks = next((tmp_path / "i").rglob("l.ranks.npy"))
     np.save(ranks, np.load(ranks)[:-1])
     with pytest.raises(ArtifactError, match=r"do not fit its lengths"):
-        manifest = Manifest.read(tmp_path / "i")
-        layouts = {k: SetLayout(**v) for k, v in manifest.settings["layouts"].items()}
-        Segment(CheckedFolder(ranks.parent), layouts, len(DOCUMENTS))
+        StaticStore("l", LAYOUT["l"], [(CheckedFolder(ranks.parent), len(DOCUMENTS))])
 
 
 def test_an_index_of_the_second_format_opens(tmp_path, monkeypatch):
     manifest = build_index(DOCUMENTS, HashModel(), tmp_path / "i")
     layouts = {
-        name: {key: value for key, value in layout.items() if key != "static"}
-        for name, layout in manifest.settings["layouts"].items()
+        name: {
+            "dim": 16,
+            "pooled": name == "mean",
+            "codec": "int8",
+            "ids": name == "words",
+            "inverted": False,
+        }
+        for name in manifest.settings["layouts"]
     }
     monkeypatch.setattr("counterpoint.index.manifest.VERSION", 2)
     replace(manifest, settings={**manifest.settings, "layouts": layouts}).write(tmp_path / "i")
     assert json.loads((tmp_path / "i" / "manifest.json").read_text())["version"] == 2
     query = HashModel().encode_query(["brown fox"])["words"][0]
     with Index(tmp_path / "i") as index:
-        assert not index.layouts["words"].static
-        assert index.all_maxsim_scores("words", [query]).shape == (1, 6)
+        assert index.layouts["words"].kind == "several"
+        assert index.sets["words"].all_scores([Asked(query)]).shape == (1, 6)
 
 
 @pytest.mark.shared
@@ -233,5 +241,5 @@ def test_a_real_collection_takes_at_most_three_bytes_a_token(shared, tmp_path, n
         query = model.encode_query(["What is the effect of pressure on a wing?"])["l"]
         vectors = model.encode_document([d.full_text for d in documents])["l"]
         np.testing.assert_allclose(
-            bound.all_maxsim_scores("l", [query[0]])[0], maxsim_scores(query[0], vectors), atol=1e-5
+            bound.sets["l"].all_scores([Asked(query[0])])[0], maxsim_scores(query[0], vectors), atol=1e-5
         )

@@ -102,7 +102,7 @@ def test_an_index_matches_as_the_scorer_does(tiny_bert_folder, tmp_path, way):
     documents = (Document(name, text) for name, text in data.documents.items())
     build_index(documents, model, tmp_path / "i", model.index_settings(codec="float32", lexical=None))
     with Index(tmp_path / "i") as index:
-        assert index.layouts["tokens"].inverted == (way == "exact")
+        assert (index.layouts["tokens"].kind == "exact") == (way == "exact")
         run = Searcher(index, model).run(data.queries, 24)
     for query, ranked in order_by_hand(model, scorer, data.queries, data.documents).items():
         assert dict(run[query]) == pytest.approx(dict(ranked), rel=1e-4, abs=1e-6)

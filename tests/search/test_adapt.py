@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from tests.fakes import DOCUMENTS, HashModel
 
 from counterpoint.errors import ConfigError
-from counterpoint.index import Index, IndexSettings, build_index
+from counterpoint.index import Index, IndexSettings, best_of, build_index
 from counterpoint.search import Run, Searcher, SearchSettings
 from counterpoint.search.adapt import adapted, evidence_of
-from counterpoint.search.first import best_of
 from counterpoint.types import Document
 
 QUERIES = {"q": "brown fox", "r": "green box under a bridge", "s": "nothing of this is there", "t": "?"}

@@ -131,7 +131,7 @@ def test_every_workflow_scores_as_the_scorer(model, tmp_path, closed):
         model = load_model(tmp_path / "again").close_gates(closed)
     expected = scored(model, scorer_of(model))
     with indexed(model, tmp_path / "i") as index:
-        assert index.layouts["routed"].inverted
+        assert index.layouts["routed"].kind == "exact"
         searcher = Searcher(index, model)
         for workflow in ("hybrid", "dense-words", "words-dense"):
             assert_scores(searcher, workflow, expected, everywhere=workflow != "words-dense")

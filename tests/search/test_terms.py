@@ -75,7 +75,7 @@ def test_search_over_the_inverted_index_is_the_inner_product_over_the_vocabulary
     settings = model.index_settings(codec="float32", lexical=None)
     build_index(documents, model, tmp_path / "i", settings)
     with Index(tmp_path / "i") as index:
-        assert index.layouts["terms"].inverted and index.layouts["terms"].dim == 1
+        assert index.layouts["terms"].kind == "exact" and index.layouts["terms"].dim == 1
         searcher = Searcher(index, model)
         run = searcher.run(DATA.queries, 100)
         for i, query in enumerate(DATA.queries):

@@ -11,7 +11,9 @@ from counterpoint.index.analysis import Analyzer
 from counterpoint.index.build import build_index, keep_search, remove_index
 from counterpoint.index.codec import CodecName
 from counterpoint.index.index import Index
+from counterpoint.index.layout import AnnName, SetLayout
 from counterpoint.index.lexical import Lexical, LexicalSettings, TermMatch
+from counterpoint.index.lexical_store import LEXICAL
 from counterpoint.index.lexical_vectors import (
     BM25Vectors,
     TermStatistics,
@@ -23,11 +25,13 @@ from counterpoint.index.lexical_vectors import (
 )
 from counterpoint.index.manifest import Manifest
 from counterpoint.index.settings import BuildModel, IndexSettings, TextModel, VectorSet
-from counterpoint.index.store import AnnName, SetLayout
+from counterpoint.index.store import Asked, Look, Store, VectorStore, best_of
 
 __all__ = [
+    "LEXICAL",
     "Analyzer",
     "AnnName",
+    "Asked",
     "BM25Vectors",
     "BuildModel",
     "CodecName",
@@ -35,12 +39,16 @@ __all__ = [
     "IndexSettings",
     "Lexical",
     "LexicalSettings",
+    "Look",
     "Manifest",
     "SetLayout",
+    "Store",
     "TermMatch",
     "TermStatistics",
     "TextModel",
     "VectorSet",
+    "VectorStore",
+    "best_of",
     "build_index",
     "keep_search",
     "project_terms",

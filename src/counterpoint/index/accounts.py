@@ -13,7 +13,7 @@ from counterpoint.index.manifest import NAME
 
 if TYPE_CHECKING:
     from counterpoint.index.index import Index
-    from counterpoint.index.store import SetLayout
+    from counterpoint.index.layout import SetLayout
 
 __all__ = ["account_of", "counted_text", "cut_text"]
 
@@ -21,6 +21,9 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
     {
         "values": "vectors",
         "scales": "vectors",
+        "means": "means",
+        "mean_scales": "means",
+        "mean_ranks": "means",
         "ids": "ids",
         "ranks": "ids",
         "lengths": "offsets",
@@ -107,12 +110,13 @@ def _set(index: Index, name: str, purposes: Mapping[str, int]) -> dict[str, Any]
     """
     layout = index.layouts[name]
     vectors = sum(entry.vectors[name] for entry in index.manifest.segments)
-    ids = sum(len(segment.static[name].ranks) for segment in index.segments) if layout.static else None
+    static = layout.kind == "static"
+    ids = int(index.sets[name].lengths.sum()) if static else None
     size = sum(size for purpose, size in purposes.items() if purpose.endswith(f": {name}"))
     return {
         "dim": layout.dim,
-        "codec": None if layout.static else layout.codec,
-        "static": layout.static,
+        "codec": None if static else layout.codec,
+        "static": static,
         "stored_ids": ids,
         "vectors": vectors,
         "vectors_per_document": vectors / _whole(index),

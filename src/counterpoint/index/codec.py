@@ -11,11 +11,14 @@ from types import MappingProxyType
 from typing import Literal, final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 
-__all__ = ["CODECS", "Codec", "CodecName"]
+from counterpoint.index.rotation import rotation
+from counterpoint.index.rounded import Rounded
 
-CodecName = Literal["float32", "float16", "int8", "int4"]
+__all__ = ["CODECS", "Bits", "Codec", "CodecName"]
+
+CodecName = Literal["float32", "float16", "int8", "int4", "4-bit", "2-bit", "1-bit"]
 
 
 class Codec(ABC):
@@ -109,6 +112,97 @@ def _quantised(values: Float[np.ndarray, "n d"], most: int) -> tuple[np.ndarray,
     return np.rint(values / steps[:, None]).astype(np.int8), scales
 
 
+@final
+class Bits(Codec):
+    """A few bits a component after a random rotation, and one float16 factor a row (RaBitQ).
+
+    A row x is rotated to y and stored as odd integers c in [-(2^b − 1), 2^b − 1], those of all multiples of c
+    that point most nearly where y does, and as the factor |y|² / ⟨y, c⟩. So ⟨x, x̂⟩ = |x|², and over random
+    rotations ⟨q, x̂⟩ is ⟨q, x⟩ for every q (Gao and Long 2024, theorem 3.2; Gao et al. 2025 for b > 1).
+
+    Queries are rotated, too, and rounded to 8 bits; products of integers are exact, so every way to compute
+    them gives the same score to the last bit. Component j of a row lies in the byte j mod n of its n bytes:
+    whole bytes are then unpacked by one shift.
+    """
+
+    def __init__(self, bits: int):
+        self.bits, self.top = bits, 2**bits - 1
+
+    def bytes_of(self, dim: int) -> int:
+        """Bytes of one packed row."""
+        return -(-dim * self.bits // 8)
+
+    def layout(self, dim: int) -> Mapping[str, tuple[type[np.generic], tuple[int, ...]]]:
+        """Packed integers and factors."""
+        return {"values": (np.uint8, (self.bytes_of(dim),)), "scales": (np.float16, ())}
+
+    def encode(self, values: Float[np.ndarray, "n d"]) -> dict[str, np.ndarray]:
+        """Rotate, round, pack."""
+        return self.packed(values.astype(np.float32) @ rotation(values.shape[1]))
+
+    def decode(self, arrays: Mapping[str, np.ndarray], dim: int) -> Float[np.ndarray, "n d"]:
+        """Unpack, multiply, rotate back."""
+        scales = arrays["scales"].astype(np.float32)[:, None]
+        return (self.integers(arrays["values"], dim) * scales) @ rotation(dim).T
+
+    def packed(self, rotated: Float[np.ndarray, "n d"]) -> dict[str, np.ndarray]:
+        """The arrays for rows that are rotated already."""
+        codes = self._nearest(rotated)
+        along = (rotated * codes).sum(axis=1)
+        lengths = (rotated * rotated).sum(axis=1)
+        factors = np.divide(lengths, along, out=np.zeros_like(along), where=along > 0)
+        width, each = self.bytes_of(rotated.shape[1]), 8 // self.bits
+        levels = np.full((len(rotated), width * each), 0, np.uint8)
+        levels[:, : rotated.shape[1]] = ((codes + self.top) / 2).astype(np.uint8)
+        values = np.zeros((len(rotated), width), np.uint8)
+        for place in range(each):
+            values |= levels[:, place * width : (place + 1) * width] << (place * self.bits)
+        return {"values": values, "scales": factors.astype(np.float16)}
+
+    def levels(self, values: UInt8[np.ndarray, "n b"]) -> UInt8[np.ndarray, "n p"]:
+        """The codes from 0 up, of as many components as fill the bytes."""
+        width, each = values.shape[1], 8 // self.bits
+        found = np.empty((len(values), width * each), np.uint8)
+        for place in range(each):
+            found[:, place * width : (place + 1) * width] = values >> (place * self.bits) & self.top
+        return found
+
+    def integers(self, values: UInt8[np.ndarray, "n b"], dim: int) -> Float[np.ndarray, "n d"]:
+        """The odd integers."""
+        return self.levels(values)[:, :dim].astype(np.float32) * 2 - self.top
+
+    def products(self, query: Rounded, arrays: Mapping[str, np.ndarray]) -> Float[np.ndarray, "m n"]:
+        """Inner products with rounded rows of a query, without these rows' scales."""
+        exact = self.integers(arrays["values"], query.rows.shape[1])
+        return query.times(exact, self.top) * arrays["scales"].astype(np.float32)
+
+    def _nearest(self, rotated: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+        """For each row the odd integers that point most nearly where it does, of a few step widths."""
+        if self.bits == 1:
+            return np.where(rotated >= 0, np.float32(1), np.float32(-1))
+        spread = np.sqrt((rotated * rotated).mean(axis=1, keepdims=True)) + np.float32(1e-30)
+        best, found = np.full(len(rotated), -np.inf, np.float32), np.ones_like(rotated)
+        for step in STEPS[self.bits]:
+            codes = np.clip(np.floor(rotated / (spread * step)) * 2 + 1, -self.top, self.top)
+            cosine = (rotated * codes).sum(axis=1) / np.sqrt((codes * codes).sum(axis=1))
+            better = cosine > best
+            best[better], found[better] = cosine[better], codes[better]
+        return found
+
+
+STEPS: Mapping[int, tuple[float, ...]] = MappingProxyType(
+    {2: (0.8, 0.9, 1.0, 1.1, 1.2), 4: (0.27, 0.3, 0.335, 0.37, 0.41)}
+)
+"""By number of bits, widths of a step that are tried, over the root mean square of a row's components."""
+
 CODECS: Mapping[CodecName, Codec] = MappingProxyType(
-    {"float32": Plain(np.float32), "float16": Plain(np.float16), "int8": Int8(), "int4": Int4()}
+    {
+        "float32": Plain(np.float32),
+        "float16": Plain(np.float16),
+        "int8": Int8(),
+        "int4": Int4(),
+        "4-bit": Bits(4),
+        "2-bit": Bits(2),
+        "1-bit": Bits(1),
+    }
 )

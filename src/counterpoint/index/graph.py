@@ -22,7 +22,7 @@ from counterpoint.errors import ArtifactError, MissingExtraError
 from counterpoint.index.checked import CheckedFile
 
 if TYPE_CHECKING:
-    from counterpoint.index.store import VectorStore
+    from counterpoint.index.rows import Rows
 
 __all__ = ["Graph", "check_faiss", "write_graph"]
 
@@ -44,7 +44,7 @@ def check_faiss() -> Any:
         raise MissingExtraError("an approximate first stage", package="faiss-cpu", extra="faiss") from error
 
 
-def write_graph(folder: Path, name: str, store: VectorStore, documents: int) -> None:
+def write_graph(folder: Path, name: str, rows: Rows, documents: int) -> None:
     """Link the vectors of a pooled set, as they are stored, by inner product.
 
     The graph holds a float16 copy of them to find its way. Several threads link at once, so two builds may
@@ -52,11 +52,11 @@ def write_graph(folder: Path, name: str, store: VectorStore, documents: int) -> 
     """
     faiss = check_faiss()
     quantizer = faiss.ScalarQuantizer.QT_fp16
-    graph = faiss.IndexHNSWSQ(store.layout.dim, quantizer, NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+    graph = faiss.IndexHNSWSQ(rows.layout.dim, quantizer, NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
     graph.hnsw.efConstruction = BUILD_EFFORT
     graph.is_trained = True  # there is nothing to learn of halves
     for start in range(0, documents, ROWS):
-        graph.add(store.values(slice(start, min(start + ROWS, documents))))
+        graph.add(rows.values(slice(start, min(start + ROWS, documents))))
     path = folder / f"{name}.hnsw"
     try:
         faiss.write_index(graph, str(path))

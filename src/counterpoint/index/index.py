@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
@@ -14,12 +14,14 @@ from jaxtyping import Float, Int
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index.accounts import account_of
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.kernels import dot_scores, idf_of, maxsim_scores, maxsim_table
+from counterpoint.index.kernels import idf_of
+from counterpoint.index.kinds import KINDS
+from counterpoint.index.layout import SetLayout
 from counterpoint.index.lexical import Lexical, LexicalSettings
+from counterpoint.index.lexical_store import LEXICAL, LexicalStore
 from counterpoint.index.manifest import Manifest
 from counterpoint.index.segment import Segment
-from counterpoint.index.static import StaticSet
-from counterpoint.index.store import SetLayout
+from counterpoint.index.store import Store, VectorStore
 from counterpoint.types import Document, Ragged
 
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Index"]
 
 OPENINGS = 10  # of an index that is replaced again each time
-BLOCK = 2**22  # bytes of decoded vectors held at a time when all documents are scored: a cache's size
 
 
 @final
@@ -44,6 +45,9 @@ class Index:
     Args:
         folder: an index built by `build_index`.
 
+    Attributes:
+        sets: the store of every vector set, by name.
+
     Raises:
         ArtifactError: no index there, an unfinished or damaged one, or another version's. Every other method
             raises it, too, where what it reads is damaged.
@@ -51,10 +55,10 @@ class Index:
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
-        self.manifest, self.layouts, self.segments, self._lexical_files = _opened(self.folder)
+        self.manifest, self.segments, self.sets, self._lexical_files = _opened(self.folder)
         self._starts = np.cumsum([0] + [segment.documents for segment in self.segments])
-        self._model: TextModel | None = None
-        self._static_cache: dict[str, StaticSet] = {}
+        self._lengths: dict[str, Int[np.ndarray, " n"]] = {}
+        self._frequencies: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def __len__(self) -> int:
         """Number of documents (passages, where documents were cut)."""
@@ -81,8 +85,13 @@ class Index:
         """
         self.check_model(model.fingerprint())
         bound = copy.copy(self)
-        bound._model, bound._static_cache = model, {}
+        bound.sets = {name: store.bound(model) for name, store in self.sets.items()}
         return bound
+
+    @property
+    def layouts(self) -> Mapping[str, SetLayout]:
+        """How each vector set is stored."""
+        return {name: store.layout for name, store in self.sets.items()}
 
     # -- documents -------------------------------------------------------------------------------------
 
@@ -118,6 +127,18 @@ class Index:
             return None
         return Lexical(self._lexical_files, LexicalSettings.from_dict(self.manifest.settings["lexical"]))
 
+    def part(self, name: str) -> Store[Any]:
+        """What answers for a part of a score: a vector set, or BM25.
+
+        Raises:
+            ConfigError: the index has no such part.
+        """
+        if name in self.sets:
+            return self.sets[name]
+        if name != LEXICAL or self.lexical is None:
+            raise ConfigError(f"this index has no part {name!r}")
+        return LexicalStore(self.lexical)
+
     def take(self, name: str, positions: Int[np.ndarray, " k"]) -> Ragged:
         """One vector set of some documents, decoded to float32.
 
@@ -126,94 +147,17 @@ class Index:
         Raises:
             ConfigError: the set is static, and this index is not bound to its model.
         """
-        if self.layouts[name].static:
-            return self._static_set(name).take(positions)
-        if len(self.segments) == 1:
-            return self.segments[0].stores[name].take(positions)
-        owner = np.searchsorted(self._starts, positions, side="right") - 1
-        parts, order = [], []
-        for i, segment in enumerate(self.segments):
-            where = np.flatnonzero(owner == i)
-            parts.append(segment.stores[name].take(positions[where] - self._starts[i]))
-            order.append(where)
-        return Ragged.concatenate(parts).take(np.argsort(np.concatenate(order)))
+        return self.sets[name].take(positions)
 
     def mean_rows(self, name: str, positions: Int[np.ndarray, " k"]) -> float:
         """How many vectors of a set the documents at some positions have on average; 0 without documents."""
-        return float(self._rows(name)[positions].mean()) if len(positions) else 0.0
-
-    def pooled_scores(self, name: str, queries: Float[np.ndarray, "q d"]) -> Float[np.ndarray, "q n"]:
-        """Inner product of queries with a pooled set, for every document."""
-        return np.concatenate([dot_scores(queries, block.values) for block in self._blocks(name)], axis=1)
-
-    def nearest(self, name: str, queries: Float[np.ndarray, "q d"], k: int) -> list[Int[np.ndarray, " c"]]:
-        """For each query about the `k` documents of highest inner product with a pooled set, from its graph.
-
-        In no order, and up to `k` from each segment.
-
-        Raises:
-            ArtifactError: the index was built without a graph.
-            MissingExtraError: faiss is not installed.
-        """
-        if self.layouts[name].ann is None:
-            raise ArtifactError(f"there is no graph of {name!r}", path=self.folder)
-        found = [
-            [rows + start for rows in segment.graphs[name].nearest(queries, k)]
-            for segment, start in zip(self.segments, self._starts, strict=False)
-        ]
-        return [np.concatenate(of_query) for of_query in zip(*found, strict=True)]
-
-    def maxsim_scores(
-        self,
-        name: str,
-        query: Float[np.ndarray, "m d"],
-        positions: Int[np.ndarray, " k"],
-        ids: Int[np.ndarray, " m"] | None = None,
-        floor: bool = False,
-    ) -> Float[np.ndarray, " k"]:
-        """MaxSim of a query with a set of some documents; with a pooled set, its inner product.
-
-        `ids` and `floor` are those of `counterpoint.index.kernels.maxsim_scores`.
-        """
-        if self.layouts[name].static:
-            return self._static_set(name).scores(query, positions, ids, floor)
-        return maxsim_scores(query, self.take(name, positions), ids, floor)
-
-    def all_maxsim_scores(
-        self,
-        name: str,
-        queries: Sequence[Float[np.ndarray, "m d"]],
-        ids: Sequence[Int[np.ndarray, " m"]] | None = None,
-        floor: bool = False,
-    ) -> Float[np.ndarray, "q n"]:
-        """MaxSim of queries with a multi-vector set, for every document; vectors are decoded once for all.
-
-        A static set is scored from its ids and the model's table.
-        """
-        if self.layouts[name].static:
-            static = self._static_set(name)
-            of_rows = [None] * len(queries) if ids is None else ids
-            return np.stack([static.all_scores(*pair, floor) for pair in zip(queries, of_rows, strict=True)])
-        asked = Ragged.from_list(queries, ids, dim=queries[0].shape[1])
-        exact = ids is not None
-        blocks = [maxsim_table(asked, block, exact=exact, floor=floor) for block in self._blocks(name)]
-        return np.concatenate(blocks, axis=1)
-
-    def inverted_scores(
-        self, name: str, query: Float[np.ndarray, "m d"], ids: Int[np.ndarray, " m"]
-    ) -> Float[np.ndarray, " n"]:
-        """MaxSim with exact matches and a floor of 0, for every document, from the set's inverted index.
-
-        Raises:
-            ArtifactError: the index was built without one.
-        """
-        if not self.layouts[name].inverted:
-            raise ArtifactError(f"there is no inverted index of {name!r}", path=self.folder)
-        return np.concatenate([segment.postings[name].scores(query, ids) for segment in self.segments])
+        if name not in self._lengths:
+            self._lengths[name] = self.sets[name].lengths
+        return float(self._lengths[name][positions].mean()) if len(positions) else 0.0
 
     def idf(self, name: str, ids: Int[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
         """ln(1 + (N - df + ½) / (df + ½)) of ids over this index's documents; df = 0 for an unseen one."""
-        known, counts = self._frequencies(name)
+        known, counts = self._frequencies_of(name)
         at = np.minimum(np.searchsorted(known, ids), max(len(known) - 1, 0))
         df = (
             np.where(known[at] == ids, counts[at], 0).astype(np.float64) if len(known) else np.zeros(len(ids))
@@ -222,55 +166,12 @@ class Index:
 
     def distinct_ids(self, name: str) -> int:
         """How many different ids the vectors of a set have."""
-        return len(self._frequencies(name)[0])
+        return len(self._frequencies_of(name)[0])
 
-    def _rows(self, name: str) -> Int[np.ndarray, " n"]:
-        """How many vectors of a set each document has."""
-        if name not in self._row_cache:
-            kind = "static" if self.layouts[name].static else "stores"
-            offsets = [getattr(segment, kind)[name].offsets for segment in self.segments]
-            self._row_cache[name] = np.concatenate([np.diff(of_segment) for of_segment in offsets])
-        return self._row_cache[name]
-
-    @cached_property
-    def _row_cache(self) -> dict[str, Int[np.ndarray, " n"]]:
-        return {}
-
-    def _frequencies(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        if name not in self._frequency_cache:
-            tables = [segment.frequencies(name) for segment in self.segments]
-            ids = np.concatenate([ids for ids, _ in tables])
-            known, where = np.unique(ids, return_inverse=True)
-            counts = np.bincount(where, weights=np.concatenate([n for _, n in tables]), minlength=len(known))
-            self._frequency_cache[name] = (known, counts)
-        return self._frequency_cache[name]
-
-    @cached_property
-    def _frequency_cache(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        return {}
-
-    def _static_set(self, name: str) -> StaticSet:
-        if self._model is None:
-            raise ConfigError(
-                f"the vectors of the static set {name!r} are not in the index, but its model's; "
-                "use Index.bound(model)"
-            )
-        if name not in self._static_cache:
-            parts = [segment.static[name] for segment in self.segments]
-            self._static_cache[name] = StaticSet(parts, self._model.table(name))
-        return self._static_cache[name]
-
-    def _blocks(self, name: str) -> Iterator[Ragged]:
-        """The whole set, as many documents at a time as fit in `BLOCK` decoded bytes (one at least)."""
-        rows = max(1, BLOCK // (4 * self.layouts[name].dim))
-        for segment in self.segments:
-            offsets = segment.stores[name].offsets
-            start = 0
-            while start < segment.documents:
-                end = int(np.searchsorted(offsets, offsets[start] + rows, side="right")) - 1
-                end = min(max(end, start + 1), segment.documents)
-                yield segment.stores[name].rows(start, end)
-                start = end
+    def _frequencies_of(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        if name not in self._frequencies:
+            self._frequencies[name] = self.sets[name].frequencies()
+        return self._frequencies[name]
 
     def _locate(self, position: int) -> tuple[Segment, int]:
         if not 0 <= position < len(self):
@@ -299,7 +200,7 @@ class Index:
             )
 
 
-Opened = tuple[Manifest, Mapping[str, SetLayout], tuple[Segment, ...], CheckedFolder | None]
+Opened = tuple[Manifest, tuple[Segment, ...], Mapping[str, VectorStore], CheckedFolder | None]
 
 
 def _opened(folder: Path) -> Opened:
@@ -315,7 +216,7 @@ def _opened(folder: Path) -> Opened:
 
 
 def _open(folder: Path, manifest: Manifest) -> Opened:
-    layouts = {name: SetLayout(**x) for name, x in manifest.settings["layouts"].items()}
+    layouts = {name: SetLayout.from_dict(x) for name, x in manifest.settings["layouts"].items()}
 
     def files(name: str) -> CheckedFolder:
         listed = {
@@ -326,7 +227,7 @@ def _open(folder: Path, manifest: Manifest) -> Opened:
         return CheckedFolder(folder / name, listed)
 
     lexical = None if manifest.lexical is None else files(manifest.lexical)
-    segments = tuple(
-        Segment(files(f"segments/{entry.name}"), layouts, entry.documents) for entry in manifest.segments
-    )
-    return manifest, layouts, segments, lexical
+    segments = tuple(Segment(files(f"segments/{entry.name}"), entry.documents) for entry in manifest.segments)
+    parts = [(segment.files, segment.documents) for segment in segments]
+    sets = {name: KINDS[layout.kind].open(name, layout, parts) for name, layout in layouts.items()}
+    return manifest, segments, sets, lexical

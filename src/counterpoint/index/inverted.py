@@ -19,9 +19,10 @@ from jaxtyping import Float, Int
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.npy import open_npy
+from counterpoint.index.store import Asked
 
 if TYPE_CHECKING:
-    from counterpoint.index.store import VectorStore
+    from counterpoint.index.rows import Rows
 
 __all__ = ["Postings", "write_postings"]
 
@@ -33,12 +34,13 @@ def write_postings(folder: Path, name: str) -> None:
 
     A counting sort, chunk by chunk: memory grows with the number of distinct ids, not with that of rows.
     """
-    ids = open_npy(folder / f"{name}.ids.npy")
+    ranked = (folder / f"{name}.ranks.npy").exists()
+    ids = open_npy(folder / f"{name}.{'ranks' if ranked else 'ids'}.npy")
     vocabulary = np.asarray(open_npy(folder / f"{name}.vocabulary.npy"))
     chunks = range(0, len(ids), CHUNK)
     counts = np.zeros(len(vocabulary), np.int64)
     for at in chunks:
-        ranks = np.searchsorted(vocabulary, ids[at : at + CHUNK])
+        ranks = ids[at : at + CHUNK] if ranked else np.searchsorted(vocabulary, ids[at : at + CHUNK])
         counts += np.bincount(ranks, minlength=len(vocabulary))
     starts = np.concatenate([[0], np.cumsum(counts)])
     dtype = np.uint32 if len(ids) < 2**32 else np.uint64
@@ -50,7 +52,7 @@ def write_postings(folder: Path, name: str) -> None:
     postings = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(len(ids),))
     _reserve(path)
     for at in chunks:
-        ranks = np.searchsorted(vocabulary, ids[at : at + CHUNK])
+        ranks = ids[at : at + CHUNK] if ranked else np.searchsorted(vocabulary, ids[at : at + CHUNK])
         order = np.argsort(ranks, kind="stable")
         found, first, lengths = np.unique(ranks[order], return_index=True, return_counts=True)
         within = np.arange(len(order)) - np.repeat(first, lengths)
@@ -74,8 +76,8 @@ def _reserve(path: Path) -> None:
 class Postings:
     """The inverted index of one set of a segment, memory-mapped."""
 
-    def __init__(self, files: CheckedFolder, name: str, store: VectorStore):
-        self._store = store
+    def __init__(self, files: CheckedFolder, name: str, rows: Rows):
+        self._store = rows
         self._vocabulary = files.array(f"{name}.vocabulary.npy")
         self._starts = files.array(f"{name}.starts.npy")
         self._rows = files.array(f"{name}.postings.npy")
@@ -91,7 +93,7 @@ class Postings:
             return np.zeros(0, np.int64)
         return self._rows[int(starts[at]) : int(starts[at + 1])].astype(np.int64)
 
-    def scores(self, query: Float[np.ndarray, "m d"], ids: Int[np.ndarray, " m"]) -> Float[np.ndarray, " n"]:
+    def scores(self, query: Asked) -> Float[np.ndarray, " n"]:
         """Σ max(0, best exact match) of every document, from the postings of the query's words alone.
 
         COIL's and UniCOIL's way (Hofstätter et al. 2022, section 6.1): one product for each posting, summed
@@ -99,10 +101,11 @@ class Postings:
         """
         offsets = self._store.offsets
         scores = np.zeros(len(offsets) - 1, np.float32)
+        ids = np.zeros(0, np.int64) if query.ids is None else query.ids
         for word in np.unique(ids).tolist():
             rows = self.rows_of(word)
             if len(rows):
-                similarity = self._store.values(rows) @ query[ids == word].T
+                similarity = self._store.against(query.rows[ids == word])(rows)(slice(None)).T
                 owners = np.searchsorted(offsets, rows, side="right") - 1
                 first = np.flatnonzero(np.diff(owners, prepend=-1))
                 best = np.maximum.reduceat(similarity, first, axis=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -10,7 +10,17 @@ from jaxtyping import Float, Int, Shaped
 from counterpoint.errors import ShapeError
 from counterpoint.types import Ragged
 
-__all__ = ["best_rows", "dot_scores", "idf_of", "maxsim_scores", "maxsim_table"]
+__all__ = [
+    "Products",
+    "best_of_similarities",
+    "best_rows",
+    "dot_scores",
+    "idf_of",
+    "maxsim_by",
+    "maxsim_scores",
+    "maxsim_table",
+    "summed",
+]
 
 ROWS = 256  # of queries that are multiplied at a time
 TILE = 64  # documents, a multiple of what BLAS multiplies at a time
@@ -56,9 +66,6 @@ def maxsim_table(
 ) -> Float[np.ndarray, "q n"]:
     """`maxsim_scores` of every query with every document.
 
-    The rows of several queries are multiplied with a piece of the documents at a time, small enough that the
-    products are still in the cache when the greatest are looked for, along rows that lie one after the other.
-
     Args:
         queries: what is asked; with ids, if rows are to match by them.
         documents: what is scored; with ids, if rows are to match by them.
@@ -66,31 +73,79 @@ def maxsim_table(
         floor: raise a negative best similarity to 0.
     """
     _check_dims(queries.values, documents.values)
-    scores = np.zeros((len(queries), len(documents)), np.float32)
-    asked = list(_runs(queries, ROWS))
-    width = min(ROWS, max(1, len(queries.values)))
-    for pieces, stored, starts in _runs(documents, PRODUCTS // width):
+
+    def products(stored: slice) -> Products:
         columns = documents.values[stored].T
-        for some, rows, firsts in asked:
-            similarity = queries.values[rows] @ columns
-            if exact:
-                similarity[_ids(queries)[rows, None] != _ids(documents)[stored]] = 0
+        return lambda asked: queries.values[asked] @ columns
+
+    ids = (_ids(queries), _ids(documents)) if exact else None
+    return maxsim_by(products, (queries.offsets, documents.offsets), ids, floor=floor)
+
+
+Products = Callable[[slice], Float[np.ndarray, "m n"]]
+"""From rows of queries to their similarities with some stored rows."""
+
+
+def maxsim_by(
+    products: Callable[[slice], Products],
+    offsets: tuple[Int[np.ndarray, " q1"], Int[np.ndarray, " n1"]],
+    ids: tuple[Int[np.ndarray, " m"], Int[np.ndarray, " n"]] | None = None,
+    *,
+    floor: bool = False,
+    most: int = PRODUCTS,
+) -> Float[np.ndarray, "q n"]:
+    """MaxSim of every query with every document, whatever way their rows are multiplied.
+
+    The rows of several queries are multiplied with a piece of the documents at a time, small enough that the
+    products are still in the cache when the greatest are looked for, along rows that lie one after the other.
+
+    Args:
+        products: decodes a piece of the stored rows, and then multiplies rows of queries with it.
+        offsets: where each query's rows begin, and each document's.
+        ids: of the queries' rows and of the documents', where rows match by them only.
+        floor: raise a negative best similarity to 0.
+        most: stored rows that are decoded at a time.
+    """
+    asked, stored = offsets
+    scores = np.zeros((len(asked) - 1, len(stored) - 1), np.float32)
+    runs = list(_runs(asked, ROWS))
+    width = min(ROWS, max(1, int(asked[-1])))
+    for pieces, where, starts in _runs(stored, min(most, PRODUCTS // width)):
+        multiply = products(where)
+        for some, rows, firsts in runs:
+            similarity = multiply(rows)
+            if ids is not None:
+                similarity[ids[0][rows, None] != ids[1][where]] = 0
             best = np.maximum.reduceat(similarity, starts, axis=1)
             if floor:
                 np.maximum(best, 0, out=best)
-            scores[np.ix_(some, pieces)] = np.add.reduceat(best, firsts, axis=0)
+            scores[np.ix_(some, pieces)] = summed(best, firsts)
     return scores
 
 
-def _runs(packed: Ragged, most: int) -> Iterator[tuple[Int[np.ndarray, " k"], slice, Int[np.ndarray, " k"]]]:
+def summed(best: Float[np.ndarray, "m n"], firsts: Int[np.ndarray, " q"]) -> Float[np.ndarray, "q n"]:
+    """The sums of the rows of each query, one row after the other however many documents there are.
+
+    numpy's own sums take another order for a single column than for many.
+    """
+    totals = best[firsts]
+    for total, first, end in zip(totals, firsts, [*firsts[1:], len(best)], strict=True):
+        for row in best[first + 1 : end]:
+            total += row
+    return totals
+
+
+def _runs(
+    offsets: Int[np.ndarray, " n1"], most: int
+) -> Iterator[tuple[Int[np.ndarray, " k"], slice, Int[np.ndarray, " k"]]]:
     """Sets that have rows, as many at a time as have at most `most` of them together (one at least).
 
     Yields:
         Their positions, their rows, and where in these each set begins. Empty sets are left out, since
         `reduceat` needs strictly increasing starts.
     """
-    filled = np.flatnonzero(packed.lengths > 0)
-    firsts, ends = packed.offsets[filled], packed.offsets[filled + 1]
+    filled = np.flatnonzero(np.diff(offsets) > 0)
+    firsts, ends = offsets[filled], offsets[filled + 1]
     at = 0
     while at < len(filled):
         end = max(at + 1, int(np.searchsorted(ends, firsts[at] + most, side="right")))
@@ -117,12 +172,24 @@ def best_rows(
     """
     if not len(document.values):
         return np.full(len(query), -1), np.zeros(len(query), np.float32)
-    similarity = _similarity(document, query, ids).T
-    best = similarity.argmax(axis=1)
-    values = similarity[np.arange(len(query)), best]
-    unmatched = np.zeros(len(query), bool)
+    both = None if ids is None else (ids, _ids(document))
+    return best_of_similarities(query @ document.values.T, both, floor=floor)
+
+
+def best_of_similarities(
+    similarity: Float[np.ndarray, "m n"],
+    ids: tuple[Int[np.ndarray, " m"], Int[np.ndarray, " n"]] | None = None,
+    *,
+    floor: bool = False,
+) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """`best_rows` of a document by its rows' similarities with the query's."""
     if ids is not None:
-        unmatched |= document.ids_of(0)[best] != ids
+        similarity = np.where(ids[0][:, None] == ids[1], similarity, np.float32(0))
+    best = similarity.argmax(axis=1)
+    values = similarity[np.arange(len(similarity)), best]
+    unmatched = np.zeros(len(similarity), bool)
+    if ids is not None:
+        unmatched |= ids[1][best] != ids[0]
     if floor:
         unmatched |= values < 0
         values = np.maximum(values, 0)
@@ -133,16 +200,6 @@ def idf_of(df: Shaped[np.ndarray, " n"], documents: int) -> Float[np.ndarray, " 
     """ln(1 + (N − df + ½) / (df + ½)) of words that stand in `df` of N documents; never negative (Lucene)."""
     df = np.asarray(df, dtype=np.float64)
     return np.log1p((documents - df + 0.5) / (df + 0.5)).astype(np.float32)
-
-
-def _similarity(
-    documents: Ragged, query: Float[np.ndarray, "m d"], ids: Int[np.ndarray, " m"] | None
-) -> Float[np.ndarray, "n m"]:
-    """Inner products of all rows with all query rows; 0 where `ids` say that they may not match."""
-    similarity = documents.values @ query.T
-    if ids is not None:
-        similarity[_ids(documents)[:, None] != ids] = 0
-    return similarity
 
 
 def _ids(packed: Ragged) -> Int[np.ndarray, " n"]:

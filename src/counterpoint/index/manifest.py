@@ -16,9 +16,10 @@ __all__ = ["FileEntry", "Manifest", "SegmentEntry"]
 
 NAME = "manifest.json"
 FORMAT = "counterpoint-index"
-VERSION = 3
-READABLE = (1, 2, 3)
-"""1 had no postings of words, and offsets in place of lengths; 2 had no static sets."""
+VERSION = 4
+READABLE = (1, 2, 3, 4)
+"""1 had no postings of words, and offsets in place of lengths; 2 had no static sets; 3 had flags in place of
+kinds of stores, and no codecs of few bits."""
 
 
 @dataclass(frozen=True)

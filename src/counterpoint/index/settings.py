@@ -15,14 +15,15 @@ from jaxtyping import Float, Int
 from counterpoint.config import plain
 from counterpoint.errors import ConfigError
 from counterpoint.index.codec import CodecName
+from counterpoint.index.layout import AnnName, Kind, SetLayout
 from counterpoint.index.lexical import LexicalSettings
-from counterpoint.index.store import AnnName, SetLayout
+from counterpoint.index.lexical_store import LEXICAL
 from counterpoint.typed import faults_of
 from counterpoint.types import Ragged, Side, Span
 
 __all__ = ["BuildModel", "IndexSettings", "TextModel", "VectorSet", "check_matching", "remembered_name"]
 
-RESERVED = ("lexical", "feedback")  # parts of a score that are no vector sets
+RESERVED = (LEXICAL, "feedback")  # parts of a score that are no vector sets
 MATCHED: Mapping[str, Any] = MappingProxyType(
     {
         "weights": Mapping[str, float] | None,
@@ -181,22 +182,21 @@ class IndexSettings:
             raise ConfigError(*faults)
         exact = tuple(search.get("exact", ()))
         layouts = {
-            name: SetLayout(
-                x.dim,
-                x.pooled,
-                self._codec(x),
-                x.ids,
-                name in exact and not x.static,
-                self.ann if x.pooled else None,
-                x.static,
-            )
+            name: SetLayout(x.dim, self._kind(x, name in exact), self._codec(x), x.ids)
             for name, x in ((name, known[name]) for name in wanted)
         }
         for key, names in (("exact", exact), ("floor", (self.search or {}).get("floor", ()))):
             check_matching(key, names, layouts)
-        if self.ann is not None and not any(layout.ann for layout in layouts.values()):
+        if self.ann is not None and not any(layout.kind == "graph" for layout in layouts.values()):
             raise ConfigError(f"ann={self.ann!r}: there is no pooled set to search approximately")
         return layouts
+
+    def _kind(self, vectors: VectorSet, exact: bool) -> Kind:
+        if vectors.pooled:
+            return "dense" if self.ann is None else "graph"
+        if vectors.static:
+            return "static"
+        return "exact" if exact else "several"
 
     def _codec(self, vectors: VectorSet) -> CodecName:
         if vectors.static:

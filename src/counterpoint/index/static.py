@@ -9,35 +9,33 @@ id of the collection. Who can encode a query has the table (`TextModel.table`), 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from counterpoint.errors import ArtifactError, ShapeError
+from counterpoint.errors import ArtifactError, ConfigError, ShapeError
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.npy import NpyWriter, open_npy
-from counterpoint.types import Ragged, rows_of_sets
+from counterpoint.index.counted import IdCounts, check_finite, distinct
+from counterpoint.index.kernels import best_rows
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.npy import NpyWriter
+from counterpoint.index.rows import offsets_of
+from counterpoint.index.store import Asked, Everything, VectorStore, VectorWriter
+from counterpoint.index.stored_rows import merged_counts
+from counterpoint.types import Document, Ragged, rows_of_sets
 
-__all__ = ["StaticIds", "StaticSet", "write_ranks"]
+if TYPE_CHECKING:
+    from counterpoint.index.settings import TextModel
 
-CHUNK = 2**22  # ids looked up at a time; bounds the memory of a build
+__all__ = ["StaticIds", "StaticStore", "StaticWriter"]
+
 BLOCK = 2**16  # documents whose postings lie together; their numbers fit two bytes, their maxima a cache
 VISITS = 4  # postings followed for each document and query row before what is left is looked up forward
-
-
-def write_ranks(folder: Path, name: str) -> None:
-    """Replace a set's complete ids by their places in its vocabulary, in two bytes where these fit."""
-    ids = open_npy(folder / f"{name}.ids.npy")
-    vocabulary = np.asarray(open_npy(folder / f"{name}.vocabulary.npy"))
-    dtype = np.uint16 if len(vocabulary) <= 2**16 else np.uint32
-    with NpyWriter(folder / f"{name}.ranks.npy", dtype) as ranks:
-        for at in range(0, len(ids), CHUNK):
-            ranks.append(np.searchsorted(vocabulary, ids[at : at + CHUNK]).astype(dtype))
-    (folder / f"{name}.ids.npy").unlink()
 
 
 @final
@@ -122,42 +120,81 @@ class Block:
 
 
 @final
-class StaticSet:
-    """A static set of an index with its table.
+class StaticStore(VectorStore):
+    """A static set of an index; it knows vectors once it is bound to the model, which has the table."""
 
-    Args:
-        parts: the documents' ids, by segment.
-        table: the vector of every id.
+    def __init__(self, name: str, layout: SetLayout, segments: Sequence[tuple[CheckedFolder, int]]):
+        self.name, self.layout = name, layout
+        self.parts = [
+            StaticIds(files, name, offsets_of(files, name, documents)) for files, documents in segments
+        ]
+        self._starts = np.cumsum([0] + [documents for _, documents in segments])
+        self._table_of: Callable[[], Float[np.ndarray, "v d"]] | None = None
 
-    Raises:
-        ShapeError: an id that the table does not have.
-    """
+    def bound(self, model: TextModel) -> StaticStore:
+        """The same store with the model's table, which is read when it is first needed."""
+        bound = copy.copy(self)
+        vars(bound).pop("_rows", None)
+        bound._table_of = lambda: model.table(self.name)
+        return bound
 
-    def __init__(self, parts: Sequence[StaticIds], table: Float[np.ndarray, "v d"]):
-        highest = max((int(part.vocabulary[-1]) for part in parts if len(part.vocabulary)), default=-1)
+    @cached_property
+    def _rows(self) -> list[Float[np.ndarray, "w d"]]:
+        """By segment the vectors of its vocabulary.
+
+        Raises:
+            ConfigError: not bound to a model.
+            ShapeError: an id that the table does not have.
+        """
+        if self._table_of is None:
+            raise ConfigError(
+                f"the vectors of the static set {self.name!r} are not in the index, but its model's; "
+                "use Index.bound(model)"
+            )
+        table = self._table_of()
+        highest = max((int(part.vocabulary[-1]) for part in self.parts if len(part.vocabulary)), default=-1)
         if highest >= len(table):
             raise ShapeError(
                 f"the documents have the id {highest}, the model's table ends at {len(table) - 1}"
             )
-        self._parts = parts
-        self._rows = [table[part.vocabulary] for part in parts]
-        self._starts = np.cumsum([0] + [len(part.offsets) - 1 for part in parts])
+        return [table[part.vocabulary] for part in self.parts]
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " n"]:
+        """How many distinct ids each document has."""
+        return np.concatenate([np.diff(part.offsets) for part in self.parts])
+
+    def frequencies(self) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+        """The distinct ids of all documents, rising, and in how many each stands."""
+        return merged_counts([(part.vocabulary, part.frequencies) for part in self.parts])
+
+    def look(self, queries: Sequence[Asked], *, exhaustive: bool = False) -> Everything:
+        """At the ids of every document."""
+        return Everything(self.all_scores(queries), matching=queries[0].ids is not None)
+
+    def best_rows(self, query: Asked, position: int) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """For each query row the row of a document that `scores` takes, and what it adds."""
+        return best_rows(query.rows, self.take(np.array([position])), query.ids, query.floor)
 
     def take(self, positions: Int[np.ndarray, " k"]) -> Ragged:
         """Some documents' vectors: a row for each distinct id, in rising order of ids."""
-        found: list[Ragged] = []
+        found = [
+            Ragged(np.zeros((0, self.layout.dim), np.float32), np.zeros(1, np.int64), np.zeros(0, np.int64))
+        ]
         owners = np.searchsorted(self._starts, positions, side="right") - 1
         for position, i in zip(np.asarray(positions).tolist(), owners.tolist(), strict=True):
-            part, document = self._parts[i], position - int(self._starts[i])
+            part, document = self.parts[i], position - int(self._starts[i])
             ranks = part.ranks[part.offsets[document] : part.offsets[document + 1]]
             ids = part.vocabulary[ranks].astype(np.int64)
             found.append(Ragged(self._rows[i][ranks], np.array([0, len(ranks)]), ids))
         return Ragged.concatenate(found)
 
-    def all_scores(
-        self, query: Float[np.ndarray, "m d"], ids: Int[np.ndarray, " m"] | None = None, floor: bool = False
-    ) -> Float[np.ndarray, " n"]:
-        """MaxSim of a query with every document, exactly, from the inverted index.
+    def all_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
+        """MaxSim of queries with every document, exactly, from the inverted index."""
+        return np.stack([self._scores_of(query) for query in queries])
+
+    def _scores_of(self, query: Asked) -> Float[np.ndarray, " n"]:
+        """MaxSim of a query with every document.
 
         For each query row the ids are taken in falling order of similarity and their postings followed. A
         document that has been met has its maximum. Those that few frequent ids leave over are looked up by
@@ -165,34 +202,23 @@ class StaticSet:
 
         Bit for bit the maxima over one product of table and query, summed in the order of its rows. A
         product with each document's own vectors agrees up to the rounding of BLAS, which depends on shapes.
-
-        Args:
-            query: its rows.
-            ids: as for `counterpoint.index.kernels.maxsim_scores`.
-            floor: as there.
         """
         scores = []
-        for part, rows in zip(self._parts, self._rows, strict=True):
-            similarity = _similarity(query, rows, part.vocabulary, ids, floor)
+        for part, rows in zip(self.parts, self._rows, strict=True):
+            similarity = _similarity(query, rows, part.vocabulary)
             plans = [_visits(row, part) for row in similarity]
             for block in part.blocks:
                 best = [block.best(row, *plan) for row, plan in zip(similarity, plans, strict=True)]
                 scores.append(_summed(best, np.diff(block.offsets)))
         return np.concatenate(scores)
 
-    def scores(
-        self,
-        query: Float[np.ndarray, "m d"],
-        positions: Int[np.ndarray, " k"],
-        ids: Int[np.ndarray, " m"] | None = None,
-        floor: bool = False,
-    ) -> Float[np.ndarray, " k"]:
+    def scores(self, query: Asked, positions: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
         """MaxSim of a query with some documents, from their ids; the very numbers of `all_scores`."""
         scores = np.zeros(len(positions), np.float32)
         owners = np.searchsorted(self._starts, positions, side="right") - 1
-        for i, part in enumerate(self._parts):
+        for i, part in enumerate(self.parts):
             mine = np.flatnonzero(owners == i)
-            similarity = _similarity(query, self._rows[i], part.vocabulary, ids, floor)
+            similarity = _similarity(query, self._rows[i], part.vocabulary)
             where, offsets = rows_of_sets(part.offsets, positions[mine] - self._starts[i])
             filled = np.flatnonzero(np.diff(offsets) > 0)  # reduceat needs strictly increasing starts
             if len(filled):
@@ -203,19 +229,15 @@ class StaticSet:
 
 
 def _similarity(
-    query: Float[np.ndarray, "m d"],
-    rows: Float[np.ndarray, "v d"],
-    vocabulary: Int[np.ndarray, " v"],
-    ids: Int[np.ndarray, " m"] | None,
-    floor: bool,
+    query: Asked, rows: Float[np.ndarray, "v d"], vocabulary: Int[np.ndarray, " v"]
 ) -> Float[np.ndarray, "m v"]:
-    """Inner products of all query rows with all ids' vectors; 0 where `ids` say that they may not match."""
-    if query.shape[1] != rows.shape[1]:
-        raise ShapeError(f"query vectors of {query.shape[1]} dimensions, a table of {rows.shape[1]}")
-    similarity = (rows @ query.T).T.copy()
-    if ids is not None:
-        similarity[np.asarray(vocabulary) != ids[:, None]] = 0
-    return np.maximum(similarity, 0) if floor else similarity
+    """Inner products of all query rows with all ids' vectors; 0 where ids say that they may not match."""
+    if query.rows.shape[1] != rows.shape[1]:
+        raise ShapeError(f"query vectors of {query.rows.shape[1]} dimensions, a table of {rows.shape[1]}")
+    similarity = (rows @ query.rows.T).T.copy()
+    if query.ids is not None:
+        similarity[np.asarray(vocabulary) != query.ids[:, None]] = 0
+    return np.maximum(similarity, 0) if query.floor else similarity
 
 
 def _visits(
@@ -243,3 +265,35 @@ def _summed(
     for row in best:
         total += row
     return np.where(filled > 0, total, np.float32(0))
+
+
+@final
+class StaticWriter(VectorWriter):
+    """Each document's distinct ids, and no vector."""
+
+    def __init__(self, folder: Path, name: str, layout: SetLayout):
+        self.name, self.vectors = name, 0
+        self._counts = IdCounts(folder, name)
+        self._lengths = NpyWriter(folder / f"{name}.lengths.npy", np.uint32)
+
+    def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
+        """Add the ids of the next documents."""
+        if batch.ids is None:
+            raise ShapeError("a static set needs vectors with ids, and these carry none")
+        fault = f"its vector in {self.name!r} is NaN or infinite; check the model, or leave the document out"
+        check_finite(batch.values, batch, documents, fault)
+        owners, ids = distinct(batch.ids, batch.offsets)
+        lengths = np.bincount(owners, minlength=len(batch))
+        self._lengths.append(lengths.astype(np.uint32))
+        self._counts.append(ids, np.concatenate([[0], np.cumsum(lengths)]))
+        self.vectors += len(batch.values)
+
+    def close(self) -> None:
+        """Finish every file."""
+        self._lengths.close()
+        self._counts.close(ranked=True)
+
+    def abandon(self) -> None:
+        """Leave every file as it is."""
+        self._lengths.abandon()
+        self._counts.abandon()

@@ -1,94 +1,170 @@
-"""How a vector set is stored, and a stored one: memory-mapped arrays, checked when they are read."""
+"""The protocol of everything that an index holds of its documents and that can be searched.
+
+A `Store` is one part of a score over all segments of an index: a vector set, or BM25. A first stage takes a
+`Look` at it, which proposes candidates; candidates are then scored exactly. Each kind of store is one file
+beside this one and one entry in `counterpoint.index.kinds`.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import TYPE_CHECKING, Generic, TypeVar, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from counterpoint.errors import ArtifactError
-from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec import CODECS, CodecName
-from counterpoint.types import Ragged, rows_of_sets
+from counterpoint.index.layout import SetLayout
+from counterpoint.types import Document, Ragged
 
-__all__ = ["AnnName", "SetLayout", "VectorStore", "offsets_of"]
+if TYPE_CHECKING:
+    from counterpoint.index.settings import TextModel
 
-AnnName = Literal["hnsw"]
+__all__ = ["Asked", "Everything", "Look", "Store", "VectorStore", "VectorWriter", "best_of"]
 
 
 @dataclass(frozen=True)
-class SetLayout:
-    """How one vector set is stored.
+class Asked:
+    """What a vector set is asked.
 
     Attributes:
-        dim: components of a vector.
-        pooled: exactly one vector a document.
-        codec: how a vector becomes bytes.
-        ids: every vector has an id.
-        inverted: there is an inverted index of the ids.
-        ann: how a first stage finds its way, or None for a look at every vector.
-        static: a vector is decided by its id; documents keep ids, each once, and the model has the vectors.
+        rows: the query's vectors; one for a pooled set.
+        ids: of the rows, where two rows with different ids are to have similarity 0 (exact matching,
+            Hofstätter et al. 2022, eq. 15).
+        floor: raise a negative best similarity to 0.
     """
 
-    dim: int
-    pooled: bool
-    codec: CodecName
-    ids: bool
-    inverted: bool = False
-    ann: AnnName | None = None
-    static: bool = False
+    rows: Float[np.ndarray, "m d"]
+    ids: Int[np.ndarray, " m"] | None = None
+    floor: bool = False
+
+
+class Look(ABC):
+    """What a first stage saw of a store for a batch of queries."""
+
+    @abstractmethod
+    def best(self, query: int, k: int) -> Int[np.ndarray, " c"]:
+        """Positions of about the best `k` documents for one query of the batch, in no order."""
+
+    def known(self, query: int, positions: Int[np.ndarray, " c"]) -> Float[np.ndarray, " c"] | None:
+        """The exact scores of some documents, if the look was at every document; else None."""
+        return None
 
 
 @final
-class VectorStore:
-    """One vector set of a segment, memory-mapped."""
+class Everything(Look):
+    """Exact scores of every document.
 
-    def __init__(self, files: CheckedFolder, name: str, layout: SetLayout, documents: int):
-        self.layout = layout
-        self._codec = CODECS[layout.codec]
-        self._arrays = {key: files.array(f"{name}.{key}.npy") for key in self._codec.layout(layout.dim)}
-        rows = len(self._arrays["values"])
-        self.offsets: Int[np.ndarray, " b1"] = (
-            np.arange(documents + 1, dtype=np.int64) if layout.pooled else offsets_of(files, name, documents)
-        )
-        if self.offsets[-1] != rows:
-            raise ArtifactError(
-                f"vector set {name!r} has {rows} rows for {documents} documents and does not fit its lengths",
-                path=files.folder,
-            )
-        self._ids = files.array(f"{name}.ids.npy") if layout.ids else None
+    Args:
+        scores: a row a query.
+        matching: a document that scores 0 has nothing of the query, and is no candidate.
+    """
 
-    def rows(self, start: int, end: int) -> Ragged:
-        """The sets of the documents `start` to `end`, decoded to float32."""
-        first, last = self.offsets[start], self.offsets[end]
-        values = self.values(slice(first, last))
-        ids = None if self._ids is None else np.asarray(self._ids[first:last], dtype=np.int64)
-        return Ragged(values, self.offsets[start : end + 1] - first, ids)
+    def __init__(self, scores: Float[np.ndarray, "q n"], *, matching: bool):
+        self._scores, self._matching = scores, matching
 
-    def take(self, documents: Int[np.ndarray, " k"]) -> Ragged:
-        """The sets of some documents, in the order asked for, decoded to float32."""
-        where, offsets = rows_of_sets(self.offsets, documents)
-        ids = None if self._ids is None else np.asarray(self._ids[where], dtype=np.int64)
-        return Ragged(self.values(where), offsets, ids)
+    def best(self, query: int, k: int) -> Int[np.ndarray, " c"]:
+        """By score; fewer are always among more."""
+        return best_of(self._scores[query], k, matching=self._matching)
 
-    def values(self, rows: slice | Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
-        """Some vectors by their row numbers, decoded to float32."""
-        return self._codec.decode({key: array[rows] for key, array in self._arrays.items()}, self.layout.dim)
+    def known(self, query: int, positions: Int[np.ndarray, " c"]) -> Float[np.ndarray, " c"]:
+        """All of them."""
+        return self._scores[query, positions]
 
 
-def offsets_of(files: CheckedFolder, name: str, documents: int) -> Int[np.ndarray, " b1"]:
-    """Where each document's vectors begin; indexes of format 1 store that itself."""
-    old = f"{name}.offsets.npy"
-    if old in files:
-        offsets = files.array(old).all().astype(np.int64)
-    else:
-        lengths = files.array(f"{name}.lengths.npy").all()
-        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    if len(offsets) != documents + 1:
-        raise ArtifactError(
-            f"vector set {name!r} has lengths of {len(offsets) - 1} documents, not {documents}",
-            path=files.folder,
-        )
-    return offsets
+Q = TypeVar("Q")
+
+
+class Store(ABC, Generic[Q]):
+    """One part of a score, over all segments of an index, open for reading; `Q` is what it is asked."""
+
+    @abstractmethod
+    def look(self, queries: Sequence[Q], *, exhaustive: bool = False) -> Look:
+        """A first stage for a batch of queries.
+
+        Args:
+            queries: one or more.
+            exhaustive: look at every document, also where there is a shorter way.
+        """
+
+    @abstractmethod
+    def scores(self, query: Q, positions: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+        """The exact scores of some documents: what candidates are ranked by."""
+
+
+class VectorStore(Store[Asked]):
+    """One vector set.
+
+    Attributes:
+        layout: how it is stored.
+    """
+
+    layout: SetLayout
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Int[np.ndarray, " n"]:
+        """How many vectors each document has; of a static set, how many distinct ids."""
+
+    @abstractmethod
+    def take(self, positions: Int[np.ndarray, " k"]) -> Ragged:
+        """The vectors of some documents as they are stored, decoded to float32."""
+
+    @abstractmethod
+    def all_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
+        """The exact scores of every document."""
+
+    @abstractmethod
+    def best_rows(self, query: Asked, position: int) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """For each query row, the row of a document that `scores` takes, and what it adds to the score.
+
+        The first of equals; -1 where no row gave the score: an empty document, no row with the same id, a
+        best similarity below the floor.
+        """
+
+    @abstractmethod
+    def frequencies(self) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+        """The distinct ids of all documents, rising, and in how many documents each stands."""
+
+    def bound(self, model: TextModel) -> VectorStore:
+        """The same store with what it needs of the model that the index was built with."""
+        return self
+
+
+class VectorWriter(ABC):
+    """What writes one vector set of a new segment.
+
+    Attributes:
+        vectors: how many were given so far.
+    """
+
+    vectors: int
+
+    @abstractmethod
+    def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
+        """Add the vectors of the next documents.
+
+        Raises:
+            DataError: a vector that cannot be stored.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish every file."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Leave every file as it is, after an error; after `close` this does nothing."""
+
+
+def best_of(scores: Float[np.ndarray, " n"], k: int, *, matching: bool) -> Int[np.ndarray, " c"]:
+    """Positions of the best `k`, of equal ones the first; fewer are always among more.
+
+    Where words must match, a document that has none of them is no candidate.
+    """
+    k = min(k, len(scores))
+    least = np.partition(scores, -k)[-k]
+    above = np.flatnonzero(scores > least)
+    best = np.concatenate([above, np.flatnonzero(scores == least)[: k - len(above)]])
+    return best[scores[best] > 0] if matching else best

@@ -20,7 +20,7 @@ from counterpoint.index import Index, TextModel
 from counterpoint.search.adapt import adapted, evidence_of
 from counterpoint.search.explain import explain_hits
 from counterpoint.search.feedback import with_feedback
-from counterpoint.search.first import NONE, NOTHING, FirstStages, Proposal, lexical_scores
+from counterpoint.search.first import NONE, NOTHING, FirstStages, Proposal
 from counterpoint.search.fusion import Fusion, fuse
 from counterpoint.search.hits import Answer, Hit
 from counterpoint.search.prepared import PreparedQuery, Scored, prepare, slopes_of
@@ -305,14 +305,9 @@ class Searcher:
         """The candidates' scores by each part, over its ceiling."""
         columns = []
         for part in plan.weights:
-            if part in found.known:
-                scores = found.known[part]
-            elif part == LEXICAL:
-                scores = lexical_scores(self.index, query.text)[found.positions]
-            else:
-                scores = self.index.maxsim_scores(
-                    part, query.vectors[part], found.positions, query.ids.get(part), part in query.floored
-                )
+            scores = found.known.get(part)
+            if scores is None:
+                scores = self.index.part(part).scores(query.asked(part), found.positions)
             columns.append(scores / query.ceilings[part])
         return np.stack(columns, axis=1).astype(np.float64)
 

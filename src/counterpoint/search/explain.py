@@ -12,7 +12,6 @@ from jaxtyping import Bool, Float, Int
 
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import Index, SetLayout, TextModel
-from counterpoint.index.kernels import best_rows
 from counterpoint.search.feedback import FEEDBACK, Feedback, units_of
 from counterpoint.search.hits import Hit, WeighedWord
 from counterpoint.search.prepared import PreparedQuery, Scored
@@ -60,7 +59,7 @@ def explain_hits(
             elif part in stored:
                 document = index.take(part, np.array([position]))
                 spans, dropped = stored[part][i].split(document, hit.document.id)
-                raw = _late_interaction(part, query, document).with_spans(asked[part], spans)
+                raw = _late_interaction(index, part, query, position).with_spans(asked[part], spans)
                 if part in query.floored:
                     words[part] = _by_importance(document, spans, dropped)
             else:
@@ -171,9 +170,8 @@ def _stored_rows(model: TextModel, layout: SetLayout, name: str, texts: Sequence
     def weigh(text: str) -> Float[np.ndarray, " n"]:
         return model.gate_weights([text], name).values[:, 0]
 
-    return [
-        _Rows(s, i, partial(weigh, text), layout.static) for s, i, text in zip(spans, ids, texts, strict=True)
-    ]
+    static = layout.kind == "static"
+    return [_Rows(s, i, partial(weigh, text), static) for s, i, text in zip(spans, ids, texts, strict=True)]
 
 
 def _by_importance(
@@ -199,7 +197,7 @@ def _lexical(index: Index, query: str, position: int, text: str) -> Explanation:
 
 
 def _pooled(index: Index, part: str, query: PreparedQuery, position: int) -> Explanation:
-    score = float(index.take(part, np.array([position])).values[0] @ query.vectors[part][0])
+    score = float(index.sets[part].scores(query.asked(part), np.array([position]))[0])
     return Explanation(part, score, (Explanation(WHOLE, score),))
 
 
@@ -223,8 +221,8 @@ def _feedback(
     return Explanation(FEEDBACK, sum((leaf.score for leaf in leaves), 0.0), leaves)
 
 
-def _late_interaction(part: str, query: PreparedQuery, document: Ragged) -> Explanation:
-    rows, values = best_rows(query.vectors[part], document, query.ids.get(part), part in query.floored)
+def _late_interaction(index: Index, part: str, query: PreparedQuery, position: int) -> Explanation:
+    rows, values = index.sets[part].best_rows(query.asked(part), position)
     idf = query.idf[part].tolist() if part in query.idf else [None] * len(rows)
     leaves = tuple(
         Explanation(f"row {i}", value, rows=(i, None if row < 0 else row), idf=weight)

@@ -10,12 +10,11 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
-from counterpoint.errors import ConfigError
 from counterpoint.index import Index
 from counterpoint.search.prepared import PreparedQuery
-from counterpoint.search.settings import LEXICAL, Plan, SearchSettings
+from counterpoint.search.settings import Plan, SearchSettings
 
-__all__ = ["NONE", "NOTHING", "FirstStages", "Proposal", "best_of", "lexical_scores"]
+__all__ = ["NONE", "NOTHING", "FirstStages", "Proposal"]
 
 
 @dataclass(frozen=True)
@@ -47,62 +46,17 @@ class FirstStages:
 
     def propose(self, queries: Sequence[PreparedQuery], plan: Plan, depth: int) -> Iterator[Proposal]:
         """For each query: the candidates, and their scores by the parts that looked at every document."""
-        least = self.settings.candidates
-        graphs = [part for part in plan.first if self._has_graph(part)]
-        near = {k: [self._nearest(part, queries, k) for part in graphs] for k in {least, max(depth, least)}}
-        everywhere = {part: self._scores(part, queries) for part in plan.first if part not in graphs}
+        least, exhaustive = self.settings.candidates, self.settings.exhaustive
+        looks = {
+            part: self.index.part(part).look([query.asked(part) for query in queries], exhaustive=exhaustive)
+            for part in plan.first
+        }
 
         def proposed(i: int, k: int) -> Int[np.ndarray, " c"]:
-            best = (
-                best_of(scores[i], k, matching=part == LEXICAL or part in self.settings.exact)
-                for part, scores in everywhere.items()
-            )
-            return np.unique(np.concatenate([*best, *(found[i] for found in near[k])]))
+            return np.unique(np.concatenate([look.best(i, k) for look in looks.values()]))
 
         for i in range(len(queries)):
             pool = proposed(i, least)
             found = pool if depth <= least else np.union1d(pool, proposed(i, depth))
-            yield Proposal(found, {part: scores[i][found] for part, scores in everywhere.items()}, pool)
-
-    def _nearest(self, part: str, queries: Sequence[PreparedQuery], k: int) -> list[Int[np.ndarray, " c"]]:
-        return self.index.nearest(part, np.concatenate([query.vectors[part] for query in queries]), k)
-
-    def _has_graph(self, part: str) -> bool:
-        return part != LEXICAL and self.index.layouts[part].ann is not None and not self.settings.exhaustive
-
-    def _scores(self, part: str, queries: Sequence[PreparedQuery]) -> Float[np.ndarray, "q n"]:
-        """One part's score of every document, unscaled."""
-        if part == LEXICAL:
-            return np.stack([lexical_scores(self.index, query.text) for query in queries])
-        rows = [query.vectors[part] for query in queries]
-        if self.index.layouts[part].pooled:
-            return self.index.pooled_scores(part, np.concatenate(rows))
-        if part not in self.settings.exact:
-            return self.index.all_maxsim_scores(part, rows, floor=self.settings.floors(part))
-        ids = [query.ids[part] for query in queries]
-        if not self.index.layouts[part].inverted:  # built for other settings
-            return self.index.all_maxsim_scores(part, rows, ids, floor=True)
-        return np.stack([self.index.inverted_scores(part, *pair) for pair in zip(rows, ids, strict=True)])
-
-
-def lexical_scores(index: Index, text: str) -> Float[np.ndarray, " n"]:
-    """BM25 of every document.
-
-    Raises:
-        ConfigError: the index has no postings.
-    """
-    if index.lexical is None:
-        raise ConfigError("this index has no lexical part")
-    return index.lexical.scores(text)
-
-
-def best_of(scores: Float[np.ndarray, " n"], k: int, *, matching: bool) -> Int[np.ndarray, " c"]:
-    """Positions of the best `k`, of equal ones the first; fewer are always among more.
-
-    Where words must match, a document that has none of them is no candidate.
-    """
-    k = min(k, len(scores))
-    least = np.partition(scores, -k)[-k]
-    above = np.flatnonzero(scores > least)
-    best = np.concatenate([above, np.flatnonzero(scores == least)[: k - len(above)]])
-    return best[scores[best] > 0] if matching else best
+            scores = {part: look.known(i, found) for part, look in looks.items()}
+            yield Proposal(found, {part: known for part, known in scores.items() if known is not None}, pool)

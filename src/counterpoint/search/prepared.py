@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ConfigError
-from counterpoint.index import Index, TextModel
+from counterpoint.index import Asked, Index, TextModel
 from counterpoint.search.fusion import Fusion
 from counterpoint.search.settings import LEXICAL, Plan, SearchSettings
 
@@ -39,6 +39,12 @@ class PreparedQuery:
     ids: Mapping[str, Int[np.ndarray, " m"]]
     floored: frozenset[str]
     idf: Mapping[str, Float[np.ndarray, " m"]]
+
+    def asked(self, part: str) -> Any:
+        """What the store of a part is asked: the text for BM25, vectors otherwise."""
+        if part == LEXICAL:
+            return self.text
+        return Asked(self.vectors[part], self.ids.get(part), part in self.floored)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_type_hints
 
 from counterpoint.config import plain
 from counterpoint.errors import ConfigError
-from counterpoint.index import Index, SetLayout
+from counterpoint.index import LEXICAL, Index, SetLayout
 from counterpoint.index.settings import check_matching
 from counterpoint.typed import faults_of
 
@@ -27,9 +27,6 @@ __all__ = [
     "plan_for",
     "plan_of_parts",
 ]
-
-LEXICAL = "lexical"
-"""Name of the BM25 part; every other part is named after its vector set."""
 
 Workflow = Literal["hybrid", "lexical", "dense", "words", "dense-words", "words-dense"]
 
@@ -306,8 +303,8 @@ def plan_of_parts(
     pooled = [name for name, layout in layouts.items() if layout.pooled]
     several = [name for name, layout in layouts.items() if not layout.pooled]
     lexical = [LEXICAL] if has_lexical else []
-    inverted = [name for name in several if name in settings.exact or layouts[name].static]
-    static = any(layout.static for layout in layouts.values())
+    inverted = [name for name in several if name in settings.exact or layouts[name].kind == "static"]
+    static = any(layout.kind == "static" for layout in layouts.values())
     # A static set knows words only, so something contextual proposes beside it (HIL, figure 3).
     cheap = several if static and not pooled else inverted
     needed: dict[str, tuple[list[str], list[str]]] = {

@@ -1,0 +1,85 @@
+"""The ids of a vector set while a segment is written: what rows stand for, and how many documents have each.
+
+<set>.ids.npy           what each row stands for (uint32), or
+<set>.ranks.npy         its place in the vocabulary, in two bytes where these fit
+<set>.vocabulary.npy    the distinct ids of the segment, rising
+<set>.frequencies.npy   in how many documents each of them stands
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from jaxtyping import Int
+
+from counterpoint.errors import DataError
+from counterpoint.index.npy import NpyWriter, open_npy
+from counterpoint.types import Document, Ragged
+
+__all__ = ["IdCounts", "check_finite", "distinct"]
+
+CHUNK = 2**22  # ids looked up at a time; bounds the memory of a build
+
+
+@final
+class IdCounts:
+    """Ids, appended batch by batch; memory grows with the number of distinct ones."""
+
+    def __init__(self, folder: Path, name: str):
+        self._folder, self._name = folder, name
+        self._writer = NpyWriter(folder / f"{name}.ids.npy", np.uint32)
+        self._totals: dict[int, int] = {}
+
+    def append(self, ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> None:
+        """Add the ids of the next documents."""
+        self._writer.append(ids.astype(np.uint32))
+        _, once = distinct(ids, offsets)
+        for number, count in zip(*(x.tolist() for x in np.unique(once, return_counts=True)), strict=True):
+            self._totals[number] = self._totals.get(number, 0) + count
+
+    def close(self, *, ranked: bool) -> None:
+        """Write the vocabulary, and replace ids by their places in it if asked."""
+        self._writer.close()
+        ids = np.fromiter(sorted(self._totals), np.uint32, len(self._totals))
+        np.save(self._folder / f"{self._name}.vocabulary.npy", ids)
+        counts = np.array([self._totals[int(number)] for number in ids], np.uint32)
+        np.save(self._folder / f"{self._name}.frequencies.npy", counts)
+        if ranked:
+            self._rank(ids)
+
+    def abandon(self) -> None:
+        """Leave the file as it is."""
+        self._writer.abandon()
+
+    def _rank(self, vocabulary: Int[np.ndarray, " v"]) -> None:
+        path = self._folder / f"{self._name}.ids.npy"
+        ids = open_npy(path)
+        dtype = np.uint16 if len(vocabulary) <= 2**16 else np.uint32
+        with NpyWriter(self._folder / f"{self._name}.ranks.npy", dtype) as ranks:
+            for at in range(0, len(ids), CHUNK):
+                ranks.append(np.searchsorted(vocabulary, ids[at : at + CHUNK]).astype(dtype))
+        path.unlink()
+
+
+def distinct(
+    ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]
+) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
+    """The documents of a batch and their ids, each id once a document, both rising."""
+    owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).astype(np.uint64)
+    pairs = np.unique((owners << np.uint64(32)) | ids.astype(np.uint64))
+    return (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+
+
+def check_finite(rows: np.ndarray, batch: Ragged, documents: Sequence[Document], fault: str) -> None:
+    """Refuse the rows of a batch that are not finite, naming the first document that has one.
+
+    Raises:
+        DataError: saying what is wrong with it.
+    """
+    if rows.dtype.kind == "f" and not np.isfinite(rows).all():
+        row = np.argwhere(~np.isfinite(rows))[0, 0]
+        document = documents[int(np.searchsorted(batch.offsets, row, side="right")) - 1]
+        raise DataError(f"document {document.id!r}: {fault}; nothing was indexed")

@@ -1,0 +1,38 @@
+"""Several vectors a document, of which only those of the query's own words count: an inverted index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+from jaxtyping import Float
+
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.inverted import Postings
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.store import Asked, Everything
+from counterpoint.index.stored_rows import RowsStore
+
+__all__ = ["ExactStore"]
+
+
+@final
+class ExactStore(RowsStore):
+    """A set that matches by ids."""
+
+    def __init__(self, name: str, layout: SetLayout, segments: Sequence[tuple[CheckedFolder, int]]):
+        super().__init__(name, layout, segments)
+        self.postings = [
+            Postings(files, name, part) for (files, _), part in zip(segments, self.parts, strict=True)
+        ]
+
+    def look(self, queries: Sequence[Asked], *, exhaustive: bool = False) -> Everything:
+        """At the rows of the query's words, if rows match by ids only; else at all."""
+        if any(query.ids is None or not query.floor for query in queries):
+            return Everything(self.all_scores(queries), matching=False)
+        return Everything(np.stack([self.inverted_scores(query) for query in queries]), matching=True)
+
+    def inverted_scores(self, query: Asked) -> Float[np.ndarray, " n"]:
+        """MaxSim with exact matches and a floor of 0, for every document, from the inverted index."""
+        return np.concatenate([postings.scores(query) for postings in self.postings])

@@ -1,0 +1,43 @@
+"""The kinds of stores: who reads each, and who writes it. A new kind is one file and one entry here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.dense import DenseStore
+from counterpoint.index.exact import ExactStore
+from counterpoint.index.layout import Kind, SetLayout
+from counterpoint.index.rows_writer import RowsWriter
+from counterpoint.index.several import SeveralStore
+from counterpoint.index.static import StaticStore, StaticWriter
+from counterpoint.index.store import VectorStore, VectorWriter
+
+__all__ = ["KINDS", "StoreKind"]
+
+
+@dataclass(frozen=True)
+class StoreKind:
+    """How a kind of store is opened and how it is made.
+
+    Attributes:
+        open: from its name, its layout, and the files and the number of documents of each segment.
+        write: into a new segment's folder.
+    """
+
+    open: Callable[[str, SetLayout, Sequence[tuple[CheckedFolder, int]]], VectorStore]
+    write: Callable[[Path, str, SetLayout], VectorWriter]
+
+
+KINDS: Mapping[Kind, StoreKind] = MappingProxyType(
+    {
+        "dense": StoreKind(DenseStore, RowsWriter),
+        "graph": StoreKind(DenseStore, RowsWriter),
+        "several": StoreKind(SeveralStore, RowsWriter),
+        "exact": StoreKind(ExactStore, RowsWriter),
+        "static": StoreKind(StaticStore, StaticWriter),
+    }
+)

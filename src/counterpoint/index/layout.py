@@ -1,0 +1,52 @@
+"""How one vector set is stored: `SetLayout`, as a manifest says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from counterpoint.index.codec import CodecName
+
+__all__ = ["AnnName", "Kind", "SetLayout"]
+
+AnnName = Literal["hnsw"]
+Kind = Literal["dense", "graph", "several", "exact", "static"]
+
+
+@dataclass(frozen=True)
+class SetLayout:
+    """How one vector set is stored.
+
+    Attributes:
+        dim: components of a vector.
+        kind: what stores it (`counterpoint.index.kinds`): `dense`, one vector a document, all looked at;
+            `graph`, the same with a graph that a first stage follows; `several` vectors a document; `exact`,
+            several with an inverted index of their ids; `static`, ids whose vectors the model has.
+        codec: how a vector becomes bytes.
+        ids: every vector has an id.
+    """
+
+    dim: int
+    kind: Kind
+    codec: CodecName
+    ids: bool = False
+
+    @property
+    def pooled(self) -> bool:
+        """Whether a document has exactly one vector."""
+        return self.kind in ("dense", "graph")
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> SetLayout:
+        """What a manifest says; formats 1 to 3 had flags in place of a kind."""
+        if "kind" in data:
+            return SetLayout(**data)
+        kind: Kind = "several"
+        if data["pooled"]:
+            kind = "graph" if data.get("ann") else "dense"
+        elif data.get("static"):
+            kind = "static"
+        elif data.get("inverted"):
+            kind = "exact"
+        return SetLayout(data["dim"], kind, data["codec"], data["ids"])

@@ -1,0 +1,33 @@
+"""BM25 as one part of a score beside the vector sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from counterpoint.index.lexical import Lexical
+from counterpoint.index.store import Everything, Store
+
+__all__ = ["LEXICAL", "LexicalStore"]
+
+LEXICAL = "lexical"
+"""Name of the BM25 part; every other part is named after its vector set."""
+
+
+@final
+class LexicalStore(Store[str]):
+    """BM25, which is asked texts."""
+
+    def __init__(self, lexical: Lexical):
+        self._lexical = lexical
+
+    def look(self, queries: Sequence[str], *, exhaustive: bool = False) -> Everything:
+        """At the postings of the queries' terms."""
+        return Everything(np.stack([self._lexical.scores(text) for text in queries]), matching=True)
+
+    def scores(self, query: str, positions: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+        """BM25 of some documents."""
+        return self._lexical.scores(query)[positions]

@@ -1,0 +1,52 @@
+"""A random rotation of any number of components, the same on every machine.
+
+After it the components of any vector are nearly alike, which is what codes of a few bits want (Gao and Long
+2024, RaBitQ, section 3.1). It is made of random signs and Hadamard transforms of the first and of the last
+2^k components, so it needs no seed of a library's and no factorisation whose last bits depend on one.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Float
+
+__all__ = ["rotation"]
+
+ROUNDS = 2  # of four steps each; after one, components of the middle are mixed with the others only once
+
+
+@lru_cache(maxsize=8)
+def rotation(dim: int) -> Float[np.ndarray, "d d"]:
+    """An orthogonal matrix of float32, for rows to be multiplied with."""
+    matrix = np.eye(dim)
+    width = 1 << (dim.bit_length() - 1)
+    signs = _signs(2 * ROUNDS * dim).reshape(2 * ROUNDS, dim)
+    for step, of_step in enumerate(signs):
+        where = slice(0, width) if step % 2 == 0 else slice(dim - width, dim)
+        matrix *= of_step
+        matrix[:, where] = _hadamard(matrix[:, where])
+    found = matrix.astype(np.float32)
+    found.setflags(write=False)
+    return found
+
+
+def _hadamard(rows: Float[np.ndarray, "n w"]) -> Float[np.ndarray, "n w"]:
+    """The Walsh-Hadamard transform of every row, whose length is a power of two; it keeps lengths."""
+    width, half = rows.shape[1], 1
+    while half < width:
+        pairs = rows.reshape(len(rows), width // (2 * half), 2, half)
+        rows = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], axis=2)
+        rows, half = rows.reshape(len(pairs), width), 2 * half
+    return rows / np.sqrt(width)
+
+
+def _signs(count: int) -> Float[np.ndarray, " c"]:
+    """Pseudo-random signs by SplitMix64, whose numbers are defined for all time."""
+    with np.errstate(over="ignore"):
+        x = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x ^= x >> np.uint64(31)
+    return np.where(x >> np.uint64(63), -1.0, 1.0)

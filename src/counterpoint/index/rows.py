@@ -1,0 +1,136 @@
+"""The stored rows of one vector set of a segment, memory-mapped, and how they are multiplied with a query's.
+
+<set>.values.npy    vectors, packed (and <set>.scales.npy for codecs that have a number for each)
+<set>.lengths.npy   how many vectors each document has (uint32); absent for one vector a document
+<set>.ids.npy       what each vector stands for (uint32), where the set has ids; or
+<set>.ranks.npy     the same as places in <set>.vocabulary.npy, in two bytes where these fit
+<set>.means.npy     vectors of frequent words that rows are differences from (see `counterpoint.index.means`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.codec import CODECS, Bits
+from counterpoint.index.kernels import Products
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.means import Means
+from counterpoint.index.rotation import rotation
+from counterpoint.index.rounded import Rounded, rounded
+from counterpoint.types import Ragged, rows_of_sets
+
+__all__ = ["Rows", "offsets_of"]
+
+Where = slice | Int[np.ndarray, " k"]
+
+
+@final
+class Rows:
+    """One vector set of a segment.
+
+    Attributes:
+        offsets: where each document's rows begin, and where the last ends.
+        vocabulary: the distinct ids, rising, where rows have ids.
+    """
+
+    def __init__(self, files: CheckedFolder, name: str, layout: SetLayout, documents: int):
+        self.layout = layout
+        self._codec = CODECS[layout.codec]
+        self._arrays = {key: files.array(f"{name}.{key}.npy") for key in self._codec.layout(layout.dim)}
+        rows = len(self._arrays["values"])
+        self.offsets: Int[np.ndarray, " b1"] = (
+            np.arange(documents + 1, dtype=np.int64) if layout.pooled else offsets_of(files, name, documents)
+        )
+        if self.offsets[-1] != rows:
+            raise ArtifactError(
+                f"vector set {name!r} has {rows} rows for {documents} documents and does not fit its lengths",
+                path=files.folder,
+            )
+        ranked = f"{name}.ranks.npy" in files
+        self._ids = files.array(f"{name}.{'ranks' if ranked else 'ids'}.npy") if layout.ids else None
+        self._vocabulary = files.array(f"{name}.vocabulary.npy") if ranked else None
+        self._means = Means.open(files, name) if f"{name}.means.npy" in files else None
+
+    def take(self, documents: Int[np.ndarray, " k"]) -> Ragged:
+        """The rows of some documents, in the order asked for, decoded to float32."""
+        where, offsets = rows_of_sets(self.offsets, documents)
+        return Ragged(self.values(where), offsets, self.ids(where))
+
+    def ids(self, where: Where) -> Int[np.ndarray, " k"] | None:
+        """What some rows stand for, if the set has ids."""
+        if self._ids is None:
+            return None
+        found = np.asarray(self._ids[where], dtype=np.int64)
+        return found if self._vocabulary is None else self._vocabulary.all()[found].astype(np.int64)
+
+    def values(self, where: Where) -> Float[np.ndarray, "k d"]:
+        """Some rows, decoded to float32."""
+        arrays = self._stored(where)
+        values = self._codec.decode(arrays, self.layout.dim)
+        if self._means is None:
+            return values
+        return values + self._means.rows(self._places(where)) @ rotation(self.layout.dim).T
+
+    def against(self, query: Float[np.ndarray, "m d"]) -> Callable[[Where], Products]:
+        """What multiplies stored rows with a query's: for `counterpoint.index.kernels.maxsim_by`."""
+        return self._of_bits(query, self._codec) if isinstance(self._codec, Bits) else self._of_floats(query)
+
+    def _of_floats(self, query: Float[np.ndarray, "m d"]) -> Callable[[Where], Products]:
+        def load(where: Where) -> Products:
+            columns = self.values(where).T
+            return lambda asked: query[asked] @ columns
+
+        return load
+
+    def _of_bits(self, query: Float[np.ndarray, "m d"], codec: Bits) -> Callable[[Where], Products]:
+        """Products of integers, which are the same in any order; floats enter once they are added up."""
+        whole = rounded(query @ rotation(self.layout.dim))
+        bases = None if self._means is None else self._means.products(whole)
+
+        def load(where: Where) -> Products:
+            arrays = self._stored(where)
+            integers = codec.integers(arrays["values"], self.layout.dim)
+            factors = arrays["scales"].astype(np.float32)
+            places = None if self._means is None else self._places(where)
+
+            def multiply(asked: slice) -> Float[np.ndarray, "m n"]:
+                some = Rounded(whole.rows[asked], whole.scales[asked])
+                found = some.times(integers, codec.top) * factors
+                if bases is not None:
+                    found += bases[asked][:, places]
+                return found * some.scales[:, None]
+
+            return multiply
+
+        return load
+
+    def _stored(self, where: Where) -> Mapping[str, np.ndarray]:
+        return {key: array[where] for key, array in self._arrays.items()}
+
+    def _places(self, where: Where) -> Int[np.ndarray, " k"]:
+        """For some rows, the place of their word's mean in the table."""
+        if self._ids is None or self._means is None:
+            raise ArtifactError("rows without ids cannot be differences from words' means")
+        return self._means.place_of_rank[self._ids[where]]
+
+
+def offsets_of(files: CheckedFolder, name: str, documents: int) -> Int[np.ndarray, " b1"]:
+    """Where each document's vectors begin; indexes of format 1 store that itself."""
+    old = f"{name}.offsets.npy"
+    if old in files:
+        offsets = files.array(old).all().astype(np.int64)
+    else:
+        lengths = files.array(f"{name}.lengths.npy").all()
+        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    if len(offsets) != documents + 1:
+        raise ArtifactError(
+            f"vector set {name!r} has lengths of {len(offsets) - 1} documents, not {documents}",
+            path=files.folder,
+        )
+    return offsets

@@ -1,0 +1,95 @@
+"""Writing the rows of one vector set of a segment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from counterpoint.errors import ShapeError
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.codec import CODECS, Bits
+from counterpoint.index.counted import IdCounts, check_finite
+from counterpoint.index.graph import write_graph
+from counterpoint.index.inverted import write_postings
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.npy import NpyWriter
+from counterpoint.index.residual import encode_residuals
+from counterpoint.index.rows import Rows
+from counterpoint.index.store import VectorWriter
+from counterpoint.types import Document, Ragged
+
+__all__ = ["RowsWriter"]
+
+RAW = "raw"  # of rows that wait for the means of their words, in float16
+
+
+@final
+class RowsWriter(VectorWriter):
+    """Rows as their codec makes them, with lengths and ids.
+
+    Rows that are differences from their words' means wait in a file of their own until all words are counted.
+    """
+
+    def __init__(self, folder: Path, name: str, layout: SetLayout):
+        self.folder, self.name, self.layout = folder, name, layout
+        self.vectors = self.documents = 0
+        self._codec = CODECS[layout.codec]
+        self._waits = layout.ids and isinstance(self._codec, Bits)
+        arrays: dict[str, tuple[type[np.generic], tuple[int, ...]]] = (
+            {RAW: (np.float16, (layout.dim,))} if self._waits else dict(self._codec.layout(layout.dim))
+        )
+        if not layout.pooled:
+            arrays["lengths"] = (np.uint32, ())
+        with ExitStack() as files:
+            self._writers = {}
+            for key, kind in arrays.items():
+                self._writers[key] = NpyWriter(folder / f"{name}.{key}.npy", *kind)
+                files.callback(self._writers[key].abandon)
+            self._counts = IdCounts(folder, name) if layout.ids else None
+            files.pop_all()
+
+    def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
+        """Add the vectors of the next documents."""
+        if self.layout.pooled and len(batch.values) != len(batch):
+            raise ShapeError(f"{self.name!r} is pooled: {len(batch)} documents, {len(batch.values)} vectors")
+        fault = f"its vector in {self.name!r} is NaN or infinite; check the model, or leave the document out"
+        check_finite(batch.values, batch, documents, fault)
+        with np.errstate(over="ignore"):
+            encoded = (
+                {RAW: batch.values.astype(np.float16)} if self._waits else self._codec.encode(batch.values)
+            )
+        for array, rows in encoded.items():
+            fault = f"its vector in {self.name!r} is too large for {self.layout.codec}; use the codec float32"
+            check_finite(rows, batch, documents, fault)
+            self._writers[array].append(rows)
+        if not self.layout.pooled:
+            self._writers["lengths"].append(batch.lengths.astype(np.uint32))
+        if self._counts is not None and batch.ids is not None:
+            self._counts.append(batch.ids.astype(np.uint32), batch.offsets)
+        self.vectors += len(batch.values)
+        self.documents += len(batch)
+
+    def close(self) -> None:
+        """Finish every file; rows that waited are coded, postings and graphs made of what is stored."""
+        for writer in self._writers.values():
+            writer.close()
+        if self._counts is not None:
+            self._counts.close(ranked=self._waits)
+        if self._waits:
+            encode_residuals(self.folder, self.name, self.layout)
+        if self.layout.kind == "exact":
+            write_postings(self.folder, self.name)
+        if self.layout.kind == "graph" and self.documents:
+            rows = Rows(CheckedFolder(self.folder), self.name, self.layout, self.documents)
+            write_graph(self.folder, self.name, rows, self.documents)
+
+    def abandon(self) -> None:
+        """Leave every file as it is."""
+        for writer in self._writers.values():
+            writer.abandon()
+        if self._counts is not None:
+            self._counts.abandon()

@@ -1,0 +1,140 @@
+"""What the stores of rows have in common: one vector set over all segments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from counterpoint.errors import ShapeError
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.kernels import best_of_similarities, maxsim_by
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.rows import Rows
+from counterpoint.index.store import Asked, VectorStore
+from counterpoint.types import Ragged, rows_of_sets
+
+__all__ = ["RowsStore", "merged_counts", "split_by_segment"]
+
+BLOCK = 2**22  # bytes of decoded vectors held at a time: a cache's size
+
+
+class RowsStore(VectorStore):
+    """A vector set whose rows are in the index.
+
+    Args:
+        name: of the set.
+        layout: how it is stored.
+        segments: the files of each, and how many documents it has.
+    """
+
+    def __init__(self, name: str, layout: SetLayout, segments: Sequence[tuple[CheckedFolder, int]]):
+        self.name, self.layout = name, layout
+        self.parts = [Rows(files, name, layout, documents) for files, documents in segments]
+        self._starts = np.cumsum([0] + [documents for _, documents in segments])
+        self._counted = [
+            tuple(files.array(f"{name}.{kind}.npy") for kind in ("vocabulary", "frequencies"))
+            for files, _ in segments
+            if layout.ids
+        ]
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " n"]:
+        """How many vectors each document has."""
+        return np.concatenate([np.diff(part.offsets) for part in self.parts])
+
+    def take(self, positions: Int[np.ndarray, " k"]) -> Ragged:
+        """The vectors of some documents, decoded to float32."""
+        if len(self.parts) == 1:
+            return self.parts[0].take(positions)
+        found = [(part.take(mine), where) for part, mine, where in self._split(positions)]
+        order = np.argsort(np.concatenate([where for _, where in found]))
+        return Ragged.concatenate([rows for rows, _ in found]).take(order)
+
+    def scores(self, query: Asked, positions: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+        """MaxSim with some documents; of a pooled set the inner product."""
+        scores = np.zeros(len(positions), np.float32)
+        for part, mine, where in self._split(positions):
+            rows, offsets = rows_of_sets(part.offsets, mine)
+            scores[where] = self._table([query], part, rows, offsets)[0]
+        return scores
+
+    def all_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
+        """MaxSim with every document; vectors are decoded once for all queries."""
+        return np.concatenate([self._table(queries, part, None, part.offsets) for part in self.parts], axis=1)
+
+    def best_rows(self, query: Asked, position: int) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """For each query row the row of a document that `scores` takes, and what it adds."""
+        ((part, mine, _),) = (each for each in self._split(np.array([position])) if len(each[1]))
+        rows, _ = rows_of_sets(part.offsets, mine)
+        if not len(rows):
+            return np.full(len(query.rows), -1), np.zeros(len(query.rows), np.float32)
+        similarity = part.against(query.rows)(rows)(slice(None))
+        ids = None if query.ids is None else (query.ids, self._ids(part, rows))
+        return best_of_similarities(similarity, ids, floor=query.floor)
+
+    def frequencies(self) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+        """The distinct ids of all documents, rising, and in how many each stands."""
+        return merged_counts([(ids.all(), counts.all()) for ids, counts in self._counted])
+
+    def _split(self, positions: Int[np.ndarray, " k"]):
+        """By segment its rows, and which of the positions are in it and where among them these stand."""
+        for i, where in split_by_segment(self._starts, positions):
+            yield self.parts[i], positions[where] - self._starts[i], where
+
+    def _table(
+        self,
+        queries: Sequence[Asked],
+        part: Rows,
+        rows: Int[np.ndarray, " r"] | None,
+        offsets: Int[np.ndarray, " n1"],
+    ) -> Float[np.ndarray, "q n"]:
+        """MaxSim of queries with documents of one segment, whose rows are all of them or `rows`."""
+        asked = np.concatenate([query.rows for query in queries])
+        if asked.shape[1] != self.layout.dim:
+            raise ShapeError(
+                f"query vectors of {asked.shape[1]} dimensions, document vectors of {self.layout.dim}; "
+                "was the index built with another model?"
+            )
+        ends = np.cumsum([0] + [len(query.rows) for query in queries])
+        load, ids = part.against(asked), None
+        if queries[0].ids is not None:
+            of_queries = np.concatenate([query.ids for query in queries if query.ids is not None])
+            ids = (of_queries, self._ids(part, slice(None) if rows is None else rows))
+        return maxsim_by(
+            (lambda where: load(rows[where])) if rows is not None else load,
+            (ends, offsets),
+            ids,
+            floor=queries[0].floor,
+            most=max(1, BLOCK // (4 * self.layout.dim)),
+        )
+
+    def _ids(self, part: Rows, rows: slice | Int[np.ndarray, " r"]) -> Int[np.ndarray, " r"]:
+        found = part.ids(rows)
+        if found is None:
+            raise ShapeError(f"exact matching needs vectors with ids, and those of {self.name!r} carry none")
+        return found
+
+
+def split_by_segment(starts: Int[np.ndarray, " s1"], positions: Int[np.ndarray, " k"]):
+    """The segments that have some of the positions, and where these stand among them."""
+    if len(starts) == 2:
+        yield 0, np.arange(len(positions))
+        return
+    owners = np.searchsorted(starts, positions, side="right") - 1
+    for i in range(len(starts) - 1):
+        where = np.flatnonzero(owners == i)
+        if len(where):
+            yield i, where
+
+
+def merged_counts(
+    tables: Sequence[tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]],
+) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+    """Ids and counts of several segments as those of one."""
+    if not tables:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    known, where = np.unique(np.concatenate([ids for ids, _ in tables]), return_inverse=True)
+    counts = np.concatenate([counts for _, counts in tables])
+    return known, np.bincount(where, weights=counts, minlength=len(known)).astype(np.int64)
