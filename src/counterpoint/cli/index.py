@@ -39,7 +39,7 @@ def index(
         ),
     ] = DEFAULT_MODEL,
     codec: Annotated[
-        Literal["int4", "int8", "float16", "float32"] | None,
+        Literal["1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None,
         typer.Option(help="How vectors are stored; the model's own choice unless given.", show_default=False),
     ] = None,
     gate: Annotated[

@@ -153,6 +153,11 @@ class CheckedArray:
             self._file.check_rows(self._start + np.asarray(rows, np.int64) * self._row, self._row)
         return self._array[rows]
 
+    def checked(self, rows: Int[np.ndarray, " k"]) -> np.ndarray:
+        """Every row, not copied, of which only `rows` have been checked."""
+        self._file.check_rows(self._start + np.asarray(rows, np.int64) * self._row, self._row)
+        return self._array
+
     def all(self) -> np.ndarray:
         """Every row, not copied."""
         self._file.whole()

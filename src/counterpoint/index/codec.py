@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, final
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, UInt, UInt8
 
 from counterpoint.index.rotation import rotation
-from counterpoint.index.rounded import Rounded
 
 __all__ = ["CODECS", "Bits", "Codec", "CodecName"]
 
@@ -121,8 +121,8 @@ class Bits(Codec):
     rotations ⟨q, x̂⟩ is ⟨q, x⟩ for every q (Gao and Long 2024, theorem 3.2; Gao et al. 2025 for b > 1).
 
     Queries are rotated, too, and rounded to 8 bits; products of integers are exact, so every way to compute
-    them gives the same score to the last bit. Component j of a row lies in the byte j mod n of its n bytes:
-    whole bytes are then unpacked by one shift.
+    them gives the same score to the last bit. Components lie in their order, the first in the lowest bits of
+    the first byte.
     """
 
     def __init__(self, bits: int):
@@ -152,29 +152,23 @@ class Bits(Codec):
         lengths = (rotated * rotated).sum(axis=1)
         factors = np.divide(lengths, along, out=np.zeros_like(along), where=along > 0)
         width, each = self.bytes_of(rotated.shape[1]), 8 // self.bits
-        levels = np.full((len(rotated), width * each), 0, np.uint8)
+        levels = np.zeros((len(rotated), width * each), np.uint8)
         levels[:, : rotated.shape[1]] = ((codes + self.top) / 2).astype(np.uint8)
-        values = np.zeros((len(rotated), width), np.uint8)
-        for place in range(each):
-            values |= levels[:, place * width : (place + 1) * width] << (place * self.bits)
+        places = levels.reshape(len(rotated), width, each) << (np.arange(each, dtype=np.uint8) * self.bits)
+        values = np.bitwise_or.reduce(places, axis=2).astype(np.uint8)
         return {"values": values, "scales": factors.astype(np.float16)}
 
-    def levels(self, values: UInt8[np.ndarray, "n b"]) -> UInt8[np.ndarray, "n p"]:
-        """The codes from 0 up, of as many components as fill the bytes."""
-        width, each = values.shape[1], 8 // self.bits
-        found = np.empty((len(values), width * each), np.uint8)
-        for place in range(each):
-            found[:, place * width : (place + 1) * width] = values >> (place * self.bits) & self.top
-        return found
+    @cached_property
+    def table(self) -> UInt[np.ndarray, " 256"]:
+        """For every byte the codes, from 0 up, that it holds: a byte each, side by side as one number."""
+        places = np.arange(8 // self.bits) * self.bits
+        codes = ((np.arange(256)[:, None] >> places) & self.top).astype(np.uint8)
+        return codes.reshape(-1).view(f"<u{8 // self.bits}")
 
     def integers(self, values: UInt8[np.ndarray, "n b"], dim: int) -> Float[np.ndarray, "n d"]:
         """The odd integers."""
-        return self.levels(values)[:, :dim].astype(np.float32) * 2 - self.top
-
-    def products(self, query: Rounded, arrays: Mapping[str, np.ndarray]) -> Float[np.ndarray, "m n"]:
-        """Inner products with rounded rows of a query, without these rows' scales."""
-        exact = self.integers(arrays["values"], query.rows.shape[1])
-        return query.times(exact, self.top) * arrays["scales"].astype(np.float32)
+        levels = self.table[values].view(np.uint8)[:, :dim]
+        return levels.astype(np.float32) * 2 - self.top
 
     def _nearest(self, rotated: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
         """For each row the odd integers that point most nearly where it does, of a few step widths."""

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import final
+from typing import Any, cast, final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -23,6 +23,7 @@ from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import Means
 from counterpoint.index.rotation import rotation
 from counterpoint.index.rounded import Rounded, rounded
+from counterpoint.index.store import Asked
 from counterpoint.types import Ragged, rows_of_sets
 
 __all__ = ["Rows", "offsets_of"]
@@ -90,33 +91,64 @@ class Rows:
 
     def _of_bits(self, query: Float[np.ndarray, "m d"], codec: Bits) -> Callable[[Where], Products]:
         """Products of integers, which are the same in any order; floats enter once they are added up."""
-        whole = rounded(query @ rotation(self.layout.dim))
-        bases = None if self._means is None else self._means.products(whole)
+        whole, bases = self._prepared(query)
 
         def load(where: Where) -> Products:
             arrays = self._stored(where)
             integers = codec.integers(arrays["values"], self.layout.dim)
-            factors = arrays["scales"].astype(np.float32)
-            places = None if self._means is None else self._places(where)
+            factors, places = arrays["scales"].astype(np.float32), self._places(where)
 
             def multiply(asked: slice) -> Float[np.ndarray, "m n"]:
                 some = Rounded(whole.rows[asked], whole.scales[asked])
                 found = some.times(integers, codec.top) * factors
-                if bases is not None:
-                    found += bases[asked][:, places]
+                found += bases[asked][:, places]
                 return found * some.scales[:, None]
 
             return multiply
 
         return load
 
+    def compiled(
+        self,
+        kernel: Callable[..., Any],
+        query: Asked,
+        where: Int[np.ndarray, " r"],
+        offsets: Int[np.ndarray, " n1"],
+    ) -> Float[np.ndarray, " n"]:
+        """MaxSim with documents whose rows are `where`, by the compiled kernel; of codes of bits only."""
+        from counterpoint.index.compiled.dots import asked_of
+
+        codec = cast(Bits, self._codec)
+        return kernel(
+            *asked_of(*self._prepared(query.rows)),
+            self._arrays["values"].checked(where),
+            where,
+            self._arrays["scales"][where].astype(np.float32),
+            self._places(where),
+            offsets,
+            (codec.bits, codec.table),
+            query.floor,
+        )
+
+    @property
+    def can_compile(self) -> bool:
+        """Whether a compiled kernel knows the codec."""
+        return isinstance(self._codec, Bits)
+
+    def _prepared(self, query: Float[np.ndarray, "m d"]) -> tuple[Rounded, Float[np.ndarray, "m c"]]:
+        """A query's rotated rows as integers, and their products with the means of words."""
+        whole = rounded(query @ rotation(self.layout.dim))
+        if self._means is None:
+            return whole, np.zeros((len(query), 1), np.float32)
+        return whole, self._means.products(whole)
+
     def _stored(self, where: Where) -> Mapping[str, np.ndarray]:
         return {key: array[where] for key, array in self._arrays.items()}
 
     def _places(self, where: Where) -> Int[np.ndarray, " k"]:
-        """For some rows, the place of their word's mean in the table."""
+        """For some rows, the place of their word's mean in the table; 0 where there is none."""
         if self._ids is None or self._means is None:
-            raise ArtifactError("rows without ids cannot be differences from words' means")
+            return np.zeros(len(self._arrays["values"][where]), np.int64)
         return self._means.place_of_rank[self._ids[where]]
 
 

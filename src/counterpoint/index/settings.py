@@ -129,9 +129,9 @@ class IndexSettings:
     """What an index keeps.
 
     Attributes:
-        codec: how vectors are stored. Pooled vectors are few, so with `int4` they get `int8`. Vectors of
-            fewer than 4 components get `float16` for both: a scale each would take as much room. Static sets
-            have no vectors stored.
+        codec: how vectors are stored. Pooled vectors are few, so with fewer than 8 bits for others they get
+            `int8`. Vectors of fewer than 4 components get `float16` in place of all of these: a scale each
+            would take as much room. Static sets have no vectors stored.
         sets: which of the model's vector sets; None for all.
         lexical: BM25 settings; None for no lexical part.
         search: how it is searched unless told otherwise (`SearchSettings` as plain data). Sets that it calls
@@ -201,9 +201,10 @@ class IndexSettings:
     def _codec(self, vectors: VectorSet) -> CodecName:
         if vectors.static:
             return "float32"
-        if self.codec in ("int8", "int4") and vectors.dim < SMALL:
+        if self.codec not in ("float32", "float16") and vectors.dim < SMALL:
             return "float16"
-        return "int8" if vectors.pooled and self.codec == "int4" else self.codec
+        few = self.codec not in ("float32", "float16", "int8")
+        return "int8" if vectors.pooled and few else self.codec
 
 
 def remembered_name(source: str | Path, index: Path) -> str:

@@ -11,6 +11,7 @@ from counterpoint.errors import ShapeError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.kernels import best_of_similarities, maxsim_by
 from counterpoint.index.layout import SetLayout
+from counterpoint.index.paths import Meter
 from counterpoint.index.rows import Rows
 from counterpoint.index.store import Asked, VectorStore
 from counterpoint.types import Ragged, rows_of_sets
@@ -33,6 +34,7 @@ class RowsStore(VectorStore):
         self.name, self.layout = name, layout
         self.parts = [Rows(files, name, layout, documents) for files, documents in segments]
         self._starts = np.cumsum([0] + [documents for _, documents in segments])
+        self._meter = Meter()
         self._counted = [
             tuple(files.array(f"{name}.{kind}.npy") for kind in ("vocabulary", "frequencies"))
             for files, _ in segments
@@ -97,6 +99,11 @@ class RowsStore(VectorStore):
                 f"query vectors of {asked.shape[1]} dimensions, document vectors of {self.layout.dim}; "
                 "was the index built with another model?"
             )
+        if part.can_compile and queries[0].ids is None:
+            kernel = self._meter.kernel(int(offsets[-1]) * asked.size)
+            if kernel is not None:
+                where = np.arange(offsets[-1]) if rows is None else rows
+                return np.stack([part.compiled(kernel, query, where, offsets) for query in queries])
         ends = np.cumsum([0] + [len(query.rows) for query in queries])
         load, ids = part.against(asked), None
         if queries[0].ids is not None:

@@ -46,7 +46,7 @@ class BuildOptions:
     """
 
     model: str | Path | Model | None = DEFAULT_MODEL
-    codec: Literal["int4", "int8", "float16", "float32"] | None = None
+    codec: Literal["1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None = None
     gate: float | None = None
     ann: Literal["hnsw"] | None = None
     lexical: bool = True

@@ -1,0 +1,1 @@
+"""Kernels that are compiled when they are first needed, by numba. Nothing here is imported before that."""

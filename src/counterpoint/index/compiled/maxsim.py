@@ -1,0 +1,69 @@
+"""MaxSim over codes of a few bits: unpack, multiply and take the maximum in one pass over the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from counterpoint.index.compiled.dots import LANES, dots
+
+__all__ = ["maxsim_bits"]
+
+
+@njit(nogil=True, inline="always")
+def _raise(found, sums, factor, base, scales, best, top):  # noqa: D103
+    for lane in range(LANES):
+        value = (np.float32(2 * found[lane] - top * sums[lane]) * factor + base[lane]) * scales[lane]
+        best[lane] = value if value > best[lane] else best[lane]
+
+
+@njit(nogil=True, cache=True)
+def maxsim_bits(query, bases, values, rows, factors, places, offsets, code, floor):
+    """`counterpoint.index.kernels.maxsim_by` of one query, for codes of `bits` bits.
+
+    The same integers are added and the same floats multiplied in the same order as there, so scores are
+    equal to the last bit.
+
+    Args:
+        query: (tiles (t, ...) int8, sums of each row's integers int32, scales of the rows float32, how many
+            rows). Sums and scales are filled up to whole tiles.
+        bases: (c, rows of whole tiles) float32, products with the means of words.
+        values: (n, bytes) uint8, all packed rows of the set.
+        rows: (r,) which of them are scored, document by document.
+        factors: (r,) float32.
+        places: (r,) the row of `bases` of each.
+        offsets: (k + 1,) where the rows of each document begin.
+        code: (bits of a component, for every byte the codes that it holds as one number).
+        floor: raise a negative best similarity to 0.
+
+    Returns:
+        (k,) float32.
+    """
+    tiles, sums, scales, count = query
+    bits, table = code
+    width, top = values.shape[1], np.int32(2**bits - 1)
+    unpacked = np.zeros(tiles.shape[1] // LANES * bits // 8, table.dtype)
+    levels = unpacked.view(np.uint8)
+    found, best = np.zeros(LANES, np.int32), np.zeros(len(scales), np.float32)
+    scores = np.zeros(len(offsets) - 1, np.float32)
+    for document in range(len(offsets) - 1):
+        if offsets[document] == offsets[document + 1]:
+            continue
+        best[:] = -np.inf
+        for at in range(offsets[document], offsets[document + 1]):
+            row = np.uint64(rows[at])
+            for i in range(width):
+                unpacked[np.uint64(i)] = table[values[row, np.uint64(i)]]
+            factor, base = factors[at], bases[places[at]]
+            for tile in range(len(tiles)):
+                dots(tiles[tile], levels, found)
+                lanes = slice(tile * LANES, (tile + 1) * LANES)
+                _raise(found, sums[lanes], factor, base[lanes], scales[lanes], best[lanes], top)
+        total = np.float32(0)
+        for m in range(count):
+            value = best[m]
+            if floor and value < 0:
+                value = np.float32(0)
+            total = value if m == 0 else total + value
+        scores[document] = total
+    return scores
