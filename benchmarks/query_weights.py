@@ -160,16 +160,17 @@ def scored(name: str, options: argparse.Namespace) -> Scores:
         plan = replace(plan_for("hybrid", index, settings), weights=dict.fromkeys(PARTS, 1.0))
         each = list(searcher._scored(queries, DEPTH, plan, None, lambda done: None))
         alone = [searcher.run(queries, 10, workflow=workflow) for workflow in ("lexical", "dense", "words")]
-    width = max(10, *(len(names) for _, names, _ in each))
+        names = [[index.name_of(int(position)) for position in found.positions] for _, found in each]
+    width = max(10, *(len(some) for some in names))
     table = np.full((len(each), width, len(PARTS)), -9, np.float32)
     gains = np.zeros((len(each), width), np.float32)
-    for row, (query, names, candidates) in enumerate(each):
-        table[row, : len(names)] = candidates.contributions
-        gains[row, : len(names)] = [max(0, qrels[query].get(document, 0)) for document in names]
+    for row, (query, candidates) in enumerate(each):
+        table[row, : len(names[row])] = candidates.contributions
+        gains[row, : len(names[row])] = [max(0, qrels[query].get(document, 0)) for document in names[row]]
     ideal = [sorted((max(0, grade) for grade in qrels[query].values()), reverse=True) for query in queries]
     return Scores(
         table,
-        np.array([[candidates.evidence[part] for part in PARTS] for _, _, candidates in each]),
+        np.array([[candidates.evidence[part] for part in PARTS] for _, candidates in each]),
         gains,
         np.array([np.array(grades[:10]) @ DISCOUNTS[: len(grades)] for grades in ideal]),
         np.array([[values[query] for query in queries] for values in map(by_query(qrels), alone)]).T,

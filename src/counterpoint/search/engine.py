@@ -13,7 +13,7 @@ from itertools import islice, repeat
 from typing import final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, TextModel
@@ -73,7 +73,9 @@ class Searcher:
         (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
         (found,) = self._first.propose([prepared], plan, k)
         scored = with_feedback(self.index, self._score(prepared, plan, found), plan, self.settings)
-        rows = {self.index.name_of(int(position)): row for row, position in enumerate(found.positions)}
+        rows = {
+            self.index.name_of(int(found.positions[row])): int(row) for row in at_least_best(scored.scores, k)
+        }
         ranked = Run({"": {name: float(scored.scores[row]) for name, row in rows.items()}}).top(k)[""]
         hits = tuple(
             Hit(rank, score, self.index.document(int(found.positions[rows[name]])), scored.parts(rows[name]))
@@ -180,14 +182,14 @@ class Searcher:
             if each.apart_from_weights() != self.settings.apart_from_weights():
                 raise ConfigError("settings that are searched together differ in weights and feedback only")
         scored = self._scored(queries, self._depth(k), own, None, on_progress)
-        found = {qid: (names, each) for qid, names, each in scored}
+        found = dict(scored)
         for each, plan in zip(settings, plans, strict=True):
             runs = {}
-            for qid, (names, candidates) in found.items():
+            for qid, candidates in found.items():
                 weights = weights_of(plan, candidates.evidence)
                 weighed = candidates.contributions * np.array([weights[part] for part in own.weights])
                 fused = replace(candidates, scores=weighed.sum(axis=1), contributions=weighed)
-                runs[qid] = names, with_feedback(self.index, fused, plan, each).scores
+                runs[qid] = with_feedback(self.index, fused, plan, each)
             yield self._best(runs, k, plan)
 
     def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
@@ -205,11 +207,8 @@ class Searcher:
         on_progress: Callable[[int], None],
     ) -> Run:
         found = self._scored(queries, self._depth(k), plan, candidates, on_progress)
-        fed = (
-            (qid, names, with_feedback(self.index, scored, plan, self.settings))
-            for qid, names, scored in found
-        )
-        return self._best({qid: (names, scored.scores) for qid, names, scored in fed}, k, plan)
+        fed = {qid: with_feedback(self.index, scored, plan, self.settings) for qid, scored in found}
+        return self._best(fed, k, plan)
 
     @cached_property
     def _first(self) -> FirstStages:
@@ -228,13 +227,14 @@ class Searcher:
         _check_depth(k)
         return k * PASSAGES if self.index.parents else k
 
-    def _best(
-        self, found: Mapping[str, tuple[list[str], Float[np.ndarray, " c"]]], k: int, plan: Plan
-    ) -> Run:
-        """The best `k` documents by the scores of what was found."""
-        ranked = {
-            qid: dict(zip(names, scores.tolist(), strict=True)) for qid, (names, scores) in found.items()
-        }
+    def _best(self, found: Mapping[str, Scored], k: int, plan: Plan) -> Run:
+        """The best `k` documents by the scores of what was found; only those that can be are named."""
+        ranked = {}
+        for qid, scored in found.items():
+            every = np.arange(len(scored.scores))
+            rows = every if self.index.parents else at_least_best(scored.scores, k)
+            names = [self.index.name_of(int(position)) for position in scored.positions[rows]]
+            ranked[qid] = dict(zip(names, scored.scores[rows].tolist(), strict=True))
         provenance = {"workflow": plan.workflow, "tag": f"counterpoint-{plan.workflow}"}
         run = Run(ranked, provenance=provenance)
         if self.index.parents:
@@ -249,8 +249,8 @@ class Searcher:
         plan: Plan,
         candidates: Run | None,
         on_progress: Callable[[int], None],
-    ) -> Iterator[tuple[str, list[str], Scored]]:
-        """Query by query the candidates' names, and their scores before feedback."""
+    ) -> Iterator[tuple[str, Scored]]:
+        """Query by query the candidates' scores before feedback."""
         stream, done = iter(queries.items()), 0
         while batch := list(islice(stream, min(TOGETHER, max(1, SCORES // len(self.index))))):
             prepared = prepare([text for _, text in batch], plan, self.settings, self.index, self.model)
@@ -261,8 +261,7 @@ class Searcher:
             for (qid, text), query, found in zip(batch, prepared, proposals, strict=False):
                 asked = found if candidates is None else self._candidates(candidates, qid)
                 asked, found = (asked, found) if text.strip() else (NOTHING, NOTHING)
-                names = [self.index.name_of(int(position)) for position in asked.positions]
-                yield qid, names, self._score(query, plan, found, asked)
+                yield qid, self._score(query, plan, found, asked)
             done += len(batch)
             on_progress(done)
 
@@ -310,6 +309,13 @@ class Searcher:
                 scores = self.index.part(part).scores(query.asked(part), found.positions)
             columns.append(scores / query.ceilings[part])
         return np.stack(columns, axis=1).astype(np.float64)
+
+
+def at_least_best(scores: Float[np.ndarray, " c"], k: int) -> Int[np.ndarray, " b"]:
+    """The rows that may be among the best `k`: those and what has the same score as the last."""
+    if k >= len(scores):
+        return np.arange(len(scores))
+    return np.flatnonzero(scores >= np.partition(scores, -k)[-k])
 
 
 def weights_of(plan: Plan, evidence: Mapping[str, float]) -> Mapping[str, float]:
