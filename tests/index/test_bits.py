@@ -14,15 +14,16 @@ from counterpoint.index import Asked, SetLayout, paths
 from counterpoint.index import residual as residual_module
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS
+from counterpoint.index.dense import DenseStore
 from counterpoint.index.exact import ExactStore
 from counterpoint.index.paths import Meter
 from counterpoint.index.rotation import rotation
-from counterpoint.index.rounded import rounded
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.several import SeveralStore
 from counterpoint.types import Document, Ragged
 
 CODES = ["1-bit", "2-bit", "4-bit"]
+INTEGERS = [*CODES, "int8"]
 
 
 def texts_of(rng, count, dim, words=7, most=9):
@@ -51,8 +52,8 @@ def by_loops(store, query, position):
     """MaxSim by Python integers and one float operation after the other."""
     codec, dim = CODECS[store.layout.codec], store.layout.dim
     (part,) = store.parts
-    whole = rounded(query.rows @ rotation(dim))
-    bases = part._prepared(query.rows)[1]
+    whole = codec.asked(query.rows)
+    bases = part._prepared(query.rows, codec)[1]
     total = np.float32(0)
     first, last = part.offsets[position], part.offsets[position + 1]
     for m, row in enumerate(whole.rows):
@@ -70,7 +71,7 @@ def by_loops(store, query, position):
     return total if last > first else np.float32(0)
 
 
-@pytest.mark.parametrize("codec", CODES)
+@pytest.mark.parametrize("codec", INTEGERS)
 @pytest.mark.parametrize("least", [2, 10**6])
 def test_scores_are_those_of_loops_whatever_computes_them(tmp_path, codec, least, monkeypatch):
     monkeypatch.setattr(residual_module, "LEAST", least)
@@ -84,7 +85,9 @@ def test_scores_are_those_of_loops_whatever_computes_them(tmp_path, codec, least
             some = rng.permutation(23)[:9]
             for compiled in (False, True):
                 monkeypatch.setattr("counterpoint.index.paths.WORTH", 0 if compiled else 10**18)
-                with patch.object(Meter, "kernel", Meter.kernel if compiled else lambda self, products: None):
+                with patch.object(
+                    Meter, "kernels", Meter.kernels if compiled else lambda self, products: None
+                ):
                     assert store.all_scores([query])[0].tolist() == wanted
                     assert store.all_scores([query, query])[1].tolist() == wanted
                     assert store.scores(query, some).tolist() == [wanted[i] for i in some]
@@ -99,7 +102,7 @@ def test_scores_are_those_of_loops_whatever_computes_them(tmp_path, codec, least
     seed=st.integers(0, 2**32 - 1),
     dim=st.integers(1, 40),
     rows=st.integers(1, 40),
-    codec=st.sampled_from(CODES),
+    codec=st.sampled_from(INTEGERS),
     kind=st.sampled_from(["normal", "zeros", "ties", "huge"]),
 )
 def test_the_compiled_kernel_equals_numpy(tmp_path_factory, seed, dim, rows, codec, kind):
@@ -110,7 +113,7 @@ def test_the_compiled_kernel_equals_numpy(tmp_path_factory, seed, dim, rows, cod
     store = opened(tmp_path_factory.mktemp("i"), Ragged(values, vectors.offsets, vectors.ids), codec)
     query = rng.normal(size=(rows, dim)).astype(np.float32) * np.float32(rng.choice([0, 1e-3, 1, 1e3]))
     asked = Asked(np.sign(query) if kind == "ties" else query, None, bool(seed % 2))
-    with patch.object(Meter, "kernel", lambda self, products: None):
+    with patch.object(Meter, "kernels", lambda self, products: None):
         (plain,) = store.all_scores([asked])
     with patch("counterpoint.index.paths.WORTH", 0):
         (compiled,) = store.all_scores([asked])
@@ -189,12 +192,12 @@ def test_a_kernel_that_disagrees_is_not_used(monkeypatch, caplog):
     monkeypatch.setattr(module, "maxsim_bits", lambda *asked: right(*asked) + np.float32(1e-3))
     paths._loaded.cache_clear()
     try:
-        assert paths._loaded() is None and "gives other scores than numpy" in caplog.text
+        assert paths._loaded() is None and "give other scores than numpy" in caplog.text
         assert paths.described() == {"kernel": "numpy"}
     finally:
         paths._loaded.cache_clear()
     monkeypatch.undo()
-    assert paths._loaded() is right and paths.described()["kernel"].startswith("compiled")
+    assert paths._loaded().maxsim is right and paths.described()["kernel"].startswith("compiled")
 
 
 def test_without_vnni_the_kernel_gives_the_same_scores():
@@ -203,3 +206,27 @@ def test_without_vnni_the_kernel_gives_the_same_scores():
     code = "from counterpoint.index.paths import described; print(described()['kernel'])"
     found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert found.stdout.strip() == "compiled, portable", found.stderr
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 70), count=st.integers(1, 9), asked=st.integers(1, 5)
+)
+def test_a_scan_of_pooled_vectors_equals_numpy(tmp_path_factory, seed, dim, count, asked):
+    rng, folder = np.random.default_rng(seed), tmp_path_factory.mktemp("i")
+    layout, values = SetLayout(dim, "dense", "int8"), rng.normal(size=(count, dim)).astype(np.float32)
+    values *= rng.choice([0, 1, 500], (count, 1))
+    with SegmentWriter(folder, {"w": layout}) as writer:
+        rows = Ragged(values, np.arange(count + 1))
+        writer.append([Document(str(i), "") for i in range(count)], {"w": rows})
+    store = DenseStore("w", layout, [(CheckedFolder(folder), count)])
+    queries = [Asked(rng.normal(size=(1, dim)).astype(np.float32)) for _ in range(asked)]
+    with patch.object(Meter, "kernels", lambda self, products: None):
+        plain, some = store.all_scores(queries), store.scores(queries[0], np.arange(count)[::-1])
+    with patch("counterpoint.index.paths.WORTH", 0):
+        compiled = store.all_scores(queries)
+        alone = store.all_scores(queries[:1])
+    assert compiled.tobytes() == plain.tobytes()
+    assert alone.tobytes() == plain[:1].tobytes() and some.tobytes() == plain[0][::-1].tobytes()
+    wanted = np.concatenate([query.rows for query in queries]) @ store.take(np.arange(count)).values.T
+    np.testing.assert_allclose(plain, wanted, atol=0.02 * np.abs(values).max() * dim)

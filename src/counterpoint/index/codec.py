@@ -12,11 +12,12 @@ from types import MappingProxyType
 from typing import Literal, final
 
 import numpy as np
-from jaxtyping import Float, UInt, UInt8
+from jaxtyping import Float, Shaped, UInt
 
-from counterpoint.index.rotation import rotation
+from counterpoint.index.rotation import rotated, rotation
+from counterpoint.index.rounded import Rounded, rounded
 
-__all__ = ["CODECS", "Bits", "Codec", "CodecName"]
+__all__ = ["CODECS", "Bits", "Codec", "CodecName", "Integral"]
 
 CodecName = Literal["float32", "float16", "int8", "int4", "4-bit", "2-bit", "1-bit"]
 
@@ -57,13 +58,45 @@ class Plain(Codec):
         return np.asarray(arrays["values"], dtype=np.float32)
 
 
+class Integral(Codec):
+    """Rows as small integers times one factor each, perhaps after a rotation.
+
+    Queries are rounded to 8 bits, after the same rotation; products of integers are exact, so every way to
+    compute them gives the same score to the last bit.
+
+    Attributes:
+        bits: of a component.
+        top: the greatest integer.
+    """
+
+    bits: int
+    top: int
+
+    @abstractmethod
+    def asked(self, query: Float[np.ndarray, "m d"]) -> Rounded:
+        """A query's rows, ready to be multiplied with `integers`."""
+
+    @abstractmethod
+    def integers(self, values: Shaped[np.ndarray, "n b"], dim: int) -> Float[np.ndarray, "n d"]:
+        """The integers of stored rows."""
+
+    @cached_property
+    def table(self) -> UInt[np.ndarray, " 256"]:
+        """For every byte the codes, from 0 up, that it holds: a byte each, side by side as one number."""
+        places = np.arange(8 // self.bits) * self.bits
+        codes = ((np.arange(256)[:, None] >> places) & (2**self.bits - 1)).astype(np.uint8)
+        return codes.reshape(-1).view(f"<u{8 // self.bits}")
+
+
 @final
-class Int8(Codec):
+class Int8(Integral):
     """Symmetric 8-bit integers with one float16 scale a row: value = scale · integer.
 
     The scale is max|x| / 127, rounded up to a float16 so that no integer leaves [-127, 127]; the error of a
     component is at most scale / 2.
     """
+
+    bits, top = 8, 127
 
     def layout(self, dim: int) -> Mapping[str, tuple[type[np.generic], tuple[int, ...]]]:
         """Integers and scales."""
@@ -77,6 +110,14 @@ class Int8(Codec):
     def decode(self, arrays: Mapping[str, np.ndarray], dim: int) -> Float[np.ndarray, "n d"]:
         """Integers times scales."""
         return arrays["values"] * arrays["scales"].astype(np.float32)[:, None]
+
+    def asked(self, query: Float[np.ndarray, "m d"]) -> Rounded:
+        """Rounded."""
+        return rounded(query)
+
+    def integers(self, values: Shaped[np.ndarray, "n b"], dim: int) -> Float[np.ndarray, "n d"]:
+        """As they are stored."""
+        return values.astype(np.float32)
 
 
 @final
@@ -113,16 +154,14 @@ def _quantised(values: Float[np.ndarray, "n d"], most: int) -> tuple[np.ndarray,
 
 
 @final
-class Bits(Codec):
+class Bits(Integral):
     """A few bits a component after a random rotation, and one float16 factor a row (RaBitQ).
 
     A row x is rotated to y and stored as odd integers c in [-(2^b − 1), 2^b − 1], those of all multiples of c
     that point most nearly where y does, and as the factor |y|² / ⟨y, c⟩. So ⟨x, x̂⟩ = |x|², and over random
     rotations ⟨q, x̂⟩ is ⟨q, x⟩ for every q (Gao and Long 2024, theorem 3.2; Gao et al. 2025 for b > 1).
 
-    Queries are rotated, too, and rounded to 8 bits; products of integers are exact, so every way to compute
-    them gives the same score to the last bit. Components lie in their order, the first in the lowest bits of
-    the first byte.
+    Components lie in their order, the first in the lowest bits of the first byte.
     """
 
     def __init__(self, bits: int):
@@ -145,40 +184,37 @@ class Bits(Codec):
         scales = arrays["scales"].astype(np.float32)[:, None]
         return (self.integers(arrays["values"], dim) * scales) @ rotation(dim).T
 
-    def packed(self, rotated: Float[np.ndarray, "n d"]) -> dict[str, np.ndarray]:
+    def packed(self, turned: Float[np.ndarray, "n d"]) -> dict[str, np.ndarray]:
         """The arrays for rows that are rotated already."""
-        codes = self._nearest(rotated)
-        along = (rotated * codes).sum(axis=1)
-        lengths = (rotated * rotated).sum(axis=1)
+        codes = self._nearest(turned)
+        along = (turned * codes).sum(axis=1)
+        lengths = (turned * turned).sum(axis=1)
         factors = np.divide(lengths, along, out=np.zeros_like(along), where=along > 0)
-        width, each = self.bytes_of(rotated.shape[1]), 8 // self.bits
-        levels = np.zeros((len(rotated), width * each), np.uint8)
-        levels[:, : rotated.shape[1]] = ((codes + self.top) / 2).astype(np.uint8)
-        places = levels.reshape(len(rotated), width, each) << (np.arange(each, dtype=np.uint8) * self.bits)
+        width, each = self.bytes_of(turned.shape[1]), 8 // self.bits
+        levels = np.zeros((len(turned), width * each), np.uint8)
+        levels[:, : turned.shape[1]] = ((codes + self.top) / 2).astype(np.uint8)
+        places = levels.reshape(len(turned), width, each) << (np.arange(each, dtype=np.uint8) * self.bits)
         values = np.bitwise_or.reduce(places, axis=2).astype(np.uint8)
         return {"values": values, "scales": factors.astype(np.float16)}
 
-    @cached_property
-    def table(self) -> UInt[np.ndarray, " 256"]:
-        """For every byte the codes, from 0 up, that it holds: a byte each, side by side as one number."""
-        places = np.arange(8 // self.bits) * self.bits
-        codes = ((np.arange(256)[:, None] >> places) & self.top).astype(np.uint8)
-        return codes.reshape(-1).view(f"<u{8 // self.bits}")
+    def asked(self, query: Float[np.ndarray, "m d"]) -> Rounded:
+        """Rotated and rounded."""
+        return rounded(rotated(query).astype(np.float32))
 
-    def integers(self, values: UInt8[np.ndarray, "n b"], dim: int) -> Float[np.ndarray, "n d"]:
+    def integers(self, values: Shaped[np.ndarray, "n b"], dim: int) -> Float[np.ndarray, "n d"]:
         """The odd integers."""
         levels = self.table[values].view(np.uint8)[:, :dim]
         return levels.astype(np.float32) * 2 - self.top
 
-    def _nearest(self, rotated: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    def _nearest(self, turned: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
         """For each row the odd integers that point most nearly where it does, of a few step widths."""
         if self.bits == 1:
-            return np.where(rotated >= 0, np.float32(1), np.float32(-1))
-        spread = np.sqrt((rotated * rotated).mean(axis=1, keepdims=True)) + np.float32(1e-30)
-        best, found = np.full(len(rotated), -np.inf, np.float32), np.ones_like(rotated)
+            return np.where(turned >= 0, np.float32(1), np.float32(-1))
+        spread = np.sqrt((turned * turned).mean(axis=1, keepdims=True)) + np.float32(1e-30)
+        best, found = np.full(len(turned), -np.inf, np.float32), np.ones_like(turned)
         for step in STEPS[self.bits]:
-            codes = np.clip(np.floor(rotated / (spread * step)) * 2 + 1, -self.top, self.top)
-            cosine = (rotated * codes).sum(axis=1) / np.sqrt((codes * codes).sum(axis=1))
+            codes = np.clip(np.floor(turned / (spread * step)) * 2 + 1, -self.top, self.top)
+            cosine = (turned * codes).sum(axis=1) / np.sqrt((codes * codes).sum(axis=1))
             better = cosine > best
             best[better], found[better] = cosine[better], codes[better]
         return found

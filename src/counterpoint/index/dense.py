@@ -12,6 +12,7 @@ from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.graph import Graph
 from counterpoint.index.kernels import dot_scores
 from counterpoint.index.layout import SetLayout
+from counterpoint.index.rows import Rows
 from counterpoint.index.store import Asked, Everything, Look
 from counterpoint.index.stored_rows import BLOCK, RowsStore
 
@@ -37,12 +38,19 @@ class DenseStore(RowsStore):
     def all_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
         """Inner products with every document."""
         rows = np.concatenate([query.rows for query in queries])
+        return np.concatenate([self._scan(part, rows) for part in self.parts], axis=1)
+
+    def _scan(self, part: Rows, rows: Float[np.ndarray, "q d"]) -> Float[np.ndarray, "q n"]:
+        """Inner products with the documents of one segment."""
+        documents = len(part.offsets) - 1
+        if part.can_compile:
+            kernels = self._meter.kernels(rows.size * documents)
+            if kernels is not None:
+                return part.scan(rows, kernels.scan)
+            load = part.against(rows)
+            return load(slice(0, documents))(slice(None))
         step = max(1, BLOCK // (4 * self.layout.dim))
-        blocks = [
-            dot_scores(rows, part.values(slice(at, at + step)))
-            for part in self.parts
-            for at in range(0, len(part.offsets) - 1, step)
-        ]
+        blocks = [dot_scores(rows, part.values(slice(at, at + step))) for at in range(0, documents, step)]
         return np.concatenate(blocks, axis=1)
 
 

@@ -12,23 +12,30 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["rotation"]
+__all__ = ["rotated", "rotation"]
 
 ROUNDS = 2  # of four steps each; after one, components of the middle are mixed with the others only once
 
 
 @lru_cache(maxsize=8)
 def rotation(dim: int) -> Float[np.ndarray, "d d"]:
-    """An orthogonal matrix of float32, for rows to be multiplied with."""
-    matrix = np.eye(dim)
-    width = 1 << (dim.bit_length() - 1)
-    signs = _signs(2 * ROUNDS * dim).reshape(2 * ROUNDS, dim)
-    for step, of_step in enumerate(signs):
-        where = slice(0, width) if step % 2 == 0 else slice(dim - width, dim)
-        matrix *= of_step
-        matrix[:, where] = _hadamard(matrix[:, where])
-    found = matrix.astype(np.float32)
+    """The rotation as an orthogonal matrix of float32, for many rows to be multiplied with."""
+    found = rotated(np.eye(dim)).astype(np.float32)
     found.setflags(write=False)
+    return found
+
+
+def rotated(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    """Rows after the rotation, in float64: the same to the last bit however many there are at a time.
+
+    A product of matrices adds in an order that depends on their shapes.
+    """
+    dim, found = rows.shape[1], rows.astype(np.float64)
+    width = 1 << (dim.bit_length() - 1)
+    for step, signs in enumerate(_signs(2 * ROUNDS * dim).reshape(2 * ROUNDS, dim)):
+        where = slice(0, width) if step % 2 == 0 else slice(dim - width, dim)
+        found *= signs
+        found[:, where] = _hadamard(found[:, where])
     return found
 
 
@@ -42,6 +49,7 @@ def _hadamard(rows: Float[np.ndarray, "n w"]) -> Float[np.ndarray, "n w"]:
     return rows / np.sqrt(width)
 
 
+@lru_cache(maxsize=8)
 def _signs(count: int) -> Float[np.ndarray, " c"]:
     """Pseudo-random signs by SplitMix64, whose numbers are defined for all time."""
     with np.errstate(over="ignore"):

@@ -17,12 +17,12 @@ from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec import CODECS, Bits
+from counterpoint.index.codec import CODECS, Integral
 from counterpoint.index.kernels import Products
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import Means
 from counterpoint.index.rotation import rotation
-from counterpoint.index.rounded import Rounded, rounded
+from counterpoint.index.rounded import Rounded
 from counterpoint.index.store import Asked
 from counterpoint.types import Ragged, rows_of_sets
 
@@ -80,7 +80,9 @@ class Rows:
 
     def against(self, query: Float[np.ndarray, "m d"]) -> Callable[[Where], Products]:
         """What multiplies stored rows with a query's: for `counterpoint.index.kernels.maxsim_by`."""
-        return self._of_bits(query, self._codec) if isinstance(self._codec, Bits) else self._of_floats(query)
+        if isinstance(self._codec, Integral):
+            return self._of_integers(query, self._codec)
+        return self._of_floats(query)
 
     def _of_floats(self, query: Float[np.ndarray, "m d"]) -> Callable[[Where], Products]:
         def load(where: Where) -> Products:
@@ -89,9 +91,9 @@ class Rows:
 
         return load
 
-    def _of_bits(self, query: Float[np.ndarray, "m d"], codec: Bits) -> Callable[[Where], Products]:
+    def _of_integers(self, query: Float[np.ndarray, "m d"], codec: Integral) -> Callable[[Where], Products]:
         """Products of integers, which are the same in any order; floats enter once they are added up."""
-        whole, bases = self._prepared(query)
+        whole, bases = self._prepared(query, codec)
 
         def load(where: Where) -> Products:
             arrays = self._stored(where)
@@ -108,6 +110,12 @@ class Rows:
 
         return load
 
+    def scan(self, query: Float[np.ndarray, "q d"], kernel: Callable[..., Any]) -> Float[np.ndarray, "q n"]:
+        """Inner products with every row, by the compiled kernel; of integers of 8 bits only."""
+        whole, _ = self._prepared(query, cast(Integral, self._codec))
+        factors = self._arrays["scales"].all().astype(np.float32)
+        return kernel(whole.rows.astype(np.int8), whole.scales, self._arrays["values"].all(), factors)
+
     def compiled(
         self,
         kernel: Callable[..., Any],
@@ -115,13 +123,13 @@ class Rows:
         where: Int[np.ndarray, " r"],
         offsets: Int[np.ndarray, " n1"],
     ) -> Float[np.ndarray, " n"]:
-        """MaxSim with documents whose rows are `where`, by the compiled kernel; of codes of bits only."""
+        """MaxSim with documents whose rows are `where`, by the compiled kernel; of integers only."""
         from counterpoint.index.compiled.dots import asked_of
 
-        codec = cast(Bits, self._codec)
+        codec = cast(Integral, self._codec)
         return kernel(
-            *asked_of(*self._prepared(query.rows)),
-            self._arrays["values"].checked(where),
+            *asked_of(*self._prepared(query.rows, codec)),
+            self._arrays["values"].checked(where).view(np.uint8),
             where,
             self._arrays["scales"][where].astype(np.float32),
             self._places(where),
@@ -133,11 +141,13 @@ class Rows:
     @property
     def can_compile(self) -> bool:
         """Whether a compiled kernel knows the codec."""
-        return isinstance(self._codec, Bits)
+        return isinstance(self._codec, Integral)
 
-    def _prepared(self, query: Float[np.ndarray, "m d"]) -> tuple[Rounded, Float[np.ndarray, "m c"]]:
-        """A query's rotated rows as integers, and their products with the means of words."""
-        whole = rounded(query @ rotation(self.layout.dim))
+    def _prepared(
+        self, query: Float[np.ndarray, "m d"], codec: Integral
+    ) -> tuple[Rounded, Float[np.ndarray, "m c"]]:
+        """A query's rows as integers, and their products with the means of words."""
+        whole = codec.asked(query)
         if self._means is None:
             return whole, np.zeros((len(query), 1), np.float32)
         return whole, self._means.products(whole)

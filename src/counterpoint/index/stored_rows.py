@@ -100,10 +100,10 @@ class RowsStore(VectorStore):
                 "was the index built with another model?"
             )
         if part.can_compile and queries[0].ids is None:
-            kernel = self._meter.kernel(int(offsets[-1]) * asked.size)
-            if kernel is not None:
+            kernels = self._meter.kernels(int(offsets[-1]) * asked.size)
+            if kernels is not None:
                 where = np.arange(offsets[-1]) if rows is None else rows
-                return np.stack([part.compiled(kernel, query, where, offsets) for query in queries])
+                return np.stack([part.compiled(kernels.maxsim, query, where, offsets) for query in queries])
         ends = np.cumsum([0] + [len(query.rows) for query in queries])
         load, ids = part.against(asked), None
         if queries[0].ids is not None:

@@ -1,4 +1,4 @@
-"""MaxSim over codes of a few bits: unpack, multiply and take the maximum in one pass over the rows."""
+"""MaxSim over rows of small integers: unpack, multiply and take the maximum in one pass over the rows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ __all__ = ["maxsim_bits"]
 
 
 @njit(nogil=True, inline="always")
-def _raise(found, sums, factor, base, scales, best, top):  # noqa: D103
+def _raise(found, sums, factor, base, scales, best, code):  # noqa: D103
+    step, top = code
     for lane in range(LANES):
-        value = (np.float32(2 * found[lane] - top * sums[lane]) * factor + base[lane]) * scales[lane]
+        value = (np.float32(step * found[lane] - top * sums[lane]) * factor + base[lane]) * scales[lane]
         best[lane] = value if value > best[lane] else best[lane]
 
 
 @njit(nogil=True, cache=True)
 def maxsim_bits(query, bases, values, rows, factors, places, offsets, code, floor):
-    """`counterpoint.index.kernels.maxsim_by` of one query, for codes of `bits` bits.
+    """`counterpoint.index.kernels.maxsim_by` of one query, for rows of integers.
 
     The same integers are added and the same floats multiplied in the same order as there, so scores are
     equal to the last bit.
@@ -33,7 +34,8 @@ def maxsim_bits(query, bases, values, rows, factors, places, offsets, code, floo
         factors: (r,) float32.
         places: (r,) the row of `bases` of each.
         offsets: (k + 1,) where the rows of each document begin.
-        code: (bits of a component, for every byte the codes that it holds as one number).
+        code: (bits b of a component, for every byte the codes that it holds as one number). A code c stands
+            for the odd integer 2c + 1 − 2^b; one of 8 bits for itself, signed.
         floor: raise a negative best similarity to 0.
 
     Returns:
@@ -41,7 +43,8 @@ def maxsim_bits(query, bases, values, rows, factors, places, offsets, code, floo
     """
     tiles, sums, scales, count = query
     bits, table = code
-    width, top = values.shape[1], np.int32(2**bits - 1)
+    width = values.shape[1]
+    integer = (np.int32(1), np.int32(128)) if bits == 8 else (np.int32(2), np.int32(2**bits - 1))
     unpacked = np.zeros(tiles.shape[1] // LANES * bits // 8, table.dtype)
     levels = unpacked.view(np.uint8)
     found, best = np.zeros(LANES, np.int32), np.zeros(len(scales), np.float32)
@@ -52,13 +55,17 @@ def maxsim_bits(query, bases, values, rows, factors, places, offsets, code, floo
         best[:] = -np.inf
         for at in range(offsets[document], offsets[document + 1]):
             row = np.uint64(rows[at])
-            for i in range(width):
-                unpacked[np.uint64(i)] = table[values[row, np.uint64(i)]]
+            if bits == 8:  # signed integers, made to begin at 0
+                for i in range(width):
+                    levels[np.uint64(i)] = values[row, np.uint64(i)] ^ np.uint8(128)
+            else:
+                for i in range(width):
+                    unpacked[np.uint64(i)] = table[values[row, np.uint64(i)]]
             factor, base = factors[at], bases[places[at]]
             for tile in range(len(tiles)):
                 dots(tiles[tile], levels, found)
                 lanes = slice(tile * LANES, (tile + 1) * LANES)
-                _raise(found, sums[lanes], factor, base[lanes], scales[lanes], best[lanes], top)
+                _raise(found, sums[lanes], factor, base[lanes], scales[lanes], best[lanes], integer)
         total = np.float32(0)
         for m in range(count):
             value = best[m]
