@@ -1,31 +1,44 @@
-"""Pairs of arrays that were used last, up to a bound of bytes."""
+"""What was used last, up to a bound of bytes."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import final
-
-import numpy as np
+from typing import Generic, Protocol, TypeVar, final
 
 __all__ = ["BoundedCache"]
 
+OVERHEAD = 400
+"""Bytes of an entry beside its content: empty ones count, too."""
+
+
+class HasBytes(Protocol):
+    """Something that knows how many bytes it takes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its content."""
+        ...
+
+
+Kept = TypeVar("Kept", bound=HasBytes)
+
 
 @final
-class BoundedCache:
-    """Keeps pairs of arrays by name, and lets go of those that were not used for longest.
+class BoundedCache(Generic[Kept]):
+    """Keeps things by name, and lets go of those that were not used for longest.
 
     Safe for several threads.
 
     Args:
-        most: bytes of all arrays together; what is larger than that is not kept.
+        most: bytes of all together; what is larger than that is not kept.
     """
 
     def __init__(self, most: int):
         self._most, self._bytes, self._lock = most, 0, Lock()
-        self._kept: OrderedDict[str, tuple[np.ndarray, np.ndarray]] = OrderedDict()
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
 
-    def get(self, name: str) -> tuple[np.ndarray, np.ndarray] | None:
+    def get(self, name: str) -> Kept | None:
         """What was put under a name, if it is still there."""
         with self._lock:
             found = self._kept.get(name)
@@ -33,14 +46,13 @@ class BoundedCache:
                 self._kept.move_to_end(name)
             return found
 
-    def put(self, name: str, arrays: tuple[np.ndarray, np.ndarray]) -> None:
-        """Keep a pair under a name, unless something is there already."""
-        size = sum(array.nbytes for array in arrays)
+    def put(self, name: str, item: Kept) -> None:
+        """Keep something under a name, unless something is there already."""
+        size = OVERHEAD + item.nbytes
         with self._lock:
             if size > self._most or name in self._kept:
                 return
-            self._kept[name] = arrays
+            self._kept[name] = item
             self._bytes += size
             while self._bytes > self._most:
-                _, old = self._kept.popitem(last=False)
-                self._bytes -= sum(array.nbytes for array in old)
+                self._bytes -= OVERHEAD + self._kept.popitem(last=False)[1].nbytes

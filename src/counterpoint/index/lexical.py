@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from counterpoint.errors import ConfigError
 from counterpoint.index.analysis import Analyzer, AnalyzerName, check_analyzer
 from counterpoint.index.bounded_cache import BoundedCache
 from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.score_column import ScoreColumn
 from counterpoint.index.term_scores import term_scores
 from counterpoint.types import Span
 
 __all__ = ["Lexical", "LexicalSettings", "TermMatch"]
 
-MEMORY = 64 * 2**20
-"""Bytes of the last terms' scores that are kept; a posting has 12."""
+MEMORY = 128 * 2**20
+"""Bytes of the last terms' scores that are kept; a posting has 8."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Lexical:
         self._analyzer = settings.analyzed()
         self._terms = term_scores(files, settings.k1, settings.b)
         self.documents = self._terms.documents
-        self._kept = BoundedCache(MEMORY)
+        self._kept: BoundedCache[ScoreColumn] = BoundedCache(MEMORY)
 
     def scores(self, query: str) -> Float[np.ndarray, " documents"]:
         """The score of every document; a term that stands twice in the query counts twice.
@@ -99,9 +100,8 @@ class Lexical:
         Terms are added in their order in the query, in single precision.
         """
         total = np.zeros(self.documents, np.float32)
-        for term, _ in self._known_terms(query):
-            rows, scores = self._scores_of(term)
-            np.add.at(total, rows, scores)
+        for term in self._analyzer.terms(query):
+            self._column(term).add_to(total)
         return total
 
     def ceiling(self, query: str) -> float:
@@ -132,26 +132,21 @@ class Lexical:
 
     def matches(self, query: str, document: int) -> list[TermMatch]:
         """What each occurrence of a term in the query added to one document's score."""
-        found = []
-        for term, span in self._known_terms(query):
-            rows, scores = self._scores_of(term)
-            at = int(np.searchsorted(rows, document))
-            score = float(scores[at]) if at < len(rows) and rows[at] == document else 0.0
-            found.append(TermMatch(term, span, score))
-        return found
+        return [
+            TermMatch(term, span, self._column(term).score_of(document))
+            for term, span in self._analyzer.spans(query)
+            if self._terms.frequency(term)
+        ]
 
     def term_spans(self, text: str) -> dict[str, Span]:
         """The first place of each term in a text."""
         return {term: span for term, span in reversed(self._analyzer.spans(text))}
 
-    def _known_terms(self, query: str) -> list[tuple[str, Span]]:
-        return [(term, span) for term, span in self._analyzer.spans(query) if self._terms.frequency(term)]
-
-    def _scores_of(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-        """The documents that have a term, rising, and its score in each; the last ones are kept."""
+    def _column(self, term: str) -> ScoreColumn:
+        """What a term adds to each document; the last ones are kept."""
         found = self._kept.get(term)
         if found is None:
-            found = self._terms.scores(term)
+            found = ScoreColumn.of(*self._terms.scores(term), self.documents)
             self._kept.put(term, found)
         return found
 

@@ -6,6 +6,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -55,6 +56,7 @@ class ComputedScores(TermScores):
     def __init__(self, parts: Sequence[TermFiles], k1: float, b: float):
         self._parts, self._k1, self._b = parts, k1, b
         self.documents = sum(part.documents for part in parts)
+        self._row = np.int32 if self.documents < 2**31 else np.int64
 
     def frequency(self, term: str) -> int:
         """In how many documents a term stands."""
@@ -62,18 +64,23 @@ class ComputedScores(TermScores):
 
     def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
         """The documents that have a term, rising, and the score of the term in each."""
-        rows, scores, first = [], [], 0
         df = self.frequency(term)
         idf = np.float32(math.log(1 + (self.documents - df + 0.5) / (df + 0.5)))
-        length = sum(part.length for part in self._parts)
-        for part in self._parts:
+        rows, scores, first = [], [], 0
+        for part, norms in zip(self._parts, self._norms, strict=True):
             found, counts = part.postings(term)
-            relative = self._b * part.lengths[found] / (length / self.documents)
-            saturated = counts / (self._k1 * ((1 - self._b) + relative) + counts)
-            rows.append(found + first)
+            saturated = counts / (norms[found] + counts)
+            rows.append((found + first).astype(self._row))
             scores.append((idf * saturated).astype(np.float32))
             first += part.documents
         return np.concatenate(rows), np.concatenate(scores)
+
+    @cached_property
+    def _norms(self) -> list[Float[np.ndarray, " documents"]]:
+        """By part and document what is added to a term's frequency, which is then divided by the sum."""
+        average = sum(part.length for part in self._parts) / max(self.documents, 1)
+        rest = 1 - self._b
+        return [self._k1 * (rest + self._b * part.lengths / (average or 1.0)) for part in self._parts]
 
 
 @final
@@ -104,7 +111,7 @@ class StoredScores(TermScores):
     def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
         """The documents that have a term, rising, and the score of the term in each."""
         where = self._where(term)
-        return self._rows[where].astype(np.int64), self._scores[where]
+        return self._rows[where], self._scores[where]
 
     def _where(self, term: str) -> slice:
         at = self._vocabulary.get(term)
