@@ -54,4 +54,4 @@ class ScoreColumn:
         if self.rows is None:
             return float(self.scores[document])
         at = int(np.searchsorted(self.rows, document))
-        return float(self.scores[at]) if self.rows[at : at + 1] == document else 0.0
+        return float(self.scores[at]) if at < len(self.rows) and self.rows[at] == document else 0.0
