@@ -58,18 +58,8 @@ class LexicalBuilder:
     def write(self, folder: Path) -> None:
         """Write the terms of all documents into `folder`."""
         with self._temporary:
-            runs = [*self._runs, self._sorted()]
-            text = sum(len(run.text) for run in runs)
-            writer = TermFilesWriter(folder, sum(len(run.documents) for run in runs), text)
-            try:
-                for part in merged(runs):
-                    writer.append(part.terms, part.frequencies, part.documents, part.counts)
-                for run in runs:
-                    writer.append_lengths(np.asarray(run.lengths))
-                writer.close()
-            finally:
-                writer.abandon()
-            self._runs, runs = [], []  # lets go of the files
+            _write([*self._runs, self._sorted()], folder)
+            self._runs = []  # lets go of the files
             for path in self._spilled:
                 path.unlink()
 
@@ -89,3 +79,17 @@ class LexicalBuilder:
     def _clear(self) -> None:
         self._vocabulary: dict[str, int] = {}
         self._tokens, self._lengths = array("I"), array("I")
+
+
+def _write(runs: list[Run], folder: Path) -> None:
+    """Merge runs into the files of an index."""
+    postings = sum(len(run.documents) for run in runs)
+    writer = TermFilesWriter(folder, postings, text=sum(len(run.text) for run in runs))
+    try:
+        for part in merged(runs):
+            writer.append(part.terms, part.frequencies, part.documents, part.counts)
+        for run in runs:
+            writer.append_lengths(np.asarray(run.lengths))
+        writer.close()
+    finally:
+        writer.abandon()
