@@ -18,13 +18,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from functools import cached_property
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
-from jaxtyping import Int, UInt32
+from jaxtyping import Int, Shaped, UInt32
 
 from counterpoint.errors import ArtifactError
-from counterpoint.index.checked import CheckedArray, CheckedFolder
+from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.npy import NpyWriter
 from counterpoint.index.packing import LARGEST_PACKED, pack, place, unpack
 
@@ -32,7 +32,7 @@ __all__ = ["TermFiles", "TermFilesWriter", "encoded"]
 
 NAMES = ("terms", "term_ends", "frequencies", "postings", "posting_ends", "lengths")
 NARROW = 2**32
-REMEMBERED = 2**16  # terms of a vocabulary kept in memory; it must not grow with the collection
+REMEMBERED = 2**16  # terms whose places are kept in memory; it must not grow with the queries
 DAMAGED = "the BM25 postings are damaged; build the index again"
 
 
@@ -111,7 +111,9 @@ class TermFilesWriter:
 
 @final
 class TermFiles:
-    """What `TermFilesWriter` wrote, open for reading; every part is checked when it is first asked for.
+    """What `TermFilesWriter` wrote, open for reading.
+
+    The vocabulary and the lengths are checked whole when they are first asked for, postings block by block.
 
     Raises:
         ArtifactError: the files do not fit one another. Every method raises it, too, where what it reads is
@@ -120,15 +122,12 @@ class TermFiles:
 
     def __init__(self, files: CheckedFolder):
         self._folder = files.folder
-        text, term_ends, frequencies, postings, posting_ends, lengths = (
+        self._text, self._ends, self._frequencies, self._postings, self._posting_ends, self._lengths = (
             files.array(f"{name}.npy") for name in NAMES
         )
-        if not len(frequencies) == len(term_ends) == len(posting_ends):
+        if not len(self._frequencies) == len(self._ends) == len(self._posting_ends):
             raise ArtifactError("the files of the BM25 terms do not fit one another", path=files.folder)
-        self._frequencies, self._lengths = frequencies, lengths
-        self._text, self._postings = Pieces(text, term_ends), Pieces(postings, posting_ends)
-        self._known: dict[bytes, int | None] = {}
-        self._probed: dict[int, bytes] = {}
+        self._known: dict[str, int | None] = {}
 
     @property
     def documents(self) -> int:
@@ -148,62 +147,60 @@ class TermFiles:
     def frequency(self, term: str) -> int:
         """In how many documents a term stands."""
         at = self._find(term)
-        return 0 if at is None else int(self._frequencies[at : at + 1][0])
+        return 0 if at is None else self._counted.item(at)
 
     def postings(self, term: str) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]:
         """The documents that have a term, rising, and how often it stands in each."""
         at = self._find(term)
         if at is None:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        packed, frequency = self._postings[at], int(self._frequencies[at : at + 1][0])
+        frequency, ends = self._counted.item(at), self._places
+        packed = self._postings[(ends.item(at - 1) if at else 0) : ends.item(at)]
         try:
             gaps, used = unpack(packed, frequency)
             counts, rest = unpack(packed[used:], frequency)
         except ValueError as error:
             raise ArtifactError(f"{DAMAGED} ({error})", path=self._folder) from error
-        documents = np.cumsum(gaps + 1) - 1
+        gaps += 1
+        documents = gaps.cumsum()
+        documents -= 1
         if used + rest != len(packed) or documents[-1:] >= self.documents:
             raise ArtifactError(DAMAGED, path=self._folder)
-        return documents, counts + 1
+        counts += 1
+        return documents, counts
+
+    @cached_property
+    def _counted(self) -> UInt32[np.ndarray, " terms"]:
+        return self._frequencies.all()
+
+    @cached_property
+    def _places(self) -> Shaped[np.ndarray, " terms"]:
+        return self._posting_ends.all()
+
+    @cached_property
+    def _vocabulary(self) -> tuple[memoryview, Shaped[np.ndarray, " terms"]]:
+        """The bytes of all terms, and where each ends."""
+        return self._text.all().data, self._ends.all()
 
     def _find(self, term: str) -> int | None:
         """The place of a term among all, or None."""
+        if term in self._known:
+            return self._known[term]
         wanted = encoded(term)
-        if wanted not in self._known:
-            at = bisect_left(range(len(self._frequencies)), wanted, key=self._term)
-            found = at < len(self._frequencies) and self._term(at) == wanted
-            _remember(self._known, wanted, at if found else None)
-            return at if found else None
-        return self._known[wanted]
+        at = bisect_left(range(len(self._ends)), wanted, key=self._term)
+        found = at if at < len(self._ends) and self._term(at) == wanted else None
+        if len(self._known) < REMEMBERED:
+            self._known[term] = found
+        return found
 
     def _term(self, at: int) -> bytes:
-        term = self._probed.get(at)
-        if term is None:
-            term = self._text[at].tobytes()
-            _remember(self._probed, at, term)
-        return term
-
-
-@final
-class Pieces:
-    """Pieces of one array of bytes, by where each of them ends."""
-
-    def __init__(self, content: CheckedArray, ends: CheckedArray):
-        self._content, self._ends = content, ends
-
-    def __getitem__(self, at: int) -> np.ndarray:
-        ends = self._ends[max(at - 1, 0) : at + 1].tolist()
-        return self._content[(ends[0] if at else 0) : ends[-1]]
+        text, ends = self._vocabulary
+        return bytes(text[(ends.item(at - 1) if at else 0) : ends.item(at)])
 
 
 def encoded(term: str) -> bytes:
     """A term as it is stored and sorted; the order of UTF-8 is that of the characters."""
     return term.encode("utf-8", "surrogatepass")
-
-
-def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
-    if len(memory) < REMEMBERED:
-        memory[key] = value
 
 
 def _ends_type(largest: int) -> type[np.unsignedinteger]:

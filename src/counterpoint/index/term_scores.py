@@ -73,7 +73,7 @@ class ComputedScores(TermScores):
             rows.append((found + first).astype(self._row))
             scores.append((idf * saturated).astype(np.float32))
             first += part.documents
-        return np.concatenate(rows), np.concatenate(scores)
+        return (rows[0], scores[0]) if len(rows) == 1 else (np.concatenate(rows), np.concatenate(scores))
 
     @cached_property
     def _norms(self) -> list[Float[np.ndarray, " documents"]]:
