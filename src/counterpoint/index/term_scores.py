@@ -69,9 +69,13 @@ class ComputedScores(TermScores):
         rows, scores, first = [], [], 0
         for part, norms in zip(self._parts, self._norms, strict=True):
             found, counts = part.postings(term)
-            saturated = counts / (norms[found] + counts)
-            rows.append((found + first).astype(self._row))
-            scores.append((idf * saturated).astype(np.float32))
+            own = norms[found]  # new, and changed in place: fresh arrays of this size cost as much as the sums
+            own += counts
+            np.divide(counts, own, out=own)
+            own *= idf
+            found += first
+            rows.append(found.astype(self._row))
+            scores.append(own.astype(np.float32))
             first += part.documents
         return (rows[0], scores[0]) if len(rows) == 1 else (np.concatenate(rows), np.concatenate(scores))
 
