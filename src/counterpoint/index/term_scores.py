@@ -69,7 +69,7 @@ class ComputedScores(TermScores):
         rows, scores, first = [], [], 0
         for part, norms in zip(self._parts, self._norms, strict=True):
             found, counts = part.postings(term)
-            own = norms[found]  # new, and changed in place: fresh arrays of this size cost as much as the sums
+            own = norms[found]  # changed in place: fresh arrays cost as much as the sums
             own += counts
             np.divide(counts, own, out=own)
             own *= idf
