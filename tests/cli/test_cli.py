@@ -212,14 +212,14 @@ def test_ctrl_c_is_exit_code_130(lexical, call, monkeypatch):
 
 @pytest.mark.parametrize("flags", [(), ("-O",)])
 def test_damage_is_found_with_and_without_assertions(lexical, flags):
-    path = next(lexical.glob("lexical/*/data.csc.index.npy"))
+    path = next(lexical.glob("lexical/*/postings.npy"))
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     result = in_a_process("verify", lexical, "--json", flags=flags)
     assert result.returncode == 2 and json.loads(result.stdout)["ok"] is False
-    assert "data.csc.index.npy: its content does not match" in result.stderr
+    assert "postings.npy: its content does not match" in result.stderr
     path.write_bytes(whole[:-1])
-    assert fails(in_a_process("search", lexical, "fox", "-w", "lexical", flags=flags), "data.csc.index.npy")
+    assert fails(in_a_process("search", lexical, "fox", "-w", "lexical", flags=flags), "postings.npy")
     path.write_bytes(whole)
     assert in_a_process("verify", lexical, flags=flags).returncode == 0
 

@@ -9,7 +9,8 @@ import pytest
 from counterpoint.errors import ConfigError
 from counterpoint.index.analysis import Analyzer, AnalyzerName
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.lexical import Lexical, LexicalBuilder, LexicalSettings
+from counterpoint.index.lexical import Lexical, LexicalSettings
+from counterpoint.index.lexical_builder import LexicalBuilder
 
 TEXTS = ["a brown fox and a brown dog", "the dog sleeps", "", "foxes run, dogs run: 3.5 km", "zebra"]
 

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from counterpoint.index.analysis import Analyzer
+from counterpoint.index.best import best_of
 from counterpoint.index.build import build_index, keep_search, remove_index
 from counterpoint.index.codec import CodecName
 from counterpoint.index.index import Index
@@ -25,7 +26,7 @@ from counterpoint.index.lexical_vectors import (
 )
 from counterpoint.index.manifest import Manifest
 from counterpoint.index.settings import BuildModel, IndexSettings, TextModel, VectorSet
-from counterpoint.index.store import Asked, Look, Store, VectorStore, best_of
+from counterpoint.index.store import Asked, Look, Store, VectorStore
 
 __all__ = [
     "LEXICAL",

@@ -17,7 +17,7 @@ from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.files import sync_file, sync_folder, writing
 from counterpoint.index.checked import write_blocks
 from counterpoint.index.graph import check_faiss
-from counterpoint.index.lexical import LexicalBuilder
+from counterpoint.index.lexical_builder import LexicalBuilder
 from counterpoint.index.manifest import NAME, FileEntry, Manifest, SegmentEntry
 from counterpoint.index.ours import (
     LOCK,
@@ -126,7 +126,9 @@ def _write(
     """Write all documents into one new segment, and their terms into new postings."""
     segment, lexical = names
     most: list[str] = []  # the batch with the most text, to look at where a gate kept nothing
-    terms = None if settings.lexical is None else LexicalBuilder(settings.lexical)
+    terms = None
+    if settings.lexical is not None and lexical is not None:
+        terms = LexicalBuilder(settings.lexical, folder / lexical)
     with SegmentWriter(folder / segment, settings.layouts(model)) as writer:
         for batch, vectors in stream.batches():
             texts = [document.full_text for document in batch]

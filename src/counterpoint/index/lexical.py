@@ -1,24 +1,27 @@
-"""BM25 postings inside the index folder, made by bm25s, with every score separable into its terms."""
+"""BM25 over the postings of an index, with every score separable into its terms."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.errors import ConfigError
 from counterpoint.index.analysis import Analyzer, AnalyzerName, check_analyzer
+from counterpoint.index.bounded_cache import BoundedCache
 from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.score_column import ScoreColumn
+from counterpoint.index.term_scores import term_scores
 from counterpoint.types import Span
 
-__all__ = ["Lexical", "LexicalBuilder", "LexicalSettings", "TermMatch"]
+__all__ = ["Lexical", "LexicalSettings", "TermMatch"]
+
+MEMORY = 128 * 2**20
+"""Bytes of the last terms' scores that are kept; a posting has 8."""
 
 
 @dataclass(frozen=True)
@@ -73,40 +76,11 @@ class TermMatch:
 
 
 @final
-class LexicalBuilder:
-    """Collect the terms of documents one by one, then write postings.
-
-    Holds one reference (8 bytes) a term of the corpus, never the text.
-    """
-
-    def __init__(self, settings: LexicalSettings):
-        self.settings = settings
-        self._analyzer = settings.analyzed()
-        self._vocabulary: dict[str, int] = {}
-        self._documents: list[list[int]] = []
-
-    def add(self, text: str) -> None:
-        """Add the next document."""
-        known = self._vocabulary
-        self._documents.append([known.setdefault(term, len(known)) for term in self._analyzer.terms(text)])
-
-    def write(self, folder: Path) -> None:
-        """Write the postings of all documents into `folder`."""
-        import bm25s
-
-        bm25 = bm25s.BM25(k1=self.settings.k1, b=self.settings.b, method="lucene", backend="numpy")
-        # Where no document has a term, bm25s still wants a vocabulary, and divides by the average length 0.
-        with np.errstate(invalid="ignore" if not self._vocabulary else "raise"):
-            bm25.index((self._documents, self._vocabulary or {"": 0}), show_progress=False)
-        bm25.save(str(folder))
-
-
-@final
 class Lexical:
     """BM25 scores of all documents of an index.
 
     Args:
-        files: what `LexicalBuilder.write` wrote.
+        files: what `LexicalBuilder.write` wrote, of this version or an earlier one.
         settings: those it was built with.
 
     Raises:
@@ -116,23 +90,18 @@ class Lexical:
     def __init__(self, files: CheckedFolder, settings: LexicalSettings):
         self.settings = settings
         self._analyzer = settings.analyzed()
-        try:
-            given = json.loads(bytes(files.file("params.index.json").whole()))
-            self._vocabulary: dict[str, int] = json.loads(bytes(files.file("vocab.index.json").whole()))
-            self.documents = int(given["num_docs"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ArtifactError(
-                f"the BM25 postings cannot be read ({error}); build the index again", path=files.folder
-            ) from error
-        self._starts = files.array("indptr.csc.index.npy").all()
-        self._rows, self._scores = (files.array(f"{name}.csc.index.npy") for name in ("indices", "data"))
+        self._terms = term_scores(files, settings.k1, settings.b)
+        self.documents = self._terms.documents
+        self._kept: BoundedCache[ScoreColumn] = BoundedCache(MEMORY)
 
     def scores(self, query: str) -> Float[np.ndarray, " documents"]:
-        """The score of every document; a term that stands twice in the query counts twice."""
+        """The score of every document; a term that stands twice in the query counts twice.
+
+        Terms are added in their order in the query, in single precision.
+        """
         total = np.zeros(self.documents, np.float32)
-        for i, _, _ in self._known_terms(query):
-            rows, scores = self._postings(i)
-            total[rows] += scores
+        for term in self._analyzer.terms(query):
+            self._column(term).add_to(total)
         return total
 
     def ceiling(self, query: str) -> float:
@@ -151,43 +120,35 @@ class Lexical:
 
     def _idf(self, query: str) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
         """Document frequency and idf of the query's terms, as they count for the ceiling."""
-        known = self._vocabulary
         spans = self._analyzer.spans(query)
+        found = [(self._terms.frequency(term), span) for term, span in spans]
         frequencies = [
-            self._frequencies[known[term]] if term in known else 0
-            for term, span in spans
-            if term in known or not any(_holds(span, other) for _, other in spans)
+            frequency
+            for frequency, span in found
+            if frequency or not any(_holds(span, other) for _, other in spans)
         ]
         df = np.asarray(frequencies, dtype=np.float64)
         return df, np.log1p((self.documents - df + 0.5) / (df + 0.5))
 
     def matches(self, query: str, document: int) -> list[TermMatch]:
         """What each occurrence of a term in the query added to one document's score."""
-        found = []
-        for i, term, span in self._known_terms(query):
-            rows, scores = self._postings(i)
-            at = np.flatnonzero(rows == document)
-            score = float(scores[at[0]]) if len(at) else 0.0
-            found.append(TermMatch(term, span, score))
-        return found
+        return [
+            TermMatch(term, span, self._column(term).score_of(document))
+            for term, span in self._analyzer.spans(query)
+            if self._terms.frequency(term)
+        ]
 
     def term_spans(self, text: str) -> dict[str, Span]:
         """The first place of each term in a text."""
         return {term: span for term, span in reversed(self._analyzer.spans(text))}
 
-    def _known_terms(self, query: str) -> list[tuple[int, str, Span]]:
-        known = self._vocabulary
-        return [(known[term], term, span) for term, span in self._analyzer.spans(query) if term in known]
-
-    def _postings(self, term: int) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-        """The documents that have a term, each once, and its score in each."""
-        where = slice(*self._starts[term : term + 2].tolist())
-        return self._rows[where], self._scores[where]
-
-    @cached_property
-    def _frequencies(self) -> Int[np.ndarray, " terms"]:
-        """Document frequency of each term: the length of its posting list."""
-        return np.diff(self._starts)
+    def _column(self, term: str) -> ScoreColumn:
+        """What a term adds to each document; the last ones are kept."""
+        found = self._kept.get(term)
+        if found is None:
+            found = ScoreColumn.of(*self._terms.scores(term), self.documents)
+            self._kept.put(term, found)
+        return found
 
 
 def _holds(span: Span, other: Span) -> bool:

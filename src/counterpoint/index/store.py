@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Generic, TypeVar, final
 import numpy as np
 from jaxtyping import Float, Int
 
+from counterpoint.index.best import best_of
 from counterpoint.index.layout import SetLayout
 from counterpoint.types import Document, Ragged
 
 if TYPE_CHECKING:
     from counterpoint.index.settings import TextModel
 
-__all__ = ["Asked", "Everything", "Look", "Store", "VectorStore", "VectorWriter", "best_of"]
+__all__ = ["Asked", "Everything", "Look", "Store", "VectorStore", "VectorWriter"]
 
 
 @dataclass(frozen=True)
@@ -156,15 +157,3 @@ class VectorWriter(ABC):
     @abstractmethod
     def abandon(self) -> None:
         """Leave every file as it is, after an error; after `close` this does nothing."""
-
-
-def best_of(scores: Float[np.ndarray, " n"], k: int, *, matching: bool) -> Int[np.ndarray, " c"]:
-    """Positions of the best `k`, of equal ones the first; fewer are always among more.
-
-    Where words must match, a document that has none of them is no candidate.
-    """
-    k = min(k, len(scores))
-    least = np.partition(scores, -k)[-k]
-    above = np.flatnonzero(scores > least)
-    best = np.concatenate([above, np.flatnonzero(scores == least)[: k - len(above)]])
-    return best[scores[best] > 0] if matching else best

@@ -33,6 +33,7 @@ class Proposal:
     pool: Int[np.ndarray, " p"]
 
 
+GROUPS = 1024  # of scores, whose maxima give a bound
 NONE = np.zeros(0, np.int64)
 NOTHING = Proposal(NONE, MappingProxyType({}), NONE)
 

@@ -1,0 +1,95 @@
+"""From the texts of documents to the files of their terms, in bounded memory."""
+
+from __future__ import annotations
+
+from array import array
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import final
+
+import numpy as np
+
+from counterpoint.index.lexical import LexicalSettings
+from counterpoint.index.term_files import TermFilesWriter
+from counterpoint.index.term_runs import Run, merged, sorted_run
+
+__all__ = ["LexicalBuilder"]
+
+MEMORY = 256 * 2**20
+TOKEN = 28  # bytes of a token while a run is sorted: its number, and three arrays of 8 bytes
+TERM = 220  # bytes of a distinct term: its text, its place in a dict, and once more when it is sorted
+
+
+@final
+class LexicalBuilder:
+    """Collect the terms of documents one by one, then write them with their postings.
+
+    The files are the same for every bound of the memory.
+
+    Args:
+        settings: how texts are cut into terms.
+        spill: an existing folder for what does not fit in memory, which `write` removes; None for the
+            system's folder of temporary files.
+        memory: bytes that terms may take before they are written to `spill`, about. The postings of the most
+            frequent term are packed at once and may take more.
+    """
+
+    def __init__(self, settings: LexicalSettings, spill: Path | None = None, memory: int = MEMORY):
+        self.settings = settings
+        self._analyzer = settings.analyzed()
+        self._spill, self._memory = spill, memory
+        self._temporary = ExitStack()
+        self._runs: list[Run] = []
+        self._spilled: list[Path] = []
+        self._documents = 0
+        self._clear()
+
+    def add(self, text: str) -> None:
+        """Add the next document."""
+        known = self._vocabulary
+        numbers = [known.setdefault(term, len(known)) for term in self._analyzer.terms(text)]
+        self._tokens.extend(numbers)
+        self._lengths.append(len(numbers))
+        self._documents += 1
+        if TOKEN * len(self._tokens) + TERM * len(known) > self._memory:
+            self._store()
+
+    def write(self, folder: Path) -> None:
+        """Write the terms of all documents into `folder`."""
+        with self._temporary:
+            _write([*self._runs, self._sorted()], folder)
+            self._runs = []  # lets go of the files
+            for path in self._spilled:
+                path.unlink()
+
+    def _store(self) -> None:
+        """Write what is in memory to the disk, sorted."""
+        if self._spill is None:
+            self._spill = Path(self._temporary.enter_context(TemporaryDirectory(prefix="counterpoint-")))
+        name = f"run{len(self._runs)}"
+        self._runs.append(self._sorted().stored(self._spill, name))
+        self._spilled += self._spill.glob(f"{name}.*.npy")
+        self._clear()
+
+    def _sorted(self) -> Run:
+        tokens, lengths = (np.asarray(kept, np.uint32) for kept in (self._tokens, self._lengths))
+        return sorted_run(self._vocabulary, tokens, lengths, self._documents - len(lengths))
+
+    def _clear(self) -> None:
+        self._vocabulary: dict[str, int] = {}
+        self._tokens, self._lengths = array("I"), array("I")
+
+
+def _write(runs: list[Run], folder: Path) -> None:
+    """Merge runs into the files of an index."""
+    postings = sum(len(run.documents) for run in runs)
+    writer = TermFilesWriter(folder, postings, text=sum(len(run.text) for run in runs))
+    try:
+        for part in merged(runs):
+            writer.append(part.terms, part.frequencies, part.documents, part.counts)
+        for run in runs:
+            writer.append_lengths(np.asarray(run.lengths))
+        writer.close()
+    finally:
+        writer.abandon()

@@ -1,0 +1,217 @@
+"""The terms of a batch of documents on disk: in which documents each stands, how often, and nothing derived.
+
+    terms.npy          the distinct terms in UTF-8, sorted by bytes, one after the other
+    term_ends.npy      where each term ends in terms.npy
+    frequencies.npy    in how many documents each term stands (uint32)
+    postings.npy       by term two packed lists, see `packing`: the gaps between its documents, and how often
+                       it stands in each of them, less one
+    posting_ends.npy   where the postings of each term end in postings.npy
+    lengths.npy        how many terms each document has (uint32)
+
+A gap is the number of documents that are left out before the next one. Both kinds of ends are uint32, or
+uint64 where there may be more bytes than uint32 can count. Nothing here depends on other documents: idf and
+the average length are computed from the sums over all batches, when a query comes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from functools import cached_property
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from jaxtyping import Int, Shaped, UInt32
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.npy import NpyWriter
+from counterpoint.index.packing import LARGEST_PACKED, pack, place, unpack
+
+__all__ = ["TermFiles", "TermFilesWriter", "encoded"]
+
+NAMES = ("terms", "term_ends", "frequencies", "postings", "posting_ends", "lengths")
+NARROW = 2**32
+REMEMBERED = 2**16  # terms whose places are kept in memory; it must not grow with the queries
+DAMAGED = "the BM25 postings are damaged; build the index again"
+
+
+@final
+class TermFilesWriter:
+    """Write the files term by term, the terms in the order of their bytes.
+
+    Args:
+        folder: where to.
+        postings: how many postings there will be.
+        text: how many bytes of terms, at most.
+    """
+
+    def __init__(self, folder: Path, postings: int, text: int):
+        folder.mkdir(parents=True, exist_ok=True)
+        large = 2 * LARGEST_PACKED * postings
+        kinds = {
+            "terms": np.uint8,
+            "term_ends": _ends_type(text),
+            "frequencies": np.uint32,
+            "postings": np.uint8,
+            "posting_ends": _ends_type(large),
+            "lengths": np.uint32,
+        }
+        self._files: dict[str, NpyWriter] = {}
+        try:
+            for name, kind in kinds.items():
+                self._files[name] = NpyWriter(folder / f"{name}.npy", kind)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def append(
+        self,
+        terms: list[bytes],
+        frequencies: Int[np.ndarray, " t"],
+        documents: Int[np.ndarray, " p"],
+        counts: Int[np.ndarray, " p"],
+    ) -> None:
+        """Add terms with their postings.
+
+        Args:
+            terms: after those that were added before.
+            frequencies: how many postings each of them has.
+            documents: of the postings, rising within each term.
+            counts: how often the term stands in each of these documents.
+        """
+        gaps = np.diff(documents, prepend=-1) - 1
+        firsts = np.cumsum(frequencies) - frequencies
+        gaps[firsts] = documents[firsts]
+        packed, sizes = _interleaved(pack(gaps, frequencies), pack(counts - 1, frequencies))
+        self._extend("terms", np.frombuffer(b"".join(terms), np.uint8), np.array([len(x) for x in terms]))
+        self._extend("postings", packed, sizes)
+        self._files["frequencies"].append(frequencies.astype(np.uint32))
+
+    def append_lengths(self, lengths: UInt32[np.ndarray, " d"]) -> None:
+        """Add the lengths of the next documents."""
+        self._files["lengths"].append(lengths)
+
+    def close(self) -> None:
+        """Finish every file."""
+        for file in self._files.values():
+            file.close()
+
+    def abandon(self) -> None:
+        """Close the files as they are; none of them reads as data."""
+        for file in self._files.values():
+            file.abandon()
+
+    def _extend(self, name: str, piece: np.ndarray, sizes: Int[np.ndarray, " t"]) -> None:
+        """Add bytes to a file, and to its ends where they lie."""
+        ends = self._files[f"{name.removesuffix('s')}_ends"]
+        ends.append((self._files[name].rows + np.cumsum(sizes)).astype(ends.dtype))
+        self._files[name].append(piece)
+
+
+@final
+class TermFiles:
+    """What `TermFilesWriter` wrote, open for reading.
+
+    The vocabulary and the lengths are checked whole when they are first asked for, postings block by block.
+
+    Raises:
+        ArtifactError: the files do not fit one another. Every method raises it, too, where what it reads is
+            damaged.
+    """
+
+    def __init__(self, files: CheckedFolder):
+        self._folder = files.folder
+        self._text, self._ends, self._frequencies, self._postings, self._posting_ends, self._lengths = (
+            files.array(f"{name}.npy") for name in NAMES
+        )
+        if not len(self._frequencies) == len(self._ends) == len(self._posting_ends):
+            raise ArtifactError("the files of the BM25 terms do not fit one another", path=files.folder)
+        self._known: dict[str, int | None] = {}
+
+    @property
+    def documents(self) -> int:
+        """How many documents there are, those without a term among them."""
+        return len(self._lengths)
+
+    @cached_property
+    def lengths(self) -> UInt32[np.ndarray, " documents"]:
+        """How many terms each document has."""
+        return self._lengths.all()
+
+    @cached_property
+    def length(self) -> int:
+        """How many terms all documents have together."""
+        return int(self.lengths.sum(dtype=np.int64))
+
+    def frequency(self, term: str) -> int:
+        """In how many documents a term stands."""
+        at = self._find(term)
+        return 0 if at is None else self._counted.item(at)
+
+    def postings(self, term: str) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]:
+        """The documents that have a term, rising, and how often it stands in each."""
+        at = self._find(term)
+        if at is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        frequency, ends = self._counted.item(at), self._places
+        packed = self._postings[(ends.item(at - 1) if at else 0) : ends.item(at)]
+        try:
+            gaps, used = unpack(packed, frequency)
+            counts, rest = unpack(packed[used:], frequency)
+        except ValueError as error:
+            raise ArtifactError(f"{DAMAGED} ({error})", path=self._folder) from error
+        gaps += 1
+        documents = gaps.cumsum()
+        documents -= 1
+        if used + rest != len(packed) or documents[-1:] >= self.documents:
+            raise ArtifactError(DAMAGED, path=self._folder)
+        counts += 1
+        return documents, counts
+
+    @cached_property
+    def _counted(self) -> UInt32[np.ndarray, " terms"]:
+        return self._frequencies.all()
+
+    @cached_property
+    def _places(self) -> Shaped[np.ndarray, " terms"]:
+        return self._posting_ends.all()
+
+    @cached_property
+    def _vocabulary(self) -> tuple[memoryview, Shaped[np.ndarray, " terms"]]:
+        """The bytes of all terms, and where each ends."""
+        return self._text.all().data, self._ends.all()
+
+    def _find(self, term: str) -> int | None:
+        """The place of a term among all, or None."""
+        if term in self._known:
+            return self._known[term]
+        wanted = encoded(term)
+        at = bisect_left(range(len(self._ends)), wanted, key=self._term)
+        found = at if at < len(self._ends) and self._term(at) == wanted else None
+        if len(self._known) < REMEMBERED:
+            self._known[term] = found
+        return found
+
+    def _term(self, at: int) -> bytes:
+        text, ends = self._vocabulary
+        return bytes(text[(ends.item(at - 1) if at else 0) : ends.item(at)])
+
+
+def encoded(term: str) -> bytes:
+    """A term as it is stored and sorted; the order of UTF-8 is that of the characters."""
+    return term.encode("utf-8", "surrogatepass")
+
+
+def _ends_type(largest: int) -> type[np.unsignedinteger]:
+    return np.uint32 if largest < NARROW else np.uint64
+
+
+def _interleaved(*lists: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Several packed lists of each term one after the other, and the bytes of these together."""
+    sizes = np.stack([size for _, size in lists], axis=1)
+    packed = np.empty(int(sizes.sum()), np.uint8)
+    starts = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
+    for i, (content, size) in enumerate(lists):
+        place(packed, starts[:, i], size, content)
+    return packed, sizes.sum(axis=1)

@@ -1,0 +1,163 @@
+"""Sorted runs: the terms of some documents in order, in memory or on the disk, and how runs are merged.
+
+A build collects terms in the order of its documents and needs them in the order of terms. It sorts as many
+as fit in its memory, writes them as a run, and goes on. At the end it reads all runs side by side.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import groupby, repeat
+from operator import itemgetter
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from jaxtyping import Int, Integer, UInt8, UInt32
+
+from counterpoint.index.npy import open_npy
+from counterpoint.index.term_files import encoded
+
+__all__ = ["Merged", "Run", "merged", "sorted_run"]
+
+READ = 2**12  # terms of a run that are in memory while runs are merged
+POSTINGS = 2**19  # packed at a time, or those of one term if it has more
+
+
+@final
+@dataclass(frozen=True)
+class Run:
+    """The terms of consecutive documents, sorted by their bytes.
+
+    Attributes:
+        text: the terms, one after the other.
+        ends: where each ends in `text`.
+        frequencies: how many postings each has.
+        documents: of the postings, rising within each term.
+        counts: how often the term stands in each of these documents.
+        lengths: how many terms each document has.
+    """
+
+    text: UInt8[np.ndarray, " b"]
+    ends: Int[np.ndarray, " t"]
+    frequencies: Int[np.ndarray, " t"]
+    documents: UInt32[np.ndarray, " p"]
+    counts: UInt32[np.ndarray, " p"]
+    lengths: UInt32[np.ndarray, " d"]
+
+    def terms(self) -> Iterator[bytes]:
+        """Every term, in order."""
+        start = 0
+        for at in range(0, len(self.ends), READ):
+            ends = self.ends[at : at + READ].tolist()
+            text = self.text[start : ends[-1]].tobytes()
+            for first, last in zip([start, *ends], ends, strict=False):
+                yield text[first - start : last - start]
+            start = ends[-1]
+
+    def stored(self, folder: Path, name: str) -> Run:
+        """The same run, on the disk."""
+        made = {}
+        for field in fields(self):
+            path = folder / f"{name}.{field.name}.npy"
+            np.save(path, getattr(self, field.name))
+            made[field.name] = open_npy(path)
+        return Run(**made)
+
+
+def sorted_run(
+    vocabulary: Mapping[str, int],
+    tokens: Integer[np.ndarray, " n"],
+    lengths: Integer[np.ndarray, " d"],
+    first: int,
+) -> Run:
+    """Sort the terms of some documents.
+
+    Args:
+        vocabulary: a number for each term.
+        tokens: the numbers of all terms, document by document.
+        lengths: how many of them each document has.
+        first: the position of the first document.
+    """
+    terms = sorted(vocabulary)
+    ranks = np.empty(len(terms), np.uint64)
+    ranks[[vocabulary[term] for term in terms]] = np.arange(len(terms), dtype=np.uint64)
+    keys = ranks[tokens]
+    keys <<= np.uint64(32)
+    keys |= np.repeat(np.arange(first, first + len(lengths), dtype=np.uint32), lengths)
+    keys.sort()
+    starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
+    counts = np.diff(starts, append=len(keys)).astype(np.uint32)
+    keys = keys[starts]
+    documents = keys.astype(np.uint32)  # the lower half
+    keys >>= np.uint64(32)
+    whole = [encoded(term) for term in terms]
+    return Run(
+        text=np.frombuffer(b"".join(whole), np.uint8),
+        ends=np.cumsum([len(term) for term in whole], dtype=np.int64),
+        frequencies=np.bincount(keys.astype(np.int64), minlength=len(terms)),
+        documents=documents,
+        counts=counts,
+        lengths=np.asarray(lengths, np.uint32),
+    )
+
+
+@final
+@dataclass(frozen=True)
+class Merged:
+    """Some terms with all their postings, as `TermFilesWriter.append` takes them."""
+
+    terms: list[bytes]
+    frequencies: Int[np.ndarray, " t"]
+    documents: Int[np.ndarray, " p"]
+    counts: Int[np.ndarray, " p"]
+
+
+def merged(runs: Sequence[Run]) -> Iterator[Merged]:
+    """The terms of all runs in order, a bounded number of postings at a time.
+
+    Args:
+        runs: in the order of their documents.
+    """
+    readers = [Reader(run) for run in runs]
+    entries = heapq.merge(*(zip(run.terms(), repeat(i), strict=False) for i, run in enumerate(runs)))
+    terms, postings = [], 0
+    for term, group in groupby(entries, key=itemgetter(0)):
+        for _, i in group:
+            postings += readers[i].ask(len(terms))
+        terms.append(term)
+        if postings >= POSTINGS:
+            yield _joined(terms, readers)
+            terms, postings = [], 0
+    if terms:
+        yield _joined(terms, readers)
+
+
+@final
+class Reader:
+    """Reads the postings of a run once, in order."""
+
+    def __init__(self, run: Run):
+        self._run, self._asked, self._term, self._posting = run, [], 0, 0
+
+    def ask(self, place: int) -> int:
+        """Have the next term's postings read next, for the term at this place; says how many they are."""
+        self._asked.append(place)
+        return int(self._run.frequencies[self._term + len(self._asked) - 1])
+
+    def read(self) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"], Int[np.ndarray, " p"]]:
+        """What was asked for: of each posting the place of its term, its document and its count."""
+        frequencies = self._run.frequencies[self._term : self._term + len(self._asked)]
+        places = np.repeat(np.array(self._asked, np.int64), frequencies)
+        rows = slice(self._posting, self._posting + len(places))
+        self._term, self._posting, self._asked = self._term + len(self._asked), rows.stop, []
+        return places, self._run.documents[rows].astype(np.int64), self._run.counts[rows].astype(np.int64)
+
+
+def _joined(terms: list[bytes], readers: Sequence[Reader]) -> Merged:
+    """The postings of these terms, run by run within each term."""
+    places, documents, counts = map(np.concatenate, zip(*(reader.read() for reader in readers), strict=True))
+    order = np.argsort(places, kind="stable")
+    return Merged(terms, np.bincount(places, minlength=len(terms)), documents[order], counts[order])

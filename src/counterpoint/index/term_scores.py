@@ -1,0 +1,122 @@
+"""What one term adds to the BM25 score of each document, from counts or as an earlier version stored it."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.term_files import TermFiles
+
+__all__ = ["ComputedScores", "StoredScores", "TermScores", "term_scores"]
+
+PARAMETERS = "params.index.json"
+"""Only folders that bm25s wrote have it."""
+
+
+class TermScores(ABC):
+    """The terms of a collection, and what each of them adds to the score of each document."""
+
+    documents: int
+
+    @abstractmethod
+    def frequency(self, term: str) -> int:
+        """In how many documents a term stands."""
+
+    @abstractmethod
+    def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+        """The documents that have a term, rising, and the score of the term in each (float32)."""
+
+
+def term_scores(files: CheckedFolder, k1: float, b: float) -> TermScores:
+    """Open the postings of an index, in whichever format they are."""
+    return StoredScores(files) if PARAMETERS in files else ComputedScores([TermFiles(files)], k1, b)
+
+
+@final
+class ComputedScores(TermScores):
+    """Lucene's formula over the counts of all parts of a collection; idf and average length are the whole's.
+
+    Computed in double precision, idf apart, and rounded once: as bm25s does it, to the last bit.
+
+    Args:
+        parts: in the order of their documents.
+        k1: saturation of the term frequency.
+        b: share of the length normalisation.
+    """
+
+    def __init__(self, parts: Sequence[TermFiles], k1: float, b: float):
+        self._parts, self._k1, self._b = parts, k1, b
+        self.documents = sum(part.documents for part in parts)
+        self._row = np.int32 if self.documents < 2**31 else np.int64
+
+    def frequency(self, term: str) -> int:
+        """In how many documents a term stands."""
+        return sum(part.frequency(term) for part in self._parts)
+
+    def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+        """The documents that have a term, rising, and the score of the term in each."""
+        df = self.frequency(term)
+        idf = np.float32(math.log(1 + (self.documents - df + 0.5) / (df + 0.5)))
+        rows, scores, first = [], [], 0
+        for part, norms in zip(self._parts, self._norms, strict=True):
+            found, counts = part.postings(term)
+            own = norms[found]  # changed in place: fresh arrays cost as much as the sums
+            own += counts
+            np.divide(counts, own, out=own)
+            own *= idf
+            found += first
+            rows.append(found.astype(self._row))
+            scores.append(own.astype(np.float32))
+            first += part.documents
+        return (rows[0], scores[0]) if len(rows) == 1 else (np.concatenate(rows), np.concatenate(scores))
+
+    @cached_property
+    def _norms(self) -> list[Float[np.ndarray, " documents"]]:
+        """By part and document what is added to a term's frequency, which is then divided by the sum."""
+        average = sum(part.length for part in self._parts) / max(self.documents, 1)
+        rest = 1 - self._b
+        return [self._k1 * (rest + self._b * part.lengths / (average or 1.0)) for part in self._parts]
+
+
+@final
+class StoredScores(TermScores):
+    """Scores as bm25s stored them, in indexes that were built before there were `TermFiles`.
+
+    Raises:
+        ArtifactError: the files are damaged.
+    """
+
+    def __init__(self, files: CheckedFolder):
+        try:
+            given = json.loads(bytes(files.file(PARAMETERS).whole()))
+            self._vocabulary: dict[str, int] = json.loads(bytes(files.file("vocab.index.json").whole()))
+            self.documents = int(given["num_docs"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ArtifactError(
+                f"the BM25 postings cannot be read ({error}); build the index again", path=files.folder
+            ) from error
+        self._starts = files.array("indptr.csc.index.npy").all()
+        self._rows, self._scores = (files.array(f"{name}.csc.index.npy") for name in ("indices", "data"))
+
+    def frequency(self, term: str) -> int:
+        """In how many documents a term stands."""
+        where = self._where(term)
+        return where.stop - where.start
+
+    def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+        """The documents that have a term, rising, and the score of the term in each."""
+        where = self._where(term)
+        return self._rows[where], self._scores[where]
+
+    def _where(self, term: str) -> slice:
+        at = self._vocabulary.get(term)
+        return slice(0, 0) if at is None else slice(*self._starts[at : at + 2].tolist())
