@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.batching import EncodeOptions, in_batches
+from counterpoint.encode.choice import Choice
 from counterpoint.encode.evaluation import Evaluation
 from counterpoint.encode.gate import BY_GATE
 from counterpoint.encode.heads import Head
@@ -203,6 +204,14 @@ class Encoder(Part):
             for at, place in enumerate(places):
                 found[place] = packed.ids_of(at)
         return found
+
+    def choice(self, name: str) -> Choice:
+        """Which rows a text has in a set, as far as the text alone decides it.
+
+        Raises:
+            ConfigError: hidden states decide it.
+        """
+        return self._head(name).choice
 
     def _set_up_backbones(self) -> None:
         unknown = [name for name in self.own or () if name not in self.heads]

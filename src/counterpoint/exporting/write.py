@@ -1,0 +1,77 @@
+"""Write a model's query side, and compare what it makes with what the model does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from counterpoint.encode import EncodeOptions
+from counterpoint.errors import CounterpointError
+from counterpoint.exported.description import GRAPH, Description, TextSide
+from counterpoint.exported.model import ExportedModel, open_export
+from counterpoint.exporting.graph import CannotExport
+from counterpoint.exporting.network import network_of
+from counterpoint.exporting.parity import BOUND, TEXTS, difference
+from counterpoint.exporting.sources import Sources
+from counterpoint.model import Model
+from counterpoint.types import Side
+
+__all__ = ["export_queries"]
+
+
+def export_queries(model: Model, folder: Path) -> dict[str, Any]:
+    """Write the query side of a model into a folder.
+
+    Nothing is left there if it cannot be exported, if ONNX Runtime is not installed, or if vectors differ by
+    more than `BOUND`.
+
+    Returns:
+        `texts`, how many were compared, and `difference`, the largest found; or `why` there is no export.
+    """
+    before = set(folder.iterdir())
+    try:
+        description = _written(model, folder)
+        exported = open_export(folder, {}, _folder_of(model), lambda: model)
+        found = _compared(exported, model)
+        if found > BOUND:
+            raise CannotExport(f"its vectors differ by {found:.1e}, more than {BOUND:.0e}, from the model's")
+        description.compared(len(TEXTS), found).write(folder)
+    except (CannotExport, ImportError, CounterpointError) as error:
+        for path in set(folder.iterdir()) - before:
+            path.unlink()
+        return {"why": str(error)}
+    return {"texts": len(TEXTS), "difference": found}
+
+
+def _written(model: Model, folder: Path) -> Description:
+    graph, embeddings = network_of(model.setup())
+    sources = Sources(model.loaded_from, folder)
+    sides: dict[Side, TextSide] = {side: _side(model, side, sources) for side in ("query", "document")}
+    looked_up = [name for one in embeddings.values() for name in (one.words, one.positions, one.types) if name]
+    weights = sources.weights(graph.weights)
+    description = Description(
+        model.fingerprint(), sources.refs, weights, embeddings, sides, dict(model.sets)
+    )
+    (folder / GRAPH).write_bytes(graph.serialised(looked_up))
+    description.write(folder)
+    return description
+
+
+def _side(model: Model, side: Side, sources: Sources) -> TextSide:
+    encoder = model.encoder.encoder(side)
+    tokenizer = encoder.backbone.tokenizer
+    choices = {name: encoder.choice(name) for name in encoder.sets}
+    return TextSide(encoder.reading(side), sources.tokenizer(tokenizer), **tokenizer.names, choices=choices)
+
+
+def _folder_of(model: Model) -> Path | None:
+    source = model.loaded_from
+    if source is None or not Path(source).expanduser().is_dir():
+        return None
+    return Path(source).expanduser()
+
+
+def _compared(exported: ExportedModel, model: Model) -> float:
+    exact = EncodeOptions(precision="fp32", device="cpu")
+    return difference(exported.encode_query(TEXTS), model.encode_query(TEXTS, exact))
