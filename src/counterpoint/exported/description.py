@@ -1,7 +1,7 @@
 """`Description`: everything that making vectors of a query needs, beside a graph, as plain data.
 
-It is the answer to what a query encoder is without torch: how a side's texts are read, which rows a set has of
-them, which table of embeddings is looked up, and where every weight lies.
+This is what a query encoder is without torch: how a side's texts are read, which rows a set has of them,
+which table of embeddings is looked up, and where every weight lies.
 """
 
 from __future__ import annotations
@@ -99,6 +99,11 @@ class Description:
     texts: int = 0
     difference: float = 0.0
 
+    @property
+    def is_of_folder(self) -> bool:
+        """Whether it refers to files in the folder of a model."""
+        return any(ref.base == "model" for ref in self.files.values())
+
     def compared(self, texts: int, difference: float) -> Description:
         """The same, with what a comparison found."""
         return replace(self, texts=texts, difference=difference)
@@ -157,9 +162,7 @@ def _side_to_dict(side: TextSide) -> dict[str, Any]:
 
 def _side_from_dict(said: Mapping[str, Any]) -> TextSide:
     choices = {name: _choice_from_dict(dict(choice)) for name, choice in said["choices"].items()}
-    return TextSide(
-        Reading(**said["reading"]), said["tokenizer"], said["pad"], said["mask"], choices
-    )
+    return TextSide(Reading(**said["reading"]), said["tokenizer"], said["pad"], said["mask"], choices)
 
 
 def _choice_from_dict(said: dict[str, Any]) -> Choice:

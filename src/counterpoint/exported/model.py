@@ -1,4 +1,4 @@
-"""`ExportedModel`: what a searcher needs of a model, without torch; documents are left to the model itself."""
+"""`ExportedModel`: what a searcher needs of a model, without torch; documents are the model's own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.exported.description import GRAPH, NAME, Description, Embeddings
 from counterpoint.exported.inputs import bias_of, mean_of, words_of
-from counterpoint.exported.places import Mapped
+from counterpoint.exported.places import Mapped, package_folder
 from counterpoint.exported.session import Session, check_runtime
 from counterpoint.index import TextModel, VectorSet
 from counterpoint.types import Ragged, Side, Span
@@ -103,8 +103,8 @@ class ExportedModel:
         if model.fingerprint() != self.fingerprint():
             raise ArtifactError(
                 f"the model found now is {model.fingerprint()[:12]}, queries were exported from "
-                f"{self.fingerprint()[:12]}; search with the model that the index was built with, or build it "
-                "again with this one"
+                f"{self.fingerprint()[:12]}; search with the model that the index was built with, or build "
+                "it again with this one"
             )
         return model
 
@@ -140,7 +140,7 @@ class ExportedModel:
         return found
 
     @cached_property
-    def _weights(self) -> dict[str, Float[np.ndarray, "..."]]:
+    def _weights(self) -> dict[str, Float[np.ndarray, ...]]:
         weights = self.description.weights
         return {name: self._files[one.file].floats(one.offset, one.shape) for name, one in weights.items()}
 
@@ -192,7 +192,7 @@ class ExportedModel:
 def open_export(
     folder: Path,
     expected: Mapping[str, str],
-    model: Path | None,
+    model: Callable[[], Path | None],
     full: Callable[[], TextModel],
 ) -> ExportedModel:
     """An export that was written before, once all that it refers to was found and compared.
@@ -200,7 +200,7 @@ def open_export(
     Args:
         folder: of the export.
         expected: SHA-256 of the files in it.
-        model: the folder of the model, where it has one.
+        model: finds the folder of the model, where weights are in one.
         full: loads the model itself.
 
     Raises:
@@ -210,8 +210,13 @@ def open_export(
     check_runtime()
     text, graph = (_checked(folder / name, expected.get(name)) for name in (NAME, GRAPH))
     description = Description.parse(text.decode(), folder / NAME)
-    bases = {"index": folder, "model": model}
-    files = {name: ref.opened(bases) for name, ref in description.files.items()}
+
+    def folder_of(base: str) -> Path | None:
+        if base.startswith("package:"):
+            return package_folder(base.removeprefix("package:"))
+        return folder if base == "index" else model()
+
+    files = {name: ref.opened(folder_of) for name, ref in description.files.items()}
     return ExportedModel(description, graph, files, full)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -51,15 +51,15 @@ class FileRef:
         mapped = Mapped(file)
         return FileRef(base, path, len(mapped.raw), mapped.hash())
 
-    def opened(self, bases: Mapping[str, Path | None]) -> Mapped:
-        """The file, once it was compared with what it was.
+    def opened(self, folder_of: Callable[[str], Path | None]) -> Mapped:
+        """The file, once it was compared with what it was; `folder_of` knows what paths are relative to.
 
         Raises:
             ArtifactError: it is missing, or another.
         """
-        folder = package_folder(self.base[8:]) if self.base.startswith("package:") else bases.get(self.base)
+        folder = folder_of(self.base)
         if folder is None:
-            raise ArtifactError(f"the file {self.path!r} of {self.base} is not here")
+            raise ArtifactError(f"{self.base}: not found, and queries' weights are in its file {self.path}")
         mapped = Mapped(folder / self.path)
         if len(mapped.raw) != self.bytes or mapped.hash() != self.xxh3:
             raise ArtifactError(ANOTHER, path=folder / self.path)
@@ -91,7 +91,7 @@ class Mapped:
         """XXH3 of everything, at the speed of memory."""
         return xxhash.xxh3_128_hexdigest(self.raw)
 
-    def floats(self, offset: int, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+    def floats(self, offset: int, shape: tuple[int, ...]) -> Float[np.ndarray, ...]:
         """The float32 numbers at a place, which are not copied."""
         count = int(np.prod(shape, dtype=np.int64))
         return np.frombuffer(self.raw, np.float32, count, offset).reshape(shape)

@@ -40,7 +40,7 @@ class Session:
         ArtifactError: it cannot compute the graph.
     """
 
-    def __init__(self, graph: bytes, weights: Mapping[str, Float[np.ndarray, "..."]]):
+    def __init__(self, graph: bytes, weights: Mapping[str, Float[np.ndarray, ...]]):
         check_runtime()
         import onnxruntime as runtime
 

@@ -1,4 +1,4 @@
-"""Writing a model's query side as a graph for ONNX Runtime, for `counterpoint.exported` to read without torch."""
+"""Writing a model's query side as a graph for ONNX Runtime; `counterpoint.exported` reads it without torch."""
 
 from counterpoint.exporting.write import export_queries
 

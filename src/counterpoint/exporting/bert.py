@@ -32,7 +32,7 @@ def states_of(graph: Graph, bert: Bert, embedded: str, bias: str) -> str:
 
 
 def linear(graph: Graph, layer: nn.Linear, rows: str) -> str:
-    """x W^T + b."""
+    """A linear layer: x W^T + b."""
     bias = () if layer.bias is None else (graph.weight(layer.bias),)
     return graph.add("Gemm", rows, graph.weight(layer.weight), *bias, transB=1)
 

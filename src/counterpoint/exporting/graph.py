@@ -101,4 +101,3 @@ def _external(name: str, weight: Tensor) -> Any:
     for key, value in (("location", "weights"), ("offset", "0"), ("length", str(4 * weight.numel()))):
         made.external_data.add(key=key, value=value)
     return made
-

@@ -14,7 +14,9 @@ __all__ = ["BOUND", "TEXTS", "difference"]
 BOUND = 1e-4
 """Largest difference of a component, relative to the longest vector of its set; float32 rounds at 6e-8."""
 
-LONG = "Retrieval models compare a question with passages; some of these are long, and their ends are cut off. "
+LONG = (
+    "Retrieval models compare a question with passages; some of these are long, and their ends are cut off. "
+)
 
 TEXTS: Sequence[str] = (
     "",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from counterpoint.encode import EncodeOptions
+from counterpoint.encode.sources import locate
 from counterpoint.errors import CounterpointError
 from counterpoint.exported.description import GRAPH, Description, TextSide
 from counterpoint.exported.model import ExportedModel, open_export
@@ -32,7 +32,7 @@ def export_queries(model: Model, folder: Path) -> dict[str, Any]:
     before = set(folder.iterdir())
     try:
         description = _written(model, folder)
-        exported = open_export(folder, {}, _folder_of(model), lambda: model)
+        exported = open_export(folder, {}, lambda: _folder_of(model), lambda: model)
         found = _compared(exported, model)
         if found > BOUND:
             raise CannotExport(f"its vectors differ by {found:.1e}, more than {BOUND:.0e}, from the model's")
@@ -48,11 +48,11 @@ def _written(model: Model, folder: Path) -> Description:
     graph, embeddings = network_of(model.setup())
     sources = Sources(model.loaded_from, folder)
     sides: dict[Side, TextSide] = {side: _side(model, side, sources) for side in ("query", "document")}
-    looked_up = [name for one in embeddings.values() for name in (one.words, one.positions, one.types) if name]
+    looked_up = [
+        name for one in embeddings.values() for name in (one.words, one.positions, one.types) if name
+    ]
     weights = sources.weights(graph.weights)
-    description = Description(
-        model.fingerprint(), sources.refs, weights, embeddings, sides, dict(model.sets)
-    )
+    description = Description(model.fingerprint(), sources.refs, weights, embeddings, sides, dict(model.sets))
     (folder / GRAPH).write_bytes(graph.serialised(looked_up))
     description.write(folder)
     return description
@@ -66,10 +66,7 @@ def _side(model: Model, side: Side, sources: Sources) -> TextSide:
 
 
 def _folder_of(model: Model) -> Path | None:
-    source = model.loaded_from
-    if source is None or not Path(source).expanduser().is_dir():
-        return None
-    return Path(source).expanduser()
+    return None if model.loaded_from is None else locate(model.loaded_from)
 
 
 def _compared(exported: ExportedModel, model: Model) -> float:

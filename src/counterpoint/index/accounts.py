@@ -128,6 +128,8 @@ def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
         return "manifest"
     if path.parts[0] == "lexical":
         return "lexical"
+    if path.parts[0] == "models":
+        return "model" if len(path.parts) > 3 else "queries"
     if path.name in (BLOCKS, CHECKS):
         return "checksums"
     if path.name in (DATABASE, PASSAGES):

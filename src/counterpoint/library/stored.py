@@ -1,17 +1,88 @@
-"""What an index remembers of its model: finding it again, its gate closed as it was."""
+"""What an index remembers of its model: finding it again, its gate closed as it was, and its queries' export."""
 
 from __future__ import annotations
 
+import warnings
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ArtifactError, ConfigError, MissingExtraError
+from counterpoint.library.options import BACKEND, Backend
 
 if TYPE_CHECKING:
-    from counterpoint.index import Index
+    from collections.abc import Callable
+
+    from counterpoint.exported import ExportedModel
+    from counterpoint.index import Index, TextModel
     from counterpoint.model import Model
 
-__all__ = ["model_of"]
+__all__ = ["encoder_of", "model_of"]
+
+
+def encoder_of(index: Index, name: str | Path | None = None, backend: Backend = BACKEND) -> TextModel:
+    """What encodes queries for an index that has vectors: its export, or the model itself.
+
+    Args:
+        index: whose manifest says where both are.
+        name: where the model is now, if not where it was.
+        backend: see `Backend`.
+
+    Raises:
+        ArtifactError: no model there; for "onnx", no export, or files that it refers to have changed.
+        MissingExtraError: for "onnx", ONNX Runtime is not installed.
+        ConfigError: no such backend, or the index does not say where its model is.
+
+    Warns:
+        UserWarning: there is an export, and it cannot be used.
+    """
+    if backend not in ("auto", "onnx", "torch"):
+        raise ConfigError(f"backend must be 'auto', 'onnx' or 'torch', found {backend!r}")
+    told = (index.manifest.model or {}).get("queries") or {}
+    if backend == "onnx" and "folder" not in told:
+        why = told.get("why", "it was built by an earlier version; build it again")
+        raise ArtifactError(f"has no export of its model's queries: {why}", path=index.folder)
+    if backend != "torch" and "folder" in told:
+        try:
+            exported = _exported(index, told["folder"], name)
+            if exported is not None:
+                return exported
+        except (ArtifactError, MissingExtraError) as error:
+            if backend == "onnx":
+                raise
+            warnings.warn(f"queries are encoded by torch, which takes longer: {error}", stacklevel=4)
+    return cast("TextModel", model_of(index, name=name))
+
+
+def _exported(index: Index, folder: str, name: str | Path | None) -> ExportedModel | None:
+    """The export of an index; None if a model is named that has no part in it.
+
+    Raises:
+        ArtifactError, MissingExtraError: as `counterpoint.exported.open_export`.
+    """
+    from counterpoint.exported import open_export
+
+    expected = {
+        path.removeprefix(f"{folder}/"): entry.sha256
+        for path, entry in index.manifest.files.items()
+        if path.startswith(f"{folder}/")
+    }
+    full = cast("Callable[[], TextModel]", partial(model_of, index, name=name))
+    found = open_export(index.folder / folder, expected, lambda: _folder_of(index, name), full)
+    named = name is not None and str(name) != (index.manifest.model or {}).get("name")
+    return None if named and not found.description.is_of_folder else found
+
+
+def _folder_of(index: Index, name: str | Path | None) -> Path:
+    """The folder of the model that is named, or that the index remembers.
+
+    Raises:
+        ArtifactError: there is none.
+        ConfigError: the index does not say where its model is.
+    """
+    from counterpoint.encode.sources import locate
+
+    return locate(str(name or _remembered(index)))
 
 
 def model_of(index: Index, workflow: str = "hybrid", name: str | Path | None = None) -> Model | None:
