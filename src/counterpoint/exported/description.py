@@ -53,6 +53,11 @@ class Embeddings:
     positions: str | None = None
     types: str | None = None
 
+    @property
+    def names(self) -> list[str]:
+        """Of all that there are."""
+        return [name for name in (self.words, self.positions, self.types) if name is not None]
+
 
 @final
 @dataclass(frozen=True)

@@ -146,11 +146,7 @@ class ExportedModel:
 
     @cached_property
     def _session(self) -> Session:
-        looked_up = {
-            name
-            for one in self.description.embeddings.values()
-            for name in (one.words, one.positions, one.types)
-        }
+        looked_up = {name for one in self.description.embeddings.values() for name in one.names}
         return Session(self._graph, {k: v for k, v in self._weights.items() if k not in looked_up})
 
     def _choices(self, side: Side) -> Mapping[str, Any]:

@@ -82,7 +82,7 @@ class Sources:
 
 
 def _files(source: str | None, folder: Path) -> Iterator[tuple[str, Path, Path]]:
-    """What may hold weights and tokenizers: what a path is relative to, by name and by folder, and the path."""
+    """What may hold weights and tokenizers: name and folder of what a path is relative to, and the path."""
     for package, below in ((EMBEDDED, "model"), ("counterpoint", "resources")):
         root = package_folder(package)
         if root is not None:

@@ -48,9 +48,7 @@ def _written(model: Model, folder: Path) -> Description:
     graph, embeddings = network_of(model.setup())
     sources = Sources(model.loaded_from, folder)
     sides: dict[Side, TextSide] = {side: _side(model, side, sources) for side in ("query", "document")}
-    looked_up = [
-        name for one in embeddings.values() for name in (one.words, one.positions, one.types) if name
-    ]
+    looked_up = [name for one in embeddings.values() for name in one.names]
     weights = sources.weights(graph.weights)
     description = Description(model.fingerprint(), sources.refs, weights, embeddings, sides, dict(model.sets))
     (folder / GRAPH).write_bytes(graph.serialised(looked_up))

@@ -175,7 +175,7 @@ def _check_gate(model: TextModel, gate: float, writer: SegmentWriter, texts: Seq
 
 
 def _export(model: TextModel | None, folder: Path, home: str) -> dict[str, Any]:
-    """Write what encodes queries without the model; where it is and what was compared, or `why` there is none."""
+    """Write what encodes queries without the model; what the manifest says of it, or `why` there is none."""
     told = cast(ExportsQueries, model).export_queries(folder / home)
     return told if "why" in told else {"folder": home, **told}
 

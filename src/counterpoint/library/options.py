@@ -15,8 +15,8 @@ __all__ = ["BACKEND", "CACHED_QUERIES", "DEFAULT_MODEL", "Backend", "BuildOption
 DEFAULT_MODEL = "minilm"
 
 Backend = Literal["auto", "onnx", "torch"]
-"""What encodes queries. auto: the graph that was exported with the index, or the model by torch where there is
-none. onnx: the graph, or an error. torch: the model."""
+"""What encodes queries. auto: the graph that was exported with the index; where there is none, the model with
+torch. onnx: the graph, or an error. torch: the model."""
 BACKEND: Backend = "auto"
 
 CACHED_QUERIES = 256

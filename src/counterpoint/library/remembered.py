@@ -1,4 +1,4 @@
-"""`Remembered`: a model that keeps the vectors of the last queries, so that none is encoded twice in a row."""
+"""`Remembered`: a model that keeps the vectors of the last queries, so that none is encoded again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an index remembers of its model: finding it again, its gate closed as it was, and its queries' export."""
+"""What an index remembers of its model: finding it again, its gate closed as it was, its export."""
 
 from __future__ import annotations
 
