@@ -117,7 +117,7 @@ class Description:
         """Write `queries.json`."""
         body = {"format": FORMAT, **asdict(self)}
         body["sides"] = {name: _side_to_dict(side) for name, side in self.sides.items()}
-        (folder / NAME).write_text(json.dumps(body, indent=1), encoding="utf-8")
+        (folder / NAME).write_text(json.dumps(body), encoding="utf-8")
 
     @staticmethod
     def parse(text: str, path: Path) -> Description:

@@ -23,7 +23,8 @@ def states_of(graph: Graph, bert: Bert, embedded: str, bias: str) -> str:
         bias: of attention, by position.
     """
     states = _norm(graph, bert.embeddings.LayerNorm, embedded)
-    for layer in bert.encoder.layer:
+    layers: list[Any] = list(bert.encoder.layer)
+    for layer in layers:
         attended = _attended(graph, layer.attention.self, states, bias)
         states = _added(graph, layer.attention.output, attended, states)
         inner = graph.add("Gelu", linear(graph, layer.intermediate["dense"], states))

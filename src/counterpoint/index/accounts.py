@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from counterpoint.index.index import Index
     from counterpoint.index.store import SetLayout
 
-__all__ = ["account_of", "counted_text", "cut_text"]
+__all__ = ["account_of", "counted_text", "cut_text", "queries_text"]
 
 PURPOSES: Mapping[str, str] = MappingProxyType(
     {
@@ -76,6 +76,21 @@ def counted_text(account: Mapping[str, Any]) -> str:
     documents, passages = account["documents"], account["passages"]
     found = f"{documents:,} {'document' if documents == 1 else 'documents'}"
     return found if passages == documents else f"{found} in {passages:,} passages"
+
+
+def queries_text(account: Mapping[str, Any]) -> str:
+    """What encodes the queries of an index that has a model; empty without one."""
+    if not account["model"]:
+        return ""
+    told = account["model"].get("queries")
+    if told is None:
+        return "queries are encoded with torch: no export; build the index again to have one"
+    if "why" in told:
+        return f"queries are encoded with torch: {told['why']}"
+    return (
+        f"queries are encoded with ONNX Runtime; largest difference from torch {told['difference']:.1e} in "
+        f"{told['texts']} texts"
+    )
 
 
 def cut_text(account: Mapping[str, Any]) -> str:
