@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any, final
 
 import numpy as np
@@ -19,8 +20,6 @@ def check_runtime() -> None:
     Raises:
         MissingExtraError: it is not.
     """
-    from importlib.util import find_spec
-
     if find_spec("onnxruntime") is None:
         raise MissingExtraError("encoding queries without torch", package="onnxruntime", extra="onnx")
 

@@ -38,11 +38,18 @@ class Sources:
     def __init__(self, source: str | None, folder: Path):
         self.folder = folder
         self.refs: dict[str, FileRef] = {}
+        self._tokenizers: dict[str, str] = {}
         self._found = list(_files(source, folder))
 
     def tokenizer(self, tokenizer: Tokenizer) -> str:
         """The file of a tokenizer; written if there is none that does the same."""
         text, names = tokenizer.to_text(), tokenizer.names
+        if text in self._tokenizers:
+            return self._tokenizers[text]
+        self._tokenizers[text] = self._placed(text, names)
+        return self._tokenizers[text]
+
+    def _placed(self, text: str, names: Mapping[str, str | None]) -> str:
         for base, root, path in self._found:
             if path.name == "tokenizer.json":
                 try:
@@ -51,7 +58,7 @@ class Sources:
                     continue
                 if same:
                     return self._ref(base, root, path)
-        path = self.folder / f"tokenizer{sum(one.base == 'index' for one in self.refs.values()) or ''}.json"
+        path = self.folder / f"tokenizer{len(self._tokenizers) or ''}.json"
         path.write_text(json.dumps(json.loads(text), ensure_ascii=False), encoding="utf-8")
         return self._ref("index", self.folder, path)
 

@@ -95,8 +95,8 @@ def build_index(
             entry = _write(stream, model, folder, names, settings)
             if own is not None:
                 cast(BuildModel, model).save(folder / own / MODEL)
-            told = _export(model, folder, home) if exports and home is not None else {}
-            if home is not None and own is None and "folder" not in told:
+            told = cast(ExportsQueries, model).export_queries(folder / home) if exports and home else {}
+            if home is not None and own is None and "why" in told:
                 remove([folder / home])
                 home = None
             manifest = _describe(folder, model, settings, entry, [name for name in (names[1], home) if name])
@@ -172,12 +172,6 @@ def _check_gate(model: TextModel, gate: float, writer: SegmentWriter, texts: Seq
             f"gate {gate:g} keeps no row of {name!r} in any of {writer.documents:,} documents; the largest "
             f"value of the gate in {len(texts):,} of them is {largest:.4g}. Choose a gate below that"
         )
-
-
-def _export(model: TextModel | None, folder: Path, home: str) -> dict[str, Any]:
-    """Write what encodes queries without the model; what the manifest says of it, or `why` there is none."""
-    told = cast(ExportsQueries, model).export_queries(folder / home)
-    return told if "why" in told else {"folder": home, **told}
 
 
 def _describe(

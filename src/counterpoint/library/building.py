@@ -62,8 +62,7 @@ def index(
     build.run(on_progress)
     if lost := build.reading.report.lost():
         warnings.warn(lost, stacklevel=2)
-    named = model is None or isinstance(model, str | Path)
-    made = OpenIndex(path, None if named else build.model)
+    made = OpenIndex(path, build.model)
     if cut := cut_text(made.info()):
         warnings.warn(cut.replace("--passage-words", "passage_words"), stacklevel=2)
     return made

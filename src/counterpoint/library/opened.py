@@ -30,8 +30,7 @@ class OpenIndex:
     """An index that answers, with the model and the search settings that it remembers.
 
     What encodes queries is loaded when it is first needed; BM25 alone needs none. Vectors of the last queries
-    are kept. Neither holds for a model that is handed over as an object, which encodes every query: it may be
-    changed by whoever has it.
+    are kept, unless a model that was handed over as an object encodes them: its owner may change it.
 
     Args:
         folder: an index that `counterpoint index` or `counterpoint.index` wrote.
@@ -57,10 +56,8 @@ class OpenIndex:
 
     @cached_property
     def _with_model(self) -> Searcher:
-        given = self._given
-        if given is not None and not isinstance(given, str | Path):
-            return Searcher(self.index, given)
-        return Searcher(self.index, Remembered(encoder_of(self.index, given, self._backend), self._cached))
+        found = encoder_of(self.index, self._given, self._backend)
+        return Searcher(self.index, found if found is self._given else Remembered(found, self._cached))
 
     def searcher(self, options: SearchOptions | None = None) -> Searcher:
         """What searches by these options.
@@ -85,6 +82,8 @@ class OpenIndex:
     @property
     def model(self) -> Model | None:
         """The model that the index was built with; None for BM25 alone."""
+        if not (self._given is None or isinstance(self._given, str | Path)):
+            return self._given
         found = self.searcher().model
         return cast("Model | None", found.full() if isinstance(found, Remembered) else found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from counterpoint.errors import ArtifactError, ConfigError, MissingExtraError
 from counterpoint.library.options import BACKEND, Backend
@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 __all__ = ["encoder_of", "model_of"]
 
 
-def encoder_of(index: Index, name: str | Path | None = None, backend: Backend = BACKEND) -> TextModel:
+def encoder_of(
+    index: Index, model: Model | str | Path | None = None, backend: Backend = BACKEND
+) -> TextModel:
     """What encodes queries for an index that has vectors: its export, or the model itself.
 
     Args:
         index: whose manifest says where both are.
-        name: where the model is now, if not where it was.
+        model: the model, or where it is now, if not where it was.
         backend: see `Backend`.
 
     Raises:
-        ArtifactError: no model there; for "onnx", no export, or files that it refers to have changed.
+        ArtifactError: no model there, or another; for "onnx", no export, or one whose files have changed.
         MissingExtraError: for "onnx", ONNX Runtime is not installed.
         ConfigError: no such backend, or the index does not say where its model is.
 
@@ -38,37 +40,42 @@ def encoder_of(index: Index, name: str | Path | None = None, backend: Backend = 
     """
     if backend not in ("auto", "onnx", "torch"):
         raise ConfigError(f"backend must be 'auto', 'onnx' or 'torch', found {backend!r}")
-    told = (index.manifest.model or {}).get("queries") or {}
-    if backend == "onnx" and "folder" not in told:
-        why = told.get("why", "it was built by an earlier version; build it again")
-        raise ArtifactError(f"has no export of its model's queries: {why}", path=index.folder)
-    if backend != "torch" and "folder" in told:
-        try:
-            exported = _exported(index, told["folder"], name)
-            if exported is not None:
-                return exported
-        except (ArtifactError, MissingExtraError) as error:
-            if backend == "onnx":
-                raise
-            warnings.warn(f"queries are encoded by torch, which takes longer: {error}", stacklevel=4)
-    return cast("TextModel", model_of(index, name=name))
+    named = model is None or isinstance(model, str | Path)
+    if not named:
+        index.check_model(cast("Model", model).fingerprint())
+    load = partial(model_of, index, name=cast("str | Path | None", model)) if named else lambda: model
+    try:
+        found = (
+            None
+            if backend == "torch"
+            else _exported(index, cast("str | Path | None", model) if named else None, load)
+        )
+    except (ArtifactError, MissingExtraError) as error:
+        if backend == "onnx":
+            raise
+        warnings.warn(f"queries are encoded by torch, which takes longer: {error}", stacklevel=4)
+        found = None
+    if found is None and backend == "onnx":
+        told = (index.manifest.model or {}).get("queries", {})
+        why = told.get("why", "there is none of this model; build the index again with it")
+        raise ArtifactError(f"no export of queries: {why}", path=index.folder)
+    return cast("TextModel", load() if found is None else found)
 
 
-def _exported(index: Index, folder: str, name: str | Path | None) -> ExportedModel | None:
-    """The export of an index; None if a model is named that has no part in it.
+def _exported(index: Index, name: str | Path | None, load: Callable[[], Any]) -> ExportedModel | None:
+    """The export of an index, if it has one; None if a model is named that has no part in it.
 
     Raises:
         ArtifactError, MissingExtraError: as `counterpoint.exported.open_export`.
     """
+    files = index.manifest.files
+    folder = next((path.rpartition("/")[0] for path in files if path.endswith("/queries.json")), None)
+    if folder is None:
+        return None
     from counterpoint.exported import open_export
 
-    expected = {
-        path.removeprefix(f"{folder}/"): entry.sha256
-        for path, entry in index.manifest.files.items()
-        if path.startswith(f"{folder}/")
-    }
-    full = cast("Callable[[], TextModel]", partial(model_of, index, name=name))
-    found = open_export(index.folder / folder, expected, lambda: _folder_of(index, name), full)
+    expected = {path.rpartition("/")[2]: files[path].sha256 for path in files if path.startswith(folder)}
+    found = open_export(index.folder / folder, expected, lambda: _folder_of(index, name), load)
     named = name is not None and str(name) != (index.manifest.model or {}).get("name")
     return None if named and not found.description.is_of_folder else found
 
@@ -78,10 +85,11 @@ def _folder_of(index: Index, name: str | Path | None) -> Path:
 
     Raises:
         ArtifactError: there is none.
-        ConfigError: the index does not say where its model is.
     """
     from counterpoint.encode.sources import locate
 
+    if name is None and (index.manifest.model or {}).get("name") is None:
+        raise ArtifactError("does not say where its model is", path=index.folder)
     return locate(str(name or _remembered(index)))
 
 
