@@ -136,3 +136,7 @@ def _remembered(index: Index) -> str:
             f"{index.folder}: the index does not say where its model is; name the model (model=, --model)"
         )
     return str((index.folder / name).resolve()) if name.startswith("./") else str(name)
+
+
+def _itself(model: Model) -> Model:
+    return model
