@@ -129,10 +129,8 @@ def test_queries_are_encoded_as_by_torch(kind, folder, tmp_path):
         for side in ("query", "document"):
             assert found.spans(MORE, name, side) == model.spans(MORE, name, side)
             if layout.ids:
-                for one, other in zip(
-                    found.row_ids(MORE, name, side), model.row_ids(MORE, name, side), strict=True
-                ):
-                    np.testing.assert_array_equal(one, other)
+                ids = zip(*(one.row_ids(MORE, name, side) for one in (found, model)), strict=True)
+                assert all(np.array_equal(*pair) for pair in ids)
         if layout.static:
             np.testing.assert_allclose(found.table(name), model.table(name), atol=1e-6)
 

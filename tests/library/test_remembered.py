@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from tests.fakes import DOCUMENTS, HashModel
 
-import counterpoint as cp
 from counterpoint.errors import ConfigError
 from counterpoint.index import Index, build_index
 from counterpoint.library.remembered import Remembered

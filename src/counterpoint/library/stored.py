@@ -40,21 +40,20 @@ def encoder_of(
     """
     if backend not in ("auto", "onnx", "torch"):
         raise ConfigError(f"backend must be 'auto', 'onnx' or 'torch', found {backend!r}")
-    named = model is None or isinstance(model, str | Path)
-    if not named:
+    name = model if isinstance(model, str | Path) else None
+    load: Callable[[], Any] = partial(model_of, index, name=name)
+    if name is not model:
         index.check_model(cast("Model", model).fingerprint())
-    load = partial(model_of, index, name=cast("str | Path | None", model)) if named else lambda: model
+        load = partial(_itself, cast("Model", model))
     try:
-        found = (
-            None
-            if backend == "torch"
-            else _exported(index, cast("str | Path | None", model) if named else None, load)
-        )
+        found = None if backend == "torch" else _exported(index, name, load)
     except (ArtifactError, MissingExtraError) as error:
         if backend == "onnx":
             raise
+        whole = load()
+        index.check_model(whole.fingerprint())  # what is worse is told by itself
         warnings.warn(f"queries are encoded by torch, which takes longer: {error}", stacklevel=4)
-        found = None
+        return whole
     if found is None and backend == "onnx":
         told = (index.manifest.model or {}).get("queries", {})
         why = told.get("why", "there is none of this model; build the index again with it")
