@@ -10,7 +10,7 @@ import pytest
 from tests.encode.tiny import FP32, TEXTS, save_tiny_bert
 
 from counterpoint.encode import DualEncoder, Encoder, Gate, Mean, Transformer, WholeWords
-from counterpoint.errors import ArtifactError, MissingExtraError
+from counterpoint.errors import ArtifactError
 from counterpoint.exported import open_export, session
 from counterpoint.exporting import export_queries
 from counterpoint.exporting.parity import difference
@@ -101,7 +101,7 @@ def test_a_graph_that_is_none_is_refused(folder):
 
 def test_a_missing_runtime_is_named(folder, monkeypatch):
     monkeypatch.setattr(session, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match="onnxruntime"):
+    with pytest.raises(ArtifactError, match="onnxruntime"):
         opened(folder)
 
 

@@ -200,8 +200,8 @@ def open_export(
         full: loads the model itself.
 
     Raises:
-        ArtifactError: a file is missing, damaged, or another than when it was exported.
-        MissingExtraError: ONNX Runtime is not installed.
+        ArtifactError: a file is missing, damaged, or another than when it was exported; or ONNX Runtime is not
+            installed.
     """
     check_runtime()
     text, graph = (_checked(folder / name, expected.get(name)) for name in (NAME, GRAPH))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, final
@@ -9,7 +11,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
-from counterpoint.errors import ArtifactError, MissingExtraError
+from counterpoint.errors import ArtifactError
 
 __all__ = ["Session", "check_runtime"]
 
@@ -18,10 +20,13 @@ def check_runtime() -> None:
     """Find out whether ONNX Runtime is there; it is not imported.
 
     Raises:
-        MissingExtraError: it is not.
+        ArtifactError: it is not.
     """
     if find_spec("onnxruntime") is None:
-        raise MissingExtraError("encoding queries without torch", package="onnxruntime", extra="onnx")
+        raise ArtifactError(
+            "encoding queries without torch needs the package 'onnxruntime', which is not installed. Install it "
+            f"with: {shlex.quote(sys.executable)} -m pip install onnxruntime"
+        )
 
 
 @final
@@ -35,8 +40,7 @@ class Session:
         weights: by name; not copied before they are packed.
 
     Raises:
-        MissingExtraError: ONNX Runtime is not installed.
-        ArtifactError: it cannot compute the graph.
+        ArtifactError: ONNX Runtime is not installed, or cannot compute the graph.
     """
 
     def __init__(self, graph: bytes, weights: Mapping[str, Float[np.ndarray, ...]]):

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from counterpoint.errors import ArtifactError, ConfigError, MissingExtraError
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.library.options import BACKEND, Backend
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ def encoder_of(
 
     Raises:
         ArtifactError: no model there, or another; for "onnx", no export, or one whose files have changed.
-        MissingExtraError: for "onnx", ONNX Runtime is not installed.
         ConfigError: no such backend, or the index does not say where its model is.
 
     Warns:
@@ -47,7 +46,7 @@ def encoder_of(
         load = partial(_itself, cast("Model", model))
     try:
         found = None if backend == "torch" else _exported(index, name, load)
-    except (ArtifactError, MissingExtraError) as error:
+    except ArtifactError as error:
         if backend == "onnx":
             raise
         whole = load()
@@ -65,7 +64,7 @@ def _exported(index: Index, name: str | Path | None, load: Callable[[], Any]) ->
     """The export of an index, if it has one; None if a model is named that has no part in it.
 
     Raises:
-        ArtifactError, MissingExtraError: as `counterpoint.exported.open_export`.
+        ArtifactError: as `counterpoint.exported.open_export`.
     """
     files = index.manifest.files
     folder = next((path.rpartition("/")[0] for path in files if path.endswith("/queries.json")), None)
