@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from counterpoint.encode.rows import Row, map_words
 from counterpoint.encode.words import WordSettings
@@ -24,8 +24,8 @@ def mean_of(row: Row) -> Float[np.ndarray, "1 t"]:
     return attended / np.maximum(attended.sum(), np.float32(1))
 
 
-def words_of(row: Row, settings: WordSettings) -> Float[np.ndarray, "w t"]:
-    """By distinct word, the weights of a mean over its positions."""
+def words_of(row: Row, settings: WordSettings) -> tuple[Int[np.ndarray, " w"], Float[np.ndarray, "w t"]]:
+    """The ids of the distinct words, and for each the weights of a mean over its positions."""
     ids, rows, _ = map_words(row, settings)
     member = (rows.T[None] == np.arange(len(ids))[:, None, None]).any(1).astype(np.float32)
-    return member / np.maximum(member.sum(1, keepdims=True), np.float32(1))
+    return ids, member / np.maximum(member.sum(1, keepdims=True), np.float32(1))

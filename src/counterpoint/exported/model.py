@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from counterpoint.encode.choice import EachToken, WholeText
+from counterpoint.encode.choice import EachToken, EachWord
 from counterpoint.encode.rows import Row
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.errors import ArtifactError, ConfigError
@@ -89,7 +89,7 @@ class ExportedModel:
         if not self.sets[name].static:
             raise ConfigError(f"{name!r} has no table: its vectors depend on the text around a token")
         (row,) = self._rows([""], "query")
-        fed = self._fed(row)
+        fed, _ = self._fed(row)
         for source, embeddings in self.description.embeddings.items():
             if embeddings.positions is None:
                 fed[source] = self._weights[embeddings.words]
@@ -157,16 +157,19 @@ class ExportedModel:
             tokenizer = self._tokenizers[side]
         return self.description.sides[side].reading.rows(texts, tokenizer)
 
-    def _fed(self, row: Row) -> dict[str, np.ndarray]:
-        """What the graph is given for a query."""
+    def _fed(self, row: Row) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """What the graph is given for a query; by set, the ids of the rows that it makes of it."""
         fed = {name: self._embedded(row, one) for name, one in self.description.embeddings.items()}
         fed["query.bias"], fed["query.mean"] = bias_of(row), mean_of(row)
+        ids = {}
         for name, choice in self._choices("query").items():
-            if not isinstance(choice, WholeText | EachToken):
-                fed[f"words.{name}"] = words_of(row, choice.words)
+            if isinstance(choice, EachWord):
+                ids[name], fed[f"words.{name}"] = words_of(row, choice.words)
+            elif isinstance(choice, EachToken):
+                ids[name] = choice.ids(row, "query")
         with self._lock:
             inputs = self._session.inputs
-        return {name: value for name, value in fed.items() if name in inputs}
+        return {name: value for name, value in fed.items() if name in inputs}, ids
 
     def _embedded(self, row: Row, embeddings: Embeddings) -> Float[np.ndarray, "t e"]:
         made = self._weights[embeddings.words][row.ids]
@@ -176,10 +179,9 @@ class ExportedModel:
 
     def _vectors(self, row: Row) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """By set, the vectors of a query and their ids."""
-        made, ids = self._session.run(self._fed(row)), {}
+        fed, ids = self._fed(row)
+        made = self._session.run(fed)
         for name, choice in self._choices("query").items():
-            if self.sets[name].ids:
-                ids[name] = choice.ids(row, "query")
             if isinstance(choice, EachToken):
                 made[name] = made[name][choice.kept(row, "query")]
         return made, ids
@@ -200,8 +202,8 @@ def open_export(
         full: loads the model itself.
 
     Raises:
-        ArtifactError: a file is missing, damaged, or another than when it was exported; or ONNX Runtime is not
-            installed.
+        ArtifactError: a file is missing, damaged, or another than when it was exported, or ONNX Runtime is
+            not installed.
     """
     check_runtime()
     text, graph = (_checked(folder / name, expected.get(name)) for name in (NAME, GRAPH))

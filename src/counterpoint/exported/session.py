@@ -24,8 +24,8 @@ def check_runtime() -> None:
     """
     if find_spec("onnxruntime") is None:
         raise ArtifactError(
-            "encoding queries without torch needs the package 'onnxruntime', which is not installed. Install it "
-            f"with: {shlex.quote(sys.executable)} -m pip install onnxruntime"
+            "encoding queries without torch needs the package 'onnxruntime', which is not installed. Install "
+            f"it with: {shlex.quote(sys.executable)} -m pip install onnxruntime"
         )
 
 
