@@ -49,9 +49,9 @@ def encoder_of(
     except ArtifactError as error:
         if backend == "onnx":
             raise
-        whole = load()
+        whole = cast("TextModel", load())
         index.check_model(whole.fingerprint())  # what is worse is told by itself
-        warnings.warn(f"queries are encoded by torch, which takes longer: {error}", stacklevel=4)
+        warnings.warn(f"queries are encoded with torch, which takes longer: {error}", stacklevel=4)
         return whole
     if found is None and backend == "onnx":
         told = (index.manifest.model or {}).get("queries", {})
