@@ -64,5 +64,13 @@ class Session:
         self.outputs = tuple(one.name for one in self._session.get_outputs())
 
     def run(self, fed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs by name."""
-        return dict(zip(self.outputs, self._session.run(None, dict(fed)), strict=True))
+        """The outputs by name.
+
+        Raises:
+            ArtifactError: ONNX Runtime fails.
+        """
+        try:
+            made = self._session.run(None, dict(fed))
+        except Exception as error:  # as above
+            raise ArtifactError(f"ONNX Runtime fails at the queries' graph: {error}") from error
+        return dict(zip(self.outputs, made, strict=True))

@@ -49,7 +49,8 @@ def _added(graph: Graph, output: Any, rows: str, before: str) -> str:
 
 def _attended(graph: Graph, attention: Any, states: str, bias: str) -> str:
     size = attention.head_size
-    apart = graph.constant([0, -1, size])  # 0: as many positions as there are
+    heads = attention.query.out_features // size
+    apart = graph.constant([-1, heads, size])  # -1: the positions, of which there may be none
 
     def of_heads(layer: nn.Linear, order: list[int]) -> str:
         return graph.add("Transpose", graph.add("Reshape", linear(graph, layer, states), apart), perm=order)
@@ -59,4 +60,4 @@ def _attended(graph: Graph, attention: Any, states: str, bias: str) -> str:
     scores = graph.add("Mul", scores, graph.constant(size**-0.5, np.float32))
     shares = graph.add("Softmax", graph.add("Add", scores, bias), axis=-1)
     made = graph.add("Transpose", graph.add("MatMul", shares, value), perm=[1, 0, 2])
-    return graph.add("Reshape", made, graph.constant([0, -1]))
+    return graph.add("Reshape", made, graph.constant([-1, heads * size]))
