@@ -101,7 +101,8 @@ class BuildingWithModel:
         folder = root / "i"
         stores = {"lexical", "models", "segments"}
         assert sorted(path.parent.name for path in folder.glob("*/*")) == sorted(stores)
-        assert {path.name for path in folder.glob("models/*/*")} == {".counterpoint", "model"}
+        queries = {"queries.json", "queries.onnx"}
+        assert {path.name for path in folder.glob("models/*/*")} == {".counterpoint", "model", *queries}
         assert {path.name for path in folder.iterdir()} == {"manifest.json", ".lock", *stores}
 
 

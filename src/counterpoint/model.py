@@ -108,6 +108,21 @@ class Model(Part):
         """What `load_model` loads it by; None if it was made in Python, or changed since it was loaded."""
         return None if self._origin is None or self._origin[1] != self._versions() else self._origin[0]
 
+    @property
+    def loaded_from(self) -> str | None:
+        """What it was loaded by, whether it was changed since or not; None if it was made in Python."""
+        return None if self._origin is None else self._origin[0]
+
+    def export_queries(self, folder: Path) -> dict[str, Any]:
+        """Write what encodes queries without torch into a folder (see `counterpoint.exporting`).
+
+        Returns:
+            What was compared and the largest difference, or `why` there is no export.
+        """
+        from counterpoint.exporting import export_queries
+
+        return export_queries(self, folder)
+
     def came_from(self, source: str) -> Model:
         """Remember what it was loaded by, for as long as it is not changed."""
         self._origin = source, self._versions()

@@ -221,7 +221,7 @@ def test_spans_and_ids_stand_beside_rows_also_those_that_are_dropped(tiny_bert_f
                 assert TEXTS[i][span.start : span.end] == (token if span.end else "")
     assert (weights.values == 0).any() and (weights.values > 0).any()
     with pytest.raises(ConfigError, match=r"use Encoder\.spans"):
-        model.query.heads["routed"].spans(model.query.tokens(TEXTS, "query"), str)
+        _ = model.query.heads["routed"].choice
 
 
 def test_texts_come_back_to_their_places_whatever_the_batches(tiny_bert_folder):

@@ -203,7 +203,7 @@ def test_what_is_refused(tiny_bert_folder):
     with pytest.raises(NotFittedError, match="use an Encoder"):
         model.query.heads["terms"](torch.zeros(1, 3, 16), model.query.tokens(["a"], "query"))
     with pytest.raises(ConfigError, match=r"use Encoder\.spans"):
-        model.query.heads["terms"].spans(model.query.tokens(["a"], "query"), str)
+        _ = model.query.heads["terms"].choice
     bare = SparseTerms(Router(start="new", in_dim=16, out_dim=16, vocabulary=len(VOCABULARY))).setup()
     with pytest.raises(NotFittedError, match="before it is part of an encoder"):
         bare(

@@ -68,6 +68,7 @@ def test_texts_are_tokenised_once(short, tmp_path, monkeypatch):
     monkeypatch.setattr(
         type(encoder), "rows", lambda self, texts, side: seen.extend(texts) or rows(self, texts, side)
     )
+    monkeypatch.setattr(type(short), "export_queries", lambda self, folder: {"why": "texts are counted"})
     read([Document(str(at), WORDS * at) for at in range(4)], short, tmp_path / "index")
     assert sorted(text for text in seen if text) == [WORDS * at for at in range(1, 4)]
 

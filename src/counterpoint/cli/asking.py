@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast, final
 
+from counterpoint.cli.console import warned
 from counterpoint.cli.progress import loading
 from counterpoint.library.options import SearchOptions
 
@@ -45,7 +46,7 @@ class Asking:
         named = None
         if self.options.workflow != "lexical" and not self.opened.is_loaded:
             named = (self.opened.index.manifest.model or {}).get("name")
-        with loading(named):
+        with loading(named), warned():
             searcher = self.opened.searcher(self.options)
         plan_for(cast("Workflow", self.options.workflow), self.opened.index, searcher.settings)
         return searcher

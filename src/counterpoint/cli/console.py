@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,7 +14,7 @@ import typer
 
 from counterpoint.escapes import escaped, escaped_lines, json_text
 
-__all__ = ["Json", "complain", "emit", "is_quiet", "note", "quietly", "typed"]
+__all__ = ["Json", "complain", "emit", "is_quiet", "note", "quietly", "typed", "warned"]
 
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
@@ -37,6 +38,15 @@ def note(*lines: str) -> None:
     """Say something beside the result, on stderr, unless --quiet. A line end within a line is escaped."""
     if not is_quiet():
         complain(*lines)
+
+
+@contextmanager
+def warned() -> Iterator[None]:
+    """What is warned of in this block is a note."""
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    note(*(str(one.message) for one in raised)) if raised else None
 
 
 def complain(*lines: str) -> None:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from counterpoint.cli import complete
-from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.judgements import Judged, judgements_of, measure_runs, read_runs
 from counterpoint.cli.options import (
     Adapt,
+    BackendName,
     Exhaustive,
     Feedback,
     FusionName,
@@ -29,6 +30,7 @@ from counterpoint.cli.progress import progress
 from counterpoint.cli.slicing import KINDS, Material, slice_rows, slice_text, slice_values, slicings_of
 from counterpoint.cli.tables import csv_table, text_table
 from counterpoint.escapes import escaped
+from counterpoint.library.options import BACKEND, Backend
 
 if TYPE_CHECKING:
     from counterpoint.errors import DataError
@@ -96,6 +98,7 @@ def evaluate(
     save_run: Annotated[Path | None, typer.Option(help="Save the index's run in TREC format.")] = None,
     per_query: Annotated[Path | None, typer.Option(help="Write a CSV with a line a query.")] = None,
     model: ModelName = None,
+    backend: BackendName = BACKEND,
     json: Json = False,
 ) -> None:
     """Evaluate an index, or saved runs, on COLLECTION."""
@@ -109,7 +112,7 @@ def evaluate(
     searching = {
         "--rerank": rerank, "--save-run": save_run, "-k": k, "--workflow": workflow, "--weights": weights,
         "--fusion": fusion, "--feedback": feedback, "--exhaustive": exhaustive, "--model": model,
-        "--adapt": adapt is not None,
+        "--adapt": adapt is not None, "--backend": backend != BACKEND,
     }  # fmt: skip
     if run and (idle := [option for option, value in searching.items() if value]):
         raise ConfigError(f"{' and '.join(idle)} of a search: goes with --index, not with --run")
@@ -130,7 +133,7 @@ def evaluate(
     late = None
     if index is not None:
         options = asked_of(workflow or "hybrid", weights, fusion, feedback, exhaustive, adapt)
-        asked = Asked(index, replace(options, k=depth), rerank, model)
+        asked = Asked(index, replace(options, k=depth), rerank, model, backend)
         found, extra = _search(asked, judged)
         runs = {str(index): found}
         late = None if save_run is None else _saved(found, save_run)
@@ -161,6 +164,7 @@ class Asked:
     options: SearchOptions
     rerank: Path | None
     model: str | None
+    backend: Backend
 
 
 def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
@@ -174,8 +178,9 @@ def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
         note(f"{len(blank)} of {len(queries)} queries have no text, such as {blank[0]!r}; they find nothing")
     candidates = None if asked.rerank is None else Run.read(asked.rerank)
     options = asked.options
-    with OpenIndex(asked.index, asked.model) as opened:
-        searcher = opened.searcher(options)
+    with OpenIndex(asked.index, asked.model, asked.backend) as opened:
+        with warned():
+            searcher = opened.searcher(options)
         started = time.perf_counter()
         with progress("searching", "queries", len(queries)) as update:
             workflow = cast(Workflow, options.workflow)

@@ -148,7 +148,7 @@ def _given(values: list[str] | None) -> tuple[str, ...] | None:
 
 def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     from counterpoint.index import Index
-    from counterpoint.index.accounts import counted_text, cut_text
+    from counterpoint.index.accounts import counted_text, cut_text, queries_text
     from counterpoint.library import prepare
 
     with loading(chosen.model):
@@ -163,8 +163,7 @@ def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     note(report.summary(), *told(report, decided))
     with Index(output) as built:
         info = built.info()
-    if cut := cut_text(info):
-        note(cut)
+    note(*(text for text in (queries_text(info), cut_text(info)) if text))
     result = {
         "index": str(output), "documents": info["documents"], "passages": info["passages"],
         "longer_than_model": info["longer_than_model"], "bytes": info["bytes"],

@@ -40,7 +40,7 @@ def verify(index: IndexFolder, json: Json = False) -> None:
 
 
 def _text(found: Mapping[str, Any]) -> str:
-    from counterpoint.index.accounts import counted_text, cut_text
+    from counterpoint.index.accounts import counted_text, cut_text, queries_text
 
     total = found["bytes"]
     lines = [
@@ -49,6 +49,7 @@ def _text(found: Mapping[str, Any]) -> str:
         escaped(f"model {found['model']['name']} ({found['model']['fingerprint'][:12]})")
         if found["model"]
         else "no model",
+        *([escaped(queries)] if (queries := queries_text(found)) else []),
         *([escaped(cut)] if (cut := cut_text(found)) else []),
         "",
         f"{'':24}{'bytes':>14}{'share':>8}{'a document':>12}",

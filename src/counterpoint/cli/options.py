@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,6 +13,7 @@ from counterpoint.library.options import SearchOptions
 
 __all__ = [
     "Adapt",
+    "BackendName",
     "Exhaustive",
     "Feedback",
     "FusionName",
@@ -34,6 +35,13 @@ ModelName = Annotated[
         "--model",
         autocompletion=models,
         help="Where the model is now, if not where it was when the index was built.",
+    ),
+]
+BackendName = Annotated[
+    Literal["auto", "onnx", "torch"],
+    typer.Option(
+        "--backend",
+        help="Encode queries with: onnx (exported with the index), torch, or auto.",
     ),
 ]
 Weights = Annotated[

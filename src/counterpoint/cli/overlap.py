@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.judgements import Judged, judgements_of
-from counterpoint.cli.options import ModelName, cutoffs_of
+from counterpoint.cli.options import BackendName, ModelName, cutoffs_of
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
 from counterpoint.cli.tables import text_table
 from counterpoint.escapes import escaped
+from counterpoint.library.options import BACKEND
 
 if TYPE_CHECKING:
+    from counterpoint.library import OpenIndex
     from counterpoint.measure import Overlap, Shared
     from counterpoint.search import Run
 
@@ -50,6 +52,7 @@ def overlap(
     ] = None,
     relevant_from: Annotated[int, typer.Option(min=1, help="Lowest grade that is relevant.")] = 1,
     model: ModelName = None,
+    backend: BackendName = BACKEND,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the overlap: a .svg, .png or .pdf file.", show_default=False)
     ] = None,
@@ -67,6 +70,7 @@ def overlap(
     Example: counterpoint overlap my-collection/ --index my-index --parts lexical,mean -k 10,100
     """
     from counterpoint.errors import ConfigError
+    from counterpoint.library import OpenIndex
     from counterpoint.measure import share_of
     from counterpoint.plots import check_format
 
@@ -85,7 +89,7 @@ def overlap(
     judged = judgements_of(collection, split, bare=index is None)
     runs = _named_runs(run or [])
     if index is not None:
-        found = _search(index, parts, judged, max(cutoffs), model)
+        found = _search(OpenIndex(index, model, backend), parts, judged, max(cutoffs))
         if both := found.keys() & runs.keys():
             raise ConfigError(f"a run is called {min(both)!r} like a part of the index; name it NAME=FILE")
         runs = {**found, **runs}
@@ -121,17 +125,18 @@ def _named_runs(given: Sequence[str]) -> dict[str, Run]:
     return runs
 
 
-def _search(folder: Path, parts: str | None, judged: Judged, depth: int, model: str | None) -> dict[str, Run]:
+def _search(library: OpenIndex, parts: str | None, judged: Judged, depth: int) -> dict[str, Run]:
     """What each part of an index proposes for the judged queries."""
-    from counterpoint.library import OpenIndex, SearchOptions
+    from counterpoint.library import SearchOptions
     from counterpoint.search import LEXICAL
 
     queries = judged.whole("--index").queries(judged.split)
-    with OpenIndex(folder, model) as opened:
+    with library as opened:
         has = [*([LEXICAL] if opened.index.lexical is not None else []), *opened.index.layouts]
         wanted = has if parts is None else parts.replace(",", " ").split()
         workflow = LEXICAL if wanted == [LEXICAL] else "hybrid"
-        searcher = opened.searcher(SearchOptions(workflow=workflow))
+        with warned():
+            searcher = opened.searcher(SearchOptions(workflow=workflow))
         with progress("searching", "queries", len(queries) * len(wanted)) as update:
             return searcher.rank_parts(queries, depth, wanted, update)
 

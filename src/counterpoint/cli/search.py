@@ -16,6 +16,7 @@ from counterpoint.cli.batch import DEEP, answer_lines, write_run
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.options import (
     Adapt,
+    BackendName,
     Exhaustive,
     Feedback,
     FusionName,
@@ -26,7 +27,7 @@ from counterpoint.cli.options import (
     asked_of,
 )
 from counterpoint.cli.outputs import check_outputs
-from counterpoint.library.options import SearchOptions
+from counterpoint.library.options import BACKEND, SearchOptions
 
 __all__ = ["app", "search"]
 
@@ -85,6 +86,7 @@ def search(
     feedback: Feedback = None,
     exhaustive: Exhaustive = False,
     model: ModelName = None,
+    backend: BackendName = BACKEND,
     json: Json = False,
 ) -> None:
     """Search INDEX for QUERY, for every query of a file or of stdin, or for what is typed at a prompt."""
@@ -94,7 +96,7 @@ def search(
     options = replace(options, k=k)
     asked = {"QUERY": query, "--explain": None if explain == "no" else explain, "--html": html, "-o": output}
     _check(asked, queries, json)
-    with OpenIndex(index, model) as opened:
+    with OpenIndex(index, model, backend) as opened:
         asking = Asking(opened, options, explain)
         if queries is not None and output is not None:
             write_run(asking, queries, output, json)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.judgements import judgements_of
 from counterpoint.cli.options import (
     Adapt,
+    BackendName,
     Feedback,
     FusionName,
     IndexFolder,
@@ -22,6 +23,7 @@ from counterpoint.cli.options import (
 )
 from counterpoint.cli.progress import progress
 from counterpoint.escapes import escaped
+from counterpoint.library.options import BACKEND
 
 if TYPE_CHECKING:
     from counterpoint.measure import Tuned, TunedShares
@@ -61,6 +63,7 @@ def tune(
     k: Annotated[int, typer.Option("-k", min=1, help="Documents retrieved for each query.")] = 1000,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Leave the index as it is.")] = False,
     model: ModelName = None,
+    backend: BackendName = BACKEND,
     json: Json = False,
 ) -> None:
     """Choose weights of INDEX's hybrid on a split of COLLECTION; INDEX remembers them."""
@@ -76,14 +79,15 @@ def tune(
     parse_measure(measure)
     judged = judgements_of(collection, split, bare=False)
     asked = judged.whole("tune").queries(judged.split), judged.qrels
-    with OpenIndex(index, model) as library:
+    with OpenIndex(index, model, backend) as library:
         opened = library.index
         settings = settings_of(opened, asked_of("hybrid", weights, fusion, feedback, adapt=adapt))
         if shares is not None and weights is None:
             # Also a part that an earlier choice left without a weight.
             parts = [*settings.weights, *opened.layouts, *([LEXICAL] if opened.lexical is not None else [])]
             settings = replace(settings, weights=dict.fromkeys(parts, 1.0))
-        searcher = library.searcher().with_settings(settings)
+        with warned():
+            searcher = library.searcher().with_settings(settings)
         if shares is None:
             with progress("searching", "weights", len(tried)) as update:
                 one = tune_weight(searcher, *asked, tried, part, measure=measure, depth=k, on_progress=update)

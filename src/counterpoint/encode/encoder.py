@@ -12,13 +12,16 @@ from torch import Tensor, nn
 
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.batching import EncodeOptions, in_batches
+from counterpoint.encode.choice import Choice
 from counterpoint.encode.evaluation import Evaluation
 from counterpoint.encode.gate import BY_GATE
 from counterpoint.encode.heads import Head
 from counterpoint.encode.keyed import Keyed
+from counterpoint.encode.reading import Reading
+from counterpoint.encode.rows import Row
 from counterpoint.encode.text import TextInput
 from counterpoint.encode.token_heads import PerToken
-from counterpoint.encode.tokens import Row, Tokens
+from counterpoint.encode.tokens import Tokens
 from counterpoint.errors import ConfigError
 from counterpoint.part import Part
 from counterpoint.types import Side, Span
@@ -114,7 +117,11 @@ class Encoder(Part):
     def rows(self, texts: Sequence[str], side: Side) -> list[Row]:
         """Tokenise without padding."""
         self.setup()
-        return self._input(side).rows(texts, self.backbone.tokenizer, self.max_positions, self.identifiers)
+        return self.reading(side).rows(texts, self.backbone.tokenizer)
+
+    def reading(self, side: Side) -> Reading:
+        """How texts of a side are tokenised, without torch."""
+        return self._input(side).reading(self.setup().max_positions, self.identifiers)
 
     def pad(self, rows: Sequence[Row], side: Side, width: int | None = None) -> Tokens:
         """Pad rows to a batch, with the word maps that the heads need; to `width` or the longest row."""
@@ -178,7 +185,7 @@ class Encoder(Part):
         """For every text, the piece of it that each row of the set `name` stands for, row by row."""
         head, name_of = self._head(name), self.backbone.tokenizer.name_of
         if not isinstance(head, Keyed):
-            return head.spans(self.tokens(texts, side), name_of)
+            return [head.choice.spans(row, side, name_of) for row in self.rows(texts, side)]
         found: list[list[Span]] = [[] for _ in texts]
         for places, tokens, made in in_batches(self, self, texts, side, EncodeOptions(), self):
             spans = head.spans_of(made[name + BY_GATE], tokens, name_of)
@@ -190,13 +197,21 @@ class Encoder(Part):
         """For every text, the ids of the rows that `spans` tells of."""
         head = self._head(name)
         if not isinstance(head, Keyed):
-            return head.row_ids(self.tokens(texts, side))
+            return [head.choice.ids(row, side) for row in self.rows(texts, side)]
         found: list[Int[np.ndarray, " n"]] = [np.zeros(0, np.int64) for _ in texts]
         for places, _, made in in_batches(self, self, texts, side, EncodeOptions(), self):
             packed = made[name + BY_GATE].ragged()
             for at, place in enumerate(places):
                 found[place] = packed.ids_of(at)
         return found
+
+    def choice(self, name: str) -> Choice:
+        """Which rows a text has in a set, as far as the text alone decides it.
+
+        Raises:
+            ConfigError: hidden states decide it.
+        """
+        return self._head(name).choice
 
     def _set_up_backbones(self) -> None:
         unknown = [name for name in self.own or () if name not in self.heads]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import final
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from counterpoint.encode.choice import Choice, EachWord, WholeText
 from counterpoint.encode.layers import Layer
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.encode.tokens import Tokens
@@ -19,7 +19,6 @@ from counterpoint.encode.words import Stem, WordSettings
 from counterpoint.errors import ConfigError, NotFittedError
 from counterpoint.part import Part
 from counterpoint.transform import Transform
-from counterpoint.types import Span
 from counterpoint.vectors import Vectors
 
 __all__ = ["Cls", "Head", "Mean", "WholeWords"]
@@ -41,23 +40,10 @@ class Head(Part, ABC):
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
         """Make the vectors of the backbone's last hidden states, or of word embeddings where `static`."""
 
-    @abstractmethod
-    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """For every text, the piece of it that each row stands for.
-
-        Args:
-            tokens: what was encoded.
-            name_of: a vocabulary entry by its id, to name a row that stands for none of the text; its span
-                is empty, at 0.
-        """
-
-    def row_ids(self, tokens: Tokens) -> list[Int[np.ndarray, " n"]]:
-        """For every text, the id of each row that `spans` tells of.
-
-        Raises:
-            ConfigError: the head has one row a text, which stands for no word.
-        """
-        raise ConfigError(f"{type(self).__name__}: its rows have no ids")
+    @property
+    def choice(self) -> Choice:
+        """Which rows a text has, and what they stand for, as far as the text alone decides it."""
+        return WholeText()
 
     @property
     def word_settings(self) -> WordSettings | None:
@@ -120,10 +106,6 @@ class Cls(Head):
         """One row a text."""
         return _pooled(self.finish(hidden[:, :1]))
 
-    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """The whole text."""
-        return _whole(tokens)
-
 
 @final
 class Mean(Head):
@@ -178,10 +160,6 @@ class Mean(Head):
     def _steps(self) -> list[Transform]:
         return [] if self.waiting else [step for step in self.tokenwise if isinstance(step, Transform)]
 
-    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """The whole text."""
-        return _whole(tokens)
-
 
 @final
 class WholeWords(Head):
@@ -229,17 +207,10 @@ class WholeWords(Head):
             self.finish(mean_by_row(hidden, words.rows, words.ids.shape[1])), words.ids > 0, words.ids
         )
 
-    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """The first occurrence of each word."""
-        words = tokens.words[self.word_settings]
-        return [
-            [Span(text[start:end], start, end) for start, end in places if end > start]
-            for text, places in zip(tokens.texts, words.spans.tolist(), strict=True)
-        ]
-
-    def row_ids(self, tokens: Tokens) -> list[Int[np.ndarray, " n"]]:
-        """The id of each distinct word."""
-        return [ids[ids > 0].numpy() for ids in tokens.words[self.word_settings].ids]
+    @property
+    def choice(self) -> EachWord:
+        """The first occurrence of each distinct word."""
+        return EachWord(self.word_settings)
 
 
 def _weighted_sum(weights: Float[Tensor, "b t"], values: Float[Tensor, "b t d"]) -> Float[Tensor, "b 1 d"]:
@@ -269,7 +240,3 @@ def mean_by_row(
 
 def _pooled(values: Float[Tensor, "b 1 d"]) -> Vectors:
     return Vectors(values, torch.ones(values.shape[:2], dtype=torch.bool, device=values.device))
-
-
-def _whole(tokens: Tokens) -> list[list[Span]]:
-    return [[Span(text, 0, len(text))] for text in tokens.texts]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jaxtyping import Float
 from torch import Tensor
 
+from counterpoint.encode.choice import Choice
 from counterpoint.encode.heads import Head
 from counterpoint.encode.tokens import Tokens
 from counterpoint.errors import ConfigError, NotFittedError
@@ -67,8 +68,9 @@ class Keyed(Head, ABC):
         """
         return self.route(hidden, tokens, table)[0]
 
-    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """Not to be told from tokens alone; `Encoder.spans` asks the head.
+    @property
+    def choice(self) -> Choice:
+        """Not to be told from a text alone; `Encoder.spans` asks the head.
 
         Raises:
             ConfigError: always.

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import string
 from abc import ABC
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import final
 
-import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from counterpoint.encode.choice import EachToken
 from counterpoint.encode.heads import Head
 from counterpoint.encode.layers import Layer
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.encode.tokens import Kind, Tokens
 from counterpoint.errors import NotFittedError
-from counterpoint.types import Side, Span
+from counterpoint.types import Side
 from counterpoint.vectors import Vectors
 
 __all__ = ["PUNCTUATION", "PerToken", "Static", "TokenVectors"]
@@ -61,33 +61,24 @@ class PerToken(Head, ABC):
         found = [tokenizer.find(token) for token in self.skip]
         self.skip_ids_ = tuple(number for number in found if number is not None)
 
-    def spans(self, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """The characters of each token; the name of a token that has none."""
-        kept = self._kept(tokens).tolist()
-        places, ids = tokens.spans.tolist(), tokens.ids.tolist()
-        return [
-            [
-                Span(text[start:end] if end > start else name_of(number), start, end)
-                for keep, number, (start, end) in zip(*row, strict=True)
-                if keep
-            ]
-            for text, *row in zip(tokens.texts, kept, ids, places, strict=True)
-        ]
+    @property
+    def choice(self) -> EachToken:
+        """Every position that is not skipped.
 
-    def row_ids(self, tokens: Tokens) -> list[Int[np.ndarray, " n"]]:
-        """The vocabulary id of each token that is kept."""
-        kept = self._kept(tokens)
-        return [ids[keep].numpy() for ids, keep in zip(tokens.ids, kept, strict=True)]
-
-    def _kept(self, tokens: Tokens) -> Bool[Tensor, "b t"]:
-        kept = tokens.kinds != Kind.PADDING
-        if not self.skip or tokens.side not in self.skip_sides:
-            return kept
-        if self.skip_ids_ is None:
+        Raises:
+            NotFittedError: which ids to skip is not known yet.
+        """
+        if self.skip and self.skip_ids_ is None:
             raise NotFittedError(
                 f"{type(self).__name__}: which ids to skip is not known before it is part of an encoder"
             )
-        return kept & ~torch.isin(tokens.ids, torch.tensor(self.skip_ids_, device=tokens.ids.device))
+        return EachToken(self.skip_ids_ or (), tuple(self.skip_sides))
+
+    def _kept(self, tokens: Tokens) -> Bool[Tensor, "b t"]:
+        kept, choice = tokens.kinds != Kind.PADDING, self.choice
+        if not choice.skip or tokens.side not in choice.sides:
+            return kept
+        return kept & ~torch.isin(tokens.ids, torch.tensor(choice.skip, device=tokens.ids.device))
 
 
 @final

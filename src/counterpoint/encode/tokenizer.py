@@ -78,6 +78,21 @@ class Tokenizer:
         with _reading(folder / "tokenizer.json"):
             return Tokenizer(tokenizers.Tokenizer.from_str(text), pad=pad, mask=mask)
 
+    @staticmethod
+    def parse(text: bytes, path: Path, *, pad: str | None, mask: str | None) -> Tokenizer:
+        """Read what `tokenizer.json` holds, with the names that stand next to it.
+
+        Raises:
+            ArtifactError: it is damaged.
+        """
+        with _reading(path):
+            return Tokenizer(tokenizers.Tokenizer.from_buffer(text), pad=pad, mask=mask)
+
+    @property
+    def names(self) -> dict[str, str | None]:
+        """The padding and the mask token, as `pad` and `mask`."""
+        return {"pad": self._names["pad_token"], "mask": self._names["mask_token"]}
+
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` and the names of the special tokens."""
         (folder / "tokenizer.json").write_text(self.to_text(), encoding="utf-8")

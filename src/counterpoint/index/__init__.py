@@ -25,7 +25,7 @@ from counterpoint.index.lexical_vectors import (
     term_signs,
 )
 from counterpoint.index.manifest import Manifest
-from counterpoint.index.settings import BuildModel, IndexSettings, TextModel, VectorSet
+from counterpoint.index.settings import BuildModel, ExportsQueries, IndexSettings, TextModel, VectorSet
 from counterpoint.index.store import Asked, Look, Store, VectorStore
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "BM25Vectors",
     "BuildModel",
     "CodecName",
+    "ExportsQueries",
     "Index",
     "IndexSettings",
     "Lexical",

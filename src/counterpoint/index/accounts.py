@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from counterpoint.index.index import Index
     from counterpoint.index.layout import SetLayout
 
-__all__ = ["account_of", "counted_text", "cut_text"]
+__all__ = ["account_of", "counted_text", "cut_text", "queries_text"]
 
 PURPOSES: Mapping[str, str] = MappingProxyType(
     {
@@ -81,6 +81,21 @@ def counted_text(account: Mapping[str, Any]) -> str:
     return found if passages == documents else f"{found} in {passages:,} passages"
 
 
+def queries_text(account: Mapping[str, Any]) -> str:
+    """What encodes the queries of an index that has a model; empty without one."""
+    if not account["model"]:
+        return ""
+    told = account["model"].get("queries")
+    if told is None:
+        return "queries are encoded with torch: no export; build the index again to have one"
+    if "why" in told:
+        return f"queries are encoded with torch: {told['why']}"
+    return (
+        f"queries are encoded with ONNX Runtime; largest difference from torch {told['difference']:.1e} in "
+        f"{told['texts']} texts"
+    )
+
+
 def cut_text(account: Mapping[str, Any]) -> str:
     """What of the documents the model did not read; empty where it read all, or nobody counted."""
     longer, passages = account["longer_than_model"], account["passages"]
@@ -132,6 +147,8 @@ def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
         return "manifest"
     if path.parts[0] == "lexical":
         return "lexical"
+    if path.parts[0] == "models":
+        return "model" if len(path.parts) > 3 else "queries"
     if path.name in (BLOCKS, CHECKS):
         return "checksums"
     if path.name in (DATABASE, PASSAGES):

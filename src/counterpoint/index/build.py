@@ -31,7 +31,13 @@ from counterpoint.index.ours import (
     stored,
 )
 from counterpoint.index.segment import SegmentWriter
-from counterpoint.index.settings import BuildModel, IndexSettings, TextModel, remembered_name
+from counterpoint.index.settings import (
+    BuildModel,
+    ExportsQueries,
+    IndexSettings,
+    TextModel,
+    remembered_name,
+)
 from counterpoint.index.stream import DocumentStream
 from counterpoint.types import Document
 
@@ -58,7 +64,8 @@ def build_index(
             Where they do not name the model, it is remembered by its own `source`, and if it has none (it was
             made in Python, or changed since it was loaded) it is saved with the index.
         overwrite: replace an index that is there.
-        keep_model: save a model that has no source with the index; not worth it for one that is soon gone.
+        keep_model: save a model that has no source with the index, and what encodes its queries without
+            torch; not worth it for an index that is soon gone.
         on_progress: called with the number of documents done.
 
     Raises:
@@ -69,11 +76,13 @@ def build_index(
     """
     folder = Path(folder)
     settings, own = _resolved(settings, model, folder, keep_model)
+    exports = keep_model and isinstance(model, ExportsQueries)
+    home = f"models/{_unique()}" if own is None and exports else own
     settings.layouts(model)  # faults in the settings come before anything is touched
     if settings.ann is not None:
         check_faiss()
     names = (f"segments/{_unique()}", None if settings.lexical is None else f"lexical/{_unique()}")
-    new = [folder / name for name in (*names, own) if name]
+    new = [folder / name for name in (*names, home) if name]
 
     def replaced() -> bool:
         return (folder / NAME).exists() and Manifest.read(folder).segments[0].name == new[0].name
@@ -86,8 +95,13 @@ def build_index(
             entry = _write(stream, model, folder, names, settings)
             if own is not None:
                 cast(BuildModel, model).save(folder / own / MODEL)
-            manifest = _describe(folder, model, settings, entry, [name for name in (names[1], own) if name])
-            manifest = replace(manifest, report=stream.report())
+            told = cast(ExportsQueries, model).export_queries(folder / home) if exports and home else {}
+            if home is not None and own is None and "why" in told:
+                remove([folder / home])
+                home = None
+            manifest = _describe(folder, model, settings, entry, [name for name in (names[1], home) if name])
+            described = {**(manifest.model or {}), "queries": told} if told else manifest.model
+            manifest = replace(manifest, model=described, report=stream.report())
             manifest.write(folder)
         except BaseException as error:
             with suppress(OSError, ArtifactError):

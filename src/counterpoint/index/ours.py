@@ -29,7 +29,15 @@ LOCK = ".lock"
 STORES = ("segments", "lexical", "models")
 MARKER = ".counterpoint"
 """The first file in a segment or postings folder. Only folders that have it are ever removed."""
-MADE = ("documents.sqlite", "documents.sqlite-journal", "*.npy", "*.json", "*.hnsw")
+MADE = (
+    "documents.sqlite",
+    "documents.sqlite-journal",
+    "*.npy",
+    "*.json",
+    "*.hnsw",
+    "*.onnx",
+    "*.safetensors",
+)
 """Names of the files that a segment or postings folder may have of ours; no other is ever removed."""
 MODEL = "model"
 """The saved model in a folder of the store `models`."""

@@ -21,7 +21,15 @@ from counterpoint.index.lexical_store import LEXICAL
 from counterpoint.typed import faults_of
 from counterpoint.types import Ragged, Side, Span
 
-__all__ = ["BuildModel", "IndexSettings", "TextModel", "VectorSet", "check_matching", "remembered_name"]
+__all__ = [
+    "BuildModel",
+    "ExportsQueries",
+    "IndexSettings",
+    "TextModel",
+    "VectorSet",
+    "check_matching",
+    "remembered_name",
+]
 
 RESERVED = (LEXICAL, "feedback")  # parts of a score that are no vector sets
 MATCHED: Mapping[str, Any] = MappingProxyType(
@@ -121,6 +129,18 @@ class BuildModel(TextModel, Protocol):
 
     def save(self, folder: Path) -> None:
         """Write it into a new folder, which is then its source."""
+        ...
+
+
+@runtime_checkable
+class ExportsQueries(Protocol):
+    """A model whose queries can be encoded without it."""
+
+    def export_queries(self, folder: Path) -> dict[str, Any]:
+        """Write what encodes queries into a folder; what the manifest is to say of it.
+
+        Nothing is written where the answer has `why`.
+        """
         ...
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final, overload
 from counterpoint.index import Index
 from counterpoint.library.asked import settings_of
 from counterpoint.library.keywords import RunKeywords, SearchKeywords, check_keywords, with_names
-from counterpoint.library.options import SearchOptions
-from counterpoint.library.stored import model_of
+from counterpoint.library.options import BACKEND, CACHED_QUERIES, Backend, SearchOptions
+from counterpoint.library.remembered import Remembered
+from counterpoint.library.stored import encoder_of
 from counterpoint.search import LEXICAL, Searcher
 
 if TYPE_CHECKING:
@@ -28,25 +29,35 @@ __all__ = ["OpenIndex", "open_index"]
 class OpenIndex:
     """An index that answers, with the model and the search settings that it remembers.
 
-    The model is loaded when it is first needed; BM25 alone needs none.
+    What encodes queries is loaded when it is first needed; BM25 alone needs none. Vectors of the last queries
+    are kept, unless a model that was handed over as an object encodes them: its owner may change it.
 
     Args:
         folder: an index that `counterpoint index` or `counterpoint.index` wrote.
         model: the model, or where it is now, if not where it was.
+        backend: what encodes queries: "auto", "onnx" or "torch" (see `counterpoint.library.options.Backend`).
+        cached: how many queries' vectors are kept; 0 for none.
 
     Raises:
         ArtifactError: no index there, an unfinished or damaged one, or another version's.
     """
 
-    def __init__(self, folder: str | Path, model: Model | str | Path | None = None):
+    def __init__(
+        self,
+        folder: str | Path,
+        model: Model | str | Path | None = None,
+        backend: Backend = BACKEND,
+        cached: int = CACHED_QUERIES,
+    ):
         self.index = Index(folder)
         self._given, self._lock = model, Lock()
+        self._backend: Backend = backend
+        self._cached = cached
 
     @cached_property
     def _with_model(self) -> Searcher:
-        given = self._given
-        model = model_of(self.index, name=given) if given is None or isinstance(given, str | Path) else given
-        return Searcher(self.index, model)
+        found = encoder_of(self.index, self._given, self._backend)
+        return Searcher(self.index, found if found is self._given else Remembered(found, self._cached))
 
     def searcher(self, options: SearchOptions | None = None) -> Searcher:
         """What searches by these options.
@@ -71,7 +82,10 @@ class OpenIndex:
     @property
     def model(self) -> Model | None:
         """The model that the index was built with; None for BM25 alone."""
-        return cast("Model | None", self.searcher().model)
+        if not (self._given is None or isinstance(self._given, str | Path)):
+            return self._given
+        found = self.searcher().model
+        return cast("Model | None", found.full() if isinstance(found, Remembered) else found)
 
     @overload
     def search(self, query: str, k: int = ..., **asked: Unpack[SearchKeywords]) -> Answer: ...
@@ -178,17 +192,24 @@ class OpenIndex:
         self.close()
 
 
-def open_index(path: str | Path, model: Model | str | Path | None = None) -> OpenIndex:
+def open_index(
+    path: str | Path,
+    model: Model | str | Path | None = None,
+    backend: Backend = BACKEND,
+    cached: int = CACHED_QUERIES,
+) -> OpenIndex:
     """Open an index for searching; its model, gate and search settings are those that it was built with.
 
     Args:
         path: its folder.
         model: where the model is now, if not where it was.
+        backend: what encodes queries: "auto", "onnx" or "torch".
+        cached: how many queries' vectors are kept; 0 for none.
 
     Raises:
         ArtifactError: no index there, an unfinished or damaged one, or another version's.
     """
-    return OpenIndex(path, model)
+    return OpenIndex(path, model, backend, cached)
 
 
 def _options(k: int, asked: Mapping[str, Any], keywords: type) -> SearchOptions:

@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Literal, final
 if TYPE_CHECKING:
     from counterpoint.model import Model
 
-__all__ = ["DEFAULT_MODEL", "BuildOptions", "SearchOptions"]
+__all__ = ["BACKEND", "CACHED_QUERIES", "DEFAULT_MODEL", "Backend", "BuildOptions", "SearchOptions"]
 
 DEFAULT_MODEL = "minilm"
+
+Backend = Literal["auto", "onnx", "torch"]
+"""What encodes queries. auto: the graph that was exported with the index; where there is none, the model with
+torch. onnx: the graph, or an error. torch: the model."""
+BACKEND: Backend = "auto"
+
+CACHED_QUERIES = 256
+"""How many queries' vectors an open index keeps; 30 kB each for the default model's median query."""
 
 
 @final

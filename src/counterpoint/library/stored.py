@@ -1,17 +1,94 @@
-"""What an index remembers of its model: finding it again, its gate closed as it was."""
+"""What an index remembers of its model: finding it again, its gate closed as it was, its export."""
 
 from __future__ import annotations
 
+import warnings
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.library.options import BACKEND, Backend
 
 if TYPE_CHECKING:
-    from counterpoint.index import Index
+    from collections.abc import Callable
+
+    from counterpoint.exported import ExportedModel
+    from counterpoint.index import Index, TextModel
     from counterpoint.model import Model
 
-__all__ = ["model_of"]
+__all__ = ["encoder_of", "model_of"]
+
+
+def encoder_of(
+    index: Index, model: Model | str | Path | None = None, backend: Backend = BACKEND
+) -> TextModel:
+    """What encodes queries for an index that has vectors: its export, or the model itself.
+
+    Args:
+        index: whose manifest says where both are.
+        model: the model, or where it is now, if not where it was.
+        backend: see `Backend`.
+
+    Raises:
+        ArtifactError: no model there, or another; for "onnx", no export, or one whose files have changed.
+        ConfigError: no such backend, or the index does not say where its model is.
+
+    Warns:
+        UserWarning: there is an export, and it cannot be used.
+    """
+    if backend not in ("auto", "onnx", "torch"):
+        raise ConfigError(f"backend must be 'auto', 'onnx' or 'torch', found {backend!r}")
+    name = model if isinstance(model, str | Path) else None
+    load: Callable[[], Any] = partial(model_of, index, name=name)
+    if name is not model:
+        index.check_model(cast("Model", model).fingerprint())
+        load = partial(_itself, cast("Model", model))
+    try:
+        found = None if backend == "torch" else _exported(index, name, load)
+    except ArtifactError as error:
+        if backend == "onnx":
+            raise
+        whole = cast("TextModel", load())
+        index.check_model(whole.fingerprint())  # what is worse is told by itself
+        warnings.warn(f"queries are encoded with torch, which takes longer: {error}", stacklevel=4)
+        return whole
+    if found is None and backend == "onnx":
+        told = (index.manifest.model or {}).get("queries", {})
+        why = told.get("why", "there is none of this model; build the index again with it")
+        raise ArtifactError(f"no export of queries: {why}", path=index.folder)
+    return cast("TextModel", load() if found is None else found)
+
+
+def _exported(index: Index, name: str | Path | None, load: Callable[[], Any]) -> ExportedModel | None:
+    """The export of an index, if it has one; None if a model is named that has no part in it.
+
+    Raises:
+        ArtifactError: as `counterpoint.exported.open_export`.
+    """
+    files = index.manifest.files
+    folder = next((path.rpartition("/")[0] for path in files if path.endswith("/queries.json")), None)
+    if folder is None:
+        return None
+    from counterpoint.exported import open_export
+
+    expected = {path.rpartition("/")[2]: files[path].sha256 for path in files if path.startswith(folder)}
+    found = open_export(index.folder / folder, expected, lambda: _folder_of(index, name), load)
+    named = name is not None and str(name) != (index.manifest.model or {}).get("name")
+    return None if named and not found.description.is_of_folder else found
+
+
+def _folder_of(index: Index, name: str | Path | None) -> Path:
+    """The folder of the model that is named, or that the index remembers.
+
+    Raises:
+        ArtifactError: there is none.
+    """
+    from counterpoint.encode.sources import locate
+
+    if name is None and (index.manifest.model or {}).get("name") is None:
+        raise ArtifactError("does not say where its model is", path=index.folder)
+    return locate(str(name or _remembered(index)))
 
 
 def model_of(index: Index, workflow: str = "hybrid", name: str | Path | None = None) -> Model | None:
@@ -57,3 +134,7 @@ def _remembered(index: Index) -> str:
             f"{index.folder}: the index does not say where its model is; name the model (model=, --model)"
         )
     return str((index.folder / name).resolve()) if name.startswith("./") else str(name)
+
+
+def _itself(model: Model) -> Model:
+    return model

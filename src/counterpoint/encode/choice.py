@@ -1,0 +1,112 @@
+"""Which rows a vector set has of a tokenised text, and what each stands for. No torch here.
+
+What decides this is the text alone, so a search and an explanation can tell without the model.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from counterpoint.encode.rows import Row, map_words
+from counterpoint.encode.words import WordSettings
+from counterpoint.errors import ConfigError
+from counterpoint.types import Side, Span
+
+__all__ = ["Choice", "EachToken", "EachWord", "WholeText"]
+
+
+class Choice(ABC):
+    """The rows of one vector set. Abstract."""
+
+    @abstractmethod
+    def ids(self, row: Row, side: Side) -> Int[np.ndarray, " n"]:
+        """The id of each row of the set.
+
+        Raises:
+            ConfigError: it has one row a text, which stands for no word.
+        """
+
+    @abstractmethod
+    def spans(self, row: Row, side: Side, name_of: Callable[[int], str]) -> list[Span]:
+        """The piece of the text that each row of the set stands for.
+
+        `name_of` gives a vocabulary entry by its id, to name a row that stands for none of the text; its span
+        is empty, at 0.
+        """
+
+
+@final
+@dataclass(frozen=True)
+class WholeText(Choice):
+    """One row a text."""
+
+    def ids(self, row: Row, side: Side) -> Int[np.ndarray, " n"]:
+        """None: a pooled row has no id.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError("a set of one vector a text: its rows have no ids")
+
+    def spans(self, row: Row, side: Side, name_of: Callable[[int], str]) -> list[Span]:
+        """The whole text."""
+        return [Span(row.text, 0, len(row.text))]
+
+
+@final
+@dataclass(frozen=True)
+class EachWord(Choice):
+    """One row a distinct word.
+
+    Attributes:
+        words: which words count as the same.
+    """
+
+    words: WordSettings
+
+    def ids(self, row: Row, side: Side) -> Int[np.ndarray, " n"]:
+        """The id of each distinct word."""
+        return map_words(row, self.words)[0]
+
+    def spans(self, row: Row, side: Side, name_of: Callable[[int], str]) -> list[Span]:
+        """The first occurrence of each word."""
+        places = map_words(row, self.words)[2].tolist()
+        return [Span(row.text[start:end], start, end) for start, end in places]
+
+
+@final
+@dataclass(frozen=True)
+class EachToken(Choice):
+    """One row a position, special, marker and mask positions included.
+
+    Attributes:
+        skip: vocabulary ids that get no row.
+        sides: on which sides they are skipped.
+    """
+
+    skip: tuple[int, ...] = ()
+    sides: tuple[Side, ...] = ("document",)
+
+    def kept(self, row: Row, side: Side) -> Bool[np.ndarray, " t"]:
+        """Which positions have a row."""
+        if not self.skip or side not in self.sides:
+            return np.ones(len(row), bool)
+        return ~np.isin(row.ids, self.skip)
+
+    def ids(self, row: Row, side: Side) -> Int[np.ndarray, " n"]:
+        """The vocabulary id of each token that is kept."""
+        return row.ids[self.kept(row, side)]
+
+    def spans(self, row: Row, side: Side, name_of: Callable[[int], str]) -> list[Span]:
+        """The characters of each token; the name of a token that has none."""
+        kept = self.kept(row, side)
+        return [
+            Span(row.text[start:end] if end > start else name_of(number), start, end)
+            for number, (start, end) in zip(row.ids[kept].tolist(), row.spans[kept].tolist(), strict=True)
+        ]

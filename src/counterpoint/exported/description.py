@@ -1,0 +1,177 @@
+"""`Description`: everything that making vectors of a query needs, beside a graph, as plain data.
+
+This is what a query encoder is without torch: how a side's texts are read, which rows a set has of them,
+which table of embeddings is looked up, and where every weight lies.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, final
+
+from counterpoint.encode.choice import Choice, EachToken, EachWord, WholeText
+from counterpoint.encode.reading import Reading
+from counterpoint.encode.words import WordSettings
+from counterpoint.errors import ArtifactError
+from counterpoint.exported.places import FileRef
+from counterpoint.index import VectorSet
+from counterpoint.types import Side
+
+__all__ = ["GRAPH", "NAME", "Description", "Embeddings", "TextSide", "Weight"]
+
+FORMAT = 1
+NAME = "queries.json"
+GRAPH = "queries.onnx"
+
+
+@final
+@dataclass(frozen=True)
+class Weight:
+    """Where a tensor lies: float32, in a file of the description."""
+
+    file: str
+    offset: int
+    shape: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True)
+class Embeddings:
+    """What a backbone looks up for its tokens; the weights' names.
+
+    Attributes:
+        words: (vocabulary, components).
+        positions: (positions, components); None where only static sets read these words.
+        types: (segments, components).
+    """
+
+    words: str
+    positions: str | None = None
+    types: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Of all that there are."""
+        return [name for name in (self.words, self.positions, self.types) if name is not None]
+
+
+@final
+@dataclass(frozen=True)
+class TextSide:
+    """How one side's texts become rows.
+
+    Attributes:
+        reading: how they are tokenised.
+        tokenizer: the file of the tokenizer.
+        pad: its padding token.
+        mask: its mask token.
+        choices: by vector set, which rows it has.
+    """
+
+    reading: Reading
+    tokenizer: str
+    pad: str | None
+    mask: str | None
+    choices: Mapping[str, Choice]
+
+
+@final
+@dataclass(frozen=True)
+class Description:
+    """What an export holds.
+
+    Attributes:
+        fingerprint: of the model that it encodes queries for.
+        files: that it refers to.
+        weights: of the graph and of embeddings, by name.
+        embeddings: by the name of the graph's input, what is looked up for it.
+        sides: how texts of each side are read.
+        sets: the model's vector sets.
+        texts: how many were compared when it was made.
+        difference: the largest between its vectors and the model's, relative to the longest vector of a set.
+    """
+
+    fingerprint: str
+    files: Mapping[str, FileRef]
+    weights: Mapping[str, Weight]
+    embeddings: Mapping[str, Embeddings]
+    sides: Mapping[Side, TextSide]
+    sets: Mapping[str, VectorSet]
+    texts: int = 0
+    difference: float = 0.0
+
+    @property
+    def is_of_folder(self) -> bool:
+        """Whether it refers to files in the folder of a model."""
+        return any(ref.base == "model" for ref in self.files.values())
+
+    def compared(self, texts: int, difference: float) -> Description:
+        """The same, with what a comparison found."""
+        return replace(self, texts=texts, difference=difference)
+
+    def write(self, folder: Path) -> None:
+        """Write `queries.json`."""
+        body = {"format": FORMAT, **asdict(self)}
+        body["sides"] = {name: _side_to_dict(side) for name, side in self.sides.items()}
+        (folder / NAME).write_text(json.dumps(body), encoding="utf-8")
+
+    @staticmethod
+    def parse(text: str, path: Path) -> Description:
+        """The inverse.
+
+        Raises:
+            ArtifactError: it is none, or another version's.
+        """
+        try:
+            body = json.loads(text)
+            found = body.pop("format", None)
+            if found != FORMAT:
+                raise ArtifactError(f"format {found!r}, this version reads {FORMAT}", path=path)
+            return Description(
+                fingerprint=body["fingerprint"],
+                files={name: FileRef.from_dict(said) for name, said in body["files"].items()},
+                weights={
+                    name: Weight(said["file"], said["offset"], tuple(said["shape"]))
+                    for name, said in body["weights"].items()
+                },
+                embeddings={name: Embeddings(**said) for name, said in body["embeddings"].items()},
+                sides={name: _side_from_dict(said) for name, said in body["sides"].items()},
+                sets={
+                    name: VectorSet(**{**said, "special": tuple(said["special"])})
+                    for name, said in body["sets"].items()
+                },
+                texts=body["texts"],
+                difference=body["difference"],
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ArtifactError(f"cannot be read: {error}; build the index again", path=path) from error
+
+
+CHOICES: Mapping[str, type[Choice]] = MappingProxyType(
+    {"text": WholeText, "words": EachWord, "tokens": EachToken}
+)
+
+
+def _side_to_dict(side: TextSide) -> dict[str, Any]:
+    names = {kind: name for name, kind in CHOICES.items()}
+    choices = {
+        name: {"rows": names[type(choice)], **asdict(choice)}  # type: ignore[call-overload]
+        for name, choice in side.choices.items()
+    }
+    return {**asdict(replace(side, choices={})), "choices": choices}
+
+
+def _side_from_dict(said: Mapping[str, Any]) -> TextSide:
+    choices = {name: _choice_from_dict(dict(choice)) for name, choice in said["choices"].items()}
+    return TextSide(Reading(**said["reading"]), said["tokenizer"], said["pad"], said["mask"], choices)
+
+
+def _choice_from_dict(said: dict[str, Any]) -> Choice:
+    kind = CHOICES[said.pop("rows")]
+    if "words" in said:
+        return EachWord(WordSettings(**said["words"]))
+    return kind(**{name: tuple(value) for name, value in said.items()})

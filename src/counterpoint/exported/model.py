@@ -1,0 +1,230 @@
+"""`ExportedModel`: what a searcher needs of a model, without torch; documents are the model's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from counterpoint.encode.choice import EachToken, EachWord
+from counterpoint.encode.rows import Row
+from counterpoint.encode.tokenizer import Tokenizer
+from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.exported.description import GRAPH, NAME, Description, Embeddings
+from counterpoint.exported.inputs import bias_of, mean_of, words_of
+from counterpoint.exported.places import Mapped, package_folder
+from counterpoint.exported.session import Session, check_runtime
+from counterpoint.index import TextModel, VectorSet
+from counterpoint.types import Ragged, Side, Span
+
+__all__ = ["ExportedModel", "open_export"]
+
+
+@final
+class ExportedModel:
+    """The query side of a model, as it was exported, and the model itself for documents.
+
+    Args:
+        description: what was exported.
+        graph: that makes vectors, in ONNX.
+        files: by their names in the description.
+        full: loads the model, with torch, when documents are to be encoded.
+    """
+
+    def __init__(
+        self,
+        description: Description,
+        graph: bytes,
+        files: Mapping[str, Mapped],
+        full: Callable[[], TextModel],
+    ):
+        self.description = description
+        self._graph, self._files, self._load = graph, files, full
+        self._lock = Lock()
+
+    # -- without the model ---------------------------------------------------------------------------------
+
+    @property
+    def sets(self) -> Mapping[str, VectorSet]:
+        """The vector sets by name."""
+        return self.description.sets
+
+    def fingerprint(self) -> str:
+        """That of the model which it was exported from."""
+        return self.description.fingerprint
+
+    def encode_query(self, texts: Sequence[str]) -> dict[str, Ragged]:
+        """Vectors of queries, in the order of the texts."""
+        made = [self._vectors(row) for row in self._rows(texts, "query")]
+        return {
+            name: Ragged.from_list(
+                [values[name] for values, _ in made],
+                [ids[name] for _, ids in made] if layout.ids else None,
+                dim=layout.dim,
+            )
+            for name, layout in self.sets.items()
+        }
+
+    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
+        """The piece of text that each row of a set stands for, whether it is kept in an index or not."""
+        choice, name_of = self._choices(side)[name], self._tokenizers[side].name_of
+        return [choice.spans(row, side, name_of) for row in self._rows(texts, side)]
+
+    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
+        """The ids of the rows that `spans` tells of."""
+        choice = self._choices(side)[name]
+        return [choice.ids(row, side) for row in self._rows(texts, side)]
+
+    def table(self, name: str) -> Float[np.ndarray, "v d"]:
+        """The vector of every vocabulary id in a static set.
+
+        Raises:
+            ConfigError: the set is not static.
+        """
+        if not self.sets[name].static:
+            raise ConfigError(f"{name!r} has no table: its vectors depend on the text around a token")
+        (row,) = self._rows([""], "query")
+        fed, _ = self._fed(row)
+        for source, embeddings in self.description.embeddings.items():
+            if embeddings.positions is None:
+                fed[source] = self._weights[embeddings.words]
+        return self._session.run(fed)[name]
+
+    # -- with the model --------------------------------------------------------------------------------
+
+    @cached_property
+    def _loaded(self) -> TextModel:
+        model = self._load()
+        if model.fingerprint() != self.fingerprint():
+            raise ArtifactError(
+                f"the model found now is {model.fingerprint()[:12]}, queries were exported from "
+                f"{self.fingerprint()[:12]}; search with the model that the index was built with, or build "
+                "it again with this one"
+            )
+        return model
+
+    def full(self) -> TextModel:
+        """The model itself; torch is imported and its weights are read when it is first asked for.
+
+        Raises:
+            ArtifactError: it is not there any more, or another.
+        """
+        with self._lock:
+            return self._loaded
+
+    def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+        """Vectors of documents, by the model itself."""
+        return self.full().encode_document(texts)
+
+    def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
+        """A gate's value for each row of documents, by the model itself."""
+        return self.full().gate_weights(texts, name)
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _tokenizers(self) -> dict[Side, Tokenizer]:
+        made: dict[tuple[str, str | None, str | None], Tokenizer] = {}
+        found: dict[Side, Tokenizer] = {}
+        for side, said in self.description.sides.items():
+            key = said.tokenizer, said.pad, said.mask
+            if key not in made:
+                mapped = self._files[said.tokenizer]
+                made[key] = Tokenizer.parse(bytes(mapped.raw), mapped.path, pad=said.pad, mask=said.mask)
+            found[side] = made[key]
+        return found
+
+    @cached_property
+    def _weights(self) -> dict[str, Float[np.ndarray, ...]]:
+        weights = self.description.weights
+        return {name: self._files[one.file].floats(one.offset, one.shape) for name, one in weights.items()}
+
+    @cached_property
+    def _session(self) -> Session:
+        looked_up = {name for one in self.description.embeddings.values() for name in one.names}
+        return Session(self._graph, {k: v for k, v in self._weights.items() if k not in looked_up})
+
+    def _choices(self, side: Side) -> Mapping[str, Any]:
+        return self.description.sides[side].choices
+
+    def _rows(self, texts: Sequence[str], side: Side) -> list[Row]:
+        with self._lock:
+            tokenizer = self._tokenizers[side]
+        return self.description.sides[side].reading.rows(texts, tokenizer)
+
+    def _fed(self, row: Row) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """What the graph is given for a query; by set, the ids of the rows that it makes of it."""
+        fed = {name: self._embedded(row, one) for name, one in self.description.embeddings.items()}
+        fed["query.bias"], fed["query.mean"] = bias_of(row), mean_of(row)
+        ids = {}
+        for name, choice in self._choices("query").items():
+            if isinstance(choice, EachWord):
+                ids[name], fed[f"words.{name}"] = words_of(row, choice.words)
+            elif isinstance(choice, EachToken):
+                ids[name] = choice.ids(row, "query")
+        with self._lock:
+            inputs = self._session.inputs
+        return {name: value for name, value in fed.items() if name in inputs}, ids
+
+    def _embedded(self, row: Row, embeddings: Embeddings) -> Float[np.ndarray, "t e"]:
+        made = self._weights[embeddings.words][row.ids]
+        if embeddings.positions is None or embeddings.types is None:
+            return made
+        return made + self._weights[embeddings.types][0] + self._weights[embeddings.positions][: len(row)]
+
+    def _vectors(self, row: Row) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """By set, the vectors of a query and their ids."""
+        fed, ids = self._fed(row)
+        made = self._session.run(fed)
+        for name, choice in self._choices("query").items():
+            if isinstance(choice, EachToken):
+                made[name] = made[name][choice.kept(row, "query")]
+        return made, ids
+
+
+def open_export(
+    folder: Path,
+    expected: Mapping[str, str],
+    model: Callable[[], Path | None],
+    full: Callable[[], TextModel],
+) -> ExportedModel:
+    """An export that was written before, once all that it refers to was found and compared.
+
+    Args:
+        folder: of the export.
+        expected: SHA-256 of the files in it.
+        model: finds the folder of the model, where weights are in one.
+        full: loads the model itself.
+
+    Raises:
+        ArtifactError: a file is missing, damaged, or another than when it was exported, or ONNX Runtime is
+            not installed.
+    """
+    check_runtime()
+    text, graph = (_checked(folder / name, expected.get(name)) for name in (NAME, GRAPH))
+    description = Description.parse(text.decode(), folder / NAME)
+
+    def folder_of(base: str) -> Path | None:
+        if base.startswith("package:"):
+            return package_folder(base.removeprefix("package:"))
+        return folder if base == "index" else model()
+
+    files = {name: ref.opened(folder_of) for name, ref in description.files.items()}
+    return ExportedModel(description, graph, files, full)
+
+
+def _checked(path: Path, sha256: str | None) -> bytes:
+    from hashlib import sha256 as hashed
+
+    try:
+        found = path.read_bytes()
+    except OSError as error:
+        raise ArtifactError(f"cannot be read: {error.strerror}", path=path) from error
+    if sha256 is not None and hashed(found).hexdigest() != sha256:
+        raise ArtifactError("its content does not match the checksum; build the index again", path=path)
+    return found

@@ -1,0 +1,97 @@
+"""Where the files are that an export refers to, and whether they are still the same."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import xxhash
+from jaxtyping import Float
+
+from counterpoint.errors import ArtifactError
+
+__all__ = ["FileRef", "Mapped", "package_folder"]
+
+ANOTHER = "is not the file that the queries' export was made with"
+
+
+def package_folder(name: str) -> Path | None:
+    """The folder of an installed package, which is not imported."""
+    spec = find_spec(name)
+    found = None if spec is None else spec.submodule_search_locations
+    return None if not found else Path(next(iter(found)))
+
+
+@final
+@dataclass(frozen=True)
+class FileRef:
+    """A file that an export refers to.
+
+    Attributes:
+        base: what `path` is relative to: "package:NAME", "model" (the folder of the index's model) or "index"
+            (the folder that the export is in).
+        path: with slashes.
+        bytes: its size.
+        xxh3: the hash of all of it, XXH3 of 128 bits.
+    """
+
+    base: str
+    path: str
+    bytes: int
+    xxh3: str
+
+    @staticmethod
+    def of(base: str, path: str, file: Path) -> FileRef:
+        """Measure a file."""
+        mapped = Mapped(file)
+        return FileRef(base, path, len(mapped.raw), mapped.hash())
+
+    def opened(self, folder_of: Callable[[str], Path | None]) -> Mapped:
+        """The file, once it was compared with what it was; `folder_of` knows what paths are relative to.
+
+        Raises:
+            ArtifactError: it is missing, or another.
+        """
+        folder = folder_of(self.base)
+        if folder is None:
+            raise ArtifactError(f"{self.base}: not found, and queries' weights are in its file {self.path}")
+        mapped = Mapped(folder / self.path)
+        if len(mapped.raw) != self.bytes or mapped.hash() != self.xxh3:
+            raise ArtifactError(ANOTHER, path=folder / self.path)
+        return mapped
+
+    @staticmethod
+    def from_dict(said: Mapping[str, Any]) -> FileRef:
+        """The inverse of `dataclasses.asdict`."""
+        return FileRef(said["base"], said["path"], said["bytes"], said["xxh3"])
+
+
+@final
+class Mapped:
+    """A file mapped into memory; what of it is never read takes none.
+
+    Raises:
+        ArtifactError: it cannot be read.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        try:
+            with path.open("rb") as file:
+                self.raw = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, ValueError) as error:  # an empty file cannot be mapped
+            raise ArtifactError(f"cannot be read: {error}", path=path) from error
+
+    def hash(self) -> str:
+        """XXH3 of everything, at the speed of memory."""
+        return xxhash.xxh3_128_hexdigest(self.raw)
+
+    def floats(self, offset: int, shape: tuple[int, ...]) -> Float[np.ndarray, ...]:
+        """The float32 numbers at a place, which are not copied."""
+        count = int(np.prod(shape, dtype=np.int64))
+        return np.frombuffer(self.raw, np.float32, count, offset).reshape(shape)

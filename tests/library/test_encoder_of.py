@@ -1,0 +1,90 @@
+"""What encodes an index's queries, and what is told where it is not what was exported."""
+
+import warnings
+
+import pytest
+import torch
+from tests.fakes import DOCUMENTS
+
+import counterpoint as cp
+from counterpoint.encode import DualEncoder, Encoder, Mean, Transformer, WholeWords
+from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.exported import ExportedModel
+from counterpoint.index import Index
+from counterpoint.library.stored import encoder_of
+from counterpoint.model import Model, load_model
+from counterpoint.transform import FlowTraining, Nice
+
+
+@pytest.fixture
+def saved(tiny_bert_folder, tmp_path):
+    heads = {"mean": Mean(normalise=True), "words": WholeWords()}
+    Model(DualEncoder(Encoder(Transformer(str(tiny_bert_folder)), heads))).setup().save(tmp_path / "model")
+    cp.index(DOCUMENTS, tmp_path / "i", model=tmp_path / "model").close()
+    return tmp_path
+
+
+def ranking(notes, query="the quick fox"):
+    return [(hit.id, pytest.approx(hit.score, abs=1e-5)) for hit in notes.search(query)]
+
+
+def test_the_export_is_used_and_ranks_as_torch_does(saved):
+    with Index(saved / "i") as index:
+        assert isinstance(encoder_of(index), ExportedModel)
+        assert isinstance(encoder_of(index, load_model(saved / "model")), ExportedModel)
+        assert isinstance(encoder_of(index, backend="torch"), Model)
+    with cp.open(saved / "i") as auto, cp.open(saved / "i", backend="torch") as whole:
+        assert ranking(auto) == [(hit.id, hit.score) for hit in whole.search("the quick fox")]
+        assert isinstance(auto.model, Model) and auto.model.fingerprint() == whole.model.fingerprint()
+        told = auto.info()["model"]["queries"]
+    assert told["texts"] > 30 and told["difference"] < 1e-5
+
+
+def test_a_model_that_was_moved_is_found_by_its_new_name(saved):
+    (saved / "model").rename(saved / "elsewhere")
+    with Index(saved / "i") as index:
+        assert isinstance(encoder_of(index, saved / "elsewhere"), ExportedModel)
+        with pytest.raises(ArtifactError):
+            encoder_of(index)
+        with pytest.raises(ArtifactError):
+            encoder_of(index, backend="onnx")
+
+
+def test_another_model_is_refused_as_without_an_export(saved, tiny_bert_folder):
+    other = Model(
+        DualEncoder(Encoder(Transformer(str(tiny_bert_folder), layers=1), {"mean": Mean()}))
+    ).setup()
+    other.save(saved / "other")
+    with Index(saved / "i") as index:
+        with pytest.raises(ArtifactError, match="built with the model"):
+            encoder_of(index, other)
+    with cp.open(saved / "i", saved / "other") as notes, pytest.raises(ArtifactError, match="built with"):
+        notes.search("fox")
+
+
+def test_what_cannot_be_exported_is_told_and_encoded_by_torch(tiny_bert_folder, tmp_path):
+    encoder = DualEncoder(Encoder(Transformer(str(tiny_bert_folder)), {"mean": Mean()}))
+    rows = [torch.randn(200, 16)]
+    flow = Nice(16, width=4, fitting=FlowTraining(steps=2)).fit(rows)
+    Model(encoder, {"mean": [flow]}).setup().save(tmp_path / "model")
+    with cp.index(DOCUMENTS, tmp_path / "i", model=tmp_path / "model") as notes, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert notes.search("fox")
+        assert "Nice" in notes.info()["model"]["queries"]["why"]
+    assert not list((tmp_path / "i").glob("models/*"))
+    with pytest.raises(ArtifactError, match="Nice"):
+        cp.open(tmp_path / "i", backend="onnx").search("fox")
+
+
+def test_a_backend_that_does_not_exist_is_refused(saved):
+    with pytest.raises(ConfigError, match="'auto', 'onnx' or 'torch', found 'cuda'"):
+        cp.open(saved / "i", backend="cuda").search("fox")
+
+
+def test_the_shell_tells_what_encodes(saved, call):
+    code, out, err = call("info", saved / "i")
+    assert code == 0 and "encoded with ONNX Runtime; largest difference" in out
+    weights = saved / "model" / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes() + b"\0")
+    code, _, err = call("search", saved / "i", "fox", "--backend", "onnx")
+    assert code == 2 and "weights.safetensors: is not the file" in err
