@@ -24,6 +24,8 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
         "means": "means",
         "mean_scales": "means",
         "mean_ranks": "means",
+        "centres": "centres",
+        "centre_scales": "centres",
         "ids": "ids",
         "ranks": "ids",
         "lengths": "offsets",

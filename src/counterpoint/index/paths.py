@@ -76,14 +76,22 @@ def _agrees(kernels: Kernels) -> bool:
     rng = np.random.default_rng(0)
     offsets, query = np.array([0, 3, 3, 40]), rounded(rng.normal(size=(18, 37)).astype(np.float32))
     bases, places = rng.normal(size=(18, 5)).astype(np.float32), rng.integers(0, 5, 40)
+    centres, owners = rng.normal(size=(18, 3)).astype(np.float32), np.repeat(np.arange(3), np.diff(offsets))
     for codec in (each for each in CODECS.values() if isinstance(each, Integral)):
         arrays = codec.encode(rng.normal(size=(40, 37)).astype(np.float32))
         values, factors = arrays["values"], arrays["scales"].astype(np.float32)
         inner = query.times(codec.integers(values, 37), codec.top) * factors
-        found = (inner + bases[:, places]) * query.scales[:, None]
+        found = (inner + bases[:, places] + centres[:, owners]) * query.scales[:, None]
         wanted = maxsim_by(partial(_rows_of, found), (np.array([0, 18]), offsets))
         code = codec.bits, codec.table
-        asked = *asked_of(query, bases), values.view(np.uint8), np.arange(40), factors, places, offsets
+        asked = (
+            *asked_of(query, bases, centres),
+            values.view(np.uint8),
+            np.arange(40),
+            factors,
+            places,
+            offsets,
+        )
         agree = kernels.maxsim(*asked, code, False).tobytes() == wanted[0].tobytes()
         if values.dtype == np.int8:
             scanned = kernels.scan(query.rows.astype(np.int8), query.scales, values, factors)

@@ -1,13 +1,20 @@
-"""The second pass over a set whose rows are stored as differences from their words' means."""
+"""The second pass over a set whose rows are stored as what their words and their documents leave of them.
+
+A row is its word's mean, plus its document's centre, plus a rest in a few bits. Means and centres cost two
+numbers that are stored anyway, the word and the document, and take most of the energy.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from counterpoint.index.centres import CODEC, centres_of
 from counterpoint.index.codec import CODECS, Bits
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import Means, fit_means, write_means
@@ -17,32 +24,58 @@ from counterpoint.index.rotation import rotation
 __all__ = ["LEAST", "encode_residuals"]
 
 LEAST = 16  # documents of a word with a mean; for fewer it would take about as many bytes as it saves
-CHUNK = 2**13  # rows coded at a time
+CHUNK = 2**13  # rows coded at a time, or those of one document
 
 
 def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
-    """Code the rows that wait in `<set>.raw.npy`, fit the means, and remove that file.
+    """Code the rows that wait in `<set>.raw.npy`, fit means and centres, and remove that file.
 
     Memory grows with the words that have a mean, one vector each, and with nothing else.
     """
-    codec = cast(Bits, CODECS[layout.codec])
-    raw, ranks = open_npy(folder / f"{name}.raw.npy"), open_npy(folder / f"{name}.ranks.npy")
+    codec, turn = cast(Bits, CODECS[layout.codec]), rotation(layout.dim)
+    raw = open_npy(folder / f"{name}.raw.npy")
+    ranks = open_npy(folder / f"{name}.ranks.npy") if layout.ids else None
+    means = None if ranks is None else _fitted(folder, name, raw, ranks)
+    offsets = np.concatenate([[0], np.cumsum(np.load(folder / f"{name}.lengths.npy"), dtype=np.int64)])
+    kinds = {name: kind for name, kind in codec.layout(layout.dim).items()}
+    of_centres = CODEC.layout(layout.dim)
+    kinds |= {"centres": of_centres["values"], "centre_scales": of_centres["scales"]}
+    with ExitStack() as files:
+        writers = {
+            key: files.enter_context(NpyWriter(folder / f"{name}.{key}.npy", *kind))
+            for key, kind in kinds.items()
+        }
+        for first, last in _pieces(offsets):
+            where = slice(offsets[first], offsets[last])
+            rows = raw[where].astype(np.float32) @ turn
+            if means is not None and ranks is not None:
+                rows -= means.rows(means.place_of_rank[ranks[where]])
+            mine = offsets[first : last + 1] - offsets[first]
+            stored, centres = centres_of(rows, mine)
+            rows -= np.repeat(centres, np.diff(mine), axis=0)
+            renamed = {"centres": stored["values"], "centre_scales": stored["scales"]}
+            for key, array in (codec.packed(rows) | renamed).items():
+                writers[key].append(array)
+    (folder / f"{name}.raw.npy").unlink()
+
+
+def _pieces(offsets: Int[np.ndarray, " n1"]) -> Iterator[tuple[int, int]]:
+    """Runs of documents that have at most `CHUNK` rows together, or are one."""
+    first = 0
+    while first < len(offsets) - 1:
+        last = int(np.searchsorted(offsets, offsets[first] + CHUNK, side="right")) - 1
+        last = min(max(last, first + 1), len(offsets) - 1)
+        yield first, last
+        first = last
+
+
+def _fitted(folder: Path, name: str, raw: Float[np.ndarray, "n d"], ranks: Int[np.ndarray, " n"]) -> Means:
+    """The means of the words that enough documents have, written and as they are stored."""
     frequencies = np.load(folder / f"{name}.frequencies.npy")
     chosen = np.flatnonzero(frequencies >= LEAST)
     arrays = fit_means(*_sums(raw, ranks, chosen, len(frequencies)))
     write_means(folder, name, arrays, chosen)
-    means = Means.of(arrays["values"], arrays["scales"], chosen, len(frequencies))
-    turn = rotation(layout.dim)
-    layouts = codec.layout(layout.dim)
-    writers = {key: NpyWriter(folder / f"{name}.{key}.npy", *kind) for key, kind in layouts.items()}
-    for at in range(0, len(raw), CHUNK):
-        rotated = raw[at : at + CHUNK].astype(np.float32) @ turn
-        rotated -= means.rows(means.place_of_rank[ranks[at : at + CHUNK]])
-        for key, rows in codec.packed(rotated).items():
-            writers[key].append(rows)
-    for writer in writers.values():
-        writer.close()
-    (folder / f"{name}.raw.npy").unlink()
+    return Means.of(arrays["values"], arrays["scales"], chosen, len(frequencies))
 
 
 def _sums(

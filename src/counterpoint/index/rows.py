@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError
+from counterpoint.index.centres import Centres
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS, Integral
 from counterpoint.index.kernels import Products
@@ -57,6 +58,8 @@ class Rows:
         self._ids = files.array(f"{name}.{'ranks' if ranked else 'ids'}.npy") if layout.ids else None
         self._vocabulary = files.array(f"{name}.vocabulary.npy") if ranked else None
         self._means = Means.open(files, name) if f"{name}.means.npy" in files else None
+        has_centres = f"{name}.centres.npy" in files
+        self._centres = Centres(files, name, layout.dim, documents) if has_centres else None
 
     def take(self, documents: Int[np.ndarray, " k"]) -> Ragged:
         """The rows of some documents, in the order asked for, decoded to float32."""
@@ -74,9 +77,13 @@ class Rows:
         """Some rows, decoded to float32."""
         arrays = self._stored(where)
         values = self._codec.decode(arrays, self.layout.dim)
-        if self._means is None:
-            return values
-        return values + self._means.rows(self._places(where)) @ rotation(self.layout.dim).T
+        base = np.zeros((1, self.layout.dim), np.float32)
+        if self._means is not None:
+            base = base + self._means.rows(self._places(where))
+        if self._centres is not None:
+            documents, of_rows = self._documents(where)
+            base = base + self._centres.rows(documents)[of_rows]
+        return values + base @ rotation(self.layout.dim).T if len(base) == len(values) else values
 
     def against(self, query: Float[np.ndarray, "m d"]) -> Callable[[Where], Products]:
         """What multiplies stored rows with a query's: for `counterpoint.index.kernels.maxsim_by`."""
@@ -99,11 +106,14 @@ class Rows:
             arrays = self._stored(where)
             integers = codec.integers(arrays["values"], self.layout.dim)
             factors, places = arrays["scales"].astype(np.float32), self._places(where)
+            documents, of_rows = self._documents(where)
+            centres = self._centre_products(whole, documents)
 
             def multiply(asked: slice) -> Float[np.ndarray, "m n"]:
                 some = Rounded(whole.rows[asked], whole.scales[asked])
                 found = some.times(integers, codec.top) * factors
                 found += bases[asked][:, places]
+                found += centres[asked][:, of_rows]
                 return found * some.scales[:, None]
 
             return multiply
@@ -127,8 +137,11 @@ class Rows:
         from counterpoint.index.compiled.dots import asked_of
 
         codec = cast(Integral, self._codec)
+        whole, bases = self._prepared(query.rows, codec)
+        firsts = where[np.minimum(offsets[:-1], len(where) - 1)] if len(where) else np.zeros(0, np.int64)
+        documents = np.searchsorted(self.offsets, firsts, side="right") - 1
         return kernel(
-            *asked_of(*self._prepared(query.rows, codec)),
+            *asked_of(whole, bases, self._centre_products(whole, documents)),
             self._arrays["values"].checked(where).view(np.uint8),
             where,
             self._arrays["scales"][where].astype(np.float32),
@@ -151,6 +164,18 @@ class Rows:
         if self._means is None:
             return whole, np.zeros((len(query), 1), np.float32)
         return whole, self._means.products(whole)
+
+    def _centre_products(self, query: Rounded, documents: Int[np.ndarray, " k"]) -> Float[np.ndarray, "m k"]:
+        """Products of a query's rows with the centres of documents, without these rows' scales."""
+        if self._centres is None:
+            return np.zeros((len(query.rows), len(documents)), np.float32)
+        return self._centres.products(query, documents)
+
+    def _documents(self, where: Where) -> tuple[Int[np.ndarray, " k"], Int[np.ndarray, " r"]]:
+        """The documents that some rows are of, and for each row which of these."""
+        rows = np.arange(*where.indices(int(self.offsets[-1]))) if isinstance(where, slice) else where
+        owners = np.searchsorted(self.offsets, rows, side="right") - 1
+        return np.unique(owners, return_inverse=True)
 
     def _stored(self, where: Where) -> Mapping[str, np.ndarray]:
         return {key: array[where] for key, array in self._arrays.items()}

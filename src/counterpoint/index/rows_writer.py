@@ -31,14 +31,15 @@ RAW = "raw"  # of rows that wait for the means of their words, in float16
 class RowsWriter(VectorWriter):
     """Rows as their codec makes them, with lengths and ids.
 
-    Rows that are differences from their words' means wait in a file of their own until all words are counted.
+    Rows of few bits wait in a file of their own until all words are counted, see
+    `counterpoint.index.residual`.
     """
 
     def __init__(self, folder: Path, name: str, layout: SetLayout):
         self.folder, self.name, self.layout = folder, name, layout
         self.vectors = self.documents = 0
         self._codec = CODECS[layout.codec]
-        self._waits = layout.ids and isinstance(self._codec, Bits)
+        self._waits = not layout.pooled and isinstance(self._codec, Bits)
         arrays: dict[str, tuple[type[np.generic], tuple[int, ...]]] = (
             {RAW: (np.float16, (layout.dim,))} if self._waits else dict(self._codec.layout(layout.dim))
         )

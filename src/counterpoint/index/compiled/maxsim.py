@@ -11,15 +11,17 @@ __all__ = ["maxsim_bits"]
 
 
 @njit(nogil=True, inline="always")
-def _raise(found, sums, factor, base, scales, best, code):  # noqa: D103
-    step, top = code
+def _raise(found, sums, factor, both, scales, best, code):  # noqa: D103
+    (base, centre), (step, top) = both, code
     for lane in range(LANES):
-        value = (np.float32(step * found[lane] - top * sums[lane]) * factor + base[lane]) * scales[lane]
+        value = (
+            np.float32(step * found[lane] - top * sums[lane]) * factor + base[lane] + centre[lane]
+        ) * scales[lane]
         best[lane] = value if value > best[lane] else best[lane]
 
 
 @njit(nogil=True, cache=True)
-def maxsim_bits(query, bases, values, rows, factors, places, offsets, code, floor):
+def maxsim_bits(query, bases, centres, values, rows, factors, places, offsets, code, floor):
     """`counterpoint.index.kernels.maxsim_by` of one query, for rows of integers.
 
     The same integers are added and the same floats multiplied in the same order as there, so scores are
@@ -29,6 +31,7 @@ def maxsim_bits(query, bases, values, rows, factors, places, offsets, code, floo
         query: (tiles (t, ...) int8, sums of each row's integers int32, scales of the rows float32, how many
             rows). Sums and scales are filled up to whole tiles.
         bases: (c, rows of whole tiles) float32, products with the means of words.
+        centres: (k, rows of whole tiles) float32, products with the centre of each document.
         values: (n, bytes) uint8, all packed rows of the set.
         rows: (r,) which of them are scored, document by document.
         factors: (r,) float32.
@@ -53,6 +56,7 @@ def maxsim_bits(query, bases, values, rows, factors, places, offsets, code, floo
         if offsets[document] == offsets[document + 1]:
             continue
         best[:] = -np.inf
+        centre = centres[document]
         for at in range(offsets[document], offsets[document + 1]):
             row = np.uint64(rows[at])
             if bits == 8:  # signed integers, made to begin at 0
@@ -65,7 +69,8 @@ def maxsim_bits(query, bases, values, rows, factors, places, offsets, code, floo
             for tile in range(len(tiles)):
                 dots(tiles[tile], levels, found)
                 lanes = slice(tile * LANES, (tile + 1) * LANES)
-                _raise(found, sums[lanes], factor, base[lanes], scales[lanes], best[lanes], integer)
+                both = base[lanes], centre[lanes]
+                _raise(found, sums[lanes], factor, both, scales[lanes], best[lanes], integer)
         total = np.float32(0)
         for m in range(count):
             value = best[m]
