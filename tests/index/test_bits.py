@@ -53,7 +53,7 @@ def by_loops(store, query, position):
     codec, dim = CODECS[store.layout.codec], store.layout.dim
     (part,) = store.parts
     whole = codec.asked(query.rows)
-    bases = part._prepared(query.rows, codec)[1]
+    bases = np.zeros((len(whole.rows), 1), np.float32) if part._means is None else part._means.products(whole)
     centres = part._centre_products(whole, np.array([position]))
     total = np.float32(0)
     first, last = part.offsets[position], part.offsets[position + 1]

@@ -30,6 +30,7 @@ from counterpoint.index.ours import (
     remove_unfinished,
     stored,
 )
+from counterpoint.index.paths import compile_all
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.settings import (
     BuildModel,
@@ -40,6 +41,8 @@ from counterpoint.index.settings import (
 )
 from counterpoint.index.stream import DocumentStream
 from counterpoint.types import Document
+
+LARGE = 10**5  # vectors of an index whose searches will want kernels compiled
 
 __all__ = ["build_index", "keep_search", "remove_index"]
 
@@ -111,6 +114,8 @@ def build_index(
                 raise _as_os_error(error) from error
             raise
         remove(path for path in stored(folder) if path not in new)
+    if sum(manifest.segments[0].vectors.values()) > LARGE:
+        compile_all()
     return manifest
 
 

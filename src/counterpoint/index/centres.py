@@ -10,7 +10,7 @@ subject. A centre takes a third of what is left of their energy, for 2 to 4 byte
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -19,6 +19,9 @@ from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS, Bits
 from counterpoint.index.rounded import Rounded
+
+if TYPE_CHECKING:
+    from counterpoint.index.paths import Kernels
 
 __all__ = ["CODEC", "Centres", "centres_of"]
 
@@ -45,7 +48,18 @@ class Centres:
     def products(self, query: Rounded, documents: Int[np.ndarray, " k"]) -> Float[np.ndarray, "m k"]:
         """Inner products with rounded rows of a query, without these rows' scales."""
         integers = CODEC.integers(self._arrays["values"][documents], self._dim)
-        return query.times(integers, CODEC.top) * self._arrays["scales"][documents].astype(np.float32)
+        return query.times(integers, CODEC.top) * self._scales(documents)
+
+    def compiled_products(
+        self, asked: Any, documents: Int[np.ndarray, " k"], kernels: Kernels
+    ) -> Float[np.ndarray, "k lanes"]:
+        """The same with a query as kernels take it, transposed, by a compiled kernel."""
+        exact = kernels.products(asked, self._arrays["values"][documents], (CODEC.bits, CODEC.table))
+        exact *= self._scales(documents)[:, None]
+        return exact
+
+    def _scales(self, documents: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+        return self._arrays["scales"][documents].astype(np.float32)
 
 
 def centres_of(

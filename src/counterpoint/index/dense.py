@@ -46,7 +46,7 @@ class DenseStore(RowsStore):
         if part.can_compile:
             kernels = self._meter.kernels(rows.size * documents)
             if kernels is not None:
-                return part.scan(rows, kernels.scan)
+                return part.scan(rows, kernels)
             load = part.against(rows)
             return load(slice(0, documents))(slice(None))
         step = max(1, BLOCK // (4 * self.layout.dim))

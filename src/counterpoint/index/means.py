@@ -11,17 +11,22 @@ documents takes more than half of its rows' energy, so fewer bits are left to st
 from __future__ import annotations
 
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec import CODECS
+from counterpoint.index.codec import CODECS, Integral
 from counterpoint.index.rounded import Rounded
 
+if TYPE_CHECKING:
+    from counterpoint.index.paths import Kernels
+
 __all__ = ["Means", "fit_means", "write_means"]
+
+INT8 = cast(Integral, CODECS["int8"])
 
 
 @final
@@ -30,7 +35,7 @@ class Means:
 
     def __init__(
         self,
-        integers: Float[np.ndarray, "c1 d"],
+        integers: Int[np.ndarray, "c1 d"],
         scales: Float[np.ndarray, " c1"],
         place_of_rank: Int[np.ndarray, " v"],
     ):
@@ -52,7 +57,7 @@ class Means:
         """From the stored arrays, and the number of words in the vocabulary."""
         places = np.full(words, len(values), np.int64)
         places[ranks] = np.arange(len(values))
-        integers = np.concatenate([values.astype(np.float32), np.zeros((1, values.shape[1]), np.float32)])
+        integers = np.concatenate([values, np.zeros((1, values.shape[1]), np.int8)])
         return Means(integers, np.append(scales.astype(np.float32), np.float32(0)), places)
 
     def rows(self, places: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
@@ -61,12 +66,18 @@ class Means:
 
     def products(self, query: Rounded) -> Float[np.ndarray, "m c1"]:
         """Inner products with rounded rows of a query, without these rows' scales."""
-        return query.times(self._integers, 127) * self._scales
+        return query.times(self._integers.astype(np.float32), 127) * self._scales
+
+    def compiled_products(self, asked: Any, kernels: Kernels) -> Float[np.ndarray, "c1 lanes"]:
+        """The same with a query as kernels take it, transposed, by a compiled kernel."""
+        exact = kernels.products(asked, self._integers.view(np.uint8), (8, INT8.table))
+        exact *= self._scales[:, None]
+        return exact
 
 
 def fit_means(sums: Float[np.ndarray, "c d"], counts: Int[np.ndarray, " c"]) -> dict[str, np.ndarray]:
     """The stored arrays for sums of rotated rows."""
-    return CODECS["int8"].encode((sums / counts[:, None]).astype(np.float32))
+    return INT8.encode((sums / counts[:, None]).astype(np.float32))
 
 
 def write_means(folder: Path, name: str, arrays: dict[str, np.ndarray], ranks: Int[np.ndarray, " c"]) -> None:

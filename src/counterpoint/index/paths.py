@@ -1,7 +1,8 @@
 """Which way vectors are multiplied: by numpy, or by kernels that are compiled. Both give the same scores.
 
-Compiled ones are ten times as fast and take a third of a second to load, which one query from the shell
-would never earn back. So a store starts with numpy and changes over once it has done as much work.
+Compiled ones are ten times as fast and take a second to load, which one query from the shell would never earn
+back. So a store starts with numpy and changes over once it has done a second's work. Where they were never
+compiled before, that takes eight seconds; whoever builds a large index has them compiled then (`compile_all`).
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from counterpoint.index.codec import CODECS, Integral
 from counterpoint.index.kernels import Products, maxsim_by
 from counterpoint.index.rounded import rounded
 
-__all__ = ["Kernels", "Meter", "described"]
+__all__ = ["Kernels", "Meter", "compile_all", "described"]
 
-WORTH = 10**9  # products of two numbers: what numpy does in about the time that loading takes
+WORTH = 4 * 10**9  # products of two numbers: what numpy does in about the time that loading takes
 
 
 class Kernels(NamedTuple):
-    """What is compiled: `compiled.maxsim.maxsim_bits` and `compiled.scan.scan_int8`."""
+    """What is compiled, see `counterpoint.index.compiled`."""
 
+    asked: Callable[..., Any]
     maxsim: Callable[..., Any]
+    products: Callable[..., Any]
     scan: Callable[..., Any]
 
 
@@ -50,11 +53,12 @@ class Meter:
 @lru_cache(maxsize=1)
 def _loaded() -> Kernels | None:
     try:
-        from counterpoint.index.compiled.maxsim import maxsim_bits
+        from counterpoint.index.compiled.dots import asked_of
+        from counterpoint.index.compiled.maxsim import maxsim_bits, products_of
         from counterpoint.index.compiled.scan import scan_int8
     except ImportError:  # numba has not arrived at every version of Python
         return None
-    found = Kernels(maxsim_bits, scan_int8)
+    found = Kernels(asked_of, maxsim_bits, products_of, scan_int8)
     if _agrees(found):
         return found
     logging.getLogger(__name__).warning(
@@ -71,8 +75,6 @@ def _agrees(kernels: Kernels) -> bool:
     numba keeps compiled code by the date and the size of a source file, which an installer may set to what
     they were before.
     """
-    from counterpoint.index.compiled.dots import asked_of
-
     rng = np.random.default_rng(0)
     offsets, query = np.array([0, 3, 3, 40]), rounded(rng.normal(size=(18, 37)).astype(np.float32))
     bases, places = rng.normal(size=(18, 5)).astype(np.float32), rng.integers(0, 5, 40)
@@ -84,15 +86,13 @@ def _agrees(kernels: Kernels) -> bool:
         found = (inner + bases[:, places] + centres[:, owners]) * query.scales[:, None]
         wanted = maxsim_by(partial(_rows_of, found), (np.array([0, 18]), offsets))
         code = codec.bits, codec.table
-        asked = (
-            *asked_of(query, bases, centres),
-            values.view(np.uint8),
-            np.arange(40),
-            factors,
-            places,
-            offsets,
-        )
-        agree = kernels.maxsim(*asked, code, False).tobytes() == wanted[0].tobytes()
+        asked = kernels.asked(query)
+        products = kernels.products(asked, values.view(np.uint8), code)[:, :18].T
+        agree = products.tobytes() == query.times(codec.integers(values, 37), codec.top).tobytes()
+        tables = (np.pad(each, ((0, 14), (0, 0))).T.copy() for each in (bases, centres))
+        rows = values.view(np.uint8), np.arange(40), factors, places, offsets
+        scores = kernels.maxsim(asked, *tables, *rows, code, False)
+        agree &= scores.tobytes() == wanted[0].tobytes()
         if values.dtype == np.int8:
             scanned = kernels.scan(query.rows.astype(np.int8), query.scales, values, factors)
             agree &= scanned.tobytes() == (inner * query.scales[:, None]).tobytes()
@@ -103,6 +103,11 @@ def _agrees(kernels: Kernels) -> bool:
 
 def _rows_of(similarity: Float[np.ndarray, "m n"], stored: slice) -> Products:
     return lambda asked: similarity[asked, stored]
+
+
+def compile_all() -> None:
+    """Have the kernels compiled and kept, if numba is there."""
+    _loaded()
 
 
 def described() -> dict[str, str]:

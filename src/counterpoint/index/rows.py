@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast, final
+from typing import cast, final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -22,6 +22,7 @@ from counterpoint.index.codec import CODECS, Integral
 from counterpoint.index.kernels import Products
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import Means
+from counterpoint.index.paths import Kernels
 from counterpoint.index.rotation import rotation
 from counterpoint.index.rounded import Rounded
 from counterpoint.index.store import Asked
@@ -120,36 +121,29 @@ class Rows:
 
         return load
 
-    def scan(self, query: Float[np.ndarray, "q d"], kernel: Callable[..., Any]) -> Float[np.ndarray, "q n"]:
-        """Inner products with every row, by the compiled kernel; of integers of 8 bits only."""
-        whole, _ = self._prepared(query, cast(Integral, self._codec))
-        factors = self._arrays["scales"].all().astype(np.float32)
-        return kernel(whole.rows.astype(np.int8), whole.scales, self._arrays["values"].all(), factors)
+    def scan(self, query: Float[np.ndarray, "q d"], kernels: Kernels) -> Float[np.ndarray, "q n"]:
+        """Inner products with every row, by a compiled kernel; of integers of 8 bits only."""
+        whole, factors = cast(Integral, self._codec).asked(query), self._arrays["scales"].all()
+        values = self._arrays["values"].all()
+        return kernels.scan(whole.rows.astype(np.int8), whole.scales, values, factors.astype(np.float32))
 
     def compiled(
-        self,
-        kernel: Callable[..., Any],
-        query: Asked,
-        where: Int[np.ndarray, " r"],
-        offsets: Int[np.ndarray, " n1"],
+        self, kernels: Kernels, query: Asked, where: Int[np.ndarray, " r"], offsets: Int[np.ndarray, " n1"]
     ) -> Float[np.ndarray, " n"]:
-        """MaxSim with documents whose rows are `where`, by the compiled kernel; of integers only."""
-        from counterpoint.index.compiled.dots import asked_of
-
+        """MaxSim with documents whose rows are `where`, by a compiled kernel; of integers only."""
         codec = cast(Integral, self._codec)
-        whole, bases = self._prepared(query.rows, codec)
-        firsts = where[np.minimum(offsets[:-1], len(where) - 1)] if len(where) else np.zeros(0, np.int64)
-        documents = np.searchsorted(self.offsets, firsts, side="right") - 1
-        return kernel(
-            *asked_of(whole, bases, self._centre_products(whole, documents)),
-            self._arrays["values"].checked(where).view(np.uint8),
-            where,
-            self._arrays["scales"][where].astype(np.float32),
-            self._places(where),
-            offsets,
-            (codec.bits, codec.table),
-            query.floor,
-        )
+        asked = kernels.asked(codec.asked(query.rows))
+        lanes, documents = len(asked[1]), len(offsets) - 1
+        bases, centres = np.zeros((1, lanes), np.float32), np.zeros((documents, lanes), np.float32)
+        if self._means is not None:
+            bases = self._means.compiled_products(asked, kernels)
+        if self._centres is not None and len(where):
+            firsts = where[np.minimum(offsets[:-1], len(where) - 1)]
+            owners = np.searchsorted(self.offsets, firsts, side="right") - 1
+            centres = self._centres.compiled_products(asked, owners, kernels)
+        values = self._arrays["values"].checked(where).view(np.uint8)
+        rows = values, where, self._arrays["scales"][where].astype(np.float32), self._places(where), offsets
+        return kernels.maxsim(asked, bases, centres, *rows, (codec.bits, codec.table), query.floor)
 
     @property
     def can_compile(self) -> bool:

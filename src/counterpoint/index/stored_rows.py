@@ -103,7 +103,7 @@ class RowsStore(VectorStore):
             kernels = self._meter.kernels(int(offsets[-1]) * asked.size)
             if kernels is not None:
                 where = np.arange(offsets[-1]) if rows is None else rows
-                return np.stack([part.compiled(kernels.maxsim, query, where, offsets) for query in queries])
+                return np.stack([part.compiled(kernels, query, where, offsets) for query in queries])
         ends = np.cumsum([0] + [len(query.rows) for query in queries])
         load, ids = part.against(asked), None
         if queries[0].ids is not None:

@@ -52,13 +52,12 @@ def tiles_of(rows: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(ordered).reshape(lanes // LANES, width * LANES)
 
 
-def asked_of(query: Rounded, bases: np.ndarray, centres: np.ndarray) -> tuple[Any, ...]:
-    """The first arguments of `maxsim_bits`, from a query's rows and their products with means and centres."""
+def asked_of(query: Rounded) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """A query's rows as kernels take them: tiles, sums of each row's integers, scales, and how many rows."""
     integers, count = query.rows.astype(np.int8), len(query.rows)
     missing = -count % LANES
     sums = np.pad(integers.sum(axis=1, dtype=np.int32), (0, missing))
-    rows = tiles_of(integers), sums, np.pad(query.scales, (0, missing)), count
-    return rows, *(np.pad(each, ((0, missing), (0, 0))).T.copy() for each in (bases, centres))
+    return tiles_of(integers), sums, np.pad(query.scales, (0, missing)), count
 
 
 @intrinsic

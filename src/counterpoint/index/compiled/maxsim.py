@@ -7,7 +7,7 @@ from numba import njit
 
 from counterpoint.index.compiled.dots import LANES, dots
 
-__all__ = ["maxsim_bits"]
+__all__ = ["maxsim_bits", "products_of"]
 
 
 @njit(nogil=True, inline="always")
@@ -18,6 +18,42 @@ def _raise(found, sums, factor, both, scales, best, code):  # noqa: D103
             np.float32(step * found[lane] - top * sums[lane]) * factor + base[lane] + centre[lane]
         ) * scales[lane]
         best[lane] = value if value > best[lane] else best[lane]
+
+
+@njit(nogil=True, inline="always")
+def _unpack(packed, levels, unpacked, code):  # noqa: D103
+    bits, table = code
+    if bits == 8:  # signed integers, made to begin at 0
+        for i in range(len(packed)):
+            levels[np.uint64(i)] = packed[np.uint64(i)] ^ np.uint8(128)
+    else:
+        for i in range(len(packed)):
+            unpacked[np.uint64(i)] = table[packed[np.uint64(i)]]
+
+
+@njit(nogil=True, cache=True)
+def products_of(query, values, code):
+    """Exact inner products of a query's integers with every row of a table, as float32.
+
+    Arguments are those of `maxsim_bits`.
+
+    Returns:
+        (n, rows of whole tiles) float32.
+    """
+    tiles, sums, _, _ = query
+    bits, table = code
+    integer = (np.int32(1), np.int32(128)) if bits == 8 else (np.int32(2), np.int32(2**bits - 1))
+    unpacked = np.zeros(tiles.shape[1] // LANES * bits // 8, table.dtype)
+    levels, found = unpacked.view(np.uint8), np.zeros(LANES, np.int32)
+    exact = np.zeros((len(values), len(sums)), np.float32)
+    for at in range(len(values)):
+        _unpack(values[at], levels, unpacked, code)
+        for tile in range(len(tiles)):
+            dots(tiles[tile], levels, found)
+            for lane in range(LANES):
+                m = tile * LANES + lane
+                exact[at, m] = np.float32(integer[0] * found[lane] - integer[1] * sums[m])
+    return exact
 
 
 @njit(nogil=True, cache=True)
@@ -46,7 +82,6 @@ def maxsim_bits(query, bases, centres, values, rows, factors, places, offsets, c
     """
     tiles, sums, scales, count = query
     bits, table = code
-    width = values.shape[1]
     integer = (np.int32(1), np.int32(128)) if bits == 8 else (np.int32(2), np.int32(2**bits - 1))
     unpacked = np.zeros(tiles.shape[1] // LANES * bits // 8, table.dtype)
     levels = unpacked.view(np.uint8)
@@ -58,13 +93,7 @@ def maxsim_bits(query, bases, centres, values, rows, factors, places, offsets, c
         best[:] = -np.inf
         centre = centres[document]
         for at in range(offsets[document], offsets[document + 1]):
-            row = np.uint64(rows[at])
-            if bits == 8:  # signed integers, made to begin at 0
-                for i in range(width):
-                    levels[np.uint64(i)] = values[row, np.uint64(i)] ^ np.uint8(128)
-            else:
-                for i in range(width):
-                    unpacked[np.uint64(i)] = table[values[row, np.uint64(i)]]
+            _unpack(values[rows[at]], levels, unpacked, code)
             factor, base = factors[at], bases[places[at]]
             for tile in range(len(tiles)):
                 dots(tiles[tile], levels, found)
