@@ -28,17 +28,17 @@ HALF = {"weights": {"mean": 0.15, "words": 0.85}, "adapt": {}}  # what default_w
 FIXED = {"weights": {"mean": 0.25, "words": 0.75}, "adapt": {}}
 BEFORE = {"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "adapt": {}}
 SYSTEMS = (  # name, model, codec, workflow, settings that are not the model's own
-    ("BM25", "minilm", "int4", "lexical", {}),
-    ("cosine", "minilm", "int4", "dense", {}),
+    ("BM25", "minilm", "1-bit", "lexical", {}),
+    ("cosine", "minilm", "1-bit", "dense", {}),
     ("MaxSim of tokens", "minilm-tokens", "float16", "words", TOKENS),
-    ("whole words", "minilm", "int4", "words", {}),
-    ("cosine and whole words", "minilm", "int4", "dense-words", FIXED),
-    ("cosine and whole words, adapted", "minilm", "int4", "dense-words", {}),
-    ("default without BM25", "minilm", "int4", "hybrid", DENSE),
-    ("vectors, chosen alike", "minilm", "int4", "hybrid", HALF),
-    ("default without feedback", "minilm", "int4", "hybrid", {"feedback": 0.0}),
-    ("default with the weights of before", "minilm", "int4", "hybrid", BEFORE),
-    ("default", "minilm", "int4", "hybrid", {}),
+    ("whole words", "minilm", "1-bit", "words", {}),
+    ("cosine and whole words", "minilm", "1-bit", "dense-words", FIXED),
+    ("cosine and whole words, adapted", "minilm", "1-bit", "dense-words", {}),
+    ("default without BM25", "minilm", "1-bit", "hybrid", DENSE),
+    ("vectors, chosen alike", "minilm", "1-bit", "hybrid", HALF),
+    ("default without feedback", "minilm", "1-bit", "hybrid", {"feedback": 0.0}),
+    ("default with the weights of before", "minilm", "1-bit", "hybrid", BEFORE),
+    ("default", "minilm", "1-bit", "hybrid", {}),
     ("default, tokens", "minilm-tokens", "float16", "hybrid", {}),
 )
 

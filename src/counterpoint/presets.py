@@ -46,7 +46,7 @@ def minilm() -> Model:
             "idf": {"words": 0.5},
             **FEEDBACK,
         },
-        codec="int4",
+        codec="1-bit",
         analyzer="english-long",
     )
 
