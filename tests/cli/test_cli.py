@@ -86,6 +86,22 @@ def test_info_says_what_word_vectors_cost(call, tmp_path):
         assert re.search(rf"{purpose} +{found['bytes_by_purpose'][purpose]:,} ", out)
 
 
+def test_verify_compares_with_brute_force(lexical, call):
+    code, out, _ = call("verify", lexical, "--recall", 3)
+    assert code == 0 and "0 damaged" in out and "100.0% and 100.0% were found, over" in out
+    found = json.loads(call("verify", lexical, "--recall", 3, "--json")[1])["recall"]
+    assert found["R@10"] == found["R@100"] == found["worst"]["R@10"] == 1.0 and found["queries"] == 3
+
+
+def test_info_says_what_computes_scores(call, lexical):
+    code, out, _ = call("info", "--hardware")
+    assert code == 0 and re.fullmatch(r"scores: (compiled, .+|numpy)\n", out)
+    found = json.loads(call("info", lexical, "--hardware", "--json")[1])
+    assert out == f"scores: {found['hardware']['kernel']}\n" and found["documents"] == 4
+    code, _, err = call("info")
+    assert code == 2 and "name an INDEX, or ask for --hardware" in err
+
+
 def test_runs_are_saved_measured_and_reranked(collection, lexical, call, tmp_path):
     run, table = tmp_path / "mine.trec", tmp_path / "mine.csv"
     arguments = ["evaluate", collection, "--index", lexical, "-w", "lexical", "--save-run", run, "--json"]

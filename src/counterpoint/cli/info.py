@@ -2,28 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from counterpoint.cli.console import Json, complain, emit
 from counterpoint.cli.options import IndexFolder
+from counterpoint.cli.progress import progress
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 
 __all__ = ["info", "verify"]
 
 
-def info(index: IndexFolder, json: Json = False) -> None:
+def info(
+    index: Annotated[
+        Path | None, typer.Argument(help="Folder that `counterpoint index` wrote.", show_default=False)
+    ] = None,
+    hardware: Annotated[
+        bool, typer.Option("--hardware", help="Say what computes scores on this machine.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Show what INDEX holds and where its bytes are."""
-    from counterpoint.index import Index
+    if index is None and not hardware:
+        raise ConfigError("info: name an INDEX, or ask for --hardware")
+    found: dict[str, Any] = {}
+    if index is not None:
+        from counterpoint.index import Index
 
-    with Index(index) as opened:
-        found = opened.info()
-    emit(found, lambda: _text(found), json)
+        with Index(index) as opened:
+            found = opened.info()
+    if hardware:
+        from counterpoint.index.paths import described
+
+        found["hardware"] = described()
+    emit(found, lambda: "\n\n".join(_texts(found)), json)
 
 
-def verify(index: IndexFolder, json: Json = False) -> None:
+def verify(
+    index: IndexFolder,
+    recall: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="QUERIES",
+            show_default=False,
+            help="Also ask so many titles, and compare the answers with those of scoring every document.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
     """Compare every file of INDEX with its checksum; exit code 2 if one is damaged."""
     from counterpoint.index import Index, Manifest
 
@@ -31,12 +62,51 @@ def verify(index: IndexFolder, json: Json = False) -> None:
     faults = manifest.faults(index)
     if not faults:
         Index(index).close()  # everything is as it was written, and what was written opens
-    result = {"index": str(index), "files": len(manifest.files), "ok": not faults, "faults": faults}
-    emit(result, lambda: f"{len(manifest.files)} files, {len(faults)} damaged", json)
+    result: dict[str, Any] = {
+        "index": str(index),
+        "files": len(manifest.files),
+        "ok": not faults,
+        "faults": faults,
+    }
+    if recall is not None and not faults:
+        result["recall"] = _recall(index, recall)
+    emit(result, lambda: _verified(result), json)
     for fault in faults:
         complain(f"error: {fault}")
     if faults:
         raise typer.Exit(2)
+
+
+def _recall(index: Path, count: int) -> dict[str, Any]:
+    """What first stages miss of the best documents, over sampled queries."""
+    from counterpoint.library import open_index
+    from counterpoint.search.recall import recall_of, sampled_queries
+
+    opened = open_index(index)
+    queries = sampled_queries(opened.index, count)
+    with progress("comparing", "queries", len(queries)) as advance:
+        found = recall_of(opened.searcher(), queries, on_progress=advance)
+    by_depth = {f"R@{depth}": share for depth, share in found.recall.items()}
+    return {"queries": found.queries, **by_depth, "worst": {"query": found.worst[0], "R@10": found.worst[1]}}
+
+
+def _verified(result: Mapping[str, Any]) -> str:
+    lines = [f"{result['files']} files, {len(result['faults'])} damaged"]
+    if found := result.get("recall"):
+        worst = found["worst"]
+        lines.append(
+            f"of the best 10 and 100 documents by brute force {found['R@10']:.1%} and {found['R@100']:.1%} "
+            f"were found, over {found['queries']} titles; worst: {worst['R@10']:.0%} of 10 for "
+            f"{escaped(worst['query'])!r}"
+        )
+    return "\n".join(lines)
+
+
+def _texts(found: Mapping[str, Any]) -> Iterator[str]:
+    if "bytes" in found:
+        yield _text(found)
+    if "hardware" in found:
+        yield f"scores: {found['hardware']['kernel']}"
 
 
 def _text(found: Mapping[str, Any]) -> str:

@@ -1,0 +1,75 @@
+"""What first stages miss: the whole path against scoring every document by every part."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from counterpoint.errors import ConfigError
+from counterpoint.index import Index
+from counterpoint.search.engine import Searcher
+from counterpoint.search.run import Run
+
+__all__ = ["Recall", "recall_of", "sampled_queries"]
+
+WORDS = 16  # of a sampled document's text, where it has no title
+
+
+@dataclass(frozen=True)
+class Recall:
+    """How much of what brute force finds a search finds, too.
+
+    Attributes:
+        queries: how many were asked.
+        recall: by depth, the mean share of the best documents of brute force that were found.
+        worst: the query that lost most at the smallest depth, and its share there.
+    """
+
+    queries: int
+    recall: Mapping[int, float]
+    worst: tuple[str, float]
+
+
+def recall_of(
+    searcher: Searcher,
+    queries: Mapping[str, str],
+    depths: tuple[int, ...] = (10, 100),
+    on_progress: Callable[[int], None] = lambda done: None,
+) -> Recall:
+    """Compare a searcher's hybrid with the same scores of every document.
+
+    Args:
+        searcher: what is tried.
+        queries: id to text.
+        depths: of the rankings that are compared. Documents that score 0 are not missed.
+        on_progress: called with the number of queries that were answered both ways.
+
+    Raises:
+        ConfigError: there are no queries.
+    """
+    if not queries:
+        raise ConfigError("there is no query to ask; the index has no text")
+    names = [searcher.index.name_of(position) for position in range(len(searcher.index))]
+    shares: dict[int, dict[str, float]] = {depth: {} for depth in depths}
+    for done, (query, text) in enumerate(queries.items(), start=1):
+        asked = {query: text}
+        every = Run({query: dict.fromkeys(names, 0.0)})
+        best_first = searcher.run(asked, max(depths), candidates=every)[query]
+        wanted = [name for name, score in best_first if score > 0]
+        found = [name for name, _ in searcher.run(asked, max(depths))[query]]
+        for depth in depths:
+            best = set(wanted[:depth])
+            shares[depth][query] = len(best & set(found[:depth])) / len(best) if best else 1.0
+        on_progress(done)
+    lost = min(queries, key=lambda query: shares[min(depths)][query])
+    means = {depth: sum(each.values()) / len(each) for depth, each in shares.items()}
+    return Recall(len(queries), means, (queries[lost], shares[min(depths)][lost]))
+
+
+def sampled_queries(index: Index, count: int, seed: int = 0) -> dict[str, str]:
+    """Titles of documents drawn at random, or their first words where they have none; id to text."""
+    drawn = random.Random(seed).sample(range(len(index)), min(count, len(index)))
+    documents = [index.document(position) for position in sorted(drawn)]
+    texts = {each.id: each.title.strip() or " ".join(each.text.split()[:WORDS]) for each in documents}
+    return {name: text for name, text in texts.items() if text}
