@@ -90,7 +90,7 @@ def test_verify_compares_with_brute_force(lexical, call):
     code, out, _ = call("verify", lexical, "--recall", 3)
     assert code == 0 and "0 damaged" in out and "100.0% and 100.0% were found, over" in out
     found = json.loads(call("verify", lexical, "--recall", 3, "--json")[1])["recall"]
-    assert found["R@10"] == found["R@100"] == found["worst"]["R@10"] == 1.0 and found["queries"] == 3
+    assert found["R@10"] == found["R@100"] == found["worst"]["R@10"] == 1.0 and 0 < found["queries"] <= 3
 
 
 def test_info_says_what_computes_scores(call, lexical):
