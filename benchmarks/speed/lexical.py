@@ -24,11 +24,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from counterpoint.data import open_collection
+from counterpoint.index.best import best_of
 from counterpoint.index.checked import CheckedFolder, write_blocks
 from counterpoint.index.lexical import Lexical, LexicalSettings
 from counterpoint.index.lexical_builder import LexicalBuilder
 from counterpoint.index.manifest import FileEntry
-from counterpoint.search.first import best_of
 
 DEPTHS = (10, 1000)
 

@@ -62,6 +62,10 @@ class Rows:
         has_centres = f"{name}.centres.npy" in files
         self._centres = Centres(files, name, layout.dim, documents) if has_centres else None
 
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self.offsets[-1])
+
     def take(self, documents: Int[np.ndarray, " k"]) -> Ragged:
         """The rows of some documents, in the order asked for, decoded to float32."""
         where, offsets = rows_of_sets(self.offsets, documents)
@@ -167,7 +171,7 @@ class Rows:
 
     def _documents(self, where: Where) -> tuple[Int[np.ndarray, " k"], Int[np.ndarray, " r"]]:
         """The documents that some rows are of, and for each row which of these."""
-        rows = np.arange(*where.indices(int(self.offsets[-1]))) if isinstance(where, slice) else where
+        rows = np.arange(*where.indices(len(self))) if isinstance(where, slice) else where
         owners = np.searchsorted(self.offsets, rows, side="right") - 1
         return np.unique(owners, return_inverse=True)
 
@@ -177,7 +181,8 @@ class Rows:
     def _places(self, where: Where) -> Int[np.ndarray, " k"]:
         """For some rows, the place of their word's mean in the table; 0 where there is none."""
         if self._ids is None or self._means is None:
-            return np.zeros(len(self._arrays["values"][where]), np.int64)
+            count = len(range(*where.indices(len(self)))) if isinstance(where, slice) else len(where)
+            return np.zeros(count, np.int64)
         return self._means.place_of_rank[self._ids[where]]
 
 

@@ -10,25 +10,30 @@ from counterpoint.index.compiled.dots import LANES, dots
 __all__ = ["maxsim_bits", "products_of"]
 
 
-@njit(nogil=True, inline="always")
-def _raise(found, sums, factor, both, scales, best, code):  # noqa: D103
-    (base, centre), (step, top) = both, code
-    for lane in range(LANES):
-        value = (
-            np.float32(step * found[lane] - top * sums[lane]) * factor + base[lane] + centre[lane]
-        ) * scales[lane]
-        best[lane] = value if value > best[lane] else best[lane]
+# Unsigned numbers as indices: numba would look at each signed one whether it counts from the end.
 
 
 @njit(nogil=True, inline="always")
-def _unpack(packed, levels, unpacked, code):  # noqa: D103
+def _raise(found, query, factor, tables, at, best, integer):  # noqa: D103
+    _, sums, scales, _ = query
+    (bases, centres), (place, document, first), (step, top) = tables, at, integer
+    for i in range(LANES):
+        lane = np.uint64(i)
+        m = first + lane
+        inner = np.float32(step * found[lane] - top * sums[m]) * factor
+        value = (inner + bases[place, m] + centres[document, m]) * scales[m]
+        best[m] = value if value > best[m] else best[m]
+
+
+@njit(nogil=True, inline="always")
+def _unpack(values, row, levels, unpacked, code):  # noqa: D103
     bits, table = code
     if bits == 8:  # signed integers, made to begin at 0
-        for i in range(len(packed)):
-            levels[np.uint64(i)] = packed[np.uint64(i)] ^ np.uint8(128)
+        for i in range(values.shape[1]):
+            levels[np.uint64(i)] = values[row, np.uint64(i)] ^ np.uint8(128)
     else:
-        for i in range(len(packed)):
-            unpacked[np.uint64(i)] = table[packed[np.uint64(i)]]
+        for i in range(values.shape[1]):
+            unpacked[np.uint64(i)] = table[values[row, np.uint64(i)]]
 
 
 @njit(nogil=True, cache=True)
@@ -47,7 +52,7 @@ def products_of(query, values, code):
     levels, found = unpacked.view(np.uint8), np.zeros(LANES, np.int32)
     exact = np.zeros((len(values), len(sums)), np.float32)
     for at in range(len(values)):
-        _unpack(values[at], levels, unpacked, code)
+        _unpack(values, np.uint64(at), levels, unpacked, code)
         for tile in range(len(tiles)):
             dots(tiles[tile], levels, found)
             for lane in range(LANES):
@@ -91,15 +96,12 @@ def maxsim_bits(query, bases, centres, values, rows, factors, places, offsets, c
         if offsets[document] == offsets[document + 1]:
             continue
         best[:] = -np.inf
-        centre = centres[document]
         for at in range(offsets[document], offsets[document + 1]):
-            _unpack(values[rows[at]], levels, unpacked, code)
-            factor, base = factors[at], bases[places[at]]
+            _unpack(values, np.uint64(rows[at]), levels, unpacked, code)
             for tile in range(len(tiles)):
                 dots(tiles[tile], levels, found)
-                lanes = slice(tile * LANES, (tile + 1) * LANES)
-                both = base[lanes], centre[lanes]
-                _raise(found, sums[lanes], factor, both, scales[lanes], best[lanes], integer)
+                where = np.uint64(places[at]), np.uint64(document), np.uint64(tile * LANES)
+                _raise(found, query, factors[at], (bases, centres), where, best, integer)
         total = np.float32(0)
         for m in range(count):
             value = best[m]
