@@ -41,12 +41,15 @@ def rotated(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
 
 def _hadamard(rows: Float[np.ndarray, "n w"]) -> Float[np.ndarray, "n w"]:
     """The Walsh-Hadamard transform of every row, whose length is a power of two; it keeps lengths."""
-    width, half = rows.shape[1], 1
+    width, half, found = rows.shape[1], 1, np.ascontiguousarray(rows)
     while half < width:
-        pairs = rows.reshape(len(rows), width // (2 * half), 2, half)
-        rows = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], axis=2)
-        rows, half = rows.reshape(len(pairs), width), 2 * half
-    return rows / np.sqrt(width)
+        pairs = found.reshape(len(found), width // (2 * half), 2, half)
+        left, right = pairs[:, :, 0], pairs[:, :, 1]
+        difference = left - right
+        left += right
+        right[...] = difference
+        half *= 2
+    return found / np.sqrt(width)
 
 
 @lru_cache(maxsize=8)

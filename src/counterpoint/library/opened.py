@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -53,6 +54,7 @@ class OpenIndex:
         self._given, self._lock = model, Lock()
         self._backend: Backend = backend
         self._cached = cached
+        self._last: tuple[SearchOptions | None, Searcher | None] = None, None
 
     @cached_property
     def _with_model(self) -> Searcher:
@@ -67,12 +69,20 @@ class OpenIndex:
             ArtifactError: the model is not there, or is not the one that the index was built with.
         """
         options = options or SearchOptions()
+        with (
+            self._lock
+        ):  # reading settings takes as long as a search by BM25, and most searches have the same
+            before, searcher = self._last
+            if searcher is None or before != options:
+                searcher = self._made(options)
+                self._last = copy.deepcopy(options), searcher
+        return searcher
+
+    def _made(self, options: SearchOptions) -> Searcher:
         settings = settings_of(self.index, options)
         if options.workflow == LEXICAL or self.index.manifest.model is None:
             return Searcher(self.index, None, settings)
-        with self._lock:
-            found = self._with_model
-        return found.with_settings(settings)
+        return self._with_model.with_settings(settings)
 
     @property
     def is_loaded(self) -> bool:
