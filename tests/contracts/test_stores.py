@@ -8,6 +8,7 @@ from counterpoint.index import Asked, SetLayout
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS
 from counterpoint.index.kinds import KINDS
+from counterpoint.index.paths import Meter
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.types import Document, Ragged
 
@@ -45,8 +46,16 @@ def opened(folder, kind, codec, pieces):
     return KINDS[kind].open("v", layout, segments).bound(Model()), vectors
 
 
+@pytest.fixture(params=[0, 10**18], ids=["compiled", "numpy"])
+def path(request, monkeypatch):
+    """Both ways to multiply integers."""
+    monkeypatch.setattr("counterpoint.index.paths.WORTH", request.param)
+    if request.param:
+        monkeypatch.setattr(Meter, "kernels", lambda self, products: None)
+
+
 @pytest.fixture(params=EVERY, ids=lambda param: "-".join(param))
-def stores(request, tmp_path):
+def stores(request, tmp_path, path):
     """One segment, two segments, and what they were given."""
     kind, codec = request.param
     if kind == "graph":

@@ -43,12 +43,11 @@ class DenseStore(RowsStore):
     def _scan(self, part: Rows, rows: Float[np.ndarray, "q d"]) -> Float[np.ndarray, "q n"]:
         """Inner products with the documents of one segment."""
         documents = len(part.offsets) - 1
-        if part.can_compile:
-            kernels = self._meter.kernels(rows.size * documents)
+        if part.integral is not None:
+            kernels = self._meter.kernels(rows.size * documents) if part.integral.bits == 8 else None
             if kernels is not None:
                 return part.scan(rows, kernels)
-            load = part.against(rows)
-            return load(slice(0, documents))(slice(None))
+            return part.against(rows)(slice(0, documents))(slice(None))
         step = max(1, BLOCK // (4 * self.layout.dim))
         blocks = [dot_scores(rows, part.values(slice(at, at + step))) for at in range(0, documents, step)]
         return np.concatenate(blocks, axis=1)

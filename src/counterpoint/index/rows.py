@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import cast, final
 
 import numpy as np
@@ -39,11 +40,10 @@ class Rows:
 
     Attributes:
         offsets: where each document's rows begin, and where the last ends.
-        vocabulary: the distinct ids, rising, where rows have ids.
     """
 
     def __init__(self, files: CheckedFolder, name: str, layout: SetLayout, documents: int):
-        self.layout = layout
+        self.layout, self._files, self._name = layout, files, name
         self._codec = CODECS[layout.codec]
         self._arrays = {key: files.array(f"{name}.{key}.npy") for key in self._codec.layout(layout.dim)}
         rows = len(self._arrays["values"])
@@ -58,9 +58,13 @@ class Rows:
         ranked = f"{name}.ranks.npy" in files
         self._ids = files.array(f"{name}.{'ranks' if ranked else 'ids'}.npy") if layout.ids else None
         self._vocabulary = files.array(f"{name}.vocabulary.npy") if ranked else None
-        self._means = Means.open(files, name) if f"{name}.means.npy" in files else None
         has_centres = f"{name}.centres.npy" in files
         self._centres = Centres(files, name, layout.dim, documents) if has_centres else None
+
+    @cached_property
+    def _means(self) -> Means | None:
+        """Read when it is first needed; its files are open."""
+        return Means.open(self._files, self._name) if f"{self._name}.means.npy" in self._files else None
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -150,9 +154,9 @@ class Rows:
         return kernels.maxsim(asked, bases, centres, *rows, (codec.bits, codec.table), query.floor)
 
     @property
-    def can_compile(self) -> bool:
-        """Whether a compiled kernel knows the codec."""
-        return isinstance(self._codec, Integral)
+    def integral(self) -> Integral | None:
+        """The codec, if it is one of integers, which compiled kernels know."""
+        return self._codec if isinstance(self._codec, Integral) else None
 
     def _prepared(
         self, query: Float[np.ndarray, "m d"], codec: Integral

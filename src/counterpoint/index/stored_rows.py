@@ -99,7 +99,7 @@ class RowsStore(VectorStore):
                 f"query vectors of {asked.shape[1]} dimensions, document vectors of {self.layout.dim}; "
                 "was the index built with another model?"
             )
-        if part.can_compile and queries[0].ids is None:
+        if part.integral is not None and queries[0].ids is None:
             kernels = self._meter.kernels(int(offsets[-1]) * asked.size)
             if kernels is not None:
                 where = np.arange(offsets[-1]) if rows is None else rows
