@@ -10,6 +10,7 @@ from tests.fakes import HashModel, StaticModel, UniModel
 from counterpoint.errors import ArtifactError, CounterpointError, DataError
 from counterpoint.index import Index, IndexSettings, Manifest, build_index
 from counterpoint.index import checked as checked_module
+from counterpoint.index import residual as residual_module
 from counterpoint.index.checked import BLOCKS, CheckedFile, CheckedFolder, write_blocks
 from counterpoint.index.database import CHECKS, PASSAGES
 from counterpoint.index.manifest import FileEntry
@@ -38,6 +39,8 @@ def built(folder, kind):
         model, settings = UniModel(), IndexSettings(codec="float16", search=search)
     elif kind == "graph":
         model, settings = HashModel(), IndexSettings(codec="int4", ann="hnsw")
+    elif kind == "bits":
+        model, settings = HashModel(), IndexSettings(codec="1-bit")
     else:
         model, settings = HashModel(), IndexSettings()
     build_index(documents(), model, folder, settings)
@@ -74,6 +77,7 @@ def check(tmp_path, monkeypatch, kind, trials, say):
     if kind == "graph":
         pytest.importorskip("faiss")
     monkeypatch.setattr(checked_module, "BLOCK", 512)  # so that files have many, and few are touched
+    monkeypatch.setattr(residual_module, "LEAST", 4)  # so that there are means of words
     folder = tmp_path / "index"
     model = built(folder, kind)
     tally, wrong = fuzz(folder, lambda: answers(folder, model), trials, seed=trials)
@@ -82,7 +86,7 @@ def check(tmp_path, monkeypatch, kind, trials, say):
     return tally
 
 
-KINDS = ["plain", "graph", "exact", "static", "old"]
+KINDS = ["plain", "graph", "exact", "static", "bits", "old"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
