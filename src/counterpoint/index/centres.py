@@ -10,22 +10,20 @@ subject. A centre takes a third of what is left of their energy, for 2 to 4 byte
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError
+from counterpoint.index import coarse
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec import CODECS, Bits
 from counterpoint.index.rounded import Rounded
 
 if TYPE_CHECKING:
     from counterpoint.index.paths import Kernels
 
-__all__ = ["CODEC", "Centres", "centres_of"]
-
-CODEC = cast(Bits, CODECS["4-bit"])
+__all__ = ["Centres", "centres_of"]
 
 
 @final
@@ -43,23 +41,20 @@ class Centres:
 
     def rows(self, documents: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
         """The rotated centres of some documents."""
-        return _decoded({key: array[documents] for key, array in self._arrays.items()}, self._dim)
+        return coarse.decoded(self._of(documents), self._dim)
 
     def products(self, query: Rounded, documents: Int[np.ndarray, " k"]) -> Float[np.ndarray, "m k"]:
         """Inner products with rounded rows of a query, without these rows' scales."""
-        integers = CODEC.integers(self._arrays["values"][documents], self._dim)
-        return query.times(integers, CODEC.top) * self._scales(documents)
+        return coarse.products(query, self._of(documents))
 
     def compiled_products(
         self, asked: Any, documents: Int[np.ndarray, " k"], kernels: Kernels
     ) -> Float[np.ndarray, "k lanes"]:
         """The same with a query as kernels take it, transposed, by a compiled kernel."""
-        exact = kernels.products(asked, self._arrays["values"][documents], (CODEC.bits, CODEC.table))
-        exact *= self._scales(documents)[:, None]
-        return exact
+        return coarse.compiled_products(asked, self._of(documents), kernels)
 
-    def _scales(self, documents: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-        return self._arrays["scales"][documents].astype(np.float32)
+    def _of(self, documents: Int[np.ndarray, " k"]) -> Mapping[str, np.ndarray]:
+        return {key: array[documents] for key, array in self._arrays.items()}
 
 
 def centres_of(
@@ -74,9 +69,5 @@ def centres_of(
     means, filled = np.zeros((len(offsets) - 1, rows.shape[1]), np.float32), np.flatnonzero(np.diff(offsets))
     if len(filled):
         means[filled] = np.add.reduceat(rows, offsets[filled], axis=0) / np.diff(offsets)[filled, None]
-    arrays = CODEC.packed(means)
-    return arrays, _decoded(arrays, rows.shape[1])
-
-
-def _decoded(arrays: Mapping[str, np.ndarray], dim: int) -> Float[np.ndarray, "k d"]:
-    return CODEC.integers(arrays["values"], dim) * arrays["scales"].astype(np.float32)[:, None]
+    arrays = coarse.coded(means)
+    return arrays, coarse.decoded(arrays, rows.shape[1])

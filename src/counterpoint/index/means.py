@@ -1,86 +1,86 @@
-"""The mean vector of every frequent word: what rows are stored as differences from.
+"""The mean vector of every word that several documents have: what rows are stored as differences from.
 
-    <set>.means.npy        for each word with a mean: the rotated vector, int8
-    <set>.mean_scales.npy  its scale, float16
+    <set>.means.npy        for each word with a mean: the rotated vector, in codes of 4 bits
+    <set>.mean_scales.npy  its factor, float16
     <set>.mean_ranks.npy   its place in <set>.vocabulary.npy, rising
 
-A centroid whose number costs nothing: a row's word is stored anyway. The mean of a word that stands in many
-documents takes more than half of its rows' energy, so fewer bits are left to store.
+A centroid whose number costs nothing: a row's word is stored anyway. The mean of a word takes a third to a
+half of its rows' energy, so fewer bits are left to store.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError
+from counterpoint.index import coarse
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec import CODECS, Integral
 from counterpoint.index.rounded import Rounded
 
 if TYPE_CHECKING:
     from counterpoint.index.paths import Kernels
 
-__all__ = ["Means", "fit_means", "write_means"]
-
-INT8 = cast(Integral, CODECS["int8"])
+__all__ = ["Means", "write_means"]
 
 
 @final
 class Means:
-    """The table of one set of a segment; its last row is zero, for words without a mean."""
+    """The table of one set of a segment; its last row is zero, for words without a mean.
 
-    def __init__(
-        self,
-        integers: Int[np.ndarray, "c1 d"],
-        scales: Float[np.ndarray, " c1"],
-        place_of_rank: Int[np.ndarray, " v"],
-    ):
-        self._integers, self._scales, self.place_of_rank = integers, scales, place_of_rank
+    Args:
+        arrays: the means, as `counterpoint.index.coarse` codes them.
+        ranks: the place of each in the vocabulary.
+        words: number of words in the vocabulary.
+        dim: components of a vector.
+
+    Attributes:
+        place_of_rank: for each word of the vocabulary, the row of the table.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], ranks: Int[np.ndarray, " c"], words: int, dim: int):
+        self._arrays = {
+            key: np.concatenate([array, np.zeros((1, *array.shape[1:]), array.dtype)])
+            for key, array in arrays.items()
+        }
+        self._dim, self.place_of_rank = dim, np.full(words, len(ranks), np.int64)
+        self.place_of_rank[ranks] = np.arange(len(ranks))
 
     @staticmethod
-    def open(files: CheckedFolder, name: str) -> Means:
-        """Read what `write_means` wrote."""
+    def open(files: CheckedFolder, name: str, dim: int) -> Means:
+        """Read what `write_means` wrote.
+
+        Raises:
+            ArtifactError: it does not fit the vocabulary.
+        """
         values, scales, ranks = (
             files.array(f"{name}.{kind}.npy").all() for kind in ("means", "mean_scales", "mean_ranks")
         )
         words = len(files.array(f"{name}.vocabulary.npy"))
         if not len(values) == len(scales) == len(ranks) or (len(ranks) and int(ranks.max()) >= words):
             raise ArtifactError(f"the means of {name!r} do not fit its vocabulary", path=files.folder)
-        return Means.of(values, scales, ranks, words)
-
-    @staticmethod
-    def of(values: np.ndarray, scales: np.ndarray, ranks: np.ndarray, words: int) -> Means:
-        """From the stored arrays, and the number of words in the vocabulary."""
-        places = np.full(words, len(values), np.int64)
-        places[ranks] = np.arange(len(values))
-        integers = np.concatenate([values, np.zeros((1, values.shape[1]), np.int8)])
-        return Means(integers, np.append(scales.astype(np.float32), np.float32(0)), places)
+        return Means({"values": values, "scales": scales}, ranks, words, dim)
 
     def rows(self, places: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
         """The rotated means at some places."""
-        return self._integers[places] * self._scales[places][:, None]
+        return coarse.decoded({key: array[places] for key, array in self._arrays.items()}, self._dim)
 
     def products(self, query: Rounded) -> Float[np.ndarray, "m c1"]:
         """Inner products with rounded rows of a query, without these rows' scales."""
-        return query.times(self._integers.astype(np.float32), 127) * self._scales
+        return coarse.products(query, self._arrays)
 
     def compiled_products(self, asked: Any, kernels: Kernels) -> Float[np.ndarray, "c1 lanes"]:
         """The same with a query as kernels take it, transposed, by a compiled kernel."""
-        exact = kernels.products(asked, self._integers.view(np.uint8), (8, INT8.table))
-        exact *= self._scales[:, None]
-        return exact
+        return coarse.compiled_products(asked, self._arrays, kernels)
 
 
-def fit_means(sums: Float[np.ndarray, "c d"], counts: Int[np.ndarray, " c"]) -> dict[str, np.ndarray]:
-    """The stored arrays for sums of rotated rows."""
-    return INT8.encode((sums / counts[:, None]).astype(np.float32))
-
-
-def write_means(folder: Path, name: str, arrays: dict[str, np.ndarray], ranks: Int[np.ndarray, " c"]) -> None:
+def write_means(
+    folder: Path, name: str, arrays: Mapping[str, np.ndarray], ranks: Int[np.ndarray, " c"]
+) -> None:
     """Write the table of the words at some places of the vocabulary."""
     np.save(folder / f"{name}.means.npy", arrays["values"])
     np.save(folder / f"{name}.mean_scales.npy", arrays["scales"])

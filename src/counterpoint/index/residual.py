@@ -14,16 +14,17 @@ from typing import cast
 import numpy as np
 from jaxtyping import Float, Int
 
-from counterpoint.index.centres import CODEC, centres_of
+from counterpoint.index import coarse
+from counterpoint.index.centres import centres_of
 from counterpoint.index.codec import CODECS, Bits
 from counterpoint.index.layout import SetLayout
-from counterpoint.index.means import Means, fit_means, write_means
+from counterpoint.index.means import Means, write_means
 from counterpoint.index.npy import NpyWriter, open_npy
 from counterpoint.index.rotation import rotation
 
 __all__ = ["LEAST", "encode_residuals"]
 
-LEAST = 16  # documents of a word with a mean; for fewer it would take about as many bytes as it saves
+LEAST = 4  # documents of a word with a mean: 190 bytes, which it saves several times over
 CHUNK = 2**13  # rows coded at a time, or those of one document
 
 
@@ -38,7 +39,7 @@ def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
     means = None if ranks is None else _fitted(folder, name, raw, ranks)
     offsets = np.concatenate([[0], np.cumsum(np.load(folder / f"{name}.lengths.npy"), dtype=np.int64)])
     kinds = {name: kind for name, kind in codec.layout(layout.dim).items()}
-    of_centres = CODEC.layout(layout.dim)
+    of_centres = coarse.layout(layout.dim)
     kinds |= {"centres": of_centres["values"], "centre_scales": of_centres["scales"]}
     with ExitStack() as files:
         writers = {
@@ -73,9 +74,10 @@ def _fitted(folder: Path, name: str, raw: Float[np.ndarray, "n d"], ranks: Int[n
     """The means of the words that enough documents have, written and as they are stored."""
     frequencies = np.load(folder / f"{name}.frequencies.npy")
     chosen = np.flatnonzero(frequencies >= LEAST)
-    arrays = fit_means(*_sums(raw, ranks, chosen, len(frequencies)))
+    sums, counts = _sums(raw, ranks, chosen, len(frequencies))
+    arrays = coarse.coded((sums / counts[:, None]).astype(np.float32))
     write_means(folder, name, arrays, chosen)
-    return Means.of(arrays["values"], arrays["scales"], chosen, len(frequencies))
+    return Means(arrays, chosen, len(frequencies), raw.shape[1])
 
 
 def _sums(

@@ -64,7 +64,8 @@ class Rows:
     @cached_property
     def _means(self) -> Means | None:
         """Read when it is first needed; its files are open."""
-        return Means.open(self._files, self._name) if f"{self._name}.means.npy" in self._files else None
+        kept = f"{self._name}.means.npy" in self._files
+        return Means.open(self._files, self._name, self.layout.dim) if kept else None
 
     def __len__(self) -> int:
         """Number of rows."""
