@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.index import Asked, SetLayout, paths
+from counterpoint.index import Asked, SetLayout, coarse, paths
 from counterpoint.index import residual as residual_module
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS
@@ -148,10 +148,7 @@ def test_means_are_those_of_the_rows(tmp_path, monkeypatch):
     )
     ranks = np.load(tmp_path / "i" / "w.mean_ranks.npy")
     assert ranks.tolist() == np.flatnonzero(counts >= 3).tolist() and 0 < len(ranks) < len(ids)
-    stored = {
-        key: np.load(tmp_path / "i" / f"w.{name}.npy")
-        for key, name in (("values", "means"), ("scales", "mean_scales"))
-    }
+    values, scales = (np.load(tmp_path / "i" / f"w.{kind}.npy") for kind in ("means", "mean_scales"))
     means = coarse.decoded({"values": values, "scales": scales}, 24) @ rotation(24).T
     wanted = np.stack([vectors.values[vectors.ids == number].mean(0) for number in ids[ranks]])
     np.testing.assert_allclose(means, wanted, atol=0.25)
