@@ -151,13 +151,14 @@ def test_means_are_those_of_the_rows(tmp_path, monkeypatch):
     values, scales = (np.load(tmp_path / "i" / f"w.{kind}.npy") for kind in ("means", "mean_scales"))
     means = coarse.decoded({"values": values, "scales": scales}, 24) @ rotation(24).T
     wanted = np.stack([vectors.values[vectors.ids == number].mean(0) for number in ids[ranks]])
-    np.testing.assert_allclose(means, wanted, atol=0.25)
+    error = np.linalg.norm(means - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+    assert error.max() < 0.2
     assert not (tmp_path / "i" / "w.raw.npy").exists() and not (tmp_path / "i" / "w.ids.npy").exists()
 
 
 @pytest.mark.parametrize("codec", CODES)
 def test_batches_and_segments_do_not_show(tmp_path, codec):
-    """Where no means are fitted, two segments score as one, whatever the batches were."""
+    """Codes do not depend on batches, and two segments are searched as one set."""
     vectors = texts_of(np.random.default_rng(0), 40, 24)
     (layout, whole), (_, small) = (
         written(tmp_path / str(batch), vectors, codec, batch=batch) for batch in (40, 3)
