@@ -46,7 +46,7 @@ def test_bm25_agrees_with_the_reference_figures(shared, name, tmp_path, capsys):
     ("name", "bm25", "below", "tokens"),
     [  # where it has least to win
         long("cisi", REFERENCE["cisi"], 0.0, 156.4),
-        ("med", REFERENCE["med"], 0.008, 218.6),  # without BM25 it is .0068 better: docs/default-model.md
+        ("med", REFERENCE["med"], 0.01, 218.6),  # others are up to .0080 better: docs/default-model.md
     ],
 )
 def test_the_default_beats_its_parts_and_is_small(
@@ -55,7 +55,8 @@ def test_the_default_beats_its_parts_and_is_small(
     """`bm25` is nDCG@10 of the reference; `below` what the default may be below vectors without BM25;
     `tokens` word-pieces a document, special ones included.
 
-    In float32, as the printed figures are: bfloat16 moves those of med's 30 queries by what they differ.
+    In float32 on every machine. The printed figures are of documents encoded in bfloat16, which moves those of
+    med's 30 queries by .005.
     """
     monkeypatch.setattr("counterpoint.encode.batching.bf16_gains", lambda device: False)
     data, index = shared / "data" / name, tmp_path / "index"
@@ -76,7 +77,7 @@ def test_the_default_beats_its_parts_and_is_small(
         assert found["hybrid"] > half - below
     assert found["lexical"] > bm25
     for workflow, row in (("hybrid", "Counterpoint's default"), ("lexical", "BM25 (`english-long`)")):
-        assert found[workflow] == pytest.approx(printed(row, name), abs=0.005)
+        assert found[workflow] == pytest.approx(printed(row, name), abs=0.01)
     info = result(capsys, "info", index)
     assert sum(info["bytes_by_purpose"].values()) == built["bytes"]
     assert built["bytes_per_document"] <= tokens * 384 * 2 / 4
