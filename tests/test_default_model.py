@@ -55,7 +55,7 @@ def test_the_default_beats_its_parts_and_is_small(
     """`bm25` is nDCG@10 of the reference; `below` what the default may be below vectors without BM25;
     `tokens` word-pieces a document, special ones included.
 
-    In float32 on every machine. The printed figures are of documents encoded in bfloat16, which moves those of
+    In float32 on every machine. The printed figures are of documents in bfloat16, which moves those of
     med's 30 queries by .005.
     """
     monkeypatch.setattr("counterpoint.encode.batching.bf16_gains", lambda device: False)
