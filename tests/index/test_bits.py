@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from counterpoint.index import Asked, SetLayout, coarse, paths
@@ -107,6 +107,8 @@ def test_scores_are_those_of_loops_whatever_computes_them(tmp_path, codec, least
     codec=st.sampled_from(INTEGERS),
     kind=st.sampled_from(["normal", "zeros", "ties", "huge"]),
 )
+@example(seed=1, dim=1, rows=1, codec="1-bit", kind="zeros")
+@example(seed=4, dim=5, rows=3, codec="int8", kind="zeros")
 def test_the_compiled_kernel_equals_numpy(tmp_path_factory, seed, dim, rows, codec, kind):
     rng = np.random.default_rng(seed)
     vectors = texts_of(rng, 12, dim)

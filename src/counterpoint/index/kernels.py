@@ -119,7 +119,7 @@ def maxsim_by(
             best = np.maximum.reduceat(similarity, starts, axis=1)
             if floor:
                 np.maximum(best, 0, out=best)
-            scores[np.ix_(some, pieces)] = summed(best, firsts)
+            scores[np.ix_(some, pieces)] = summed(best, firsts) + np.float32(0)  # no score is −0
     return scores
 
 

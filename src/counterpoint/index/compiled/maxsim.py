@@ -108,5 +108,5 @@ def maxsim_bits(query, bases, centres, values, rows, factors, places, offsets, c
             if floor and value < 0:
                 value = np.float32(0)
             total = value if m == 0 else total + value
-        scores[document] = total
+        scores[document] = total + np.float32(0)  # no score is −0
     return scores
