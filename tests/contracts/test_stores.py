@@ -7,6 +7,7 @@ from tests.index.test_bits import texts_of
 from counterpoint.index import Asked, SetLayout
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS
+from counterpoint.index.kernels import maxsim_scores
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.paths import Meter
 from counterpoint.index.segment import SegmentWriter
@@ -120,6 +121,18 @@ def test_scores_do_not_depend_on_what_else_is_asked(stores, exact):
             if store.layout.codec in ("int8", "4-bit", "2-bit", "1-bit"):
                 assert alone.tobytes() == together[i].tobytes()
                 assert picked.tobytes() == together[i][some].tobytes()
+
+
+def test_scores_are_those_of_the_vectors_as_they_are_told(stores):
+    """By the oracle of MaxSim, over what `take` decodes; where vectors are integers, queries are rounded."""
+    for store in stores[:2]:
+        told = store.take(np.arange(DOCUMENTS))
+        longest = float(np.linalg.norm(told.values, axis=1).max())
+        for query, found in zip(
+            asked(store, stores[2]), store.all_scores(asked(store, stores[2])), strict=True
+        ):
+            size = float(np.linalg.norm(query.rows, axis=1).sum())
+            np.testing.assert_allclose(found, maxsim_scores(query.rows, told), atol=0.01 * size * longest)
 
 
 def test_candidates_are_the_best_and_their_scores_exact(stores):

@@ -29,7 +29,7 @@ class Choice(ABC):
         """The id of each row of the set.
 
         Raises:
-            ConfigError: it has one row a text, which stands for no word.
+            ConfigError: the set has one row a text, and that row stands for no word.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The index: documents, vectors and postings in one folder, searched exactly, on numpy alone."""
+"""The index: documents, vectors and postings in one folder, searched without torch."""
 
 import sys
 from importlib import import_module

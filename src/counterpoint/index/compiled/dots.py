@@ -106,7 +106,8 @@ def _vnni(typingctx: Any, tile: Any, row: Any, sums: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _plain(tile, row, sums):  # noqa: D103
+def _plain(tile, row, sums):
+    """The same by loops."""
     width = len(row)
     for lane in range(LANES):
         mine = tile[lane * width : (lane + 1) * width]

@@ -14,7 +14,8 @@ __all__ = ["maxsim_bits", "products_of"]
 
 
 @njit(nogil=True, inline="always")
-def _raise(found, query, factor, tables, at, best, integer):  # noqa: D103
+def _raise(found, query, factor, tables, at, best, integer):
+    """Raise the best similarities of sixteen rows of a query to those with one row."""
     _, sums, scales, _ = query
     (bases, centres), (place, document, first), (step, top) = tables, at, integer
     for i in range(LANES):
@@ -26,7 +27,8 @@ def _raise(found, query, factor, tables, at, best, integer):  # noqa: D103
 
 
 @njit(nogil=True, inline="always")
-def _unpack(values, row, levels, unpacked, code):  # noqa: D103
+def _unpack(values, row, levels, unpacked, code):
+    """Write the codes of a row, from 0 up, into `levels`, which are the bytes of `unpacked`."""
     bits, table = code
     if bits == 8:  # signed integers, made to begin at 0
         for i in range(values.shape[1]):
