@@ -78,7 +78,7 @@ def by_loops(store, query, position):
 def test_scores_are_those_of_loops_whatever_computes_them(tmp_path, codec, least, monkeypatch):
     monkeypatch.setattr(residual_module, "LEAST", least)
     rng = np.random.default_rng(1)
-    for number, (dim, rows) in enumerate([(5, 3), (16, 1), (24, 17), (40, 33)]):
+    for number, (dim, rows) in enumerate([(5, 3), (16, 1), (24, 17), (100, 33)]):
         vectors = texts_of(rng, 23, dim)
         store = opened(tmp_path / str(number), vectors, codec)
         for floor in (False, True):
@@ -95,14 +95,14 @@ def test_scores_are_those_of_loops_whatever_computes_them(tmp_path, codec, least
                     assert store.scores(query, some).tolist() == [wanted[i] for i in some]
             for i in range(23):
                 rows_, values = store.best_rows(query, i)
-                assert values.sum() == pytest.approx(wanted[i], abs=1e-4)
+                assert values.sum() == pytest.approx(wanted[i], rel=1e-5, abs=1e-4)
                 assert len(rows_) == rows
 
 
 @settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    dim=st.integers(1, 40),
+    dim=st.integers(1, 40) | st.integers(60, 200),
     rows=st.integers(1, 40),
     codec=st.sampled_from(INTEGERS),
     kind=st.sampled_from(["normal", "zeros", "ties", "huge"]),
@@ -217,7 +217,7 @@ def test_without_vnni_the_kernel_gives_the_same_scores():
 
 @settings(deadline=None, max_examples=25)
 @given(
-    seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 70), count=st.integers(1, 9), asked=st.integers(1, 5)
+    seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 200), count=st.integers(1, 9), asked=st.integers(1, 5)
 )
 def test_a_scan_of_pooled_vectors_equals_numpy(tmp_path_factory, seed, dim, count, asked):
     rng, folder = np.random.default_rng(seed), tmp_path_factory.mktemp("i")

@@ -99,15 +99,16 @@ class CheckedFile:
         if not self._intact and start < end:
             self._check_blocks(np.arange(start // BLOCK, (end - 1) // BLOCK + 1))
 
-    def check_rows(self, starts: Int[np.ndarray, " k"], size: int) -> None:
-        """Check `size` bytes from each of `starts`.
+    def check_runs(self, starts: Int[np.ndarray, " k"], ends: Int[np.ndarray, " k"]) -> None:
+        """Check the bytes from each of `starts` to the end beside it.
 
         Raises:
             ArtifactError: they are damaged.
         """
-        if self._intact or not size or not len(starts):
+        filled = starts < ends
+        if self._intact or not filled.any():
             return
-        first, last = starts // BLOCK, (starts + size - 1) // BLOCK
+        first, last = starts[filled] // BLOCK, (ends[filled] - 1) // BLOCK
         across = range(int((last - first).max()) + 1)
         self._check_blocks(np.concatenate([np.minimum(first + more, last) for more in across]))
 
@@ -150,13 +151,17 @@ class CheckedArray:
             start, end, _ = rows.indices(len(self._array))
             self._file.check(self._start + start * self._row, self._start + end * self._row)
         else:
-            self._file.check_rows(self._start + np.asarray(rows, np.int64) * self._row, self._row)
+            some = np.asarray(rows, np.int64)
+            self._check(some, some + 1)
         return self._array[rows]
 
-    def checked(self, rows: Int[np.ndarray, " k"]) -> np.ndarray:
-        """Every row, not copied, of which only `rows` have been checked."""
-        self._file.check_rows(self._start + np.asarray(rows, np.int64) * self._row, self._row)
+    def checked(self, firsts: Int[np.ndarray, " k"], ends: Int[np.ndarray, " k"]) -> np.ndarray:
+        """Every row, not copied, of which only those from each of `firsts` to its end have been checked."""
+        self._check(firsts, ends)
         return self._array
+
+    def _check(self, firsts: Int[np.ndarray, " k"], ends: Int[np.ndarray, " k"]) -> None:
+        self._file.check_runs(self._start + firsts * self._row, self._start + ends * self._row)
 
     def all(self) -> np.ndarray:
         """Every row, not copied."""

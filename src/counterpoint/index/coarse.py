@@ -44,6 +44,5 @@ def products(query: Rounded, arrays: Arrays) -> Float[np.ndarray, "m n"]:
 
 def compiled_products(asked: Any, arrays: Arrays, kernels: Kernels) -> Float[np.ndarray, "n lanes"]:
     """The same with a query as kernels take it, transposed, by a compiled kernel."""
-    exact = kernels.products(asked, arrays["values"], (CODEC.bits, CODEC.table))
-    exact *= arrays["scales"].astype(np.float32)[:, None]
-    return exact
+    factors = arrays["scales"].view(np.uint16)
+    return kernels.products(asked, arrays["values"], factors, CODEC.bits, kernels.halves)

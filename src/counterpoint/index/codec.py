@@ -14,7 +14,7 @@ from typing import Literal, final
 import numpy as np
 from jaxtyping import Float, Shaped, UInt
 
-from counterpoint.index.rotation import rotated, rotation
+from counterpoint.index.rotation import Turn, rotated, rotation
 from counterpoint.index.rounded import Rounded, rounded
 
 __all__ = ["CODECS", "Bits", "Codec", "CodecName", "Integral"]
@@ -73,8 +73,8 @@ class Integral(Codec):
     top: int
 
     @abstractmethod
-    def asked(self, query: Float[np.ndarray, "m d"]) -> Rounded:
-        """A query's rows, ready to be multiplied with `integers`."""
+    def asked(self, query: Float[np.ndarray, "m d"], turn: Turn | None = None) -> Rounded:
+        """A query's rows, ready to be multiplied with `integers`; `turn` is for `rotated`."""
 
     @abstractmethod
     def integers(self, values: Shaped[np.ndarray, "n b"], dim: int) -> Float[np.ndarray, "n d"]:
@@ -111,7 +111,7 @@ class Int8(Integral):
         """Integers times scales."""
         return arrays["values"] * arrays["scales"].astype(np.float32)[:, None]
 
-    def asked(self, query: Float[np.ndarray, "m d"]) -> Rounded:
+    def asked(self, query: Float[np.ndarray, "m d"], turn: Turn | None = None) -> Rounded:
         """Rounded."""
         return rounded(query)
 
@@ -197,9 +197,9 @@ class Bits(Integral):
         values = np.bitwise_or.reduce(places, axis=2).astype(np.uint8)
         return {"values": values, "scales": factors.astype(np.float16)}
 
-    def asked(self, query: Float[np.ndarray, "m d"]) -> Rounded:
+    def asked(self, query: Float[np.ndarray, "m d"], turn: Turn | None = None) -> Rounded:
         """Rotated and rounded."""
-        return rounded(rotated(query).astype(np.float32))
+        return rounded(rotated(query, turn).astype(np.float32))
 
     def integers(self, values: Shaped[np.ndarray, "n b"], dim: int) -> Float[np.ndarray, "n d"]:
         """The odd integers."""

@@ -19,11 +19,13 @@ from jaxtyping import Float
 
 from counterpoint.index.codec import CODECS, Integral
 from counterpoint.index.kernels import Products, maxsim_by
+from counterpoint.index.rotation import rotated
 from counterpoint.index.rounded import rounded
 
 __all__ = ["Kernels", "Meter", "compile_all", "described"]
 
 WORTH = 4 * 10**9  # products of two numbers: what numpy does in about the time that loading takes
+DIM = 101  # of the example: no multiple of anything
 
 
 class Kernels(NamedTuple):
@@ -33,6 +35,8 @@ class Kernels(NamedTuple):
     maxsim: Callable[..., Any]
     products: Callable[..., Any]
     scan: Callable[..., Any]
+    turn: Callable[..., Any]
+    halves: Float[np.ndarray, " 65536"]
 
 
 @final
@@ -54,11 +58,12 @@ class Meter:
 def _loaded() -> Kernels | None:
     try:
         from counterpoint.index.compiled.dots import asked_of
-        from counterpoint.index.compiled.maxsim import maxsim_bits, products_of
+        from counterpoint.index.compiled.maxsim import HALVES, maxsim_bits, products_of
         from counterpoint.index.compiled.scan import scan_int8
+        from counterpoint.index.compiled.turn import turn
     except ImportError:  # numba has not arrived at every version of Python
         return None
-    found = Kernels(asked_of, maxsim_bits, products_of, scan_int8)
+    found = Kernels(asked_of, maxsim_bits, products_of, scan_int8, turn, HALVES)
     if _agrees(found):
         return found
     logging.getLogger(__name__).warning(
@@ -76,29 +81,32 @@ def _agrees(kernels: Kernels) -> bool:
     they were before.
     """
     rng = np.random.default_rng(0)
-    offsets, query = np.array([0, 3, 3, 40]), rounded(rng.normal(size=(18, 37)).astype(np.float32))
+    offsets, query = np.array([0, 3, 3, 40]), rounded(rng.normal(size=(18, DIM)).astype(np.float32))
     bases, places = rng.normal(size=(18, 5)).astype(np.float32), rng.integers(0, 5, 40)
     centres, owners = rng.normal(size=(18, 3)).astype(np.float32), np.repeat(np.arange(3), np.diff(offsets))
     for codec in (each for each in CODECS.values() if isinstance(each, Integral)):
-        arrays = codec.encode(rng.normal(size=(40, 37)).astype(np.float32))
-        values, factors = arrays["values"], arrays["scales"].astype(np.float32)
-        inner = query.times(codec.integers(values, 37), codec.top) * factors
+        arrays = codec.encode(rng.normal(size=(40, DIM)).astype(np.float32))
+        values, factors = arrays["values"], arrays["scales"]
+        inner = query.times(codec.integers(values, DIM), codec.top) * factors.astype(np.float32)
         found = (inner + bases[:, places] + centres[:, owners]) * query.scales[:, None]
         wanted = maxsim_by(partial(_rows_of, found), (np.array([0, 18]), offsets))
-        code = codec.bits, codec.table
-        asked = kernels.asked(query)
-        products = kernels.products(asked, values.view(np.uint8), code)[:, :18].T
-        agree = products.tobytes() == query.times(codec.integers(values, 37), codec.top).tobytes()
-        tables = (np.pad(each, ((0, 14), (0, 0))).T.copy() for each in (bases, centres))
-        rows = values.view(np.uint8), np.arange(40), factors, places, offsets
-        scores = kernels.maxsim(asked, *tables, *rows, code, False)
+        asked, packed, halves = kernels.asked(query), values.view(np.uint8), factors.view(np.uint16)
+        products = kernels.products(asked, packed, halves, codec.bits, kernels.halves)[:, :18].T
+        agree = products.tobytes() == inner.tobytes()
+        tables = tuple(np.pad(each, ((0, 14), (0, 0))).T.copy() for each in (bases, centres))
+        words = places.astype(np.uint16).view(np.uint8).reshape(40, 2)
+        where = np.arange(5), offsets[:-1], offsets[1:]
+        stored = packed, halves, words, codec.bits
+        scores = kernels.maxsim(asked, tables, stored, where, kernels.halves, False)
         agree &= scores.tobytes() == wanted[0].tobytes()
         if values.dtype == np.int8:
-            scanned = kernels.scan(query.rows.astype(np.int8), query.scales, values, factors)
+            rows = query.rows.astype(np.int8)
+            scanned = kernels.scan(rows, query.scales, values, halves, kernels.halves)
             agree &= scanned.tobytes() == (inner * query.scales[:, None]).tobytes()
         if not agree:
             return False
-    return True
+    turned = rotated(query.rows, kernels.turn)
+    return turned.tobytes() == rotated(query.rows).tobytes()
 
 
 def _rows_of(similarity: Float[np.ndarray, "m n"], stored: slice) -> Products:

@@ -7,12 +7,13 @@ After it the components of any vector are nearly alike, which is what codes of a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["rotated", "rotation"]
+__all__ = ["Turn", "rotated", "rotation"]
 
 ROUNDS = 2  # of four steps each; after one, components of the middle are mixed with the others only once
 
@@ -25,14 +26,26 @@ def rotation(dim: int) -> Float[np.ndarray, "d d"]:
     return found
 
 
-def rotated(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+Turn = Callable[[Float[np.ndarray, "d n"], Float[np.ndarray, "s d"]], None]
+"""A compiled kernel, see `counterpoint.index.compiled.turn`."""
+
+
+def rotated(rows: Float[np.ndarray, "n d"], turn: Turn | None = None) -> Float[np.ndarray, "n d"]:
     """Rows after the rotation, in float64: the same to the last bit however many there are at a time.
 
     A product of matrices adds in an order that depends on their shapes.
+
+    Args:
+        rows: to be rotated.
+        turn: does the same, compiled.
     """
     dim, found = rows.shape[1], rows.astype(np.float64)
-    width = 1 << (dim.bit_length() - 1)
-    for step, signs in enumerate(_signs(2 * ROUNDS * dim).reshape(2 * ROUNDS, dim)):
+    width, steps = 1 << (dim.bit_length() - 1), _signs(2 * ROUNDS * dim).reshape(2 * ROUNDS, dim)
+    if turn is not None:
+        columns = np.ascontiguousarray(found.T)
+        turn(columns, steps)
+        return np.ascontiguousarray(columns.T)
+    for step, signs in enumerate(steps):
         where = slice(0, width) if step % 2 == 0 else slice(dim - width, dim)
         found *= signs
         found[:, where] = _hadamard(found[:, where])

@@ -133,26 +133,29 @@ class Rows:
     def scan(self, query: Float[np.ndarray, "q d"], kernels: Kernels) -> Float[np.ndarray, "q n"]:
         """Inner products with every row, by a compiled kernel; of integers of 8 bits only."""
         whole, factors = cast(Integral, self._codec).asked(query), self._arrays["scales"].all()
-        values = self._arrays["values"].all()
-        return kernels.scan(whole.rows.astype(np.int8), whole.scales, values, factors.astype(np.float32))
+        values, rows = self._arrays["values"].all(), whole.rows.astype(np.int8)
+        return kernels.scan(rows, whole.scales, values, factors.view(np.uint16), kernels.halves)
 
     def compiled(
-        self, kernels: Kernels, query: Asked, where: Int[np.ndarray, " r"], offsets: Int[np.ndarray, " n1"]
-    ) -> Float[np.ndarray, " n"]:
-        """MaxSim with documents whose rows are `where`, by a compiled kernel; of integers only."""
+        self, kernels: Kernels, query: Asked, documents: Int[np.ndarray, " k"]
+    ) -> Float[np.ndarray, " k"]:
+        """MaxSim with some documents, by a compiled kernel; of integers only."""
         codec = cast(Integral, self._codec)
-        asked = kernels.asked(codec.asked(query.rows))
-        lanes, documents = len(asked[1]), len(offsets) - 1
-        bases, centres = np.zeros((1, lanes), np.float32), np.zeros((documents, lanes), np.float32)
-        if self._means is not None:
-            bases = self._means.compiled_products(asked, kernels)
-        if self._centres is not None and len(where):
-            firsts = where[np.minimum(offsets[:-1], len(where) - 1)]
-            owners = np.searchsorted(self.offsets, firsts, side="right") - 1
-            centres = self._centres.compiled_products(asked, owners, kernels)
-        values = self._arrays["values"].checked(where).view(np.uint8)
-        rows = values, where, self._arrays["scales"][where].astype(np.float32), self._places(where), offsets
-        return kernels.maxsim(asked, bases, centres, *rows, (codec.bits, codec.table), query.floor)
+        asked = kernels.asked(codec.asked(query.rows, kernels.turn))
+        firsts, ends, lanes = self.offsets[documents], self.offsets[documents + 1], len(asked[1])
+        bases, centres = np.zeros((1, lanes), np.float32), np.zeros((len(documents), lanes), np.float32)
+        words, places = np.zeros((0, 0), np.uint8), np.zeros(1, np.int64)
+        if self._means is not None and self._ids is not None:
+            bases, places = self._means.compiled_products(asked, kernels), self._means.place_of_rank
+            ranks = self._ids.checked(firsts, ends)
+            words = ranks.view(np.uint8).reshape(len(ranks), ranks.itemsize)
+        if self._centres is not None:
+            centres = self._centres.compiled_products(asked, documents, kernels)
+        values, factors = (self._arrays[key].checked(firsts, ends) for key in ("values", "scales"))
+        stored = values.view(np.uint8), factors.view(np.uint16), words, codec.bits
+        return kernels.maxsim(
+            asked, (bases, centres), stored, (places, firsts, ends), kernels.halves, query.floor
+        )
 
     @property
     def integral(self) -> Integral | None:

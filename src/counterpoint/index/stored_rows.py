@@ -58,13 +58,12 @@ class RowsStore(VectorStore):
         """MaxSim with some documents; of a pooled set the inner product."""
         scores = np.zeros(len(positions), np.float32)
         for part, mine, where in self._split(positions):
-            rows, offsets = rows_of_sets(part.offsets, mine)
-            scores[where] = self._table([query], part, rows, offsets)[0]
+            scores[where] = self._table([query], part, mine)[0]
         return scores
 
     def all_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
         """MaxSim with every document; vectors are decoded once for all queries."""
-        return np.concatenate([self._table(queries, part, None, part.offsets) for part in self.parts], axis=1)
+        return np.concatenate([self._table(queries, part, None) for part in self.parts], axis=1)
 
     def best_rows(self, query: Asked, position: int) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """For each query row the row of a document that `scores` takes, and what it adds."""
@@ -86,27 +85,26 @@ class RowsStore(VectorStore):
             yield self.parts[i], positions[where] - self._starts[i], where
 
     def _table(
-        self,
-        queries: Sequence[Asked],
-        part: Rows,
-        rows: Int[np.ndarray, " r"] | None,
-        offsets: Int[np.ndarray, " n1"],
+        self, queries: Sequence[Asked], part: Rows, documents: Int[np.ndarray, " n"] | None
     ) -> Float[np.ndarray, "q n"]:
-        """MaxSim of queries with documents of one segment, whose rows are all of them or `rows`."""
+        """MaxSim of queries with documents of one segment; None for all of them."""
         asked = np.concatenate([query.rows for query in queries])
         if asked.shape[1] != self.layout.dim:
             raise ShapeError(
                 f"query vectors of {asked.shape[1]} dimensions, document vectors of {self.layout.dim}; "
                 "was the index built with another model?"
             )
-        if part.integral is not None and queries[0].ids is None:
-            kernels = self._meter.kernels(int(offsets[-1]) * asked.size)
+        matching = queries[0].ids is not None
+        if part.integral is not None and not matching:
+            some = np.arange(len(part.offsets) - 1) if documents is None else documents
+            count = int((part.offsets[some + 1] - part.offsets[some]).sum())
+            kernels = self._meter.kernels(count * asked.size)
             if kernels is not None:
-                where = np.arange(offsets[-1]) if rows is None else rows
-                return np.stack([part.compiled(kernels, query, where, offsets) for query in queries])
+                return np.stack([part.compiled(kernels, query, some) for query in queries])
+        rows, offsets = (None, part.offsets) if documents is None else rows_of_sets(part.offsets, documents)
         ends = np.cumsum([0] + [len(query.rows) for query in queries])
         load, ids = part.against(asked), None
-        if queries[0].ids is not None:
+        if matching:
             of_queries = np.concatenate([query.ids for query in queries if query.ids is not None])
             ids = (of_queries, self._ids(part, slice(None) if rows is None else rows))
         return maxsim_by(

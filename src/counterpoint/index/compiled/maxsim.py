@@ -2,45 +2,99 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
 
-from counterpoint.index.compiled.dots import LANES, dots
+from counterpoint.index.compiled.dots import ROWS, dots
+from counterpoint.index.compiled.machine import FLOATS, INTS, LANES, loaded, number, place_of, spread
+from counterpoint.index.compiled.unpacked import unpack
 
-__all__ = ["maxsim_bits", "products_of"]
+__all__ = ["HALVES", "maxsim_bits", "products_of"]
+
+HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
+"""Every float16 as float32, by its bits; numba knows none."""
+HALVES.setflags(write=False)
+
+FLOAT = FLOATS.element
+ROOM = 64  # bytes beyond the last row, which unpacking may write to
 
 
-# Unsigned numbers as indices: numba would look at each signed one whether it counts from the end.
+@intrinsic
+def _raise(typingctx: Any, found: Any, row: Any, factor: Any, query: Any, tables: Any, where: Any) -> Any:
+    """Raise the best similarities of sixteen rows of a query to those with one stored row.
+
+    Args:
+        typingctx: numba's own.
+        found: (ROWS, LANES) int32, from `dots`.
+        row: which of its rows.
+        factor: of the stored row.
+        query: what is taken from each product, scales and best similarities of the query's rows.
+        tables: products with the means of words and with the centres of documents.
+        where: the first of sixteen in each of the tables, of the first two of the query, and of the best
+            similarities; by how many bits a product is shifted.
+    """
+
+    def codegen(*code: Any) -> Any:
+        context, builder, _, args = code
+        base, centre, lane, best, shift = (builder.extract_value(args[5], i) for i in range(5))
+        taken = loaded(
+            builder, builder.bitcast(place_of(code, (3, 0), lane, INTS.element), INTS.as_pointer())
+        )
+        best_at = builder.bitcast(place_of(code, (3, 2), best, FLOAT), FLOATS.as_pointer())
+        scales, base, centre = (
+            loaded(builder, builder.bitcast(place_of(code, which, place, FLOAT), FLOATS.as_pointer()))
+            for which, place in (((3, 1), lane), ((4, 0), base), ((4, 1), centre))
+        )
+        product = loaded(builder, builder.gep(place_of(code, 0, number(0), INTS), [args[1]]))
+        product = builder.sub(builder.shl(product, spread(builder, shift, INTS)), taken)
+        value = builder.sitofp(product, FLOATS)
+        value = builder.fmul(value, spread(builder, args[2], FLOATS))
+        value = builder.fmul(builder.fadd(builder.fadd(value, base), centre), scales)
+        best = loaded(builder, best_at)
+        greater = builder.select(builder.fcmp_ordered(">", value, best), value, best)
+        builder.store(greater, best_at).align = 1
+        return context.get_dummy_value()
+
+    return types.void(found, row, factor, query, tables, where), codegen
+
+
+def _given(kind: Any, dimensions: int) -> Any:
+    """The type of an array that is only read: memory-mapped or not, so that one compilation serves all."""
+    return types.Array(kind, dimensions, "C", readonly=True)
+
+
+FLOAT_1, FLOAT_2 = _given(types.float32, 1), _given(types.float32, 2)
+LONG_1, HALF_1, BYTE_2 = _given(types.int64, 1), _given(types.uint16, 1), _given(types.uint8, 2)
+QUERY = types.Tuple((_given(types.int8, 2), _given(types.int32, 1), FLOAT_1, types.int64))
 
 
 @njit(nogil=True, inline="always")
-def _raise(found, query, factor, tables, at, best, integer):
-    """Raise the best similarities of sixteen rows of a query to those with one row."""
-    _, sums, scales, _ = query
-    (bases, centres), (place, document, first), (step, top) = tables, at, integer
-    for i in range(LANES):
-        lane = np.uint64(i)
-        m = first + lane
-        inner = np.float32(step * found[lane] - top * sums[m]) * factor
-        value = (inner + bases[place, m] + centres[document, m]) * scales[m]
-        best[m] = value if value > best[m] else best[m]
+def _integers(bits, sums):
+    """What makes integers of codes: the shift of a product, and what is then taken from it."""
+    if bits == 8:
+        return np.int32(0), sums * np.int32(128)
+    return np.int32(1), sums * np.int32(2**bits - 1)
 
 
 @njit(nogil=True, inline="always")
-def _unpack(values, row, levels, unpacked, code):
-    """Write the codes of a row, from 0 up, into `levels`, which are the bytes of `unpacked`."""
-    bits, table = code
-    if bits == 8:  # signed integers, made to begin at 0
-        for i in range(values.shape[1]):
-            levels[np.uint64(i)] = values[row, np.uint64(i)] ^ np.uint8(128)
-    else:
-        for i in range(values.shape[1]):
-            unpacked[np.uint64(i)] = table[values[row, np.uint64(i)]]
+def _word(words, row):
+    """The word of a row; 0 where rows have none."""
+    size = words.shape[1]
+    if size == 0:
+        return np.uint64(0)
+    low = np.uint64(words[row, np.uint64(0)]) | np.uint64(words[row, np.uint64(1)]) << np.uint64(8)
+    if size == 2:
+        return low
+    high = np.uint64(words[row, np.uint64(2)]) | np.uint64(words[row, np.uint64(3)]) << np.uint64(8)
+    return low | high << np.uint64(16)
 
 
-@njit(nogil=True, cache=True)
-def products_of(query, values, code):
-    """Exact inner products of a query's integers with every row of a table, as float32.
+@njit(types.float32[:, ::1](QUERY, BYTE_2, HALF_1, types.int64, FLOAT_1), nogil=True, cache=True)
+def products_of(query, values, factors, bits, halves):
+    """Inner products of a query's integers with every row of a table.
 
     Arguments are those of `maxsim_bits`.
 
@@ -48,23 +102,40 @@ def products_of(query, values, code):
         (n, rows of whole tiles) float32.
     """
     tiles, sums, _, _ = query
-    bits, table = code
-    integer = (np.int32(1), np.int32(128)) if bits == 8 else (np.int32(2), np.int32(2**bits - 1))
-    unpacked = np.zeros(tiles.shape[1] // LANES * bits // 8, table.dtype)
-    levels, found = unpacked.view(np.uint8), np.zeros(LANES, np.int32)
-    exact = np.zeros((len(values), len(sums)), np.float32)
-    for at in range(len(values)):
-        _unpack(values, np.uint64(at), levels, unpacked, code)
+    shift, taken = _integers(bits, sums)
+    width, lanes = np.uint64(tiles.shape[1] // LANES), np.uint64(len(sums))
+    levels, found = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8), np.zeros((ROWS, LANES), np.int32)
+    ones, nothing = np.ones(len(sums), np.float32), np.zeros(len(sums), np.float32)
+    made = np.full((len(values), len(sums)), -np.inf, np.float32)
+    query_rows, tables = (taken, ones, made.reshape(-1)), (nothing, nothing)  # numba counts who has an array
+    lanes = np.uint64(len(sums))
+    for at in range(0, len(values), ROWS):
+        some = min(ROWS, len(values) - at)
+        for row in range(some):
+            unpack(values, np.uint64(at + row), bits, levels, np.uint64(row) * width)
         for tile in range(len(tiles)):
-            dots(tiles[tile], levels, found)
-            for lane in range(LANES):
-                m = tile * LANES + lane
-                exact[at, m] = np.float32(integer[0] * found[lane] - integer[1] * sums[m])
-    return exact
+            dots(tiles[tile], levels, width, found)
+            lane = np.uint64(tile * LANES)
+            for row in range(some):
+                here = np.uint64(at + row)
+                where = lane, lane, lane, here * lanes + lane, shift
+                _raise(found, np.uint64(row), halves[factors[here]], query_rows, tables, where)
+    return made
 
 
-@njit(nogil=True, cache=True)
-def maxsim_bits(query, bases, centres, values, rows, factors, places, offsets, code, floor):
+@njit(
+    types.float32[::1](
+        QUERY,
+        types.UniTuple(FLOAT_2, 2),
+        types.Tuple((BYTE_2, HALF_1, BYTE_2, types.int64)),
+        types.UniTuple(LONG_1, 3),
+        FLOAT_1,
+        types.boolean,
+    ),
+    nogil=True,
+    cache=True,
+)
+def maxsim_bits(query, tables, stored, where, halves, floor):
     """`counterpoint.index.kernels.maxsim_by` of one query, for rows of integers.
 
     The same integers are added and the same floats multiplied in the same order as there, so scores are
@@ -73,37 +144,44 @@ def maxsim_bits(query, bases, centres, values, rows, factors, places, offsets, c
     Args:
         query: (tiles (t, ...) int8, sums of each row's integers int32, scales of the rows float32, how many
             rows). Sums and scales are filled up to whole tiles.
-        bases: (c, rows of whole tiles) float32, products with the means of words.
-        centres: (k, rows of whole tiles) float32, products with the centre of each document.
-        values: (n, bytes) uint8, all packed rows of the set.
-        rows: (r,) which of them are scored, document by document.
-        factors: (r,) float32.
-        places: (r,) the row of `bases` of each.
-        offsets: (k + 1,) where the rows of each document begin.
-        code: (bits b of a component, for every byte the codes that it holds as one number). A code c stands
-            for the odd integer 2c + 1 − 2^b; one of 8 bits for itself, signed.
+        tables: products with the means of words, (c, rows of whole tiles) float32, and with the centre of
+            each document, (k, the same).
+        stored: of all n rows of the set: packed, (n, bytes) uint8; factors, (n,) float16 as uint16; words,
+            (n, 0, 2 or 4) bytes, the lowest first; and bits b of a component. A code c stands for the odd
+            integer 2c + 1 − 2^b; one of 8 bits for itself, signed.
+        where: the row of the first table of each word; the first row of each of k documents, and the end of
+            its last.
+        halves: `HALVES`.
         floor: raise a negative best similarity to 0.
 
     Returns:
         (k,) float32.
     """
     tiles, sums, scales, count = query
-    bits, table = code
-    integer = (np.int32(1), np.int32(128)) if bits == 8 else (np.int32(2), np.int32(2**bits - 1))
-    unpacked = np.zeros(tiles.shape[1] // LANES * bits // 8, table.dtype)
-    levels = unpacked.view(np.uint8)
-    found, best = np.zeros(LANES, np.int32), np.zeros(len(scales), np.float32)
-    scores = np.zeros(len(offsets) - 1, np.float32)
-    for document in range(len(offsets) - 1):
-        if offsets[document] == offsets[document + 1]:
+    values, factors, words, bits = stored
+    places, firsts, ends = where
+    shift, taken = _integers(bits, sums)
+    width, lanes = np.uint64(tiles.shape[1] // LANES), np.uint64(len(sums))
+    levels, found = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8), np.zeros((ROWS, LANES), np.int32)
+    best, scores = np.zeros(len(scales), np.float32), np.zeros(len(firsts), np.float32)
+    query_rows, both = (taken, scales, best), (tables[0].reshape(-1), tables[1].reshape(-1))
+    for document in range(len(firsts)):
+        if firsts[document] == ends[document]:
             continue
         best[:] = -np.inf
-        for at in range(offsets[document], offsets[document + 1]):
-            _unpack(values, np.uint64(rows[at]), levels, unpacked, code)
+        centre = np.uint64(document) * lanes
+        for at in range(firsts[document], ends[document], ROWS):
+            some = min(ROWS, ends[document] - at)
+            for row in range(some):
+                unpack(values, np.uint64(at + row), bits, levels, np.uint64(row) * width)
             for tile in range(len(tiles)):
-                dots(tiles[tile], levels, found)
-                where = np.uint64(places[at]), np.uint64(document), np.uint64(tile * LANES)
-                _raise(found, query, factors[at], (bases, centres), where, best, integer)
+                dots(tiles[tile], levels, width, found)
+                lane = np.uint64(tile * LANES)
+                for row in range(some):
+                    here = np.uint64(at + row)
+                    base = np.uint64(places[_word(words, here)]) * lanes + lane
+                    where_ = base, centre + lane, lane, lane, shift
+                    _raise(found, np.uint64(row), halves[factors[here]], query_rows, both, where_)
         total = np.float32(0)
         for m in range(count):
             value = best[m]

@@ -2,31 +2,107 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from counterpoint.index.compiled.machine import INTS, LANES, VNNI, WORD, loaded, number, place_of
 
 __all__ = ["scan_int8"]
 
+WIDE = 4 * LANES  # components that are multiplied at once
+BYTES = ir.VectorType(ir.IntType(8), WIDE)
+
+
+@intrinsic
+def _vnni(typingctx: Any, row: Any, first: Any, query: Any, of_query: Any, rounds: Any) -> Any:
+    """The sum over `rounds` times `WIDE` components of (row + 128) times query."""
+
+    def codegen(*code: Any) -> Any:
+        context, builder, signature, args = code
+        multiply = builder.module.declare_intrinsic(
+            "llvm.x86.avx512.vpdpbusd.512", fnty=ir.FunctionType(INTS, [INTS] * 3)
+        )
+        sum_up = builder.module.declare_intrinsic(
+            "llvm.vector.reduce.add.v16i32", fnty=ir.FunctionType(WORD, [INTS])
+        )
+        rows, queries = (place_of(code, which, args[which + 1], BYTES) for which in (0, 2))
+        start, loop, done = builder.block, *(builder.append_basic_block(name) for name in ("loop", "done"))
+        builder.cbranch(builder.icmp_unsigned(">", args[4], number(0)), loop, done)
+        builder.position_at_end(loop)
+        here, total = builder.phi(args[4].type), builder.phi(INTS)
+        levels = builder.xor(loaded(builder, builder.gep(rows, [here])), number(128, BYTES))
+        asked = builder.bitcast(loaded(builder, builder.gep(queries, [here])), INTS)
+        after = builder.call(multiply, [total, builder.bitcast(levels, INTS), asked])
+        following = builder.add(here, number(1))
+        for value, first_value, next_value in ((here, number(0), following), (total, number(0, INTS), after)):
+            value.add_incoming(first_value, start)
+            value.add_incoming(next_value, loop)
+        builder.cbranch(builder.icmp_unsigned("<", following, args[4]), loop, done)
+        builder.position_at_end(done)
+        found = builder.phi(INTS)
+        found.add_incoming(number(0, INTS), start)
+        found.add_incoming(after, loop)
+        return builder.call(sum_up, [found])
+
+    return types.int32(row, first, query, of_query, rounds), codegen
+
 
 @njit(nogil=True, cache=True)
-def scan_int8(queries, scales, values, factors):
+def _plain(row, first, query, of_query, rounds):
+    """The same by a loop."""
+    total = np.int32(0)
+    for i in range(rounds * np.uint64(WIDE)):
+        total += (np.int32(row[first + i]) + np.int32(128)) * np.int32(query[of_query + i])
+    return total
+
+
+_product: Any = _vnni if VNNI else _plain
+
+
+def _given(kind: Any, dimensions: int) -> Any:
+    return types.Array(kind, dimensions, "C", readonly=True)
+
+
+@njit(
+    types.float32[:, ::1](
+        _given(types.int8, 2),
+        _given(types.float32, 1),
+        _given(types.int8, 2),
+        _given(types.uint16, 1),
+        _given(types.float32, 1),
+    ),
+    nogil=True,
+    cache=True,
+)
+def scan_int8(queries, scales, values, factors, halves):
     """Exact products of integers, times the factor of the row and then the scale of the query.
 
     Args:
         queries: (q, d) int8.
         scales: (q,) float32.
         values: (n, d) int8.
-        factors: (n,) float32.
+        factors: (n,) float16 as uint16.
+        halves: `counterpoint.index.compiled.maxsim.HALVES`.
 
     Returns:
         (q, n) float32.
     """
-    found = np.empty((len(queries), len(values)), np.float32)
-    for at in range(len(values)):
-        row, factor = values[at], factors[at]
-        for q in range(len(queries)):
-            query, total = queries[q], np.int32(0)
-            for i in range(len(row)):
-                total += np.int32(query[i]) * np.int32(row[i])
-            found[q, at] = np.float32(total) * factor * scales[q]
+    count, dim = np.uint64(len(queries)), np.uint64(queries.shape[1])
+    rounds = dim // np.uint64(WIDE)
+    rows, asked = values.reshape(-1), queries.reshape(-1)
+    found, surplus = np.empty((len(queries), len(values)), np.float32), np.zeros(len(queries), np.int32)
+    for query in range(count):
+        for i in range(rounds * np.uint64(WIDE)):
+            surplus[query] += np.int32(128) * np.int32(asked[query * dim + i])
+    for at in range(np.uint64(len(values))):
+        factor, first = halves[factors[at]], at * dim
+        for query in range(count):
+            total = _product(rows, first, asked, query * dim, rounds) - surplus[query]
+            for i in range(rounds * np.uint64(WIDE), dim):
+                total += np.int32(rows[first + i]) * np.int32(asked[query * dim + i])
+            found[query, at] = np.float32(total) * factor * scales[query]
     return found

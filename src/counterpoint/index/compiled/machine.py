@@ -1,0 +1,72 @@
+"""What kernels are made of that numba has no words for: vectors of sixteen, and what the processor can do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba.core import config
+
+__all__ = [
+    "BYTE",
+    "FLOATS",
+    "INTS",
+    "LANES",
+    "LONG",
+    "VNNI",
+    "WORD",
+    "loaded",
+    "number",
+    "place_of",
+    "spread",
+]
+
+LANES = 16
+BYTE, WORD, LONG = (ir.IntType(bits) for bits in (8, 32, 64))
+INTS, FLOATS = (ir.VectorType(kind, LANES) for kind in (WORD, ir.FloatType()))
+
+
+def _has_vnni() -> bool:
+    """Whether the processor that numba compiles for has AVX-512 VNNI."""
+    name, features = (getattr(config, key) for key in ("CPU_NAME", "CPU_FEATURES"))
+    if name or features is not None:  # asked to compile for another one
+        return "+avx512vnni" in (features or "")
+    return bool(llvm.get_host_cpu_features().get("avx512vnni"))
+
+
+VNNI = _has_vnni()
+
+
+def number(value: int, kind: Any = LONG) -> Any:
+    """A constant; of a vector the same number in every lane."""
+    return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
+
+
+def place_of(code: Any, which: int | tuple[int, int], offset: Any, kind: Any) -> Any:
+    """A pointer to `kind` at an item of an argument that is an array, or of one in a tuple.
+
+    `code` is what `codegen` was given.
+    """
+    context, builder, signature, args = code
+    if isinstance(which, int):
+        of, value = signature.args[which], args[which]
+    else:
+        argument, place = which
+        of, value = signature.args[argument][place], builder.extract_value(args[argument], place)
+    array = context.make_array(of)(context, builder, value)
+    return builder.bitcast(builder.gep(array.data, [offset]), kind.as_pointer())
+
+
+def loaded(builder: Any, pointer: Any) -> Any:
+    """What is there, wherever in memory that begins."""
+    found = builder.load(pointer)
+    found.align = 1
+    return found
+
+
+def spread(builder: Any, value: Any, kind: Any) -> Any:
+    """A value in every lane of a vector."""
+    nothing = ir.Constant(kind, ir.Undefined)
+    first = builder.insert_element(nothing, value, number(0, WORD))
+    return builder.shuffle_vector(first, nothing, number(0, ir.VectorType(WORD, kind.count)))
