@@ -1,4 +1,4 @@
-"""One vector a document: an inner product with every one of them, or with those that a graph leads to."""
+"""One vector a document: an inner product with all, or with those that a graph or a sketch leaves."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
+from counterpoint.index.best import best_of
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.graph import Graph
 from counterpoint.index.kernels import dot_scores
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.rows import Rows
+from counterpoint.index.sketch import Sketch
 from counterpoint.index.store import Asked, Everything, Look
 from counterpoint.index.stored_rows import BLOCK, RowsStore
 
@@ -26,14 +28,44 @@ class DenseStore(RowsStore):
     def __init__(self, name: str, layout: SetLayout, segments: Sequence[tuple[CheckedFolder, int]]):
         super().__init__(name, layout, segments)
         linked = segments if layout.kind == "graph" else ()
+        self._sketches = [
+            Sketch(files, name, layout.dim, documents) if f"{name}.signs.npy" in files else None
+            for files, documents in segments
+        ]
         self._graphs = [Graph(files.file(f"{name}.hnsw"), documents) for files, documents in linked]
 
     def look(self, queries: Sequence[Asked], *, exhaustive: bool = False) -> Look:
-        """At every vector, or along the graph if there is one."""
+        """At every vector; or along the graph, or at those that the sketch leaves, if there is one."""
         if self._graphs and not exhaustive:
             rows = np.concatenate([query.rows for query in queries])
             return _Along(self._graphs, self._starts, rows)
+        if not exhaustive and any(self._sketches):
+            return _Left(self, [self._estimates(query) for query in queries], queries)
         return Everything(self.all_scores(queries), matching=False)
+
+    def _estimates(self, query: Asked) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+        """Scores about as they are, and how far each may be off; without a sketch, as they are."""
+        found = []
+        for part, sketch in zip(self.parts, self._sketches, strict=True):
+            if sketch is None:
+                (exact,) = self._scan(part, query.rows)
+                found.append((exact, np.zeros_like(exact)))
+            else:
+                kernels = self._meter.kernels((len(part.offsets) - 1) * query.rows.size)
+                found.append(sketch.estimates(query.rows[0], kernels))
+        estimates, errors = zip(*found, strict=True)
+        return np.concatenate(estimates), np.concatenate(errors)
+
+    def _table(
+        self, queries: Sequence[Asked], part: Rows, documents: Int[np.ndarray, " n"] | None
+    ) -> Float[np.ndarray, "q n"]:
+        """As for several vectors; one query's with some documents have a kernel of their own."""
+        bits = part.integral.bits if part.integral is not None else None
+        if documents is not None and len(queries) == 1 and bits == 8:
+            kernels = self._meter.kernels(documents.size * queries[0].rows.size)
+            if kernels is not None:
+                return part.scan_some(queries[0].rows, kernels, documents)[None]
+        return super()._table(queries, part, documents)
 
     def all_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
         """Inner products with every document."""
@@ -51,6 +83,29 @@ class DenseStore(RowsStore):
         step = max(1, BLOCK // (4 * self.layout.dim))
         blocks = [dot_scores(rows, part.values(slice(at, at + step))) for at in range(0, documents, step)]
         return np.concatenate(blocks, axis=1)
+
+
+@final
+class _Left(Look):
+    """The documents whose estimate comes so near to the best scores that they may be among them."""
+
+    def __init__(
+        self,
+        store: DenseStore,
+        estimates: Sequence[tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]],
+        queries: Sequence[Asked],
+    ):
+        self._store, self._estimates, self._queries = store, estimates, queries
+
+    def best(self, query: int, k: int) -> Int[np.ndarray, " c"]:
+        """By score, of those that are left."""
+        (estimates, errors), asked = self._estimates[query], self._queries[query]
+        first = best_of(estimates, k, matching=False)
+        least = self._store.scores(asked, first).min(initial=np.inf)
+        near = estimates + errors >= least
+        near[first] = True
+        left = np.flatnonzero(near)
+        return left[best_of(self._store.scores(asked, left), k, matching=False)]
 
 
 @final

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 from jaxtyping import Float
@@ -35,7 +35,9 @@ class Kernels(NamedTuple):
     maxsim: Callable[..., Any]
     products: Callable[..., Any]
     scan: Callable[..., Any]
+    scan_some: Callable[..., Any]
     turn: Callable[..., Any]
+    sketched: Callable[..., Any]
     halves: Float[np.ndarray, " 65536"]
 
 
@@ -59,11 +61,12 @@ def _loaded() -> Kernels | None:
     try:
         from counterpoint.index.compiled.dots import asked_of
         from counterpoint.index.compiled.maxsim import HALVES, maxsim_bits, products_of
-        from counterpoint.index.compiled.scan import scan_int8
+        from counterpoint.index.compiled.scan import scan_int8, scan_some
+        from counterpoint.index.compiled.sketched import sketched_rows
         from counterpoint.index.compiled.turn import turn
     except ImportError:  # numba has not arrived at every version of Python
         return None
-    found = Kernels(asked_of, maxsim_bits, products_of, scan_int8, turn, HALVES)
+    found = Kernels(asked_of, maxsim_bits, products_of, scan_int8, scan_some, turn, sketched_rows, HALVES)
     if _agrees(found):
         return found
     logging.getLogger(__name__).warning(
@@ -103,8 +106,15 @@ def _agrees(kernels: Kernels) -> bool:
             rows = query.rows.astype(np.int8)
             scanned = kernels.scan(rows, query.scales, values, halves, kernels.halves)
             agree &= scanned.tobytes() == (inner * query.scales[:, None]).tobytes()
+            some = kernels.scan_some(rows[:1], query.scales, values, halves, kernels.halves, offsets[:3])
+            agree &= some.tobytes() == scanned[0, offsets[:3]].tobytes()
         if not agree:
             return False
+    bits, integers = rng.integers(0, 256, (9, 13), np.uint8), np.zeros(128, np.int8)
+    integers[:DIM] = query.rows[0]
+    summed = cast(Integral, CODECS["1-bit"]).integers(bits, DIM) @ query.rows[0]
+    if kernels.sketched(integers, bits).tobytes() != summed.tobytes():
+        return False
     turned = rotated(query.rows, kernels.turn)
     return turned.tobytes() == rotated(query.rows).tobytes()
 

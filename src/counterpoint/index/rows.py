@@ -132,9 +132,19 @@ class Rows:
 
     def scan(self, query: Float[np.ndarray, "q d"], kernels: Kernels) -> Float[np.ndarray, "q n"]:
         """Inner products with every row, by a compiled kernel; of integers of 8 bits only."""
-        whole, factors = cast(Integral, self._codec).asked(query), self._arrays["scales"].all()
-        values, rows = self._arrays["values"].all(), whole.rows.astype(np.int8)
-        return kernels.scan(rows, whole.scales, values, factors.view(np.uint16), kernels.halves)
+        values, factors = (self._arrays[key].all() for key in ("values", "scales"))
+        whole = cast(Integral, self._codec).asked(query)
+        stored = values, factors.view(np.uint16), kernels.halves
+        return kernels.scan(whole.rows.astype(np.int8), whole.scales, *stored)
+
+    def scan_some(
+        self, query: Float[np.ndarray, "1 d"], kernels: Kernels, where: Int[np.ndarray, " k"]
+    ) -> Float[np.ndarray, " k"]:
+        """`scan` of one query with some rows only."""
+        values, factors = (self._arrays[key].checked(where, where + 1) for key in ("values", "scales"))
+        whole = cast(Integral, self._codec).asked(query)
+        stored = values, factors.view(np.uint16), kernels.halves
+        return kernels.scan_some(whole.rows.astype(np.int8), whole.scales, *stored, where)
 
     def compiled(
         self, kernels: Kernels, query: Asked, documents: Int[np.ndarray, " k"]

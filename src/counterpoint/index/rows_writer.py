@@ -19,6 +19,7 @@ from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NpyWriter
 from counterpoint.index.residual import encode_residuals
 from counterpoint.index.rows import Rows
+from counterpoint.index.sketch import LEAST, write_sketch
 from counterpoint.index.store import VectorWriter
 from counterpoint.types import Document, Ragged
 
@@ -85,8 +86,12 @@ class RowsWriter(VectorWriter):
         if self.layout.kind == "exact":
             write_postings(self.folder, self.name)
         if self.layout.kind == "graph" and self.documents:
-            rows = Rows(CheckedFolder(self.folder), self.name, self.layout, self.documents)
-            write_graph(self.folder, self.name, rows, self.documents)
+            write_graph(self.folder, self.name, self._written(), self.documents)
+        if self.layout.kind == "dense" and self.documents >= LEAST:
+            write_sketch(self.folder, self.name, self._written(), self.documents)
+
+    def _written(self) -> Rows:
+        return Rows(CheckedFolder(self.folder), self.name, self.layout, self.documents)
 
     def abandon(self) -> None:
         """Leave every file as it is."""

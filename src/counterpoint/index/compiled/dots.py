@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic
 
 from counterpoint.index.compiled.machine import (
     INTS,
@@ -66,7 +65,7 @@ def asked_of(query: Rounded) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     return tiles_of(integers), sums, np.pad(query.scales, (0, missing)), count
 
 
-@intrinsic
+@instruction
 def _vnni(typingctx: Any, tile: Any, levels: Any, width: Any, found: Any) -> Any:
     """`vpdpbusd` over all components: unsigned rows times a signed tile."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba.core import config
+from numba.extending import intrinsic
 
 __all__ = [
     "BYTE",
@@ -36,6 +38,11 @@ def _has_vnni() -> bool:
 
 
 VNNI = _has_vnni()
+
+
+def instruction(written: Callable[..., Any]) -> Any:
+    """What a kernel calls like a function; a type checker would see the function that writes it."""
+    return intrinsic(written)
 
 
 def number(value: int, kind: Any = LONG) -> Any:

@@ -6,10 +6,18 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numba.extending import intrinsic
 
 from counterpoint.index.compiled.dots import ROWS, dots
-from counterpoint.index.compiled.machine import FLOATS, INTS, LANES, loaded, number, place_of, spread
+from counterpoint.index.compiled.machine import (
+    FLOATS,
+    INTS,
+    LANES,
+    instruction,
+    loaded,
+    number,
+    place_of,
+    spread,
+)
 from counterpoint.index.compiled.unpacked import unpack
 
 __all__ = ["HALVES", "maxsim_bits", "products_of"]
@@ -22,7 +30,7 @@ FLOAT = FLOATS.element
 ROOM = 64  # bytes beyond the last row, which unpacking may write to
 
 
-@intrinsic
+@instruction
 def _raise(typingctx: Any, found: Any, row: Any, factor: Any, query: Any, tables: Any, where: Any) -> Any:
     """Raise the best similarities of sixteen rows of a query to those with one stored row.
 

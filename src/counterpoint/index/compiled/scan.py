@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic
 
-from counterpoint.index.compiled.machine import INTS, LANES, VNNI, WORD, loaded, number, place_of
+from counterpoint.index.compiled.machine import INTS, LANES, VNNI, WORD, instruction, loaded, number, place_of
 
-__all__ = ["scan_int8"]
+__all__ = ["scan_int8", "scan_some"]
 
 WIDE = 4 * LANES  # components that are multiplied at once
 BYTES = ir.VectorType(ir.IntType(8), WIDE)
 
 
-@intrinsic
+@instruction
 def _vnni(typingctx: Any, row: Any, first: Any, query: Any, of_query: Any, rounds: Any) -> Any:
     """The sum over `rounds` times `WIDE` components of (row + 128) times query."""
 
@@ -56,28 +55,42 @@ def _plain(row, first, query, of_query, rounds):
     """The same by a loop."""
     total = np.int32(0)
     for i in range(rounds * np.uint64(WIDE)):
-        total += (np.int32(row[first + i]) + np.int32(128)) * np.int32(query[of_query + i])
+        total += (np.int32(row.flat[first + i]) + np.int32(128)) * np.int32(query.flat[of_query + i])
     return total
 
 
-_product: Any = _vnni if VNNI else _plain
+_whole: Any = _vnni if VNNI else _plain
+
+
+@njit(nogil=True, inline="always")
+def _product(queries, query, values, row):
+    """The inner product of two rows, plus `_surplus`."""
+    dim = np.uint64(values.shape[1])
+    rounds, first, of_query = dim // np.uint64(WIDE), row * dim, query * dim
+    total = _whole(values, first, queries, of_query, rounds)
+    for i in range(rounds * np.uint64(WIDE), dim):
+        total += np.int32(values[row, i]) * np.int32(queries[query, i])
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _surplus(queries):
+    """What products of whole vectors have too much: for each query 128 times the sum of what is in them."""
+    found, end = np.zeros(len(queries), np.int32), queries.shape[1] // WIDE * WIDE
+    for query in range(len(queries)):
+        for i in range(end):
+            found[query] += np.int32(128) * np.int32(queries[query, i])
+    return found
 
 
 def _given(kind: Any, dimensions: int) -> Any:
     return types.Array(kind, dimensions, "C", readonly=True)
 
 
-@njit(
-    types.float32[:, ::1](
-        _given(types.int8, 2),
-        _given(types.float32, 1),
-        _given(types.int8, 2),
-        _given(types.uint16, 1),
-        _given(types.float32, 1),
-    ),
-    nogil=True,
-    cache=True,
-)
+BYTE_2, FLOAT_1, HALF_1 = _given(types.int8, 2), _given(types.float32, 1), _given(types.uint16, 1)
+
+
+@njit(types.float32[:, ::1](BYTE_2, FLOAT_1, BYTE_2, HALF_1, FLOAT_1), nogil=True, cache=True)
 def scan_int8(queries, scales, values, factors, halves):
     """Exact products of integers, times the factor of the row and then the scale of the query.
 
@@ -91,18 +104,25 @@ def scan_int8(queries, scales, values, factors, halves):
     Returns:
         (q, n) float32.
     """
-    count, dim = np.uint64(len(queries)), np.uint64(queries.shape[1])
-    rounds = dim // np.uint64(WIDE)
-    rows, asked = values.reshape(-1), queries.reshape(-1)
-    found, surplus = np.empty((len(queries), len(values)), np.float32), np.zeros(len(queries), np.int32)
-    for query in range(count):
-        for i in range(rounds * np.uint64(WIDE)):
-            surplus[query] += np.int32(128) * np.int32(asked[query * dim + i])
-    for at in range(np.uint64(len(values))):
-        factor, first = halves[factors[at]], at * dim
-        for query in range(count):
-            total = _product(rows, first, asked, query * dim, rounds) - surplus[query]
-            for i in range(rounds * np.uint64(WIDE), dim):
-                total += np.int32(rows[first + i]) * np.int32(asked[query * dim + i])
-            found[query, at] = np.float32(total) * factor * scales[query]
+    found, surplus = np.empty((len(queries), len(values)), np.float32), _surplus(queries)
+    for row in range(np.uint64(len(values))):
+        factor = halves[factors[row]]
+        for query in range(np.uint64(len(queries))):
+            total = _product(queries, query, values, row) - surplus[query]
+            found[query, row] = np.float32(total) * factor * scales[query]
+    return found
+
+
+@njit(
+    types.float32[::1](BYTE_2, FLOAT_1, BYTE_2, HALF_1, FLOAT_1, _given(types.int64, 1)),
+    nogil=True,
+    cache=True,
+)
+def scan_some(queries, scales, values, factors, halves, rows):
+    """`scan_int8` of one query with some rows only."""
+    found, surplus, first = np.empty(len(rows), np.float32), _surplus(queries)[0], np.uint64(0)
+    for at in range(len(rows)):
+        row = np.uint64(rows[at])
+        total = _product(queries, first, values, row) - surplus
+        found[at] = np.float32(total) * halves[factors[row]] * scales[0]
     return found

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic
 
-from counterpoint.index.compiled.machine import BYTE, LONG, loaded, number, place_of
+from counterpoint.index.compiled.machine import BYTE, LONG, instruction, loaded, number, place_of
 
 __all__ = ["unpack"]
 
@@ -54,7 +53,7 @@ def _eight(builder: Any, source: Any) -> Any:
 
 
 def _made(many: Callable[[Any, Any], Any]) -> Any:
-    @intrinsic
+    @instruction
     def unpacked(typingctx: Any, source: Any, start: Any, target: Any, to: Any) -> Any:
         """Unpack `MANY` codes from byte `start` of one array to byte `to` of another."""
 
@@ -94,7 +93,8 @@ def unpack(values, row, bits, levels, to):
         levels: uint8, written to.
         to: where in it the first code goes.
     """
-    size, each = np.uint64(values.shape[1]), np.uint64(8 if bits == 1 else 4 if bits == 2 else 8 // bits)
+    size = np.uint64(values.shape[1])
+    each = np.uint64(8 if bits == 1 else 4 if bits == 2 else 2 if bits == 4 else 1)  # a division takes longer
     start, step, done = row * size, np.uint64(MANY // 8 * bits), np.uint64(0)
     if size < step:
         _few_codes(values, row, bits, levels, to)

@@ -1,0 +1,120 @@
+"""Inner products of a query of small integers with rows of bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+
+from counterpoint.index.compiled.machine import (
+    BYTE,
+    INTS,
+    LONG,
+    VNNI,
+    WORD,
+    instruction,
+    loaded,
+    number,
+    place_of,
+)
+
+__all__ = ["sketched_rows"]
+
+WIDE = 64  # bits that are multiplied at once
+BYTES = ir.VectorType(BYTE, WIDE)
+FLAGS = ir.VectorType(ir.IntType(1), WIDE)
+
+
+@instruction
+def _vnni(typingctx: Any, rows: Any, first: Any, query: Any, rounds: Any, rest: Any) -> Any:
+    """The sum of the integers of a query where a row has bits; `rest` are the bits after `rounds` of them."""
+
+    def codegen(*code: Any) -> Any:
+        context, builder, _, args = code
+        multiply = builder.module.declare_intrinsic(
+            "llvm.x86.avx512.vpdpbusd.512", fnty=ir.FunctionType(INTS, [INTS] * 3)
+        )
+        sum_up = builder.module.declare_intrinsic(
+            "llvm.vector.reduce.add.v16i32", fnty=ir.FunctionType(WORD, [INTS])
+        )
+        words, asked = place_of(code, 0, args[1], LONG), place_of(code, 2, number(0), INTS)
+
+        def added(total: Any, word: Any, place: Any) -> Any:
+            levels = builder.zext(builder.bitcast(word, FLAGS), BYTES)
+            of_query = loaded(builder, builder.gep(asked, [place]))
+            return builder.call(multiply, [total, builder.bitcast(levels, INTS), of_query])
+
+        start, loop, done = builder.block, *(builder.append_basic_block(name) for name in ("loop", "done"))
+        builder.cbranch(builder.icmp_unsigned(">", args[3], number(0)), loop, done)
+        builder.position_at_end(loop)
+        here, total = builder.phi(LONG), builder.phi(INTS)
+        after = added(total, loaded(builder, builder.gep(words, [here])), here)
+        following = builder.add(here, number(1))
+        for value, at_first, then in ((here, number(0), following), (total, number(0, INTS), after)):
+            value.add_incoming(at_first, start)
+            value.add_incoming(then, loop)
+        builder.cbranch(builder.icmp_unsigned("<", following, args[3]), loop, done)
+        builder.position_at_end(done)
+        found = builder.phi(INTS)
+        found.add_incoming(number(0, INTS), start)
+        found.add_incoming(after, loop)
+        return builder.call(sum_up, [added(found, args[4], args[3])])
+
+    return types.int32(rows, first, query, rounds, rest), codegen
+
+
+@njit(nogil=True, cache=True)
+def _by_vectors(query, signs):
+    found, width, flat = np.empty(len(signs), np.float32), np.uint64(signs.shape[1]), signs.reshape(-1)
+    rounds, total = width // np.uint64(8), np.int32(0)
+    for value in query:
+        total += np.int32(value)
+    for row in range(np.uint64(len(signs))):
+        rest = np.uint64(0)
+        for i in range(rounds * np.uint64(8), width):
+            rest |= np.uint64(signs[row, i]) << (np.uint64(8) * (i - rounds * np.uint64(8)))
+        found[row] = np.float32(2 * _vnni(flat, row * width, query, rounds, rest) - total)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _by_tables(query, signs):
+    """For every byte of a row, and whatever stands in it, what it adds is looked up."""
+    width = np.uint64(signs.shape[1])
+    sums = np.zeros((width, 256), np.int16)
+    for at in range(width):
+        for byte in range(256):
+            for place in range(8):
+                value = np.int16(query[np.uint64(8) * at + np.uint64(place)])
+                sums[at, byte] += value if byte >> place & 1 else -value
+    found, whole = np.empty(len(signs), np.float32), width - width % np.uint64(2)
+    for row in range(np.uint64(len(signs))):
+        one = other = np.int32(0)  # sums that do not wait for each other
+        for at in range(np.uint64(0), whole, np.uint64(2)):
+            following = at + np.uint64(1)
+            one += np.int32(sums[at, signs[row, at]])
+            other += np.int32(sums[following, signs[row, following]])
+        if whole < width:
+            one += np.int32(sums[whole, signs[row, whole]])
+        found[row] = np.float32(one + other)
+    return found
+
+
+QUERY: Any = types.Array(types.int8, 1, "C", readonly=True)
+SIGNS: Any = types.Array(types.uint8, 2, "C", readonly=True)
+
+
+@njit(types.float32[::1](QUERY, SIGNS), nogil=True, cache=True)
+def sketched_rows(query, signs):
+    """`counterpoint.index.sketch.sketched`.
+
+    Args:
+        query: (64 (1 + ⌊b / 8⌋),) int8; zeros where rows have no bits.
+        signs: (n, b) uint8.
+
+    Returns:
+        (n,) float32.
+    """
+    return _by_vectors(query, signs) if VNNI else _by_tables(query, signs)

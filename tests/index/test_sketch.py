@@ -1,0 +1,109 @@
+"""What a sketch leaves of pooled vectors, against a look at all of them."""
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index import Asked, SetLayout, rows_writer
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.dense import DenseStore
+from counterpoint.index.paths import Meter
+from counterpoint.index.segment import SegmentWriter
+from counterpoint.index.sketch import sketched
+from counterpoint.types import Document, Ragged
+
+
+def written(folder, values, codec="int8"):
+    layout = SetLayout(values.shape[1], "dense", codec)
+    with patch.object(rows_writer, "LEAST", 1), SegmentWriter(folder, {"v": layout}) as writer:
+        documents = [Document(str(i), "") for i in range(len(values))]
+        writer.append(documents, {"v": Ragged(values, np.arange(len(values) + 1))})
+    return CheckedFolder(folder), len(values)
+
+
+def opened(*segments, codec="int8", dim):
+    return DenseStore("v", SetLayout(dim, "dense", codec), segments)
+
+
+def units(rng, count, dim):
+    """Around a few centres, as texts are."""
+    values = rng.normal(size=(9, dim))[rng.integers(0, 9, count)] + rng.normal(size=(count, dim))
+    return (values / np.linalg.norm(values, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.mark.parametrize("codec", ["int8", "float16"])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_best_are_found_by_estimates(tmp_path, codec, compiled, monkeypatch):
+    monkeypatch.setattr("counterpoint.index.paths.WORTH", 0)
+    if not compiled:
+        monkeypatch.setattr(Meter, "kernels", lambda self, products: None)
+    rng = np.random.default_rng(0)
+    values, dim = units(rng, 3000, 100), 100
+    store = opened(written(tmp_path, values, codec), codec=codec, dim=dim)
+    queries = [Asked(row[None]) for row in units(rng, 40, dim)]
+    near, every = store.look(queries), store.look(queries, exhaustive=True)
+    shares, left = [], []
+    for i, query in enumerate(queries):
+        found, wanted = near.best(i, 10), every.best(i, 10)
+        shares.append(len(np.intersect1d(found, wanted)) / 10)
+        np.testing.assert_array_equal(np.sort(near.best(i, 3000)), np.arange(3000))
+        estimates, errors = store._estimates(query)
+        off = np.abs(estimates - store.all_scores([query])[0])
+        left.append((off > errors).mean())
+    assert np.mean(shares) >= 0.99
+    assert np.mean(left) < 0.12  # 1.9 deviations: 5.7 % of a normal distribution, more with few components
+
+
+def test_estimates_do_not_depend_on_segments_or_on_what_computes_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("counterpoint.index.paths.WORTH", 0)
+    rng = np.random.default_rng(1)
+    values = units(rng, 500, 37)
+    one = opened(written(tmp_path / "a", values), dim=37)
+    two = opened(written(tmp_path / "b", values[:123]), written(tmp_path / "c", values[123:]), dim=37)
+    query = Asked(units(rng, 1, 37))
+    wanted = [each.tobytes() for each in one._estimates(query)]
+    assert [each.tobytes() for each in two._estimates(query)] == wanted
+    monkeypatch.setattr(Meter, "kernels", lambda self, products: None)
+    assert [each.tobytes() for each in one._estimates(query)] == wanted
+
+
+def test_a_segment_that_has_none_is_compared_as_it_is(tmp_path):
+    rng = np.random.default_rng(2)
+    values = units(rng, 300, 24)
+    with patch.object(rows_writer, "LEAST", 10**9):
+        layout = SetLayout(24, "dense", "int8")
+        with SegmentWriter(tmp_path / "b", {"v": layout}) as writer:
+            rows = Ragged(values[100:], np.arange(201))
+            writer.append([Document(str(i), "") for i in range(200)], {"v": rows})
+    store = opened(written(tmp_path / "a", values[:100]), (CheckedFolder(tmp_path / "b"), 200), dim=24)
+    query = Asked(units(rng, 1, 24))
+    estimates, errors = store._estimates(query)
+    assert (errors[:100] > 0).all() and not errors[100:].any()
+    assert estimates[100:].tobytes() == store.all_scores([query])[0, 100:].tobytes()
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 200), count=st.integers(1, 40))
+def test_compiled_sums_are_those_of_loops(seed, dim, count):
+    from counterpoint.index.compiled.sketched import sketched_rows
+
+    rng = np.random.default_rng(seed)
+    query, signs = rng.integers(-127, 128, dim), rng.integers(0, 256, (count, -(-dim // 8)), np.uint8)
+    signs[:, -1] &= np.uint8(255 >> (-dim % 8))
+    bits = np.unpackbits(signs, axis=1, bitorder="little")[:, :dim].astype(int)
+    wanted = [sum(int(q) if bit else -int(q) for q, bit in zip(query, row, strict=True)) for row in bits]
+    assert sketched(query.astype(np.float32), signs).tolist() == wanted
+    padded = np.zeros(64 * (1 + signs.shape[1] // 8), np.int8)
+    padded[:dim] = query
+    assert sketched_rows(padded, signs).tolist() == wanted
+
+
+def test_signs_that_do_not_fit_are_refused(tmp_path):
+    files, _ = written(tmp_path, units(np.random.default_rng(3), 20, 16))
+    np.save(tmp_path / "v.signs.npy", np.zeros((19, 2), np.uint8))
+    with pytest.raises(ArtifactError, match="signs of 'v' do not fit"):
+        opened((CheckedFolder(files.folder), 20), dim=16)
