@@ -20,6 +20,7 @@ from counterpoint.index.compiled.machine import (
     LONG,
     VNNI,
     WORD,
+    instruction,
     loaded,
     number,
     place_of,
