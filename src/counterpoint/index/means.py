@@ -73,9 +73,24 @@ class Means:
         """Inner products with rounded rows of a query, without these rows' scales."""
         return coarse.products(query, self._arrays)
 
-    def compiled_products(self, asked: Any, kernels: Kernels) -> Float[np.ndarray, "c1 lanes"]:
-        """The same with a query as kernels take it, transposed, by a compiled kernel."""
-        return coarse.compiled_products(asked, self._arrays, kernels)
+    def compiled_products(
+        self, asked: Any, kernels: Kernels, ranks: Int[np.ndarray, " r"] | None = None
+    ) -> tuple[Float[np.ndarray, "c lanes"], Int[np.ndarray, " words"]]:
+        """The same with a query as kernels take it, transposed, and for each word its row of that table.
+
+        Args:
+            asked: the query.
+            kernels: what multiplies.
+            ranks: the words that are wanted; None for all.
+        """
+        if ranks is None:
+            return coarse.compiled_products(asked, self._arrays, kernels), self.place_of_rank
+        wanted = np.zeros(len(self._arrays["scales"]), bool)
+        wanted[self.place_of_rank[ranks]] = True
+        chosen, places = np.flatnonzero(wanted), np.zeros(len(self.place_of_rank), np.int64)
+        places[ranks] = (np.cumsum(wanted) - 1)[self.place_of_rank[ranks]]
+        some = {key: array[chosen] for key, array in self._arrays.items()}
+        return coarse.compiled_products(asked, some, kernels), places
 
 
 def write_means(

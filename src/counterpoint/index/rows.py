@@ -156,8 +156,10 @@ class Rows:
         bases, centres = np.zeros((1, lanes), np.float32), np.zeros((len(documents), lanes), np.float32)
         words, places = np.zeros((0, 0), np.uint8), np.zeros(1, np.int64)
         if self._means is not None and self._ids is not None:
-            bases, places = self._means.compiled_products(asked, kernels), self._means.place_of_rank
-            ranks = self._ids.checked(firsts, ends)
+            ranks, some = self._ids.checked(firsts, ends), None
+            if (ends - firsts).sum() < len(self._means.place_of_rank):
+                some = ranks[rows_of_sets(self.offsets, documents)[0]]
+            bases, places = self._means.compiled_products(asked, kernels, some)
             words = ranks.view(np.uint8).reshape(len(ranks), ranks.itemsize)
         if self._centres is not None:
             centres = self._centres.compiled_products(asked, documents, kernels)
