@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = ["Lexical", "LexicalSettings", "TermMatch"]
 
 MEMORY = 128 * 2**20
 """Bytes of the last terms' scores that are kept; a posting has 8."""
+TOGETHER = 64  # queries, as many as are searched at a time
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class Lexical:
         self._terms = term_scores(files, settings.k1, settings.b)
         self.documents = self._terms.documents
         self._kept: BoundedCache[ScoreColumn] = BoundedCache(MEMORY)
+        self._idf = lru_cache(maxsize=TOGETHER)(self._idf_of)  # a query's is asked for twice
 
     def scores(self, query: str) -> Float[np.ndarray, " documents"]:
         """The score of every document; a term that stands twice in the query counts twice.
@@ -118,7 +121,7 @@ class Lexical:
         df, idf = self._idf(query)
         return float(idf[df > 0].sum() / idf.sum()) if len(idf) else 0.0
 
-    def _idf(self, query: str) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
+    def _idf_of(self, query: str) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
         """Document frequency and idf of the query's terms, as they count for the ceiling."""
         spans = self._analyzer.spans(query)
         found = [(self._terms.frequency(term), span) for term, span in spans]

@@ -73,12 +73,12 @@ class Searcher:
         (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
         (found,) = self._first.propose([prepared], plan, k)
         scored = with_feedback(self.index, self._score(prepared, plan, found), plan, self.settings)
-        rows = {
-            self.index.name_of(int(found.positions[row])): int(row) for row in at_least_best(scored.scores, k)
-        }
-        ranked = Run({"": {name: float(scored.scores[row]) for name, row in rows.items()}}).top(k)[""]
+        rows = at_least_best(scored.scores, k)
+        documents = [self.index.document(int(found.positions[row])) for row in rows]
+        known = {document.id: (int(row), document) for row, document in zip(rows, documents, strict=True)}
+        ranked = Run({"": {name: float(scored.scores[row]) for name, (row, _) in known.items()}}).top(k)[""]
         hits = tuple(
-            Hit(rank, score, self.index.document(int(found.positions[rows[name]])), scored.parts(rows[name]))
+            Hit(rank, score, known[name][1], scored.parts(known[name][0]))
             for rank, (name, score) in enumerate(ranked, start=1)
         )
         if explain:
