@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.index.test_graph import Clustered
 
 from counterpoint.errors import ArtifactError
-from counterpoint.index import Asked, SetLayout, rows_writer
+from counterpoint.index import Asked, Index, IndexSettings, SetLayout, build_index, rows_writer
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.dense import DenseStore
 from counterpoint.index.paths import Meter
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.sketch import sketched
+from counterpoint.search import Searcher, SearchSettings
 from counterpoint.types import Document, Ragged
 
 
@@ -107,3 +109,19 @@ def test_signs_that_do_not_fit_are_refused(tmp_path):
     np.save(tmp_path / "v.signs.npy", np.zeros((19, 2), np.uint8))
     with pytest.raises(ArtifactError, match="signs of 'v' do not fit"):
         opened((CheckedFolder(files.folder), 20), dim=16)
+
+
+def test_a_search_by_a_sketch_scores_as_without(tmp_path, monkeypatch):
+    documents = [Document(str(i), str(i)) for i in range(600)]
+    model = Clustered(documents=600)
+    build_index(documents, model, tmp_path / "plain", IndexSettings(lexical=None))
+    monkeypatch.setattr(rows_writer, "LEAST", 1)
+    build_index(documents, model, tmp_path / "signs", IndexSettings(lexical=None))
+    with Index(tmp_path / "plain") as plain, Index(tmp_path / "signs") as signs:
+        queries = {str(i): str(i) for i in range(20)}
+        wanted = Searcher(plain, model).run(queries, 600)
+        assert Searcher(signs, model).run(queries, 600) == wanted
+        settings = SearchSettings(exhaustive=True)
+        assert Searcher(signs, model, settings).run(queries, 10) == wanted.top(10)
+        assert signs.info()["bytes_by_purpose"]["sketch: cls"] > 600 * 5
+        assert signs.manifest.faults(signs.folder) == []

@@ -77,7 +77,9 @@ FusionName = Annotated[
 ]
 Exhaustive = Annotated[
     bool,
-    typer.Option("--exhaustive", help="Look at every vector, even where the index has a graph (--ann)."),
+    typer.Option(
+        "--exhaustive", help="Look at every vector, even where the index has a sketch or a graph of them."
+    ),
 ]
 WorkflowName = Annotated[
     str,

@@ -35,6 +35,8 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
         "postings": "postings",
         "starts": "postings",
         "hnsw": "graph",
+        "signs": "sketch",
+        "sign_scales": "sketch",
     }
 )
 """Of a vector set's file, by the word behind its set's name."""

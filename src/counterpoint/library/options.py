@@ -86,7 +86,7 @@ class SearchOptions:
         adapt: let weights follow the query; where None, as the index says, and not if weights are given.
         fusion: how parts are made comparable: ceiling, min-max, z-score, rrf or none.
         feedback: what the best documents count for, and of how many, as 0.1, (0.1, 5) or "0.1,5"; 0 for none.
-        exhaustive: look at every vector even where the index has a graph.
+        exhaustive: look at every vector even where the index has a sketch or a graph of them.
         explain: say which words matched what, and for how much.
     """
 

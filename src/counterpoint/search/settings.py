@@ -73,7 +73,7 @@ class SearchSettings:
             the query's rows, so that a word without a match and one whose only match is negative add the
             same, nothing, whether an inverted index or a match matrix is looked at.
         floor: other vector sets whose best similarity is raised to 0 where it is negative.
-        exhaustive: look at every pooled vector even where the index has a graph of them.
+        exhaustive: look at every pooled vector even where the index has a sketch or a graph of them.
         feedback: what the hybrid's best documents count for, beside all its parts together as 1: a candidate
             is ranked by its likeness to them in the pooled sets, whatever their weights, too
             (pseudo-relevance feedback; see `Feedback`). Where parts are divided by their ceilings, all shares
