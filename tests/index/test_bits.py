@@ -54,7 +54,7 @@ def by_loops(store, query, position):
     (part,) = store.parts
     whole = codec.asked(query.rows)
     bases = np.zeros((len(whole.rows), 1), np.float32) if part._means is None else part._means.products(whole)
-    centres = part._centre_products(whole, np.array([position]))
+    centres = part.centre_products(whole, np.array([position]))
     total = np.float32(0)
     first, last = part.offsets[position], part.offsets[position + 1]
     for m, row in enumerate(whole.rows):

@@ -22,6 +22,7 @@ from counterpoint.cli.options import (
     FusionName,
     MaybeWorkflow,
     ModelName,
+    Probes,
     Weights,
     asked_of,
 )
@@ -76,6 +77,7 @@ def evaluate(
     fusion: FusionName = None,
     feedback: Feedback = None,
     exhaustive: Exhaustive = False,
+    probes: Probes = None,
     k: Annotated[
         int | None,
         typer.Option(
@@ -111,8 +113,8 @@ def evaluate(
         raise ConfigError("say what to evaluate: either --index FOLDER or --run FILE")
     searching = {
         "--rerank": rerank, "--save-run": save_run, "-k": k, "--workflow": workflow, "--weights": weights,
-        "--fusion": fusion, "--feedback": feedback, "--exhaustive": exhaustive, "--model": model,
-        "--adapt": adapt is not None, "--backend": backend != BACKEND,
+        "--fusion": fusion, "--feedback": feedback, "--exhaustive": exhaustive, "--probes": probes,
+        "--model": model, "--adapt": adapt is not None, "--backend": backend != BACKEND,
     }  # fmt: skip
     if run and (idle := [option for option, value in searching.items() if value]):
         raise ConfigError(f"{' and '.join(idle)} of a search: goes with --index, not with --run")
@@ -133,7 +135,7 @@ def evaluate(
     late = None
     if index is not None:
         options = asked_of(workflow or "hybrid", weights, fusion, feedback, exhaustive, adapt)
-        asked = Asked(index, replace(options, k=depth), rerank, model, backend)
+        asked = Asked(index, replace(options, k=depth, probes=probes), rerank, model, backend)
         found, extra = _search(asked, judged)
         runs = {str(index): found}
         late = None if save_run is None else _saved(found, save_run)

@@ -20,6 +20,7 @@ __all__ = [
     "IndexFolder",
     "MaybeWorkflow",
     "ModelName",
+    "Probes",
     "Weights",
     "WorkflowName",
     "asked_of",
@@ -77,8 +78,15 @@ FusionName = Annotated[
 ]
 Exhaustive = Annotated[
     bool,
+    typer.Option("--exhaustive", help="Look at every vector; ignore sketches, graphs and lists."),
+]
+Probes = Annotated[
+    int | None,
     typer.Option(
-        "--exhaustive", help="Look at every vector, even where the index has a sketch or a graph of them."
+        "--probes",
+        min=1,
+        help="Lists looked at for each query token; the index's own unless given.",
+        show_default=False,
     ),
 ]
 WorkflowName = Annotated[

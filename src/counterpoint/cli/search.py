@@ -22,6 +22,7 @@ from counterpoint.cli.options import (
     FusionName,
     IndexFolder,
     ModelName,
+    Probes,
     Weights,
     WorkflowName,
     asked_of,
@@ -85,6 +86,7 @@ def search(
     fusion: FusionName = None,
     feedback: Feedback = None,
     exhaustive: Exhaustive = False,
+    probes: Probes = None,
     model: ModelName = None,
     backend: BackendName = BACKEND,
     json: Json = False,
@@ -93,7 +95,7 @@ def search(
     from counterpoint.library import OpenIndex
 
     options = asked_of(workflow, weights, fusion, feedback, exhaustive, adapt)
-    options = replace(options, k=k)
+    options = replace(options, k=k, probes=probes)
     asked = {"QUERY": query, "--explain": None if explain == "no" else explain, "--html": html, "-o": output}
     _check(asked, queries, json)
     with OpenIndex(index, model, backend) as opened:

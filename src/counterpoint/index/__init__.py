@@ -26,10 +26,11 @@ from counterpoint.index.lexical_vectors import (
 )
 from counterpoint.index.manifest import Manifest
 from counterpoint.index.settings import BuildModel, ExportsQueries, IndexSettings, TextModel, VectorSet
-from counterpoint.index.store import Asked, Look, Store, VectorStore
+from counterpoint.index.store import PROBES, Asked, Look, Store, VectorStore
 
 __all__ = [
     "LEXICAL",
+    "PROBES",
     "Analyzer",
     "AnnName",
     "Asked",

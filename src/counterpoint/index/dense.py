@@ -15,7 +15,7 @@ from counterpoint.index.kernels import dot_scores
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.rows import Rows
 from counterpoint.index.sketch import Sketch
-from counterpoint.index.store import Asked, Everything, Look
+from counterpoint.index.store import PROBES, Asked, Everything, Look
 from counterpoint.index.stored_rows import BLOCK, RowsStore
 
 __all__ = ["DenseStore"]
@@ -34,7 +34,7 @@ class DenseStore(RowsStore):
         ]
         self._graphs = [Graph(files.file(f"{name}.hnsw"), documents) for files, documents in linked]
 
-    def look(self, queries: Sequence[Asked], *, exhaustive: bool = False) -> Look:
+    def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Look:
         """At every vector; or along the graph, or at those that the sketch leaves, if there is one."""
         if self._graphs and not exhaustive:
             rows = np.concatenate([query.rows for query in queries])

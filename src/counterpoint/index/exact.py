@@ -11,7 +11,7 @@ from jaxtyping import Float
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.inverted import Postings
 from counterpoint.index.layout import SetLayout
-from counterpoint.index.store import Asked, Everything
+from counterpoint.index.store import PROBES, Asked, Everything
 from counterpoint.index.stored_rows import RowsStore
 
 __all__ = ["ExactStore"]
@@ -27,7 +27,7 @@ class ExactStore(RowsStore):
             Postings(files, name, part) for (files, _), part in zip(segments, self.parts, strict=True)
         ]
 
-    def look(self, queries: Sequence[Asked], *, exhaustive: bool = False) -> Everything:
+    def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Everything:
         """At the rows of the query's words, if rows match by ids only; else at all."""
         if any(query.ids is None or not query.floor for query in queries):
             return Everything(self.all_scores(queries), matching=False)

@@ -11,6 +11,7 @@ from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.dense import DenseStore
 from counterpoint.index.exact import ExactStore
 from counterpoint.index.layout import Kind, SetLayout
+from counterpoint.index.lists import ListsStore
 from counterpoint.index.rows_writer import RowsWriter
 from counterpoint.index.several import SeveralStore
 from counterpoint.index.static import StaticStore, StaticWriter
@@ -37,6 +38,7 @@ KINDS: Mapping[Kind, StoreKind] = MappingProxyType(
         "dense": StoreKind(DenseStore, RowsWriter),
         "graph": StoreKind(DenseStore, RowsWriter),
         "several": StoreKind(SeveralStore, RowsWriter),
+        "lists": StoreKind(ListsStore, RowsWriter),
         "exact": StoreKind(ExactStore, RowsWriter),
         "static": StoreKind(StaticStore, StaticWriter),
     }

@@ -11,7 +11,7 @@ from counterpoint.index.codec import CodecName
 __all__ = ["AnnName", "Kind", "SetLayout"]
 
 AnnName = Literal["hnsw"]
-Kind = Literal["dense", "graph", "several", "exact", "static"]
+Kind = Literal["dense", "graph", "several", "lists", "exact", "static"]
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,9 @@ class SetLayout:
     Attributes:
         dim: components of a vector.
         kind: what stores it (`counterpoint.index.kinds`): `dense`, one vector a document, all looked at;
-            `graph`, the same with a graph that a first stage follows; `several` vectors a document; `exact`,
-            several with an inverted index of their ids; `static`, ids whose vectors the model has.
+            `graph`, the same with a graph that a first stage follows; `several` vectors a document; `lists`,
+            several without ids, and lists of the documents near each centroid; `exact`, several with an
+            inverted index of their ids; `static`, ids whose vectors the model has.
         codec: how a vector becomes bytes.
         ids: every vector has an id.
     """

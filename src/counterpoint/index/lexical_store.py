@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.index.lexical import Lexical
-from counterpoint.index.store import Everything, Store
+from counterpoint.index.store import PROBES, Everything, Store
 
 __all__ = ["LEXICAL", "LexicalStore"]
 
@@ -24,7 +24,7 @@ class LexicalStore(Store[str]):
     def __init__(self, lexical: Lexical):
         self._lexical = lexical
 
-    def look(self, queries: Sequence[str], *, exhaustive: bool = False) -> Everything:
+    def look(self, queries: Sequence[str], *, exhaustive: bool = False, probes: int = PROBES) -> Everything:
         """At the postings of the queries' terms."""
         return Everything(np.stack([self._lexical.scores(text) for text in queries]), matching=True)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int, Integer, UInt8
 
-__all__ = ["LARGEST_PACKED", "pack", "place", "unpack"]
+__all__ = ["LARGEST_PACKED", "WIDTHS", "pack", "place", "unpack"]
 
 WIDTHS = (0, 1, 2, 4, 8, 16, 32)
 """They divide 8 or are whole bytes, so a list is unpacked in a few passes over whole arrays."""

@@ -17,8 +17,10 @@ from typing import Any, NamedTuple, cast, final
 import numpy as np
 from jaxtyping import Float
 
+from counterpoint.index import proposing
 from counterpoint.index.codec import CODECS, Integral
 from counterpoint.index.kernels import Products, maxsim_by
+from counterpoint.index.packing import WIDTHS, pack
 from counterpoint.index.rotation import rotated
 from counterpoint.index.rounded import rounded
 
@@ -38,6 +40,10 @@ class Kernels(NamedTuple):
     scan_some: Callable[..., Any]
     turn: Callable[..., Any]
     sketched: Callable[..., Any]
+    probed: Callable[..., Any]
+    levels_of: Callable[..., Any]
+    gathered: Callable[..., Any]
+    interactions: Callable[..., Any]
     halves: Float[np.ndarray, " 65536"]
 
 
@@ -61,12 +67,15 @@ def _loaded() -> Kernels | None:
     try:
         from counterpoint.index.compiled.dots import asked_of
         from counterpoint.index.compiled.maxsim import HALVES, maxsim_bits, products_of
+        from counterpoint.index.compiled.proposing import gathered, interactions, levels_of, probed
         from counterpoint.index.compiled.scan import scan_int8, scan_some
         from counterpoint.index.compiled.sketched import sketched_rows
         from counterpoint.index.compiled.turn import turn
     except ImportError:  # numba has not arrived at every version of Python
         return None
-    found = Kernels(asked_of, maxsim_bits, products_of, scan_int8, scan_some, turn, sketched_rows, HALVES)
+    lists = probed, levels_of, gathered, interactions
+    pooled = scan_int8, scan_some, turn, sketched_rows
+    found = Kernels(asked_of, maxsim_bits, products_of, *pooled, *lists, HALVES)
     if _agrees(found):
         return found
     logging.getLogger(__name__).warning(
@@ -116,7 +125,34 @@ def _agrees(kernels: Kernels) -> bool:
     if kernels.sketched(integers, bits).tobytes() != summed.tobytes():
         return False
     turned = rotated(query.rows, kernels.turn)
-    return turned.tobytes() == rotated(query.rows).tobytes()
+    return turned.tobytes() == rotated(query.rows).tobytes() and _candidates_agree(kernels, rng)
+
+
+def _candidates_agree(kernels: Kernels, rng: np.random.Generator) -> bool:
+    """The same for the kernels that lead from centroids to candidates."""
+    bases, scales = rng.integers(-9, 40, (60, 32)).astype(np.float32), np.ones(32, np.float32)
+    similarity, sizes = bases[:, :18], rng.integers(1, 30, 60)
+    lists = [np.sort(rng.permutation(900)[:size]) for size in sizes]
+    gaps = [np.diff(each, prepend=-1) - 1 for each in lists]
+    packed, lengths = pack(np.concatenate(gaps), sizes)
+    top, arrays = similarity.max(), (packed, sizes, np.concatenate([[0], np.cumsum(lengths)]))
+    levels, probes = proposing.levels_of(similarity, top), proposing.probed(similarity, 7)
+    places, firsts = rng.integers(0, 60, 900).astype(np.uint16), np.arange(0, 900, 9)
+    found = kernels.probed(bases, scales, 18, 7)
+    wide = np.pad(levels, ((0, 0), (0, 14)))
+    return (
+        found[1] == top
+        and np.array_equal(found[0], probes)
+        and np.array_equal(kernels.levels_of(bases, scales, top)[:, :18], levels)
+        and np.array_equal(
+            kernels.gathered(wide, probes, arrays, np.array(WIDTHS), 900),
+            proposing.gathered(levels, probes, lists.__getitem__, 900),
+        )
+        and np.array_equal(
+            kernels.interactions(wide, places, firsts, firsts + 9),
+            proposing.interactions(levels, places, firsts, firsts + 9),
+        )
+    )
 
 
 def _rows_of(similarity: Float[np.ndarray, "m n"], stored: slice) -> Products:

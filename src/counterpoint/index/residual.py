@@ -1,12 +1,13 @@
 """The second pass over a set whose rows are stored as what their words and their documents leave of them.
 
 A row is its word's mean, plus its document's centre, plus a rest in a few bits. Means and centres cost two
-numbers that are stored anyway, the word and the document, and take most of the energy.
+numbers that are stored anyway, the word and the document, and take most of the energy. Rows without words are
+differences from centroids in place of means, where there are many (`counterpoint.index.centroids`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import cast
@@ -16,6 +17,8 @@ from jaxtyping import Float, Int
 
 from counterpoint.index import coarse
 from counterpoint.index.centres import centres_of
+from counterpoint.index.centroids import Centroids, count_for, write_centroids
+from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS, Bits
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import Means, write_means
@@ -31,12 +34,12 @@ CHUNK = 2**13  # rows coded at a time, or those of one document
 def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
     """Code the rows that wait in `<set>.raw.npy`, fit means and centres, and remove that file.
 
-    Memory grows with the words that have a mean, one vector each, and with nothing else.
+    Memory grows with the words that have a mean, or with the centroids, one vector each, and with nothing
+    else.
     """
     codec, turn = cast(Bits, CODECS[layout.codec]), rotation(layout.dim)
     raw = open_npy(folder / f"{name}.raw.npy")
-    ranks = open_npy(folder / f"{name}.ranks.npy") if layout.ids else None
-    means = None if ranks is None else _fitted(folder, name, raw, ranks)
+    base = _base(folder, name, layout, raw)
     offsets = np.concatenate([[0], np.cumsum(np.load(folder / f"{name}.lengths.npy"), dtype=np.int64)])
     kinds = {name: kind for name, kind in codec.layout(layout.dim).items()}
     of_centres = coarse.layout(layout.dim)
@@ -49,8 +52,8 @@ def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
         for first, last in _pieces(offsets):
             where = slice(offsets[first], offsets[last])
             rows = raw[where].astype(np.float32) @ turn
-            if means is not None and ranks is not None:
-                rows -= means.rows(means.place_of_rank[ranks[where]])
+            if base is not None:
+                rows -= base(where)
             mine = offsets[first : last + 1] - offsets[first]
             stored, centres = centres_of(rows, mine)
             rows -= np.repeat(centres, np.diff(mine), axis=0)
@@ -58,6 +61,22 @@ def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
             for key, array in (codec.packed(rows) | renamed).items():
                 writers[key].append(array)
     (folder / f"{name}.raw.npy").unlink()
+
+
+def _base(
+    folder: Path, name: str, layout: SetLayout, raw: Float[np.ndarray, "n d"]
+) -> Callable[[slice], Float[np.ndarray, "k d"]] | None:
+    """What gives the means of the words of some rows, or their centroids; None where there are neither."""
+    if layout.ids:
+        ranks = open_npy(folder / f"{name}.ranks.npy")
+        means = _fitted(folder, name, raw, ranks)
+        return lambda where: means.rows(means.place_of_rank[ranks[where]])
+    count = count_for(len(raw)) if layout.kind == "lists" else 0
+    if not count:
+        return None
+    write_centroids(folder, name, raw, count)
+    centroids = Centroids(CheckedFolder(folder), name, layout.dim, len(raw))
+    return lambda where: centroids.rows(centroids.of(where))
 
 
 def _pieces(offsets: Int[np.ndarray, " n1"]) -> Iterator[tuple[int, int]]:

@@ -5,6 +5,7 @@
 <set>.ids.npy       what each vector stands for (uint32), where the set has ids; or
 <set>.ranks.npy     the same as places in <set>.vocabulary.npy, in two bytes where these fit
 <set>.means.npy     vectors of frequent words that rows are differences from (see `counterpoint.index.means`)
+<set>.centroids.npy the same for rows without ids (see `counterpoint.index.centroids`)
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.centres import Centres
+from counterpoint.index.centroids import Centroids
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS, Integral
 from counterpoint.index.kernels import Products
@@ -60,12 +62,19 @@ class Rows:
         self._vocabulary = files.array(f"{name}.vocabulary.npy") if ranked else None
         has_centres = f"{name}.centres.npy" in files
         self._centres = Centres(files, name, layout.dim, documents) if has_centres else None
+        has_centroids = f"{name}.centroids.npy" in files
+        self.centroids = Centroids(files, name, layout.dim, rows) if has_centroids else None
 
     @cached_property
     def _means(self) -> Means | None:
         """Read when it is first needed; its files are open."""
         kept = f"{self._name}.means.npy" in self._files
         return Means.open(self._files, self._name, self.layout.dim) if kept else None
+
+    @property
+    def _bases(self) -> Means | Centroids | None:
+        """What rows are differences from, beside their documents' centres."""
+        return self._means if self.centroids is None else self.centroids
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -88,8 +97,8 @@ class Rows:
         arrays = self._stored(where)
         values = self._codec.decode(arrays, self.layout.dim)
         base = np.zeros((1, self.layout.dim), np.float32)
-        if self._means is not None:
-            base = base + self._means.rows(self._places(where))
+        if self._bases is not None:
+            base = base + self._bases.rows(self._places(where))
         if self._centres is not None:
             documents, of_rows = self._documents(where)
             base = base + self._centres.rows(documents)[of_rows]
@@ -117,7 +126,7 @@ class Rows:
             integers = codec.integers(arrays["values"], self.layout.dim)
             factors, places = arrays["scales"].astype(np.float32), self._places(where)
             documents, of_rows = self._documents(where)
-            centres = self._centre_products(whole, documents)
+            centres = self.centre_products(whole, documents)
 
             def multiply(asked: slice) -> Float[np.ndarray, "m n"]:
                 some = Rounded(whole.rows[asked], whole.scales[asked])
@@ -155,7 +164,11 @@ class Rows:
         firsts, ends, lanes = self.offsets[documents], self.offsets[documents + 1], len(asked[1])
         bases, centres = np.zeros((1, lanes), np.float32), np.zeros((len(documents), lanes), np.float32)
         words, places = np.zeros((0, 0), np.uint8), np.zeros(1, np.int64)
-        if self._means is not None and self._ids is not None:
+        if self.centroids is not None:
+            clusters = self.centroids.places.checked(firsts, ends)
+            bases, places = self.centroids.compiled_products(asked, kernels), self.centroids.numbers
+            words = clusters.view(np.uint8).reshape(len(clusters), clusters.itemsize)
+        elif self._means is not None and self._ids is not None:
             ranks, some = self._ids.checked(firsts, ends), None
             if (ends - firsts).sum() < len(self._means.place_of_rank):
                 some = ranks[rows_of_sets(self.offsets, documents)[0]]
@@ -174,20 +187,24 @@ class Rows:
         """The codec, if it is one of integers, which compiled kernels know."""
         return self._codec if isinstance(self._codec, Integral) else None
 
-    def _prepared(
-        self, query: Float[np.ndarray, "m d"], codec: Integral
-    ) -> tuple[Rounded, Float[np.ndarray, "m c"]]:
-        """A query's rows as integers, and their products with the means of words."""
-        whole = codec.asked(query)
-        if self._means is None:
-            return whole, np.zeros((len(query), 1), np.float32)
-        return whole, self._means.products(whole)
-
-    def _centre_products(self, query: Rounded, documents: Int[np.ndarray, " k"]) -> Float[np.ndarray, "m k"]:
+    def centre_products(
+        self, query: Rounded, documents: Int[np.ndarray, " k"], kernels: Kernels | None = None
+    ) -> Float[np.ndarray, "m k"]:
         """Products of a query's rows with the centres of documents, without these rows' scales."""
         if self._centres is None:
             return np.zeros((len(query.rows), len(documents)), np.float32)
-        return self._centres.products(query, documents)
+        if kernels is None:
+            return self._centres.products(query, documents)
+        return self._centres.compiled_products(kernels.asked(query), documents, kernels).T[: len(query.rows)]
+
+    def _prepared(
+        self, query: Float[np.ndarray, "m d"], codec: Integral
+    ) -> tuple[Rounded, Float[np.ndarray, "m c"]]:
+        """A query's rows as integers, and their products with the means of words or the centroids."""
+        whole = codec.asked(query)
+        if self._bases is None:
+            return whole, np.zeros((len(query), 1), np.float32)
+        return whole, self._bases.products(whole)
 
     def _documents(self, where: Where) -> tuple[Int[np.ndarray, " k"], Int[np.ndarray, " r"]]:
         """The documents that some rows are of, and for each row which of these."""
@@ -199,7 +216,9 @@ class Rows:
         return {key: array[where] for key, array in self._arrays.items()}
 
     def _places(self, where: Where) -> Int[np.ndarray, " k"]:
-        """For some rows, the place of their word's mean in the table; 0 where there is none."""
+        """For some rows, the place of their word's mean or their centroid; 0 where there is none."""
+        if self.centroids is not None:
+            return self.centroids.of(where)
         if self._ids is None or self._means is None:
             count = len(range(*where.indices(len(self)))) if isinstance(where, slice) else len(where)
             return np.zeros(count, np.int64)

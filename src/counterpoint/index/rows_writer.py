@@ -10,6 +10,7 @@ from typing import final
 import numpy as np
 
 from counterpoint.errors import ShapeError
+from counterpoint.index.centroid_lists import write_lists
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS, Bits
 from counterpoint.index.counted import IdCounts, check_finite
@@ -83,6 +84,8 @@ class RowsWriter(VectorWriter):
             self._counts.close(ranked=self._waits)
         if self._waits:
             encode_residuals(self.folder, self.name, self.layout)
+        if (self.folder / f"{self.name}.centroids.npy").exists():
+            write_lists(self.folder, self.name)
         if self.layout.kind == "exact":
             write_postings(self.folder, self.name)
         if self.layout.kind == "graph" and self.documents:

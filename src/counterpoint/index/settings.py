@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from counterpoint.config import plain
 from counterpoint.errors import ConfigError
-from counterpoint.index.codec import CodecName
+from counterpoint.index.codec import CODECS, Bits, CodecName
 from counterpoint.index.layout import AnnName, Kind, SetLayout
 from counterpoint.index.lexical import LexicalSettings
 from counterpoint.index.lexical_store import LEXICAL
@@ -216,7 +216,10 @@ class IndexSettings:
             return "dense" if self.ann is None else "graph"
         if vectors.static:
             return "static"
-        return "exact" if exact else "several"
+        if exact:
+            return "exact"
+        few = isinstance(CODECS[self._codec(vectors)], Bits)
+        return "lists" if few and not vectors.ids else "several"
 
     def _codec(self, vectors: VectorSet) -> CodecName:
         if vectors.static:

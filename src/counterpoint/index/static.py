@@ -25,7 +25,7 @@ from counterpoint.index.kernels import best_rows
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NpyWriter
 from counterpoint.index.rows import offsets_of
-from counterpoint.index.store import Asked, Everything, VectorStore, VectorWriter
+from counterpoint.index.store import PROBES, Asked, Everything, VectorStore, VectorWriter
 from counterpoint.index.stored_rows import merged_counts
 from counterpoint.types import Document, Ragged, rows_of_sets
 
@@ -168,7 +168,7 @@ class StaticStore(VectorStore):
         """The distinct ids of all documents, rising, and in how many each stands."""
         return merged_counts([(part.vocabulary, part.frequencies) for part in self.parts])
 
-    def look(self, queries: Sequence[Asked], *, exhaustive: bool = False) -> Everything:
+    def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Everything:
         """At the ids of every document."""
         return Everything(self.all_scores(queries), matching=queries[0].ids is not None)
 

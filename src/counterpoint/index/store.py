@@ -22,7 +22,9 @@ from counterpoint.types import Document, Ragged
 if TYPE_CHECKING:
     from counterpoint.index.settings import TextModel
 
-__all__ = ["Asked", "Everything", "Look", "Store", "VectorStore", "VectorWriter"]
+__all__ = ["PROBES", "Asked", "Everything", "Look", "Store", "VectorStore", "VectorWriter"]
+
+PROBES = 8  # centroids for each row of a query; chosen in docs/design.md
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,13 @@ class Store(ABC, Generic[Q]):
     """One part of a score, over all segments of an index, open for reading; `Q` is what it is asked."""
 
     @abstractmethod
-    def look(self, queries: Sequence[Q], *, exhaustive: bool = False) -> Look:
+    def look(self, queries: Sequence[Q], *, exhaustive: bool = False, probes: int = PROBES) -> Look:
         """A first stage for a batch of queries.
 
         Args:
             queries: one or more.
             exhaustive: look at every document, also where there is a shorter way.
+            probes: where there are lists of centroids, how many are looked at for each row of a query.
         """
 
     @abstractmethod

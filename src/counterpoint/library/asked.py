@@ -25,6 +25,8 @@ def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
     """
     settings = SearchSettings.for_index(index)
     settings = replace(settings, exhaustive=asked.exhaustive or settings.exhaustive)
+    if asked.probes is not None:
+        settings = replace(settings, probes=asked.probes)
     if asked.feedback is not None:
         if asked.workflow != "hybrid":
             raise ConfigError(f"--feedback is the hybrid's; leave it or -w {asked.workflow} out")

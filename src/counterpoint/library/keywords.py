@@ -50,6 +50,7 @@ class RunKeywords(TypedDict, total=False):
     fusion: str | None
     feedback: str | float | tuple[float, int] | None
     exhaustive: bool
+    probes: int | None
 
 
 class SearchKeywords(RunKeywords, total=False):

@@ -115,7 +115,8 @@ class OpenIndex:
         Args:
             query: one text, or a list of them.
             k: how many documents.
-            asked: other fields of `SearchOptions`: workflow, weights, fusion, feedback, exhaustive, explain.
+            asked: other fields of `SearchOptions`: workflow, weights, fusion, feedback, exhaustive, probes,
+                explain.
 
         Raises:
             ConfigError: a query is empty, or something asked for does not exist or cannot be.

@@ -86,7 +86,9 @@ class SearchOptions:
         adapt: let weights follow the query; where None, as the index says, and not if weights are given.
         fusion: how parts are made comparable: ceiling, min-max, z-score, rrf or none.
         feedback: what the best documents count for, and of how many, as 0.1, (0.1, 5) or "0.1,5"; 0 for none.
-        exhaustive: look at every vector even where the index has a sketch or a graph of them.
+        exhaustive: look at every vector even where the index has a sketch, a graph or lists.
+        probes: lists looked at for each of the query's vectors, where token sets have lists of centroids; as
+            the index says where None.
         explain: say which words matched what, and for how much.
     """
 
@@ -97,4 +99,5 @@ class SearchOptions:
     fusion: str | None = None
     feedback: str | float | tuple[float, int] | None = None
     exhaustive: bool = False
+    probes: int | None = None
     explain: bool = False

@@ -47,9 +47,10 @@ class FirstStages:
 
     def propose(self, queries: Sequence[PreparedQuery], plan: Plan, depth: int) -> Iterator[Proposal]:
         """For each query: the candidates, and their scores by the parts that looked at every document."""
-        least, exhaustive = self.settings.candidates, self.settings.exhaustive
+        least = self.settings.candidates
+        effort = {"exhaustive": self.settings.exhaustive, "probes": self.settings.probes}
         looks = {
-            part: self.index.part(part).look([query.asked(part) for query in queries], exhaustive=exhaustive)
+            part: self.index.part(part).look([query.asked(part) for query in queries], **effort)
             for part in plan.first
         }
 

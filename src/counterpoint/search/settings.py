@@ -10,7 +10,7 @@ from typing import Any, Literal, get_type_hints
 
 from counterpoint.config import plain
 from counterpoint.errors import ConfigError
-from counterpoint.index import LEXICAL, Index, SetLayout
+from counterpoint.index import LEXICAL, PROBES, Index, SetLayout
 from counterpoint.index.settings import check_matching
 from counterpoint.typed import faults_of
 
@@ -73,7 +73,9 @@ class SearchSettings:
             the query's rows, so that a word without a match and one whose only match is negative add the
             same, nothing, whether an inverted index or a match matrix is looked at.
         floor: other vector sets whose best similarity is raised to 0 where it is negative.
-        exhaustive: look at every pooled vector even where the index has a sketch or a graph of them.
+        exhaustive: look at every vector even where the index has a sketch, a graph or lists of them.
+        probes: of token sets that have lists of centroids, how many lists are looked at for each of the
+            query's vectors; more find more and take longer.
         feedback: what the hybrid's best documents count for, beside all its parts together as 1: a candidate
             is ranked by its likeness to them in the pooled sets, whatever their weights, too
             (pseudo-relevance feedback; see `Feedback`). Where parts are divided by their ceilings, all shares
@@ -82,7 +84,8 @@ class SearchSettings:
 
     Raises:
         ConfigError: listing every setting that is not of its type; or feedback or a number of `adapt` is
-            below 0, or feedback is of less than one document, or there are less than one candidate.
+            below 0, or feedback is of less than one document, or there are less than one candidate or
+            probe.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -94,6 +97,7 @@ class SearchSettings:
     exact: tuple[str, ...] = ()
     floor: tuple[str, ...] = ()
     exhaustive: bool = False
+    probes: int = PROBES
     feedback: float = 0.0
     feedback_documents: int = 5
     adapt: Mapping[str, float] = field(default_factory=dict)
@@ -105,7 +109,7 @@ class SearchSettings:
             for name, hint in hints.items()
             for fault in faults_of(plain(getattr(self, name)), hint, f"search.{name}")
         ]
-        least = {"feedback": 0, "feedback_documents": 1, "candidates": 1}
+        least = {"feedback": 0, "feedback_documents": 1, "candidates": 1, "probes": 1}
         faults = faults or [
             f"search.{name}: expected a {'weight' if name == 'feedback' else 'whole number'} from {low} up, "
             f"found {getattr(self, name)}"

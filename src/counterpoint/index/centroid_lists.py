@@ -1,0 +1,111 @@
+"""For every centroid of a set the documents that have a row of its cluster.
+
+<set>.lists.npy        the lists, packed (`counterpoint.index.packing`): the first document, then for each
+                       further one how many documents lie between it and the one before
+<set>.list_counts.npy  how many documents each list has
+<set>.list_ends.npy    where each list ends in <set>.lists.npy
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from jaxtyping import Int, Integer
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.npy import NpyWriter, open_npy
+from counterpoint.index.packing import pack, unpack
+
+__all__ = ["CentroidLists", "write_lists"]
+
+CHUNK = 2**22  # rows looked at at a time
+HELD = 2**24  # pairs of a centroid and a document that are sorted at a time; bounds the memory of a build
+
+
+@final
+class CentroidLists:
+    """The lists of one set of a segment, memory-mapped."""
+
+    def __init__(self, files: CheckedFolder, name: str, centroids: int):
+        self._folder, self._name = files.folder, name
+        self._files = [files.array(f"{name}.{kind}.npy") for kind in ("lists", "list_counts", "list_ends")]
+        if any(len(each) != centroids for each in self._files[1:]):
+            raise ArtifactError(f"the lists of {name!r} do not fit its centroids", path=files.folder)
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All bytes of all lists, how many documents each has, and where each begins and the last ends."""
+        packed, counts, ends = (each.all() for each in self._files)
+        starts = np.concatenate([[0], ends.astype(np.int64)])
+        if starts[-1] != len(packed) or (np.diff(starts) < 0).any():
+            raise ArtifactError(f"the lists of {self._name!r} do not fit their lengths", path=self._folder)
+        return packed, counts.astype(np.int64), starts
+
+    def documents(self, centroid: int) -> Int[np.ndarray, " k"]:
+        """The documents of one list, rising."""
+        packed, counts, starts = self.arrays
+        if not counts[centroid]:
+            return np.zeros(0, np.int64)
+        try:
+            gaps, _ = unpack(packed[starts[centroid] : starts[centroid + 1]], int(counts[centroid]))
+        except ValueError as error:
+            raise ArtifactError(f"the lists of {self._name!r}: {error}", path=self._folder) from error
+        return np.cumsum(gaps + 1) - 1
+
+
+def write_lists(folder: Path, name: str) -> None:
+    """Write the lists of a set whose centroids, clusters and lengths are complete."""
+    centroids = len(open_npy(folder / f"{name}.centroids.npy"))
+    clusters = open_npy(folder / f"{name}.clusters.npy")
+    offsets = np.concatenate([[0], np.cumsum(np.load(folder / f"{name}.lengths.npy"), dtype=np.int64)])
+    sizes = np.zeros(centroids, np.int64)
+    for at in range(0, len(clusters), CHUNK):
+        sizes += np.bincount(clusters[at : at + CHUNK], minlength=centroids)
+    counts, ends = np.zeros(centroids, np.uint32), np.zeros(centroids, np.int64)
+    written = 0
+    with NpyWriter(folder / f"{name}.lists.npy", np.uint8) as writer:
+        for first, last in _runs(sizes):
+            of_list, documents = _pairs(clusters, offsets, first, last)
+            some, begin, mine = np.unique(of_list, return_index=True, return_counts=True)
+            if len(some):
+                gaps = np.diff(documents, prepend=-1) - 1
+                gaps[begin] = documents[begin]
+                packed, lengths = pack(gaps, mine)
+                writer.append(packed)
+                counts[some], ends[some] = mine, lengths
+                written += len(packed)
+    np.save(folder / f"{name}.list_counts.npy", counts)
+    np.save(folder / f"{name}.list_ends.npy", np.cumsum(ends).astype(_smallest(written)))
+
+
+def _runs(sizes: Int[np.ndarray, " c"]) -> Iterator[tuple[int, int]]:
+    """Centroids, as many at a time as have at most `HELD` rows together (one at least)."""
+    ends, first = np.cumsum(sizes), 0
+    while first < len(sizes):
+        before = ends[first] - sizes[first]
+        last = max(first + 1, int(np.searchsorted(ends, before + HELD, side="right")))
+        yield first, last
+        first = last
+
+
+def _pairs(
+    clusters: Integer[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"], first: int, last: int
+) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]:
+    """The lists from `first` to before `last`, one after the other: whose an entry is, and its document."""
+    found = [np.zeros(0, np.uint64)]
+    for at in range(0, len(clusters), CHUNK):
+        some = clusters[at : at + CHUNK]
+        rows = np.flatnonzero((some >= first) & (some < last))
+        owners = np.searchsorted(offsets, rows + at, side="right") - 1
+        found.append(some[rows].astype(np.uint64) << np.uint64(40) | owners.astype(np.uint64))
+    pairs = np.unique(np.concatenate(found))
+    return (pairs >> np.uint64(40)).astype(np.int64), (pairs & np.uint64(2**40 - 1)).astype(np.int64)
+
+
+def _smallest(most: int) -> type[np.unsignedinteger]:
+    return np.uint32 if most < 2**32 else np.uint64

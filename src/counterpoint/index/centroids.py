@@ -1,0 +1,120 @@
+"""Centroids of a set without ids: what its rows are stored as differences from, and what finds them.
+
+    <set>.centroids.npy        rotated, in codes of 4 bits
+    <set>.centroid_scales.npy  their factors, float16
+    <set>.clusters.npy         for each row the place of its centroid (uint16)
+
+They are to such a set what the means of words are to one with ids (`counterpoint.index.means`), but a row's
+cluster has to be stored. A set of few rows has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index import coarse
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.clusters import clusters_of
+from counterpoint.index.npy import NpyWriter
+from counterpoint.index.rotation import rotation
+from counterpoint.index.rounded import Rounded
+
+if TYPE_CHECKING:
+    from counterpoint.index.paths import Kernels
+
+__all__ = ["LEAST_ROWS", "Centroids", "count_for", "write_centroids"]
+
+LEAST_ROWS = 2**16  # of a set with centroids; fewer are all looked at
+FACTOR = 16  # centroids for the square root of the number of rows, as in ColBERTv2
+MOST = 2**16  # centroids: what two bytes can number
+SAMPLE = 32  # rows for each centroid that these are fitted to
+MOST_SAMPLED = 2**20  # rows: 256 MiB of 128 components
+CHUNK = 2**16  # rows assigned at a time
+
+
+@final
+class Centroids:
+    """The centroids of one set of a segment.
+
+    Attributes:
+        places: for each row the place of its centroid.
+    """
+
+    def __init__(self, files: CheckedFolder, name: str, dim: int, rows: int):
+        self._dim = dim
+        self.places = files.array(f"{name}.clusters.npy")
+        self._files = {
+            key: files.array(f"{name}.{file}.npy")
+            for key, file in (("values", "centroids"), ("scales", "centroid_scales"))
+        }
+        self._last: tuple[bytes, np.ndarray] = b"", np.zeros((0, 0), np.float32)
+        if len(self.places) != rows or len(self._files["values"]) != len(self._files["scales"]):
+            raise ArtifactError(f"the centroids of {name!r} do not fit its rows", path=files.folder)
+
+    def __len__(self) -> int:
+        """Number of centroids."""
+        return len(self._files["values"])
+
+    @cached_property
+    def numbers(self) -> Int[np.ndarray, " c"]:
+        """Which row of the table each place is: its own."""
+        return np.arange(len(self))
+
+    @cached_property
+    def _arrays(self) -> Mapping[str, np.ndarray]:
+        return {key: array.all() for key, array in self._files.items()}
+
+    def of(self, where: slice | Int[np.ndarray, " k"]) -> Int[np.ndarray, " k"]:
+        """The places of the centroids of some rows."""
+        return self.places[where].astype(np.int64)
+
+    def rows(self, places: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
+        """The rotated centroids at some places."""
+        return coarse.decoded({key: array[places] for key, array in self._arrays.items()}, self._dim)
+
+    def products(self, query: Rounded) -> Float[np.ndarray, "m c"]:
+        """Inner products with rounded rows of a query, without these rows' scales."""
+        return self._kept(b"numpy" + query.rows.tobytes(), lambda: coarse.products(query, self._arrays))
+
+    def compiled_products(self, asked: Any, kernels: Kernels) -> Float[np.ndarray, "c lanes"]:
+        """The same with a query as kernels take it, transposed, by a compiled kernel."""
+        return self._kept(asked[0].tobytes(), lambda: coarse.compiled_products(asked, self._arrays, kernels))
+
+    def _kept(self, query: bytes, compute: Callable[[], np.ndarray]) -> np.ndarray:
+        """The products with the query before, if it is the same: it is looked for first, and then scored."""
+        key, found = self._last
+        if key != query:
+            found = compute()
+            found.setflags(write=False)
+            self._last = query, found
+        return found
+
+
+def count_for(rows: int) -> int:
+    """How many centroids a set of so many rows has: a power of two below 16 √rows, 0 for few rows."""
+    if rows < LEAST_ROWS:
+        return 0
+    return min(MOST, 2 ** (int(FACTOR * rows**0.5).bit_length() - 1))
+
+
+def write_centroids(folder: Path, name: str, raw: Float[np.ndarray, "n d"], count: int) -> None:
+    """Fit centroids to a sample of the rows and say for each row which is its own.
+
+    Memory is bounded by the sample and does not grow with the rows.
+    """
+    turn, most = rotation(raw.shape[1]), min(SAMPLE * count, MOST_SAMPLED)
+    drawn = np.sort(np.random.default_rng(0).permutation(len(raw))[:most])
+    clusters = clusters_of(raw[drawn], count)
+    arrays = coarse.coded(clusters.centroids @ turn)
+    np.save(folder / f"{name}.centroids.npy", arrays["values"])
+    np.save(folder / f"{name}.centroid_scales.npy", arrays["scales"])
+    with NpyWriter(folder / f"{name}.clusters.npy", np.uint16) as writer:
+        for at in range(0, len(raw), CHUNK):
+            writer.append(clusters.nearest(raw[at : at + CHUNK].astype(np.float32)).astype(np.uint16))

@@ -1,0 +1,142 @@
+"""Several vectors without ids a document, and a first stage that looks at the lists of a few centroids.
+
+For each row of a query the documents in the lists of the nearest centroids gather what these say. Those with
+most are looked at more closely: by the centroids of all their rows and by their own centre. The best of these
+are candidates. They are scored exactly by whoever asked for them, as all candidates are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast, final
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+
+from counterpoint.index import proposing
+from counterpoint.index.best import best_of
+from counterpoint.index.centroid_lists import CentroidLists
+from counterpoint.index.centroids import Centroids
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.codec import Integral
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.packing import WIDTHS
+from counterpoint.index.paths import Kernels
+from counterpoint.index.rounded import Rounded, rounded
+from counterpoint.index.rows import Rows
+from counterpoint.index.store import PROBES, Asked, Everything, Look
+from counterpoint.index.stored_rows import RowsStore
+
+__all__ = ["ListsStore"]
+
+SHORTLIST = 16  # documents that are looked at more closely, for each one that is proposed
+WIDTHS_ARRAY = np.array(WIDTHS, np.int64)
+
+
+@final
+class ListsStore(RowsStore):
+    """A set of several vectors without ids; in segments of few, all are looked at."""
+
+    def __init__(self, name: str, layout: SetLayout, segments: Sequence[tuple[CheckedFolder, int]]):
+        super().__init__(name, layout, segments)
+        self._lists = [
+            None if part.centroids is None else CentroidLists(files, name, len(part.centroids))
+            for (files, _), part in zip(segments, self.parts, strict=True)
+        ]
+
+    def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Look:
+        """At the lists of the `probes` nearest centroids of each row; or at every vector."""
+        if exhaustive or not any(self._lists):
+            return Everything(self.all_scores(queries), matching=False)
+        return _Near(self, queries, probes)
+
+    def near(self, query: Asked, probes: int, k: int) -> Int[np.ndarray, " c"]:
+        """About the best `k` documents."""
+        positions, scores = [], []
+        for part, lists, start in zip(self.parts, self._lists, self._starts, strict=False):
+            if lists is None or part.centroids is None:
+                found = np.arange(len(part.offsets) - 1)
+                mine = self._table([query], part, None)[0]
+            else:
+                kernels = self._meter.kernels(len(part.centroids) * query.rows.size)
+                table = _table_of(part, part.centroids, query, probes, kernels)
+                found = _gathered(part, lists, table, SHORTLIST * k)
+                mine = _closer(part, part.centroids, table, found)
+            positions.append(found + start)
+            scores.append(mine)
+        return np.concatenate(positions)[best_of(np.concatenate(scores), k, matching=False)]
+
+
+@final
+class _Near(Look):
+    """What the lists lead to, for each depth that is asked for."""
+
+    def __init__(self, store: ListsStore, queries: Sequence[Asked], probes: int):
+        self._store, self._queries, self._probes = store, queries, probes
+
+    def best(self, query: int, k: int) -> Int[np.ndarray, " c"]:
+        """About the best `k` of all segments together."""
+        return self._store.near(self._queries[query], self._probes, k)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A query and the centroids of a segment.
+
+    Attributes:
+        whole: the query's rows as integers.
+        levels: of each centroid with each row, and perhaps with columns of zeros after these.
+        probes: the centroids whose lists are looked at, by row, and the next best.
+        top: the similarity that the highest level stands for.
+        kernels: what goes on with it; None for numpy.
+    """
+
+    whole: Rounded
+    levels: UInt8[np.ndarray, "c lanes"]
+    probes: Int[np.ndarray, "m p"]
+    top: np.float32
+    kernels: Kernels | None
+
+
+def _table_of(part: Rows, centroids: Centroids, query: Asked, probes: int, kernels: Kernels | None) -> _Table:
+    turn, probes = None if kernels is None else kernels.turn, min(probes + 1, len(centroids))
+    whole = cast(Integral, part.integral).asked(query.rows, turn)
+    if kernels is None:
+        similarity = (centroids.products(whole) * whole.scales[:, None]).T
+        top = similarity.max(initial=-np.inf)
+        levels = proposing.levels_of(similarity, top)
+        return _Table(whole, levels, proposing.probed(similarity, probes), top, None)
+    asked = kernels.asked(whole)
+    bases, scales = centroids.compiled_products(asked, kernels), asked[2]
+    chosen, top = kernels.probed(bases, scales, len(query.rows), probes)
+    return _Table(whole, kernels.levels_of(bases, scales, top), chosen, np.float32(top), kernels)
+
+
+def _gathered(part: Rows, lists: CentroidLists, table: _Table, count: int) -> Int[np.ndarray, " s"]:
+    """The documents that have gathered most, rising."""
+    documents = len(part.offsets) - 1
+    if count >= documents:
+        return np.arange(documents)
+    if table.kernels is None:
+        found = proposing.gathered(table.levels, table.probes, lists.documents, documents)
+    else:
+        found = table.kernels.gathered(table.levels, table.probes, lists.arrays, WIDTHS_ARRAY, documents)
+    return np.sort(best_of(found.astype(np.float32), count, matching=False))
+
+
+def _closer(
+    part: Rows, centroids: Centroids, table: _Table, documents: Int[np.ndarray, " s"]
+) -> Float[np.ndarray, " s"]:
+    """About the scores of some documents, each of whose rows is taken to be its centroid and their centre.
+
+    A centre adds the same to all rows of its document, so its product with the sum of the query's rows is
+    all that is needed of it.
+    """
+    firsts, lasts = part.offsets[documents], part.offsets[documents + 1]
+    interactions = proposing.interactions if table.kernels is None else table.kernels.interactions
+    levels = interactions(table.levels, centroids.places.checked(firsts, lasts), firsts, lasts)
+    scores = levels.astype(np.float32) * (table.top / np.float32(proposing.LEVELS))
+    total = (table.whole.rows * table.whole.scales[:, None]).sum(axis=0, keepdims=True, dtype=np.float64)
+    asked = rounded(total.astype(np.float32))
+    return scores + part.centre_products(asked, documents, table.kernels)[0] * asked.scales[0]

@@ -1,0 +1,84 @@
+"""From centroids to candidates, in numpy: what `counterpoint.index.compiled.proposing` does faster.
+
+Everything that is added is an integer, so that order cannot matter. A level is a similarity with a centroid,
+in 255 steps of the greatest one; negative ones count 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float, Int, Integer, UInt8
+
+from counterpoint.index.best import best_of
+
+__all__ = ["LEVELS", "gathered", "interactions", "levels_of", "probed"]
+
+LEVELS = 255
+
+
+def probed(similarity: Float[np.ndarray, "c m"], count: int) -> Int[np.ndarray, "m p"]:
+    """For each row of a query the `count` most similar centroids, best first, of equal ones the first."""
+    found = np.zeros((similarity.shape[1], min(count, len(similarity))), np.int64)
+    for m, of_row in enumerate(similarity.T):
+        some = np.sort(best_of(of_row, count, matching=False))
+        found[m] = some[np.argsort(-of_row[some], kind="stable")]
+    return found
+
+
+def levels_of(similarity: Float[np.ndarray, "c m"], top: np.float32) -> UInt8[np.ndarray, "c m"]:
+    """Similarities as levels; `top` is the greatest."""
+    unit = np.float32(LEVELS) / top if top > 0 else np.float32(0)
+    return np.clip(np.rint(similarity * unit), 0, LEVELS).astype(np.uint8)
+
+
+def gathered(
+    levels: UInt8[np.ndarray, "c m"],
+    probes: Int[np.ndarray, "m p"],
+    documents_of: Callable[[int], Int[np.ndarray, " k"]],
+    documents: int,
+) -> Int[np.ndarray, " n"]:
+    """For each document, what its rows in probed clusters have above the level of the last probe, summed.
+
+    The last centroid probed is one whose list is not looked at. A row of a query that finds none of a
+    document's in the lists before it has at most its level, which is what the document is taken to have
+    (missing similarities are imputed so by Scheerer et al. 2025, WARP).
+
+    Args:
+        levels: of each centroid with each row of the query.
+        probes: as `probed` gives them.
+        documents_of: those in the list of a centroid.
+        documents: how many there are.
+    """
+    found = np.zeros(documents, np.int32)
+    for m, centroids in enumerate(probes):
+        gains = levels[centroids, m].astype(np.int32)
+        best = np.zeros(documents, np.int32)
+        for centroid, gain in zip(centroids[::-1].tolist(), (gains - gains[-1])[::-1], strict=True):
+            best[documents_of(centroid)] = gain
+        found += best
+    return found
+
+
+def interactions(
+    levels: UInt8[np.ndarray, "c m"],
+    places: Integer[np.ndarray, " r"],
+    firsts: Int[np.ndarray, " k"],
+    lasts: Int[np.ndarray, " k"],
+) -> Int[np.ndarray, " k"]:
+    """MaxSim of a query with documents whose rows are taken to be their centroids, in levels.
+
+    Args:
+        levels: of each centroid with each row of the query.
+        places: for every row of the set the place of its centroid.
+        firsts: the first row of each document.
+        lasts: where its rows end.
+    """
+    found, lengths = np.zeros(len(firsts), np.int32), lasts - firsts
+    filled, begin = np.flatnonzero(lengths), np.cumsum(lengths) - lengths
+    if len(filled):
+        rows = np.arange(lengths.sum()) + np.repeat(firsts - begin, lengths)
+        best = np.maximum.reduceat(levels[places[rows]], begin[filled], axis=0)
+        found[filled] = best.sum(axis=1, dtype=np.int32)
+    return found
