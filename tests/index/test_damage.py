@@ -8,8 +8,10 @@ from tests.damage import fuzz
 from tests.fakes import HashModel, StaticModel, UniModel
 
 from counterpoint.errors import ArtifactError, CounterpointError, DataError
-from counterpoint.index import Index, IndexSettings, Manifest, build_index
+from counterpoint.index import Index, IndexSettings, Manifest, VectorSet, build_index
+from counterpoint.index import centroids as centroids_module
 from counterpoint.index import checked as checked_module
+from counterpoint.index import lists as lists_module
 from counterpoint.index import residual as residual_module
 from counterpoint.index.checked import BLOCKS, CheckedFile, CheckedFolder, write_blocks
 from counterpoint.index.database import CHECKS, PASSAGES
@@ -21,6 +23,20 @@ WORDS = (
     "fox dog cat bridge river turtle green brown lazy quick slow walk sleep box day night under over".split()
 )
 QUERIES = ["quick brown fox", "turtle under a bridge", "nothing known"]
+
+
+class TokenModel(HashModel):
+    """The same vectors, but nobody says which word one is of."""
+
+    @property
+    def sets(self):
+        return {"mean": VectorSet(self.dim, True, False), "words": VectorSet(self.dim, False, False)}
+
+    def encode_document(self, texts):
+        found = super().encode_document(texts)
+        return {**found, "words": Ragged(found["words"].values, found["words"].offsets)}
+
+    encode_query = encode_document
 
 
 def documents(count=60):
@@ -39,6 +55,9 @@ def built(folder, kind):
         model, settings = UniModel(), IndexSettings(codec="float16", search=search)
     elif kind == "graph":
         model, settings = HashModel(), IndexSettings(codec="int4", ann="hnsw")
+    elif kind == "lists":
+        search = {"weights": {"words": 1.0}, "candidates": 2, "probes": 2}
+        model, settings = TokenModel(), IndexSettings(codec="2-bit", search=search)
     elif kind == "bits":
         model, settings = HashModel(), IndexSettings(codec="1-bit")
     else:
@@ -78,6 +97,8 @@ def check(tmp_path, monkeypatch, kind, trials, say):
         pytest.importorskip("faiss")
     monkeypatch.setattr(checked_module, "BLOCK", 512)  # so that files have many, and few are touched
     monkeypatch.setattr(residual_module, "LEAST", 4)  # so that there are means of words
+    monkeypatch.setattr(centroids_module, "LEAST_ROWS", 1)  # and centroids
+    monkeypatch.setattr(lists_module, "SHORTLIST", 2)
     folder = tmp_path / "index"
     model = built(folder, kind)
     tally, wrong = fuzz(folder, lambda: answers(folder, model), trials, seed=trials)
@@ -86,7 +107,7 @@ def check(tmp_path, monkeypatch, kind, trials, say):
     return tally
 
 
-KINDS = ["plain", "graph", "exact", "static", "bits", "old"]
+KINDS = ["plain", "graph", "exact", "static", "bits", "lists", "old"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

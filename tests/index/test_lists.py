@@ -1,12 +1,14 @@
 """Token sets with lists of centroids: the whole way to candidates, against a look at everything."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from tests.index.test_bits import by_loops
 
-from counterpoint.index import Asked, Index, IndexSettings, SetLayout, build_index
+from counterpoint.errors import ArtifactError
+from counterpoint.index import Asked, Index, IndexSettings, Manifest, SetLayout, build_index
 from counterpoint.index import centroids as centroids_module
 from counterpoint.index.centroids import count_for
 from counterpoint.index.checked import CheckedFolder
@@ -184,6 +186,15 @@ class Tokens:
         }
 
     encode_query = encode_document
+
+
+def test_a_kind_that_is_not_known_is_told(tmp_path):
+    build_index([Document("a", "1 2")], Tokens(), tmp_path / "i", IndexSettings(codec="2-bit", lexical=None))
+    manifest = Manifest.read(tmp_path / "i")
+    layouts = {"tokens": {**manifest.settings["layouts"]["tokens"], "kind": "tree"}}
+    replace(manifest, settings={**manifest.settings, "layouts": layouts}).write(tmp_path / "i")
+    with pytest.raises(ArtifactError, match="store of kind 'tree', which this version"):
+        Index(tmp_path / "i")
 
 
 def test_an_index_of_token_vectors_has_lists_and_searches_by_them(tmp_path):

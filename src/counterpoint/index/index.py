@@ -217,6 +217,13 @@ def _opened(folder: Path) -> Opened:
 
 def _open(folder: Path, manifest: Manifest) -> Opened:
     layouts = {name: SetLayout.from_dict(x) for name, x in manifest.settings["layouts"].items()}
+    for name, layout in layouts.items():
+        if layout.kind not in KINDS:
+            raise ArtifactError(
+                f"vector set {name!r} is a store of kind {layout.kind!r}, which this version of counterpoint "
+                "does not know; install the version that wrote the index or build it again",
+                path=folder,
+            )
 
     def files(name: str) -> CheckedFolder:
         listed = {

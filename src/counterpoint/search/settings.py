@@ -37,7 +37,7 @@ WORKFLOWS: Mapping[Workflow, str] = MappingProxyType(
         "lexical": "BM25 alone",
         "dense": "the pooled vectors alone (ColBERTer's 4)",
         "words": "late interaction alone: of every document, or of those in an inverted index of exact words "
-        "(ColBERTer's 5)",
+        "or of centroids (ColBERTer's 5)",
         "dense-words": "the pooled vectors propose, they and late interaction score (ColBERTer's 2)",
         "words-dense": "late interaction proposes, it and the pooled vectors score (ColBERTer's 3)",
     }
@@ -307,7 +307,8 @@ def plan_of_parts(
     pooled = [name for name, layout in layouts.items() if layout.pooled]
     several = [name for name, layout in layouts.items() if not layout.pooled]
     lexical = [LEXICAL] if has_lexical else []
-    inverted = [name for name in several if name in settings.exact or layouts[name].kind == "static"]
+    listed = [name for name in several if layouts[name].kind in ("static", "lists")]
+    inverted = [name for name in several if name in settings.exact or name in listed]
     static = any(layout.kind == "static" for layout in layouts.values())
     # A static set knows words only, so something contextual proposes beside it (HIL, figure 3).
     cheap = several if static and not pooled else inverted
