@@ -1,0 +1,71 @@
+"""The rows of `engine.py` as a table, and as a plot of latency by the number of documents."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+WIDTH = 46
+COLUMNS = (
+    ("build s", 9, "{build_cpu_s:.1f}"),
+    ("B/doc", 9, "{bytes_a_document:,.0f}"),
+    ("open ms", 9, "{opening_cpu_ms:.0f}"),
+    ("MB", 7, "{memory:,.0f}"),
+    ("imports", 9, "{memory_before:,.0f}"),
+    ("CPU ms", 18, "{cpu_p50_ms:.2f} / {cpu_p95_ms:.2f}"),
+    ("wall ms", 18, "{wall_p50_ms:.2f} / {wall_p95_ms:.2f}"),
+    ("CPU with encoding", 19, "{encoding_cpu_p50_ms:.2f} / {encoding_cpu_p95_ms:.2f}"),
+    ("R@10", 7, "{recall@10:.3f}"),
+    ("R@100", 7, "{recall@100:.3f}"),
+    ("nDCG@10", 9, "{nDCG@10:.3f}"),
+    ("n", 5, "{queries}"),
+)
+
+
+def print_table(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Print each row as it comes, under a heading of its collection and kind."""
+    kept, heading = [], None
+    for row in rows:
+        of = f"{row['collection']}, {row['documents']:,} documents: {row['kind']}"
+        if of != heading:
+            print(f"\n{of}\n{'':{WIDTH}}{''.join(f'{name:>{width}}' for name, width, _ in COLUMNS)}")
+            heading = of
+        print(line_of(row), flush=True)
+        kept.append(row)
+    return kept
+
+
+def line_of(row: dict[str, Any]) -> str:
+    name = ", ".join(filter(None, (row["system"], row.get("search"))))
+    if "outcome" in row:
+        return f"{name:{WIDTH}}  {row['outcome']}"
+    return f"{name:{WIDTH}}" + "".join(f"{filled(form, row):>{width}}" for _, width, form in COLUMNS)
+
+
+def filled(form: str, row: dict[str, Any]) -> str:
+    try:
+        return form.format_map(row)
+    except KeyError:  # what does not apply, such as recall where nothing is exact
+        return "-"
+
+
+def save_plot(rows: list[dict[str, Any]], path: Path) -> None:
+    """p50 of CPU time against documents, a line for each search of each system that was measured at two sizes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    lines: dict[str, dict[int, float]] = {}
+    for row in rows:
+        if "cpu_p50_ms" in row and row["kind"] != "encoding":
+            name = ", ".join(filter(None, (row["system"], row["search"])))
+            lines.setdefault(name, {})[row["documents"]] = row["cpu_p50_ms"]
+    figure, axes = plt.subplots(figsize=(9, 6))
+    for name, points in lines.items():
+        if len(points) > 1:
+            axes.plot(sorted(points), [points[x] for x in sorted(points)], marker="o", label=name)
+    axes.set(xscale="log", yscale="log", xlabel="documents", ylabel="ms a query (CPU, p50)")
+    axes.grid(True, which="both", alpha=0.3)
+    axes.legend(fontsize="small")
+    figure.savefig(path, bbox_inches="tight")
+    plt.close(figure)

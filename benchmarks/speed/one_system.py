@@ -1,0 +1,131 @@
+"""Measure one system in a process of its own; `engine.py` starts it, with the interpreter that has the system.
+
+    python one_system.py JOB
+
+JOB is JSON: `do` is "check", "build" or "search", `result` the file that the outcome is written to. The process
+runs on one CPU and so do all threads that a system starts, whatever it makes of the usual variables. CPU time
+is that of the process and of those it started and waited for. Memory is the most that was resident
+at once (VmHWM, which Linux counts for this process alone), and how much of it was before anything was opened.
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from collections_of import files_of
+from systems import all_systems
+
+WARM = 10  # queries before times are taken
+
+
+def main(job: dict) -> None:
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {job["cpu"]})
+    system = all_systems()[job["system"]]
+    found = {"check": check, "build": build, "search": search}[job["do"]](system, job)
+    Path(job["result"]).write_text(json.dumps(found))
+
+
+def check(system, job) -> dict:
+    """What is missing, and the versions of what is there."""
+    missing = [name for name in system.needs if importlib.util.find_spec(name) is None]
+    return {"missing": missing, "versions": {} if missing else versions(system.needs)}
+
+
+def versions(modules) -> dict[str, str]:
+    of = importlib.metadata.packages_distributions()
+    named = {of[name][0] for module in modules if (name := module.partition(".")[0]) in of}
+    return {name: importlib.metadata.version(name) for name in sorted(named)}
+
+
+def build(system, job) -> dict:
+    files, _, before = prepared(system, job)
+    folder = Path(job["folder"])
+    spent, _ = timed(lambda: system.build(files, folder))
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    told = folder / "encoding.json"  # of systems that encode documents
+    encoding = json.loads(told.read_text()) if told.exists() else None
+    found = {"build": spent, "bytes": size, "documents": files.documents, "encoding": encoding}
+    return {**found, "memory": peak(), "memory_before": before}
+
+
+def search(system, job) -> dict:
+    files, imports, _ = prepared(system, job)
+    queries = files.queries(job["queries"] + WARM)
+    before, arguments, k = resident(), system.searches[job["search"]], job["k"]
+    shown = min(system.shown or k, k)
+    opening, ask = timed(lambda: system.open(files, Path(job["folder"]), **arguments))
+    first, _ = timed(lambda: ask(queries[-1], shown))
+    until = time.perf_counter() + job["seconds"]
+    queries, warming = queries[: job["queries"]], queries[job["queries"] :]
+    times_of(ask, warming, shown, until, 0)
+    times = times_of(ask, queries, shown, until, job["least"])
+    result = {"times": times, "opening": opening, "first": first, "imports": imports}
+    asked = queries[: len(times)]
+    if system.encodes:
+        result["again"] = times_of(ask, asked, shown, float("inf"), 0)
+    memory = {"memory": peak(), "memory_before": before}
+    found = {query.id: [named(files, each) for each in ask(query, k)] for query in asked}
+    return result | memory | {"found": found}
+
+
+def times_of(ask, queries, k, until, least) -> list[list[float]]:
+    """CPU and wall seconds of each answer; none is begun after `until`, once there are enough."""
+    times = []
+    for query in queries:
+        if len(times) >= least and time.perf_counter() > until:
+            break
+        times.append(timed(lambda query=query: ask(query, k))[0])
+    return times
+
+
+def named(files, document) -> str:
+    return files.ids[document] if isinstance(document, int) else document
+
+
+def prepared(system, job):
+    """The collection; the seconds that importing takes; and the memory in use before anything is done."""
+    spent, _ = timed(lambda: [importlib.import_module(name) for name in system.needs])
+    files = files_of(Path(job["vectors"]), job["documents"])
+    if job["do"] == "search":
+        files.ids  # noqa: B018 - read now, so that no query has to
+    return files, spent, resident()
+
+
+def timed(work):
+    """CPU and wall seconds of a call, and its result."""
+    wall, cpu = time.perf_counter(), cpu_seconds()
+    result = work()
+    return [cpu_seconds() - cpu, time.perf_counter() - wall], result
+
+
+def cpu_seconds() -> float:
+    of = os.times()
+    return time.process_time() + of.children_user + of.children_system
+
+
+def peak() -> float:
+    """The most memory that was resident at once, in MB."""
+    return status("VmHWM")
+
+
+def resident() -> float:
+    """Memory that is resident now, in MB."""
+    return status("VmRSS")
+
+
+def status(name: str) -> float:
+    path = Path("/proc/self/status")
+    if not path.exists():
+        return float("nan")
+    line = next(line for line in path.read_text().splitlines() if line.startswith(f"{name}:"))
+    return int(line.split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,68 @@
+"""Ours: late interaction over token vectors and pooled ones, by every codec and kind of store.
+
+A new kind of store or codec is one line of `SETTINGS`, with the searches to measure.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from systems import OURS, System
+
+SETTINGS = {"int8": {"codec": "int8"}, "2-bit": {"codec": "2-bit"}, "1-bit": {"codec": "1-bit"}}
+SEARCHES = {
+    "every document": {"workflow": "words"},
+    "1,000 by pooled vectors": {"workflow": "dense-words", "candidates": 1000},
+}
+
+
+def model_of(files, queries=()):
+    from given import Given
+
+    from counterpoint.index import VectorSet
+    from counterpoint.types import Ragged
+
+    dim = files.about["dim"]
+    sets = {"mean": VectorSet(dim, True, False), "tokens": VectorSet(dim, False, False)}
+    chunks = (
+        {
+            "mean": Ragged(chunk.pooled, np.arange(len(chunk.ids) + 1)),
+            "tokens": Ragged(chunk.values.astype(np.float32), chunk.offsets),
+        }
+        for chunk in files.chunks()
+    )
+    asked = {
+        query.text: {
+            "mean": Ragged.from_list([query.pooled[None]], dim=dim),
+            "tokens": Ragged.from_list([query.tokens], dim=dim),
+        }
+        for query in queries
+    }
+    return Given(sets, chunks, asked, "tokens")
+
+
+def build(settings, files, folder):
+    from counterpoint.index import IndexSettings, build_index
+    from counterpoint.types import Document
+
+    documents = (Document(str(i), "") for i in range(files.documents))
+    settings = IndexSettings(lexical=None, **settings)
+    build_index(documents, model_of(files), folder / "index", settings, keep_model=False)
+
+
+def opened(files, folder, workflow, **settings):
+    from given import ranked_by
+
+    from counterpoint.index import Index
+    from counterpoint.search import Searcher, SearchSettings
+
+    model = model_of(files, files.queries(10**9))
+    searcher = Searcher(Index(folder / "index"), model, SearchSettings(weights={"tokens": 1.0}, **settings))
+    ask = ranked_by(searcher, workflow)
+    return lambda query, k: [int(name) for name in ask(query, k)]
+
+
+SYSTEMS = {
+    f"ours, {name}": System("tokens", OURS, partial(build, settings), opened, SEARCHES)
+    for name, settings in SETTINGS.items()
+}
