@@ -11,14 +11,15 @@
 
 `install` makes environments for the peers that ours cannot hold (5 minutes, 7 GB). `prepare` encodes a
 collection (a minute for 1,000 abstracts on one thread) and goes on where it was stopped. `synthesise` encodes
-the documents that synthetic ones are mixed from (5 minutes). `run` measures one system after the other, each in
-processes of its own on one CPU, and keeps every index in WORK, so that a second run only searches.
-A system that is not installed, fails, or takes longer than `--limit` has a row that says so.
+the documents that synthetic ones are mixed from (5 minutes). `run` measures one system after the other, each
+in processes of its own on one CPU. Indexes are kept in WORK, so a second run only searches. A system that is
+not installed, that fails, or that takes longer than `--limit` has a row that says so.
 
-Recall is that of the documents that float32 vectors rank highest when every document is looked at: by MaxSim, by
-pooled vectors, or by the whole score of the default. Latency is p50 / p95 in milliseconds for the best k. Encoding a
-query is measured by itself, since systems are given vectors, and added for "with encoding". Memory is the most
-that was resident while searching; what importing the system's libraries took is given with it.
+Recall is that of the documents that float32 vectors rank highest when every document is looked at: by MaxSim,
+by pooled vectors, or by the whole score of the default. Latency is p50 / p95 in milliseconds for the best k,
+and of the default's and synthetic rows for the best 10 with their texts. Systems are given the vectors of a
+query. Encoding it is measured by itself and added for "with encoding". Memory is the most that was resident
+while searching; "imports" is how much of it was there before the index was opened.
 """
 
 import argparse
@@ -36,7 +37,7 @@ ENVIRONMENTS = {
     "pylate": ("pylate==1.6.0",),
     "databases": ("lancedb==0.40", "qdrant-client==1.20"),
 }
-"""What cannot share an environment with us or with one another: torch and sentence-transformers are pinned."""
+"""Peers that pin torch or sentence-transformers, and databases that bring many packages."""
 
 
 def main() -> None:
@@ -45,9 +46,7 @@ def main() -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = found.add_subparsers(required=True)
     add = commands.add_parser("install", help="make the peers' environments")
     add.add_argument("folder", type=Path)
@@ -78,7 +77,9 @@ def run_options(add: argparse.ArgumentParser) -> None:
     add.add_argument("--systems", nargs="+", help="some of them; the list is in systems/")
     add.add_argument("--environments", type=Path, help="the folder of install")
     add.add_argument("--python", action="append", default=[], metavar="SYSTEM=PYTHON")
-    add.add_argument("--limit", type=float, default=1800, help="seconds to build, and for a process to search")
+    add.add_argument(
+        "--limit", type=float, default=1800, help="seconds to build, and for a process to search"
+    )
     add.add_argument("--seconds", type=float, default=60, help="no query is begun after them; 5 are at least")
     add.add_argument("--again", action="store_true", help="build indexes that are there, too")
     add.add_argument("--json", type=Path)

@@ -1,6 +1,6 @@
 """Making what `engine.py` measures: token vectors, terms and queries of a collection.
 
-Documents are encoded 1,000 at a time; a file that is there is not made again, so a run that was stopped goes on.
+Documents are encoded 1,000 at a time. A file that is there is not made again: a stopped run goes on.
 """
 
 import json
@@ -46,7 +46,9 @@ def prepare(data: str, folder: Path, split: str, documents: int, queries: int) -
         "qrels": {name: dict(qrels.get(name, {})) for name in chosen},
     }
     write_atomically(folder / "about.json", lambda path: path.write_text(json.dumps(about)))
-    print(f"{folder}: {len(ids):,} documents, {len(chosen)} queries, {len(inside)} of the split are judged here")
+    print(
+        f"{folder}: {len(ids):,} documents, {len(chosen)} queries, {len(inside)} of the split are judged here"
+    )
 
 
 def documents_of(collection: Collection) -> Iterator[Document]:

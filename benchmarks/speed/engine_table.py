@@ -49,7 +49,7 @@ def filled(form: str, row: dict[str, Any]) -> str:
 
 
 def save_plot(rows: list[dict[str, Any]], path: Path) -> None:
-    """p50 of CPU time against documents, a line for each search of each system that was measured at two sizes."""
+    """p50 of CPU time against documents, a line for each search that was measured at two sizes."""
     import matplotlib
 
     matplotlib.use("Agg")

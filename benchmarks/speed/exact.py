@@ -10,7 +10,9 @@ TOGETHER = 50  # documents multiplied at a time
 BATCH = 2048  # rows of queries multiplied at a time
 
 
-def exact_best(files: TokenFiles, queries: list[Query], k: int, kind: str, cache: Path) -> dict[str, list[str]]:
+def exact_best(
+    files: TokenFiles, queries: list[Query], k: int, kind: str, cache: Path
+) -> dict[str, list[str]]:
     """Ids of the best `k` documents of each query, best first, equal ones by position.
 
     Args:

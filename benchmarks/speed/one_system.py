@@ -1,11 +1,11 @@
-"""Measure one system in a process of its own; `engine.py` starts it, with the interpreter that has the system.
+"""Measure one system in a process of its own.
 
     python one_system.py JOB
 
-JOB is JSON: `do` is "check", "build" or "search", `result` the file that the outcome is written to. The process
-runs on one CPU and so do all threads that a system starts, whatever it makes of the usual variables. CPU time
-is that of the process and of those it started and waited for. Memory is the most that was resident
-at once (VmHWM, which Linux counts for this process alone), and how much of it was before anything was opened.
+`engine.py` starts it with the interpreter that has the system. JOB is JSON: `do` is "check", "build" or
+"search", `result` the file for the outcome. The process and all threads that a system starts run on one CPU.
+CPU time is that of the process and of those it started and waited for. Memory is the most that was resident
+at once (VmHWM, which Linux counts for this process alone).
 """
 
 import importlib
@@ -33,7 +33,8 @@ def main(job: dict) -> None:
 
 def check(system, job) -> dict:
     """What is missing, and the versions of what is there."""
-    missing = [name for name in system.needs if importlib.util.find_spec(name) is None]
+    roots = dict.fromkeys(name.partition(".")[0] for name in system.needs)  # what has it need not be imported
+    missing = [name for name in roots if importlib.util.find_spec(name) is None]
     return {"missing": missing, "versions": {} if missing else versions(system.needs)}
 
 

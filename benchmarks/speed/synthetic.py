@@ -1,9 +1,10 @@
 """A synthetic collection of any size, mixed from real documents. Needs numpy alone.
 
-A document has two topics, which are real documents. It takes some thirty rows of their words, more of the first
-topic's, and a twentieth of its words are rare ones of a long tail. Vectors are the real ones with noise added, pooled
-vectors means of those of the topics with noise. A query is eight words of one document and its pooled vector,
-with noise again. Documents are made when they are read, 1,000 at a time, and are the same whenever they are.
+A document has two topics, which are real documents. It takes some thirty rows of their words, more of the
+first topic's. A twentieth of its words are rare ones of a long tail. Vectors are the real ones with noise
+added, pooled vectors means of those of the topics with noise. A query is eight words of one document and its
+pooled vector, with noise again. Documents are made when they are read, 1,000 at a time. They are the same
+each time, and in a collection of any size.
 """
 
 import json
@@ -74,12 +75,12 @@ class Synthetic:
     def rows(self, model: str, chunk: int, count: int) -> Rows:
         """Word vectors of a chunk by a model."""
         base, rng = self._of(model), np.random.default_rng([1, chunk])
+        # What is drawn is always of a whole chunk, so that it does not depend on the size of the collection.
+        which, place, is_rare, tail = rng.random((4, CHUNK, WORDS))[:, :count]
         first, second = self._topics(chunk, count)
-        topics = np.where(rng.random((count, WORDS)) < SECOND, second[:, None], first[:, None])
-        lengths = np.diff(base["offsets"])[topics]
-        at = base["offsets"][topics] + (rng.random((count, WORDS)) * lengths).astype(np.int64)
-        rare = np.where(rng.random((count, WORDS)) < RARE, TAIL ** rng.random((count, WORDS)), 0)
-        rare = rare.astype(np.int64)
+        topics = np.where(which < SECOND, second[:, None], first[:, None])
+        at = base["offsets"][topics] + (place * np.diff(base["offsets"])[topics]).astype(np.int64)
+        rare = np.where(is_rare < RARE, TAIL**tail, 0).astype(np.int64)
         ids = np.where(rare > 0, RARE_IDS + rare, base["ids"][at])
         owners = np.repeat(np.arange(count), WORDS)
         _, kept = np.unique(owners * 2**34 + ids.ravel(), return_index=True)
@@ -109,13 +110,14 @@ class Synthetic:
                 yield rows.words[a:b]
 
     def queries(self, count: int) -> list[Query]:
-        """The first of some two hundred queries; by the default model, what others make of them is `asked`."""
+        """The first of some two hundred queries, with vectors of the default model."""
         made = [
             Query(name, " ".join(rows.words), rows.words, rows.values, pooled[0])
             for name, (rows, pooled) in self.asked("minilm").items()
         ]
         return made[:count]
 
+    @cache  # noqa: B019 - lives as long as the process
     def asked(self, model: str) -> dict[str, tuple[Rows, np.ndarray]]:
         """By the id of the document that it comes from, a query's rows and its pooled vector [1, d]."""
         numbers, made = list(self.numbers()), []

@@ -65,7 +65,9 @@ class TokenFiles:
         self.about = json.loads((self.folder / "about.json").read_text())
         there = self._there()
         if documents > there:
-            raise SystemExit(f"{folder}: {documents:,} documents were asked for, found {there:,}; prepare them")
+            raise SystemExit(
+                f"{folder}: {documents:,} documents were asked for, found {there:,}; prepare them"
+            )
         self.documents = documents or there
 
     def chunks(self) -> Iterator[Chunk]:
@@ -106,7 +108,9 @@ class TokenFiles:
     def qrels(self) -> dict[str, dict[str, int]]:
         """Judgements of documents that are there, for queries that have one."""
         there = set(self.ids)
-        kept = {q: {d: grade for d, grade in by.items() if d in there} for q, by in self.about["qrels"].items()}
+        kept = {
+            q: {d: grade for d, grade in by.items() if d in there} for q, by in self.about["qrels"].items()
+        }
         return {q: by for q, by in kept.items() if by}
 
     def _paths(self) -> list[Path]:

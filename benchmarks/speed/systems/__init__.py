@@ -19,9 +19,9 @@ class System:
     """What is measured.
 
     Attributes:
-        kind: which part of the collection it indexes, and what it is compared with: `tokens`, `pooled` vectors
-            and `lexical` terms of vector files; `texts` of the collection itself; `words` of a synthetic one;
-            `encoding` answers with vectors of the query.
+        kind: which part of the collection it indexes, and what it is compared with: `tokens`, `pooled`
+            vectors and `lexical` terms of vector files; `texts` of the collection itself; `words` of a
+            synthetic one; `encoding` indexes nothing and encodes queries.
         needs: modules that it imports.
         build: writes an index of all documents into a new folder.
         open: opens it, by one of `searches`: a function from a query and k to positions or ids, best first.
@@ -43,7 +43,7 @@ class System:
 
 
 OURS = ("counterpoint.index", "counterpoint.search", "counterpoint.index.compiled.maxsim")
-"""What a program that searches has imported, compiled kernels included: they are loaded after a second's work."""
+"""What a program that has searched for a second has imported, compiled kernels included."""
 
 
 def all_systems() -> dict[str, System]:

@@ -33,4 +33,4 @@ SEARCHES = {
     f"probe {probe}, full {full}": {"probe": probe, "full": full}
     for probe, full in ((8, 4096), (4, 1024), (2, 512), (16, 8192))  # the first are its defaults
 }
-SYSTEMS = {"fast-plaid": System("tokens", ("fast_plaid",), build, opened, SEARCHES, "plaid")}
+SYSTEMS = {"fast-plaid": System("tokens", ("fast_plaid.search", "torch"), build, opened, SEARCHES, "plaid")}

@@ -33,5 +33,5 @@ def opened(files, folder):
 
 
 SYSTEMS = {
-    "LanceDB": System("tokens", ("lancedb",), build, opened, {"every document": {}}, "databases"),
+    "LanceDB": System("tokens", ("lancedb", "pyarrow"), build, opened, {"every document": {}}, "databases"),
 }

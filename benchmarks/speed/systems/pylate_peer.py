@@ -44,15 +44,16 @@ def open_reranker(files, folder, candidates):
     return ask
 
 
+NEEDS = ("pylate.indexes", "pylate.rank", "torch")
 PLAID = {
     "probe 8, full 8192": {"n_ivf_probe": 8, "n_full_scores": 8192},  # PyLate's defaults
     "probe 4, full 1024": {"n_ivf_probe": 4, "n_full_scores": 1024},
 }
 SYSTEMS = {
-    "Stanford PLAID": System("tokens", ("pylate",), build_plaid, open_plaid, PLAID, "pylate"),
+    "Stanford PLAID": System("tokens", NEEDS, build_plaid, open_plaid, PLAID, "pylate"),
     "PyLate's reranker": System(
         "tokens",
-        ("pylate",),
+        NEEDS,
         build_arrays,
         open_reranker,
         {f"{n:,} by pooled vectors": {"candidates": n} for n in (100, 1000)},

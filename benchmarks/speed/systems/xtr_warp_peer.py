@@ -32,4 +32,4 @@ SEARCHES = {
     "probe 8": {"nprobe": 8},
     "probe 32, bound 512": {"nprobe": 32, "bound": 512},
 }
-SYSTEMS = {"xtr-warp": System("tokens", ("xtr_warp",), build, opened, SEARCHES, "plaid")}
+SYSTEMS = {"xtr-warp": System("tokens", ("xtr_warp.search", "torch"), build, opened, SEARCHES, "plaid")}
