@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from synthetic import BASE
+from tqdm import tqdm
 
 from counterpoint.data import open_collection
 from counterpoint.files import write_atomically
@@ -42,7 +43,8 @@ def write_base(data: str, folder: Path, documents: int) -> None:
 
 def encoded(model: Model, texts: list[str]) -> dict[str, np.ndarray]:
     """Vectors and words of the texts that have both."""
-    made = model.encode_document(texts)
+    with tqdm(total=len(texts), unit=" documents", disable=None) as bar:
+        made, _ = model.encode_counted(texts, bar.update)
     kept = np.flatnonzero(np.diff(made["words"].offsets) > 0)
     rows, pooled = made["words"].take(kept), made["mean"].take(kept).values
     if rows.ids is None:
