@@ -12,14 +12,17 @@
 `install` makes environments for the peers that ours cannot hold (5 minutes, 7 GB). `prepare` encodes a
 collection (a minute for 1,000 abstracts on one thread) and goes on where it was stopped. `synthesise` encodes
 the documents that synthetic ones are mixed from (5 minutes). `run` measures one system after the other, each
-in processes of its own on one CPU. Indexes are kept in WORK, so a second run only searches. A system that is
-not installed, that fails, or that takes longer than `--limit` has a row that says so.
+in processes of its own on one CPU: the first that `run` itself may use, so that `taskset -c 1` chooses it.
+Indexes are kept in WORK, so a second run only searches. A system that is not installed, that fails, or that
+takes longer than `--limit` has a row that says so.
 
 Recall is that of the documents that float32 vectors rank highest when every document is looked at: by MaxSim,
 by pooled vectors, or by the whole score of the default. Latency is p50 / p95 in milliseconds for the best k,
 and of the default's and synthetic rows for the best 10 with their texts. Systems are given the vectors of a
 query. Encoding it is measured by itself and added for "with encoding". Memory is the most that was resident
-while searching; "imports" is how much of it was there before the index was opened.
+from opening on, without and with what was there before (libraries, queries). For late interaction over every
+document it is printed how long its products would take at the speed of torch's int8 product, and reading the
+index at that of memory.
 """
 
 import argparse
@@ -29,7 +32,7 @@ import sys
 from pathlib import Path
 
 from engine_measure import KINDS, Options, measured
-from engine_table import print_table, save_plot
+from engine_table import print_roofline, print_table, save_plot
 
 SPEED = Path(__file__).parent
 ENVIRONMENTS = {
@@ -118,7 +121,9 @@ def run(options: argparse.Namespace) -> None:
     for vectors in options.vectors:
         for documents in options.documents:
             chosen = Options(vectors, documents, pythons, **{name: getattr(options, name) for name in SHARED})
-            rows += print_table(measured(chosen))
+            found = print_table(measured(chosen))
+            print_roofline(found)
+            rows += found
             if options.json:
                 options.json.write_text(json.dumps(rows, indent=1))
     if options.plot:

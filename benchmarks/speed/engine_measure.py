@@ -121,7 +121,8 @@ def build(python: Path, job: dict[str, Any], folder: Path, options: Options) -> 
 def child(python: Path, job: dict[str, Any], folder: Path, limit: float) -> dict[str, Any]:
     """What a process found, or `outcome`: why it found nothing."""
     folder.mkdir(parents=True, exist_ok=True)
-    result, log = folder / f"{job['do']}.json", folder / f"{job['do']}.log"
+    name = re.sub(r"\W+", "-", f"{job['do']} {job.get('search', '')}").strip("-")
+    result, log = folder / f"{name}.json", folder / f"{name}.log"
     result.unlink(missing_ok=True)
     environment = os.environ | {f"{name}_NUM_THREADS": "1" for name in THREADS}
     environment |= {f"{name}_THREADS": "1" for name in THREADS}
@@ -168,6 +169,11 @@ class Judge:
         row |= {"opening_cpu_ms": 1000 * row["opening"][0], "opening_wall_ms": 1000 * row.pop("opening")[1]}
         row |= {"first_cpu_ms": 1000 * row["first"][0], "first_wall_ms": 1000 * row.pop("first")[1]}
         row |= {"imports_cpu_s": row.pop("imports")[0], "queries": len(times)}
+        row["own_memory"] = row["memory"] - row["memory_before"]
+        if system.kind == "tokens":
+            asked = [len(query.tokens) for query in self.queries[: len(times)]]
+            row |= {"vectors": self.files.vectors, "query_rows": float(np.mean(asked))}
+            row |= {"components": self.files.about["dim"]}
         encoding = self._encoding if system.kind in ("tokens", "pooled") else None
         if system.encodes:
             row |= spread("encoding_", times)

@@ -9,8 +9,8 @@ COLUMNS = (
     ("build s", 9, "{build_cpu_s:.1f}"),
     ("B/doc", 9, "{bytes_a_document:,.0f}"),
     ("open ms", 9, "{opening_cpu_ms:.0f}"),
-    ("MB", 7, "{memory:,.0f}"),
-    ("imports", 9, "{memory_before:,.0f}"),
+    ("MB", 7, "{own_memory:,.0f}"),
+    ("all MB", 8, "{memory:,.0f}"),
     ("CPU ms", 18, "{cpu_p50_ms:.2f} / {cpu_p95_ms:.2f}"),
     ("wall ms", 18, "{wall_p50_ms:.2f} / {wall_p95_ms:.2f}"),
     ("CPU with encoding", 19, "{encoding_cpu_p50_ms:.2f} / {encoding_cpu_p95_ms:.2f}"),
@@ -46,6 +46,26 @@ def filled(form: str, row: dict[str, Any]) -> str:
         return form.format_map(row)
     except KeyError:  # what does not apply, such as recall where nothing is exact
         return "-"
+
+
+def print_roofline(rows: list[dict[str, Any]]) -> None:
+    """What the hardware would need for late interaction over every document, next to what systems took."""
+    every = [row for row in rows if row["kind"] == "tokens" and row.get("search") == "every document"]
+    if not every:
+        return
+    from kernels import bandwidth, int8_peak
+
+    peak, memory = int8_peak(), bandwidth()
+    print(f"\nint8 products {peak:,.0f} GOP/s, reading memory {memory:.1f} GB/s")
+    for row in every:
+        operations = 2 * row["vectors"] * row["query_rows"] * row["components"]
+        products, reading = operations / peak / 1e6, row["bytes_a_document"] * row["documents"] / memory / 1e6
+        row |= {"products_ms": products, "reading_ms": reading}
+        print(
+            f"{row['system']:{WIDTH}} {operations / 1e9:.2f} GOP in {products:.2f} ms, "
+            f"{row['bytes_a_document'] * row['documents'] / 1e6:,.0f} MB in {reading:.2f} ms; "
+            f"took {row['cpu_p50_ms']:.2f}, {max(products, reading) / row['cpu_p50_ms']:.0%} of what binds"
+        )
 
 
 def save_plot(rows: list[dict[str, Any]], path: Path) -> None:

@@ -1,18 +1,18 @@
 """The documents that are truly best: by MaxSim, or by pooled vectors, over all of them in float32."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from vector_files import Query, TokenFiles
+from vector_files import Query
 
 TOGETHER = 50  # documents multiplied at a time
 BATCH = 2048  # rows of queries multiplied at a time
 
 
-def exact_best(
-    files: TokenFiles, queries: list[Query], k: int, kind: str, cache: Path
-) -> dict[str, list[str]]:
+def exact_best(files: Any, queries: list[Query], k: int, kind: str, cache: Path) -> dict[str, list[str]]:
     """Ids of the best `k` documents of each query, best first, equal ones by position.
 
     Args:
@@ -27,18 +27,24 @@ def exact_best(
         return kept["best"]
     best = [(np.zeros(0, np.float32), np.zeros(0, np.int64)) for _ in queries]
     done = 0
-    for chunk in files.chunks():
-        if kind == "pooled":
-            scores = np.stack([query.pooled for query in queries]) @ chunk.pooled.T
-        else:
-            scores = maxsim([query.tokens for query in queries], chunk.values, chunk.offsets)
+    for scores in scores_of(files, queries, kind):
         best = [merged(old, new, done, k) for old, new in zip(best, scores, strict=True)]
-        done += len(chunk.ids)
+        done += scores.shape[1]
     named = {
         query.id: [files.ids[at] for at in found] for query, (_, found) in zip(queries, best, strict=True)
     }
     cache.write_text(json.dumps({"of": wanted, "best": named}))
     return named
+
+
+def scores_of(files, queries: list[Query], kind: str) -> Iterator[np.ndarray]:
+    """Scores of each query with all documents, [queries, documents] in float32, a chunk at a time."""
+    if kind == "pooled":
+        asked = np.stack([query.pooled for query in queries])
+        yield from (asked @ pooled.T for pooled in files.pooled_chunks())
+    else:
+        tokens = [query.tokens for query in queries]
+        yield from (maxsim(tokens, chunk.values, chunk.offsets) for chunk in files.chunks())
 
 
 def maxsim(queries: list[np.ndarray], values: np.ndarray, offsets: np.ndarray) -> np.ndarray:

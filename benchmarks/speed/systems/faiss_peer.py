@@ -1,5 +1,7 @@
 """faiss over pooled vectors: all looked at, a graph, and lists."""
 
+import numpy as np
+
 from systems import System
 
 
@@ -27,7 +29,7 @@ def build_lists(files, folder):
 def _write(index, files, folder):
     import faiss
 
-    vectors = files.pooled()
+    vectors = np.concatenate(list(files.pooled_chunks()))
     if not index.is_trained:
         index.train(vectors)
     index.add(vectors)

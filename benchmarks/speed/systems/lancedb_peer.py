@@ -9,15 +9,15 @@ def build(files, folder):
 
     table, done = None, 0
     for chunk in files.chunks():
-        sets = [rows.astype("float32") for rows in chunk.sets]
-        kind = pa.list_(pa.list_(pa.float32(), chunk.values.shape[1]))
-        vectors = pa.array([list(rows) for rows in sets], kind)
-        rows = pa.table({"id": pa.array(range(done, done + len(sets))), "vector": vectors})
+        values = pa.array(chunk.values.astype("float32").ravel())
+        rows = pa.FixedSizeListArray.from_arrays(values, chunk.values.shape[1])
+        vectors = pa.ListArray.from_arrays(pa.array(chunk.offsets, pa.int32()), rows)
+        rows = pa.table({"id": pa.array(range(done, done + len(chunk.ids))), "vector": vectors})
         if table is None:
             table = lancedb.connect(folder).create_table("documents", rows)
         else:
             table.add(rows)
-        done += len(sets)
+        done += len(chunk.ids)
 
 
 def opened(files, folder):

@@ -11,7 +11,7 @@ def build_arrays(files, folder):
     np.save(folder / "values.npy", np.concatenate([chunk.values for chunk in chunks]))
     counts = np.concatenate([np.diff(chunk.offsets) for chunk in chunks])
     np.save(folder / "offsets.npy", np.concatenate([[0], np.cumsum(counts)]))
-    np.save(folder / "pooled.npy", files.pooled().astype(np.float16))
+    np.save(folder / "pooled.npy", np.concatenate(list(files.pooled_chunks())).astype(np.float16))
 
 
 def open_arrays(folder):

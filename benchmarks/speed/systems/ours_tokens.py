@@ -9,7 +9,7 @@ import numpy as np
 
 from systems import OURS, System
 
-SETTINGS = {"int8": {"codec": "int8"}, "2-bit": {"codec": "2-bit"}, "1-bit": {"codec": "1-bit"}}
+SETTINGS = {codec: {"codec": codec} for codec in ("int8", "4-bit", "2-bit", "1-bit")}
 SEARCHES = {
     "every document": {"workflow": "words"},
     "1,000 by pooled vectors": {"workflow": "dense-words", "candidates": 1000},
