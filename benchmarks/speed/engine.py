@@ -22,7 +22,7 @@ and of the default's and synthetic rows for the best 10 with their texts. System
 query. Encoding it is measured by itself and added for "with encoding". Memory is the most that was resident
 from opening on, without and with what was there before (libraries, queries). For late interaction over every
 document it is printed how long its products would take at the speed of torch's int8 product, and reading the
-index at that of memory.
+index at that of memory. Building leaves out reading the vectors, or making those of synthetic documents.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
     add.add_argument("data")
     add.add_argument("-o", "--output", type=Path, required=True)
     add.add_argument("--split", default="test")
-    add.add_argument("--documents", type=int, default=0, help="0: all")
+    add.add_argument("--documents", type=int, default=0, help="0: all; whole thousands")
     add.add_argument("--queries", type=int, default=300)
     add.set_defaults(run=prepare)
     add = commands.add_parser("synthesise", help="encode what synthetic documents are mixed from")

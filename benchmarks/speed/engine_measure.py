@@ -121,6 +121,8 @@ def build(python: Path, job: dict[str, Any], folder: Path, options: Options) -> 
 def child(python: Path, job: dict[str, Any], folder: Path, limit: float) -> dict[str, Any]:
     """What a process found, or `outcome`: why it found nothing."""
     folder.mkdir(parents=True, exist_ok=True)
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{job['system']}: {job['do']} …", end="\r", file=sys.stderr, flush=True)
     name = re.sub(r"\W+", "-", f"{job['do']} {job.get('search', '')}").strip("-")
     result, log = folder / f"{name}.json", folder / f"{name}.log"
     result.unlink(missing_ok=True)

@@ -47,7 +47,10 @@ def versions(modules) -> dict[str, str]:
 def build(system, job) -> dict:
     files, _, before = prepared(system, job)
     folder = Path(job["folder"])
+    already = list(files.reading.spent)
     spent, _ = timed(lambda: system.build(files, folder))
+    read = [after - before for after, before in zip(files.reading.spent, already, strict=True)]
+    spent = [all_of_it - reading for all_of_it, reading in zip(spent, read, strict=True)]
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     told = folder / "encoding.json"  # of systems that encode documents
     encoding = json.loads(told.read_text()) if told.exists() else None

@@ -9,12 +9,12 @@ each time, and in a collection of any size.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-from vector_files import CHUNK, Query
+from vector_files import CHUNK, Query, Stopwatch
 
 BASE = "base.npz"
 WORDS = 33  # drawn for a document; those drawn twice are dropped
@@ -63,7 +63,7 @@ class Synthetic:
         if documents < 1:
             raise SystemExit(f"{folder}: a synthetic collection has any size; say which with --documents")
         self.about = json.loads((folder / "about.json").read_text())
-        self.documents, self.ids = documents, Numbered(documents)
+        self.documents, self.ids, self.reading = documents, Numbered(documents), Stopwatch()
         with np.load(folder / BASE) as arrays:
             self._base = dict(arrays)
 
@@ -79,29 +79,38 @@ class Synthetic:
 
     def rows(self, model: str, chunk: int, count: int) -> Rows:
         """Word vectors of a chunk by a model."""
-        base, rng = self._of(model), np.random.default_rng([1, chunk])
-        # What is drawn is always of a whole chunk, so that it does not depend on the size of the collection.
-        which, place, is_rare, tail = rng.random((4, CHUNK, WORDS))[:, :count]
-        first, second = self._topics(chunk, count)
-        topics = np.where(which < SECOND, second[:, None], first[:, None])
-        at = base["offsets"][topics] + (place * np.diff(base["offsets"])[topics]).astype(np.int64)
-        rare = np.where(is_rare < RARE, TAIL**tail, 0).astype(np.int64)
-        ids = np.where(rare > 0, RARE_IDS + rare, base["ids"][at])
-        owners = np.repeat(np.arange(count), WORDS)
-        _, kept = np.unique(owners * 2**32 + ids.ravel(), return_index=True)
-        at, rare = at.ravel()[kept], rare.ravel()[kept]
-        known = base["words"][at].tolist()
-        words = [f"rare{named(r)}" if r else word for r, word in zip(rare.tolist(), known, strict=True)]
-        values = noisy(base["values"][at].astype(np.float32), np.random.default_rng([2, chunk]))
-        offsets = np.searchsorted(owners[kept], np.arange(count + 1))
-        return Rows(values, offsets, ids.ravel()[kept], words)
+        at, rows = self._drawn(model, chunk, count)
+        with self.reading:
+            values = self._of(model)["values"][at].astype(np.float32)
+            return replace(rows, values=noisy(values, np.random.default_rng([2, chunk])))
+
+    def _drawn(self, model: str, chunk: int, count: int) -> tuple[np.ndarray, Rows]:
+        """The words of a chunk, without vectors, and which rows of the base they have."""
+        with self.reading:
+            base, rng = self._of(model), np.random.default_rng([1, chunk])
+            # Draws are always of a whole chunk: they do not depend on the size of the collection.
+            which, place, is_rare, tail = rng.random((4, CHUNK, WORDS))[:, :count]
+            first, second = self._topics(chunk, count)
+            topics = np.where(which < SECOND, second[:, None], first[:, None])
+            at = base["offsets"][topics] + (place * np.diff(base["offsets"])[topics]).astype(np.int64)
+            rare = np.where(is_rare < RARE, TAIL**tail, 0).astype(np.int64)
+            ids = np.where(rare > 0, RARE_IDS + rare, base["ids"][at])
+            owners = np.repeat(np.arange(count), WORDS)
+            _, kept = np.unique(owners * 2**32 + ids.ravel(), return_index=True)
+            at, rare, known = at.ravel()[kept], rare.ravel()[kept].tolist(), base["words"]
+            words = [
+                f"rare{named(r)}" if r else word for r, word in zip(rare, known[at].tolist(), strict=True)
+            ]
+            offsets = np.searchsorted(owners[kept], np.arange(count + 1))
+            return at, Rows(np.zeros((0, 0)), offsets, ids.ravel()[kept], words)
 
     def pooled_of(self, model: str, chunk: int, count: int) -> np.ndarray:
         """Pooled vectors of a chunk by a model, of unit length."""
-        first, second = self._topics(chunk, count)
-        means = self._of(model)["pooled"].astype(np.float32)
-        mixed = (1 - SECOND) * means[first] + SECOND * means[second]
-        return unit(noisy(mixed, np.random.default_rng([3, chunk])))
+        with self.reading:
+            first, second = self._topics(chunk, count)
+            means = self._of(model)["pooled"].astype(np.float32)
+            mixed = (1 - SECOND) * means[first] + SECOND * means[second]
+            return unit(noisy(mixed, np.random.default_rng([3, chunk])))
 
     def pooled_chunks(self) -> Iterator[np.ndarray]:
         """Pooled vectors of all documents by the default model, float32 [n, d], a chunk at a time."""
@@ -110,7 +119,7 @@ class Synthetic:
     def terms(self) -> Iterator[list[str]]:
         """The words of each document."""
         for of in self.numbers():
-            rows = self.rows("minilm", *of)
+            _, rows = self._drawn("minilm", *of)
             for a, b in zip(rows.offsets, rows.offsets[1:], strict=False):
                 yield rows.words[a:b]
 

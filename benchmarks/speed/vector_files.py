@@ -7,6 +7,7 @@ collection has `base.npz` in place of documents (see `synthetic.py`).
 """
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,6 +51,21 @@ class Chunk:
         return Chunk(self.ids[:count], self.values[:end], self.offsets[: count + 1])
 
 
+class Stopwatch:
+    """CPU and wall seconds spent within `with` blocks."""
+
+    def __init__(self) -> None:
+        self.spent = [0.0, 0.0]
+
+    def __enter__(self) -> None:
+        self._started = time.process_time(), time.perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        cpu, wall = self._started
+        self.spent[0] += time.process_time() - cpu
+        self.spent[1] += time.perf_counter() - wall
+
+
 class TokenFiles:
     """The first documents of a folder.
 
@@ -61,7 +77,7 @@ class TokenFiles:
     kinds = ("encoding", "texts", "tokens", "pooled", "lexical")
 
     def __init__(self, folder: Path, documents: int = 0):
-        self.folder = Path(folder)
+        self.folder, self.reading = Path(folder), Stopwatch()
         self.about = json.loads((self.folder / "about.json").read_text())
         there = self._there()
         if documents > there:
@@ -76,7 +92,8 @@ class TokenFiles:
         for path in self._paths():
             if left <= 0:
                 return
-            chunk = read_chunk(path)
+            with self.reading:
+                chunk = read_chunk(path)
             yield chunk if len(chunk.ids) <= left else chunk.first(left)
             left -= len(chunk.ids)
 
