@@ -32,7 +32,7 @@ import sys
 from pathlib import Path
 
 from engine_measure import KINDS, Options, measured
-from engine_table import print_roofline, print_table, save_plot
+from engine_table import print_encoding, print_roofline, print_table, save_plot
 
 SPEED = Path(__file__).parent
 ENVIRONMENTS = {
@@ -122,6 +122,7 @@ def run(options: argparse.Namespace) -> None:
         for documents in options.documents:
             chosen = Options(vectors, documents, pythons, **{name: getattr(options, name) for name in SHARED})
             found = print_table(measured(chosen))
+            print_encoding(found)
             print_roofline(found)
             rows += found
             if options.json:

@@ -48,6 +48,15 @@ def filled(form: str, row: dict[str, Any]) -> str:
         return "-"
 
 
+def print_encoding(rows: list[dict[str, Any]]) -> None:
+    """How much of a build was not the encoder's, for systems that encode documents."""
+    for row in rows:
+        if "encoding_cpu_s" in row:
+            rest = row["build_cpu_s"] - row["encoding_cpu_s"]
+            share = f"{rest:.1f} s, {rest / row['build_cpu_s']:.1%}"
+            print(f"{row['system']}: building took {share} beside the encoder")
+
+
 def print_roofline(rows: list[dict[str, Any]]) -> None:
     """What the hardware would need for late interaction over every document, next to what systems took."""
     every = [row for row in rows if row["kind"] == "tokens" and row.get("search") == "every document"]
