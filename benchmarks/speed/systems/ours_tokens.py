@@ -1,7 +1,4 @@
-"""Ours: late interaction over token vectors and pooled ones, by every codec and kind of store.
-
-A new kind of store or codec is one line of `SETTINGS`, with the searches to measure.
-"""
+"""Ours: late interaction over token vectors and pooled ones, by every codec; those of few bits have lists."""
 
 from functools import partial
 
@@ -9,10 +6,15 @@ import numpy as np
 
 from systems import OURS, System
 
-SETTINGS = {codec: {"codec": codec} for codec in ("int8", "4-bit", "2-bit", "1-bit")}
+CODECS = {"int8": False, "4-bit": True, "2-bit": True, "1-bit": True}  # whether documents are in lists, too
 SEARCHES = {
-    "every document": {"workflow": "words"},
+    "every document": {"workflow": "words", "exhaustive": True},
     "1,000 by pooled vectors": {"workflow": "dense-words", "candidates": 1000},
+}
+LISTS = {
+    "lists": {"workflow": "words"},
+    "lists, 1,000 candidates": {"workflow": "words", "candidates": 1000},
+    "lists, 16 probes, 1,000 candidates": {"workflow": "words", "candidates": 1000, "probes": 16},
 }
 
 
@@ -41,12 +43,12 @@ def model_of(files, queries=()):
     return Given(sets, chunks, asked, "tokens")
 
 
-def build(settings, files, folder):
+def build(codec, files, folder):
     from counterpoint.index import IndexSettings, build_index
     from counterpoint.types import Document
 
     documents = (Document(str(i), "") for i in range(files.documents))
-    settings = IndexSettings(lexical=None, **settings)
+    settings = IndexSettings(codec=codec, lexical=None)
     build_index(documents, model_of(files), folder / "index", settings, keep_model=False)
 
 
@@ -63,6 +65,8 @@ def opened(files, folder, workflow, **settings):
 
 
 SYSTEMS = {
-    f"ours, {name}": System("tokens", OURS, partial(build, settings), opened, SEARCHES)
-    for name, settings in SETTINGS.items()
+    f"ours, {codec}": System(
+        "tokens", OURS, partial(build, codec), opened, SEARCHES | (LISTS if listed else {})
+    )
+    for codec, listed in CODECS.items()
 }
