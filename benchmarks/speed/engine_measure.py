@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from collections_of import files_of
 from exact import exact_best
+from filelock import FileLock, Timeout
 from systems import System, all_systems
 
 SCRIPT = Path(__file__).parent / "one_system.py"
@@ -57,11 +59,30 @@ def measured(options: Options) -> Iterator[dict[str, Any]]:
     work = options.output / f"{files.about['name']}-{files.documents}"
     work.mkdir(parents=True, exist_ok=True)
     judge = Judge(files, options, work)
-    for name, system in chosen(options, files.kinds).items():
-        common = {"collection": files.about["name"], "documents": files.documents, "kind": system.kind}
-        for row in rows_of(name, system, options, work):
-            judge.judge(name, system, row)
-            yield common | {"system": name} | row
+    with alone(work):
+        for name, system in chosen(options, files.kinds).items():
+            common = {"collection": files.about["name"], "documents": files.documents, "kind": system.kind}
+            for row in rows_of(name, system, options, work):
+                judge.judge(name, system, row)
+                yield common | {"system": name} | row
+
+
+@contextmanager
+def alone(work: Path) -> Iterator[None]:
+    """One run at a time uses a folder of indexes.
+
+    Raises:
+        ValueError: another one does.
+    """
+    lock = FileLock(work / ".lock", blocking=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise ValueError(f"{work}: another run uses it; wait for it, or choose another -o") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def chosen(options: Options, kinds: tuple[str, ...]) -> dict[str, System]:

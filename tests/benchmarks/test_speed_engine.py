@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from exact import exact_best, maxsim
+from filelock import FileLock
 from synthetic import BASE, CHUNK, WORDS, Synthetic
 from vector_files import TokenFiles
 
@@ -74,6 +75,13 @@ def test_what_fails_and_what_takes_too_long_has_a_row(vectors, tmp_path):
     run(*asked, "ours, int8", "--limit", "0.01")
     (row,) = json.loads((tmp_path / "found.json").read_text())
     assert row["outcome"].endswith("not done after 0 s")
+
+
+def test_two_runs_do_not_share_a_folder(vectors, tmp_path):
+    (tmp_path / "work" / "random-40").mkdir(parents=True)
+    with FileLock(tmp_path / "work" / "random-40" / ".lock"):
+        said = run(vectors, "-o", tmp_path / "work", "--systems", "numpy")
+    assert said.returncode and "another run uses it" in said.stderr
 
 
 @pytest.mark.parametrize(
