@@ -62,6 +62,7 @@ def stores(request, tmp_path, path, monkeypatch):
     """One segment, two segments, and what they were given."""
     kind, codec = request.param
     monkeypatch.setattr("counterpoint.index.centroids.LEAST_ROWS", 1)
+    monkeypatch.setattr("counterpoint.index.centroids.ROWS", 1)
     if kind == "graph":
         pytest.importorskip("faiss")
     every = np.arange(DOCUMENTS)

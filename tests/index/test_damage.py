@@ -98,6 +98,7 @@ def check(tmp_path, monkeypatch, kind, trials, say):
     monkeypatch.setattr(checked_module, "BLOCK", 512)  # so that files have many, and few are touched
     monkeypatch.setattr(residual_module, "LEAST", 4)  # so that there are means of words
     monkeypatch.setattr(centroids_module, "LEAST_ROWS", 1)  # and centroids
+    monkeypatch.setattr(centroids_module, "ROWS", 8)
     monkeypatch.setattr(lists_module, "SHORTLIST", 2)
     folder = tmp_path / "index"
     model = built(folder, kind)

@@ -25,6 +25,7 @@ DIM, DOCUMENTS = 32, 400
 @pytest.fixture(autouse=True)
 def lists_of_few(monkeypatch):
     monkeypatch.setattr(centroids_module, "LEAST_ROWS", 1)
+    monkeypatch.setattr(centroids_module, "ROWS", 5)
 
 
 def texts(rng, count=DOCUMENTS, dim=DIM, topics=25):
@@ -159,10 +160,11 @@ def test_no_documents_with_vectors(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "rows, wanted", [(0, 0), (2**16 - 1, 0), (2**16, 4096), (10**6, 8192), (7_600_000, 32768), (10**9, 65536)]
+    "rows, wanted", [(0, 0), (2**16 - 1, 0), (2**16, 1024), (10**6, 8192), (3_300_000, 32768), (10**9, 65536)]
 )
 def test_how_many_centroids(rows, wanted, monkeypatch):
     monkeypatch.setattr(centroids_module, "LEAST_ROWS", 2**16)
+    monkeypatch.setattr(centroids_module, "ROWS", 64)
     assert count_for(rows) == wanted
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["LEAST_ROWS", "Centroids", "count_for", "write_centroids"]
 
 LEAST_ROWS = 2**16  # of a set with centroids; fewer are all looked at
-FACTOR = 16  # centroids for the square root of the number of rows, as in ColBERTv2
+ROWS = 64  # of a set for each centroid, so that the table takes about a byte a row
 MOST = 2**16  # centroids: what two bytes can number
 SAMPLE = 32  # rows for each centroid that these are fitted to
 MOST_SAMPLED = 2**20  # rows: 256 MiB of 128 components
@@ -98,10 +98,8 @@ class Centroids:
 
 
 def count_for(rows: int) -> int:
-    """How many centroids a set of so many rows has: a power of two below 16 √rows, 0 for few rows."""
-    if rows < LEAST_ROWS:
-        return 0
-    return min(MOST, 2 ** (int(FACTOR * rows**0.5).bit_length() - 1))
+    """How many centroids a set has: the greatest power of two with `ROWS` rows for each; 0 for few rows."""
+    return 0 if rows < LEAST_ROWS else min(MOST, 2 ** (max(1, rows // ROWS).bit_length() - 1))
 
 
 def write_centroids(folder: Path, name: str, raw: Float[np.ndarray, "n d"], count: int) -> None:
@@ -110,8 +108,8 @@ def write_centroids(folder: Path, name: str, raw: Float[np.ndarray, "n d"], coun
     Memory is bounded by the sample and does not grow with the rows.
     """
     turn, most = rotation(raw.shape[1]), min(SAMPLE * count, MOST_SAMPLED)
-    drawn = np.sort(np.random.default_rng(0).permutation(len(raw))[:most])
-    clusters = clusters_of(raw[drawn], count)
+    drawn = np.unique(np.random.default_rng(0).integers(len(raw), size=most))
+    clusters = clusters_of(raw if most >= len(raw) else raw[drawn], count)
     arrays = coarse.coded(clusters.centroids @ turn)
     np.save(folder / f"{name}.centroids.npy", arrays["values"])
     np.save(folder / f"{name}.centroid_scales.npy", arrays["scales"])
