@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from counterpoint.index import proposing
-from counterpoint.index.packing import WIDTHS, pack
+from counterpoint.index.packing import pack
 
 compiled = pytest.importorskip("counterpoint.index.compiled.proposing")
 
@@ -77,9 +77,7 @@ def test_numpy_and_the_kernels_agree_with_loops(seed, centroids, rows, documents
     assert chosen.tolist() == probes.tolist() and greatest == top
     wide = compiled.levels_of(bases, scales, top)
     assert wide[:, :rows].tolist() == levels.tolist() and not wide[:, rows:].any()
-    assert (
-        compiled.gathered(wide, probes, packed(lists), np.array(WIDTHS), documents).tolist() == found.tolist()
-    )
+    assert compiled.gathered(wide, probes, packed(lists), documents).tolist() == found.tolist()
     assert compiled.interactions(wide, places, firsts, lasts).tolist() == closer.tolist()
 
 
@@ -101,8 +99,6 @@ def test_lists_of_every_width_are_read(apart):
     levels[:, 0] = 9, 7, 5
     levels = np.concatenate([levels, np.zeros((1, 16), np.uint8)])
     probes, documents = np.array([[0, 1, 2, 3]]), 4_100_000
-    found = compiled.gathered(
-        levels, probes, packed([*lists, np.zeros(0, np.int64)]), np.array(WIDTHS), documents
-    )
+    found = compiled.gathered(levels, probes, packed([*lists, np.zeros(0, np.int64)]), documents)
     wanted = proposing.gathered(levels, probes, [*lists, np.zeros(0, np.int64)].__getitem__, documents)
     assert (found == wanted).all() and wanted.any()

@@ -21,7 +21,6 @@ from counterpoint.index.centroids import Centroids
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import Integral
 from counterpoint.index.layout import SetLayout
-from counterpoint.index.packing import WIDTHS
 from counterpoint.index.paths import Kernels
 from counterpoint.index.rounded import Rounded, rounded
 from counterpoint.index.rows import Rows
@@ -31,7 +30,6 @@ from counterpoint.index.stored_rows import RowsStore
 __all__ = ["ListsStore"]
 
 SHORTLIST = 16  # documents that are looked at more closely, for each one that is proposed
-WIDTHS_ARRAY = np.array(WIDTHS, np.int64)
 
 
 @final
@@ -121,7 +119,7 @@ def _gathered(part: Rows, lists: CentroidLists, table: _Table, count: int) -> In
     if table.kernels is None:
         found = proposing.gathered(table.levels, table.probes, lists.documents, documents)
     else:
-        found = table.kernels.gathered(table.levels, table.probes, lists.arrays, WIDTHS_ARRAY, documents)
+        found = table.kernels.gathered(table.levels, table.probes, lists.arrays, documents)
     return np.sort(best_of(found.astype(np.float32), count, matching=False))
 
 

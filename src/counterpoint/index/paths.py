@@ -20,7 +20,7 @@ from jaxtyping import Float
 from counterpoint.index import proposing
 from counterpoint.index.codec import CODECS, Integral
 from counterpoint.index.kernels import Products, maxsim_by
-from counterpoint.index.packing import WIDTHS, pack
+from counterpoint.index.packing import pack
 from counterpoint.index.rotation import rotated
 from counterpoint.index.rounded import rounded
 
@@ -145,7 +145,7 @@ def _candidates_agree(kernels: Kernels, rng: np.random.Generator) -> bool:
         and np.array_equal(found[0], probes)
         and np.array_equal(kernels.levels_of(bases, scales, top)[:, :18], levels)
         and np.array_equal(
-            kernels.gathered(wide, probes, arrays, np.array(WIDTHS), 900),
+            kernels.gathered(wide, probes, arrays, 900),
             proposing.gathered(levels, probes, lists.__getitem__, 900),
         )
         and np.array_equal(

@@ -12,9 +12,12 @@ from llvmlite import ir
 from numba import njit, types
 
 from counterpoint.index.compiled.machine import BYTE, LANES, instruction, loaded, number, place_of
+from counterpoint.index.packing import WIDTHS
 
 __all__ = ["gathered", "interactions", "levels_of", "probed"]
 
+BITS = np.array(WIDTHS)
+BITS.setflags(write=False)
 PLACE, BYTES = ir.IntType(16), ir.VectorType(BYTE, LANES)
 
 
@@ -98,15 +101,14 @@ def _number(packed, at, bits, i):
     return total
 
 
-@njit(types.int32[::1](LEVELS, LONG_2, LISTS, LONG_1, types.int64), nogil=True, cache=True)
-def gathered(levels, probes, lists, widths, documents):
+@njit(types.int32[::1](LEVELS, LONG_2, LISTS, types.int64), nogil=True, cache=True)
+def gathered(levels, probes, lists, documents):
     """`counterpoint.index.proposing.gathered` over packed lists.
 
     Args:
         levels: (c, rows of whole tiles) uint8.
         probes: (m, p) int64, best first.
         lists: (bytes of all lists, how many documents each has, where each begins and the last ends).
-        widths: `counterpoint.index.packing.WIDTHS`.
         documents: how many there are.
 
     Returns:
@@ -124,7 +126,7 @@ def gathered(levels, probes, lists, widths, documents):
             if count == 0:
                 continue
             at = starts[centroid] + 1
-            bits = np.int64(widths[packed[at - 1]])
+            bits = BITS[packed[at - 1]]
             tail, exception = at + (count * bits + 7) // 8, (np.int64(1) << bits) - 1
             document = np.int64(-1)
             for i in range(count):
