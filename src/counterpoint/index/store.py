@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PROBES", "Asked", "Everything", "Look", "Store", "VectorStore", "VectorWriter"]
 
-PROBES = 8  # centroids for each row of a query; chosen in docs/design.md
+PROBES = 16  # centroids for each row of a query; chosen in docs/design.md
 
 
 @dataclass(frozen=True)
