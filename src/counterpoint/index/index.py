@@ -220,8 +220,8 @@ def _open(folder: Path, manifest: Manifest) -> Opened:
     for name, layout in layouts.items():
         if layout.kind not in KINDS:
             raise ArtifactError(
-                f"vector set {name!r} is a store of kind {layout.kind!r}, which this version of counterpoint "
-                "does not know; install the version that wrote the index or build it again",
+                f"vector set {name!r} is a store of kind {layout.kind!r}, which this version does not know; "
+                "install the version that wrote the index or build it again",
                 path=folder,
             )
 
