@@ -1,0 +1,219 @@
+"""Conditions on metadata: `year >= 2020 and lang in ('en', 'de') and not draft`.
+
+They are read by sqlglot as SQL, checked against a small grammar, and become SQL of our own in which every
+value is a parameter:
+
+    condition   condition and|or condition · not condition · (condition) · test
+    test        field =|!=|<|<=|>|>= value · field [not] in (value, ...) · field [not] between value and value
+                field [not] like text · field is [not] null · field (true or false)
+    value       a number, 'text', true or false
+
+As in SQL, a test of a field that a document does not have is neither true nor false, and so is its opposite.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+from counterpoint.errors import ConfigError
+
+__all__ = ["FieldType", "Where", "where_of"]
+
+FieldType = Literal["int", "float", "str", "bool"]
+NUMBERS: Sequence[FieldType] = ("int", "float")
+LONGEST = 10_000  # characters of a condition
+VALUES = 1_000  # in one condition; SQLite takes 32,766
+DEEPEST = 50  # parentheses and negations
+GRAMMAR = (
+    "a condition compares fields with values: year >= 2020 and lang in ('en', 'de') and not draft; known are "
+    "=, !=, <, <=, >, >=, in, between, like, is null, and, or, not"
+)
+COMPARED: Mapping[str, str] = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
+
+
+@final
+@dataclass(frozen=True)
+class Where:
+    """A condition, ready to be run.
+
+    Attributes:
+        text: as it was given.
+        sql: an SQL expression; fields stand as what `where_of` was told that they are in SQL.
+        values: of its parameters, in order.
+        fields: that it tests.
+    """
+
+    text: str
+    sql: str
+    values: tuple[str | int | float, ...]
+    fields: tuple[str, ...]
+
+
+def where_of(text: str, fields: Mapping[str, FieldType], column: Callable[[str], str]) -> Where:
+    """Read a condition.
+
+    Args:
+        text: the condition.
+        fields: that can be tested, and what their values are.
+        column: what a field is in SQL.
+
+    Raises:
+        ConfigError: it is not a condition, too long, names a field that there is not, or compares a field
+            with a value of another type.
+    """
+    tree = _parsed(text)
+    reader = _Reader(text, fields, column)
+    sql = reader.condition(tree, 0)
+    return Where(text, sql, tuple(reader.values), tuple(dict.fromkeys(reader.tested)))
+
+
+def _parsed(text: str) -> Any:
+    if len(text) > LONGEST:
+        raise ConfigError(
+            f"the condition has {len(text):,} characters; at most {LONGEST:,} are read; test a field that "
+            "says the same in one word"
+        )
+    from sqlglot import exp, parse_one
+    from sqlglot.errors import SqlglotError
+
+    if not text.strip():
+        raise _fault(text, "it is empty")
+    try:
+        return parse_one(text, read="sqlite", into=exp.Condition)
+    except (SqlglotError, RecursionError, ValueError) as error:
+        said = str(error).partition("\n")[0] or type(error).__name__
+        raise _fault(text, f"it cannot be read ({said})") from error
+
+
+def _fault(text: str, why: str) -> ConfigError:
+    shown = text if len(text) <= 200 else f"{text[:200]}…"
+    return ConfigError(f"the condition {shown!r}: {why}; {GRAMMAR}")
+
+
+@final
+class _Reader:
+    """Walks the tree of one condition; whatever is not in the grammar is refused."""
+
+    def __init__(self, text: str, fields: Mapping[str, FieldType], column: Callable[[str], str]):
+        self.text, self.fields, self.column = text, fields, column
+        self.values: list[str | int | float] = []
+        self.tested: list[str] = []
+
+    def condition(self, node: Any, depth: int) -> str:
+        """The SQL of a condition."""
+        from sqlglot import exp
+
+        if depth > DEEPEST:
+            raise _fault(self.text, f"it is more than {DEEPEST} deep")
+        if isinstance(node, exp.And | exp.Or):
+            joined = " AND " if isinstance(node, exp.And) else " OR "
+            return f"({joined.join(self.condition(side, depth + 1) for side in self._sides(node))})"
+        if isinstance(node, exp.Not):
+            return f"(NOT {self.condition(node.this, depth + 1)})"
+        if isinstance(node, exp.Paren):
+            return self.condition(node.this, depth + 1)
+        return self._test(node)
+
+    def _sides(self, node: Any) -> list[Any]:
+        """What `and` or `or` ties together; the tree of a long chain is as deep as the chain is long."""
+        found, kind = [], type(node)
+        while isinstance(node, kind):
+            found.append(node.expression)
+            node = node.this
+        return [node, *reversed(found)]
+
+    def _test(self, node: Any) -> str:
+        from sqlglot import exp
+
+        name = type(node).__name__
+        if isinstance(node, exp.Column):
+            field = self._field(node)
+            if self.fields[field] != "bool":
+                raise _fault(self.text, f"{field!r} is not true or false; compare it with a value")
+            return self.column(field)
+        if name in COMPARED:
+            field = self._field(node.this)
+            return f"({self.column(field)} {COMPARED[name]} {self._value(node.expression, field)})"
+        if isinstance(node, exp.In) and set(_given(node)) == {"this", "expressions"}:
+            field = self._field(node.this)
+            listed = ", ".join(self._value(value, field) for value in node.expressions)
+            return f"({self.column(field)} IN ({listed}))"
+        if isinstance(node, exp.Between) and set(_given(node)) == {"this", "low", "high"}:
+            field = self._field(node.this)
+            low, high = (self._value(node.args[key], field) for key in ("low", "high"))
+            return f"({self.column(field)} BETWEEN {low} AND {high})"
+        if isinstance(node, exp.Like):
+            field = self._field(node.this)
+            if self.fields[field] != "str":
+                raise _fault(self.text, f"{field!r} is no text, so it is like none")
+            return f"({self.column(field)} LIKE {self._value(node.expression, field)})"
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+            return f"({self.column(self._field(node.this))} IS NULL)"
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
+            field = self._field(node.this)
+            return f"({self.column(field)} IS {self._value(node.expression, field)})"
+        raise _fault(self.text, f"{_shown(node)} is none")
+
+    def _field(self, node: Any) -> str:
+        from sqlglot import exp
+
+        if not isinstance(node, exp.Column) or set(_given(node)) != {"this"}:
+            raise _fault(self.text, f"{_shown(node)} is no field; a field stands on the left")
+        name = node.name
+        if name not in self.fields:
+            near = difflib.get_close_matches(name, self.fields, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.fields) or 'none'}"
+            raise ConfigError(
+                f"the condition {self.text!r}: the documents have no metadata field {name!r}; {hint}"
+            )
+        self.tested.append(name)
+        return name
+
+    def _value(self, node: Any, field: str) -> str:
+        """A parameter for a value of a field's type."""
+        value, wanted = self._literal(node), self.fields[field]
+        fits = {
+            "int": isinstance(value, int | float) and not isinstance(value, bool),
+            "float": isinstance(value, int | float) and not isinstance(value, bool),
+            "str": isinstance(value, str),
+            "bool": isinstance(value, bool),
+        }[wanted]
+        if not fits:
+            names = {"int": "a number", "float": "a number", "str": "text", "bool": "true or false"}
+            raise _fault(self.text, f"{field!r} is {names[wanted]}, {_shown(node)} is not")
+        if len(self.values) == VALUES:
+            raise _fault(self.text, f"it has more than {VALUES:,} values")
+        self.values.append(int(value) if isinstance(value, bool) else value)
+        return "?"
+
+    def _literal(self, node: Any) -> str | int | float | bool:
+        from sqlglot import exp
+
+        if isinstance(node, exp.Boolean):
+            return bool(node.this)
+        negative = isinstance(node, exp.Neg)
+        literal = node.this if negative else node
+        if not isinstance(literal, exp.Literal) or (negative and literal.is_string):
+            raise _fault(self.text, f"{_shown(node)} is no value; a value stands on the right")
+        if literal.is_string:
+            return str(literal.this)
+        try:
+            number = int(literal.this)
+        except ValueError:
+            number = float(literal.this)
+        if not abs(number) < 2**63:
+            raise _fault(self.text, f"{_shown(node)} is too large a number")
+        return -number if negative else number
+
+
+def _given(node: Any) -> dict[str, Any]:
+    """The arguments of a node that say something."""
+    return {key: value for key, value in node.args.items() if value not in (None, False, [])}
+
+
+def _shown(node: Any) -> str:
+    said = node.sql(dialect="sqlite")
+    return repr(said if len(said) <= 60 else f"{said[:60]}…")
