@@ -139,6 +139,28 @@ def test_scores_are_those_of_the_vectors_as_they_are_told(stores):
             np.testing.assert_allclose(found, maxsim_scores(query.rows, told), atol=0.01 * size * longest)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.7])
+def test_candidates_are_of_those_that_may_be_found(stores, share):
+    vectors = stores[2]
+    for store in stores[:2]:
+        exact = store.layout.kind == "exact"
+        queries = asked(store, vectors, exact)
+        among = np.random.default_rng(3).random(DOCUMENTS) < share
+        for i, query in enumerate(queries):
+            found = store.look(queries).best(i, 7, among)
+            scores = np.where(among, store.all_scores([query])[0], -np.inf)
+            wanted = min(7, int((scores > 0).sum() if exact else among.sum()))
+            assert among[found].all() and len(set(found.tolist())) == len(found)
+            most = (
+                2 * wanted if store.layout.kind == "graph" else wanted
+            )  # each segment's graph gives so many
+            assert wanted <= len(found) <= most
+            if share < 0.5:  # fewer than a graph would be followed for
+                np.testing.assert_allclose(
+                    np.sort(scores[found]), np.sort(scores)[DOCUMENTS - wanted :], rtol=1e-5, atol=1e-5
+                )
+
+
 def test_candidates_are_the_best_and_their_scores_exact(stores):
     vectors = stores[2]
     for store in stores[:2]:

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from counterpoint.index.analysis import Analyzer
-from counterpoint.index.best import best_of
+from counterpoint.index.best import Among, best_of
 from counterpoint.index.build import build_index, keep_search, remove_index
 from counterpoint.index.codec import CodecName
 from counterpoint.index.index import Index
@@ -29,6 +29,7 @@ from counterpoint.index.settings import BuildModel, ExportsQueries, IndexSetting
 from counterpoint.index.store import PROBES, Asked, Look, Store, VectorStore
 
 __all__ = [
+    "Among",
     "LEXICAL",
     "PROBES",
     "Analyzer",

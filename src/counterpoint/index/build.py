@@ -148,7 +148,7 @@ def _write(
     terms = None
     if settings.lexical is not None and lexical is not None:
         terms = LexicalBuilder(settings.lexical, folder / lexical)
-    with SegmentWriter(folder / segment, settings.layouts(model)) as writer:
+    with SegmentWriter(folder / segment, settings.layouts(model), settings.metadata) as writer:
         for batch, vectors in stream.batches():
             texts = [document.full_text for document in batch]
             most = max(most, texts, key=lambda some: sum(map(len, some)))

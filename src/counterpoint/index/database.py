@@ -101,6 +101,18 @@ class Database:
         self._check_id(found[0][0], document_id)
         return found[0][0]
 
+    def rows_where(self, sql: str, values: Sequence[str | int | float]) -> list[int]:
+        """The rows for which an SQL expression holds, rising."""
+        self._file.whole()
+        found = self._answer(f"SELECT row FROM documents WHERE {sql} ORDER BY row", *values)
+        return [row for (row,) in found]
+
+    def kinds(self) -> list[tuple[str, str]]:
+        """Every field of the metadata with each kind of JSON value that it has, as SQLite calls it."""
+        self._file.whole()
+        fields = "SELECT DISTINCT key, type FROM documents, json_each(metadata)"
+        return [(str(name), kind) for name, kind in self._answer(fields)]
+
     def text_bytes(self) -> int:
         """Bytes of titles and texts in UTF-8."""
         self._file.whole()
@@ -143,7 +155,7 @@ class Database:
         if not known or _id_check(row, document_id) != self._checks[row : row + 1][0, 0]:
             raise ArtifactError(DAMAGED, path=self._file.path)
 
-    def _answer(self, sql: str, *values: str | int) -> list[Any]:
+    def _answer(self, sql: str, *values: str | int | float) -> list[Any]:
         if self._connection is None:
             raise ArtifactError(
                 "this index has been closed; open it again to search it", path=self._file.path.parent

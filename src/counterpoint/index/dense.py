@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
-from counterpoint.index.best import best_of
+from counterpoint.index.best import Among, best_among, best_of
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.graph import Graph
 from counterpoint.index.kernels import dot_scores
@@ -19,6 +19,8 @@ from counterpoint.index.store import PROBES, Asked, Everything, Look
 from counterpoint.index.stored_rows import BLOCK, RowsStore
 
 __all__ = ["DenseStore"]
+
+FEW = 0.1  # of the documents that may be found: fewer are compared one by one, and no graph is followed
 
 
 @final
@@ -37,8 +39,7 @@ class DenseStore(RowsStore):
     def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Look:
         """At every vector; or along the graph, or at those that the sketch leaves, if there is one."""
         if self._graphs and not exhaustive:
-            rows = np.concatenate([query.rows for query in queries])
-            return _Along(self._graphs, self._starts, rows)
+            return _Along(self, self._graphs, queries)
         if not exhaustive and any(self._sketches):
             return _Left(self, [self._estimates(query) for query in queries], queries)
         return Everything(self.all_scores(queries), matching=False)
@@ -97,12 +98,14 @@ class _Left(Look):
     ):
         self._store, self._estimates, self._queries = store, estimates, queries
 
-    def best(self, query: int, k: int) -> Int[np.ndarray, " c"]:
+    def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
         """By score, of those that are left."""
         (estimates, errors), asked = self._estimates[query], self._queries[query]
-        first = best_of(estimates, k, matching=False)
+        first = best_among(estimates, k, among, matching=False)
         least = self._store.scores(asked, first).min(initial=np.inf)
         near = estimates + errors >= least
+        if among is not None:
+            near &= among
         near[first] = True
         left = np.flatnonzero(near)
         return left[best_of(self._store.scores(asked, left), k, matching=False)]
@@ -112,17 +115,31 @@ class _Left(Look):
 class _Along(Look):
     """The way through the graphs of all segments, gone once for each depth that is asked for."""
 
-    def __init__(
-        self, graphs: Sequence[Graph], starts: Int[np.ndarray, " s1"], rows: Float[np.ndarray, "q d"]
-    ):
-        self._graphs, self._starts, self._rows = graphs, starts, rows
+    def __init__(self, store: DenseStore, graphs: Sequence[Graph], queries: Sequence[Asked]):
+        self._store, self._graphs, self._queries = store, graphs, queries
+        self._rows = np.concatenate([query.rows for query in queries])
         self._found: dict[int, list[list[Int[np.ndarray, " c"]]]] = {}
 
-    def best(self, query: int, k: int) -> Int[np.ndarray, " c"]:
+    def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
         """About the best `k` of each segment."""
+        if among is not None:
+            return self._among(query, k, among)
         if k not in self._found:
             self._found[k] = [graph.nearest(self._rows, k) for graph in self._graphs]
-        found = self._found[k]
-        return np.concatenate(
-            [of_segment[query] + start for of_segment, start in zip(found, self._starts, strict=False)]
-        )
+        return self._joined([of_segment[query] for of_segment in self._found[k]])
+
+    def _among(self, query: int, k: int, among: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " c"]:
+        """The same where only some may be found. Where these are few, the graph would lead past them."""
+        asked, allowed = self._rows[query : query + 1], np.flatnonzero(among)
+        if len(allowed) > max(k, FEW * len(among)):
+            pieces = np.split(among, np.cumsum([graph.documents for graph in self._graphs])[:-1])
+            found = self._joined(
+                [graph.nearest(asked, k, piece)[0] for graph, piece in zip(self._graphs, pieces, strict=True)]
+            )
+            if len(found) >= k:
+                return found
+        return allowed[best_of(self._store.scores(self._queries[query], allowed), k, matching=False)]
+
+    def _joined(self, found: Sequence[Int[np.ndarray, " c"]]) -> Int[np.ndarray, " c"]:
+        starts = np.cumsum([0] + [graph.documents for graph in self._graphs])
+        return np.concatenate([mine + start for mine, start in zip(found, starts, strict=False)])

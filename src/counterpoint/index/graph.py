@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError, MissingExtraError
+from counterpoint.index.best import Among
 from counterpoint.index.checked import CheckedFile
 
 if TYPE_CHECKING:
@@ -67,10 +68,14 @@ def write_graph(folder: Path, name: str, rows: Rows, documents: int) -> None:
 
 @final
 class Graph:
-    """The graph of one pooled set of a segment."""
+    """The graph of one pooled set of a segment.
+
+    Attributes:
+        documents: how many it links.
+    """
 
     def __init__(self, file: CheckedFile, documents: int):
-        self._file, self._documents = file, documents
+        self._file, self.documents = file, documents
 
     @cached_property
     def _graph(self) -> Any:
@@ -90,19 +95,29 @@ class Graph:
                 f"faiss {faiss.__version__} cannot read this graph; build the index again",
                 path=self._file.path,
             ) from error
-        if graph.ntotal != self._documents:
+        if graph.ntotal != self.documents:
             raise ArtifactError(
-                f"has {graph.ntotal} vectors for {self._documents} documents", path=self._file.path
+                f"has {graph.ntotal} vectors for {self.documents} documents", path=self._file.path
             )
         return graph
 
-    def nearest(self, queries: Float[np.ndarray, "q d"], k: int) -> list[Int[np.ndarray, " c"]]:
+    def nearest(
+        self, queries: Float[np.ndarray, "q d"], k: int, among: Among = None
+    ) -> list[Int[np.ndarray, " c"]]:
         """For each query the positions of about the `k` vectors of highest inner product, in no order.
+
+        Args:
+            queries: a row each.
+            k: how many.
+            among: which of the documents may be found; None for all.
 
         Raises:
             MissingExtraError: faiss is not installed.
         """
-        k = min(k, self._documents)
-        effort = check_faiss().SearchParametersHNSW(efSearch=max(SEARCH_EFFORT * k, BUILD_EFFORT))
+        k = min(k, self.documents)
+        faiss, kept = check_faiss(), None
+        if among is not None:
+            kept = faiss.IDSelectorBitmap(np.packbits(among, bitorder="little"))
+        effort = faiss.SearchParametersHNSW(efSearch=max(SEARCH_EFFORT * k, BUILD_EFFORT), sel=kept)
         _, found = self._graph.search(np.ascontiguousarray(queries, np.float32), k, params=effort)
         return [row[row >= 0] for row in found]

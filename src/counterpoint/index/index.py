@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index.accounts import account_of
@@ -20,8 +20,10 @@ from counterpoint.index.layout import SetLayout
 from counterpoint.index.lexical import Lexical, LexicalSettings
 from counterpoint.index.lexical_store import LEXICAL, LexicalStore
 from counterpoint.index.manifest import Manifest
+from counterpoint.index.metadata import column_of, test_of, types_of
 from counterpoint.index.segment import Segment
 from counterpoint.index.store import Store, VectorStore
+from counterpoint.index.where import FieldType, names_in, where_of
 from counterpoint.types import Document, Ragged
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Index"]
 
+CONDITIONS = 32  # whose documents are remembered
 OPENINGS = 10  # of an index that is replaced again each time
 
 
@@ -178,6 +181,60 @@ class Index:
             raise DataError(f"there is no document at position {position}; the index has {len(self)}")
         i = int(np.searchsorted(self._starts, position, side="right")) - 1
         return self.segments[i], position - int(self._starts[i])
+
+    # -- metadata --------------------------------------------------------------------------------------
+
+    @cached_property
+    def fields(self) -> Mapping[str, FieldType]:
+        """The metadata fields that conditions can test, with their types: those declared, then the others.
+
+        Other fields are looked for in all documents, once. A field that has values of several types in them,
+        or lists, is none.
+        """
+        return {**self._declared, **self._others[0]}
+
+    def matching(self, where: str) -> Bool[np.ndarray, " n"]:
+        """For every document whether a condition on its metadata holds (see `counterpoint.index.where`).
+
+        Raises:
+            ConfigError: it is no condition, or tests a field that there is not.
+        """
+        return self._matching(where)
+
+    @cached_property
+    def _matching(self) -> Callable[[str], Bool[np.ndarray, " n"]]:
+        return lru_cache(maxsize=CONDITIONS)(self._matching_of)
+
+    def _matching_of(self, where: str) -> Bool[np.ndarray, " n"]:
+        condition = where_of(where, self._fields_for(names_in(where)), self._tested)
+        found = np.zeros(len(self), bool)
+        for segment, start in zip(self.segments, self._starts, strict=False):
+            found[int(start) + np.array(segment.rows_where(condition), np.int64)] = True
+        found.setflags(write=False)
+        return found
+
+    def _fields_for(self, names: set[str]) -> Mapping[str, FieldType]:
+        """The fields that a condition may mean; only if it names others than declared ones, all of them."""
+        if names <= self._declared.keys():
+            return self._declared
+        for name in names & self._others[1].keys():
+            raise ConfigError(
+                f"the metadata field {name!r} has {self._others[1][name]} in the documents; build the index "
+                f"with a type for it (--metadata {name}:str), so that conditions can test it"
+            )
+        return self.fields
+
+    def _tested(self, name: str) -> str:
+        return column_of(name) if name in self._declared else test_of(name)
+
+    @property
+    def _declared(self) -> Mapping[str, FieldType]:
+        return self.manifest.settings.get("metadata", {})
+
+    @cached_property
+    def _others(self) -> tuple[Mapping[str, FieldType], Mapping[str, str]]:
+        """The types of the fields that are not declared, and of those without one why."""
+        return types_of({pair for segment in self.segments for pair in segment.kinds()})
 
     # -- accounts --------------------------------------------------------------------------------------
 

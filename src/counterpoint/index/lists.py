@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from counterpoint.index import proposing
-from counterpoint.index.best import best_of
+from counterpoint.index.best import Among, best_among, best_of
 from counterpoint.index.centroid_lists import CentroidLists
 from counterpoint.index.centroids import Centroids
 from counterpoint.index.checked import CheckedFolder
@@ -49,17 +49,19 @@ class ListsStore(RowsStore):
             return Everything(self.all_scores(queries), matching=False)
         return _Near(self, queries, probes)
 
-    def near(self, query: Asked, probes: int, k: int) -> Int[np.ndarray, " c"]:
-        """About the best `k` documents."""
+    def near(self, query: Asked, probes: int, k: int, among: Among) -> Int[np.ndarray, " c"]:
+        """About the best `k` documents of those that may be found."""
         positions, scores = [], []
         for part, lists, start in zip(self.parts, self._lists, self._starts, strict=False):
+            count = len(part.offsets) - 1
+            allowed = None if among is None else among[start : start + count]
             if lists is None or part.centroids is None:
-                found = np.arange(len(part.offsets) - 1)
-                mine = self._table([query], part, None)[0]
+                found = np.arange(count) if allowed is None else np.flatnonzero(allowed)
+                mine = self._table([query], part, found)[0]
             else:
                 kernels = self._meter.kernels(len(part.centroids) * query.rows.size)
                 table = _table_of(part, part.centroids, query, probes, kernels)
-                found = _gathered(part, lists, table, SHORTLIST * k)
+                found = _gathered(part, lists, table, SHORTLIST * k, allowed)
                 mine = _closer(part, part.centroids, table, found)
             positions.append(found + start)
             scores.append(mine)
@@ -73,9 +75,9 @@ class _Near(Look):
     def __init__(self, store: ListsStore, queries: Sequence[Asked], probes: int):
         self._store, self._queries, self._probes = store, queries, probes
 
-    def best(self, query: int, k: int) -> Int[np.ndarray, " c"]:
+    def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
         """About the best `k` of all segments together."""
-        return self._store.near(self._queries[query], self._probes, k)
+        return self._store.near(self._queries[query], self._probes, k, among)
 
 
 @dataclass(frozen=True)
@@ -111,16 +113,20 @@ def _table_of(part: Rows, centroids: Centroids, query: Asked, probes: int, kerne
     return _Table(whole, kernels.levels_of(bases, scales, top), chosen, np.float32(top), kernels)
 
 
-def _gathered(part: Rows, lists: CentroidLists, table: _Table, count: int) -> Int[np.ndarray, " s"]:
+def _gathered(
+    part: Rows, lists: CentroidLists, table: _Table, count: int, among: Among
+) -> Int[np.ndarray, " s"]:
     """The documents that have gathered most, rising."""
     documents = len(part.offsets) - 1
+    if among is not None and among.sum() <= count:
+        return np.flatnonzero(among)
     if count >= documents:
         return np.arange(documents)
     if table.kernels is None:
         found = proposing.gathered(table.levels, table.probes, lists.documents, documents)
     else:
         found = table.kernels.gathered(table.levels, table.probes, lists.arrays, documents)
-    return np.sort(best_of(found.astype(np.float32), count, matching=False))
+    return np.sort(best_among(found.astype(np.float32), count, among, matching=False))
 
 
 def _closer(

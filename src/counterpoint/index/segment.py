@@ -17,6 +17,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self, final
 
 import numpy as np
@@ -26,8 +27,10 @@ from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.database import CHECKS, DATABASE, PASSAGES, Database, document_checks
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
+from counterpoint.index.metadata import sql_types, typed
 from counterpoint.index.npy import NpyWriter
 from counterpoint.index.store import VectorWriter
+from counterpoint.index.where import FieldType, Where
 from counterpoint.types import Document, Ragged
 
 __all__ = ["Segment", "SegmentWriter"]
@@ -44,9 +47,14 @@ CREATE TABLE documents (
 class SegmentWriter:
     """Write documents and their vectors, batch by batch, into a new folder."""
 
-    def __init__(self, folder: Path, layouts: Mapping[str, SetLayout]):
+    def __init__(
+        self,
+        folder: Path,
+        layouts: Mapping[str, SetLayout],
+        fields: Mapping[str, FieldType] = MappingProxyType({}),
+    ):
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.documents = folder, 0
+        self.folder, self.documents, self._fields = folder, 0, fields
         with ExitStack() as files:
             self._sets: dict[str, VectorWriter] = {}
             for name, layout in layouts.items():
@@ -62,6 +70,8 @@ class SegmentWriter:
             self._database.execute("PRAGMA journal_mode = OFF")
             self._database.execute("PRAGMA synchronous = OFF")
             self._database.execute(SCHEMA)
+            for column, kind in sql_types(fields).items():
+                self._database.execute(f"ALTER TABLE documents ADD COLUMN {column} {kind}")
             self._files = files.pop_all()
 
     @property
@@ -73,8 +83,10 @@ class SegmentWriter:
         """Add documents with their vector sets.
 
         Raises:
-            DataError: a document id that this segment already has, or a vector that cannot be stored.
+            DataError: a document id that this segment already has, a vector that cannot be stored, or a
+                metadata field that cannot have the type which it is declared to have.
         """
+        documents = [typed(document, self._fields) for document in documents]
         for name, writer in self._sets.items():
             writer.append(vectors[name], documents)
         self._append_documents(documents)
@@ -82,6 +94,8 @@ class SegmentWriter:
 
     def close(self) -> None:
         """Finish every file."""
+        for i, column in enumerate(sql_types(self._fields)):
+            self._database.execute(f"CREATE INDEX field_{i} ON documents ({column})")
         self._database.close()
         for writer in (*self._writers.values(), *self._sets.values()):
             writer.close()
@@ -101,10 +115,13 @@ class SegmentWriter:
             (self.documents + i, d.id, d.title, d.text, d.parent, d.start, _metadata(d))
             for i, d in enumerate(documents)
         ]
+        holes = ", ".join("?" for _ in range(7 + len(self._fields)))
+        declared = [[d.metadata.get(name) for name in self._fields] for d in documents]
         with self._database:
             self._database.execute("BEGIN")
             try:
-                self._database.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+                every = ((*row, *values) for row, values in zip(rows, declared, strict=True))
+                self._database.executemany(f"INSERT INTO documents VALUES ({holes})", every)
             except sqlite3.IntegrityError as error:
                 raise DataError(self._repeated(documents) or f"cannot store a document ({error})") from error
             except (UnicodeEncodeError, OverflowError) as error:
@@ -161,6 +178,14 @@ class Segment:
     def name_of(self, row: int) -> str:
         """The id of the document at a position."""
         return self._database.name(row)
+
+    def rows_where(self, where: Where) -> list[int]:
+        """The positions of the documents for which a condition holds, rising."""
+        return self._database.rows_where(where.sql, where.values)
+
+    def kinds(self) -> list[tuple[str, str]]:
+        """Every field of the metadata with each kind of JSON value that it has, as SQLite calls it."""
+        return self._database.kinds()
 
     def text_bytes(self) -> int:
         """Bytes of titles and texts in UTF-8."""

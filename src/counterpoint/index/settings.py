@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
@@ -18,6 +18,7 @@ from counterpoint.index.codec import CODECS, Bits, CodecName
 from counterpoint.index.layout import AnnName, Kind, SetLayout
 from counterpoint.index.lexical import LexicalSettings
 from counterpoint.index.lexical_store import LEXICAL
+from counterpoint.index.where import FieldType
 from counterpoint.typed import faults_of
 from counterpoint.types import Ragged, Side, Span
 
@@ -158,6 +159,7 @@ class IndexSettings:
             `exact` get an inverted index.
         ann: an approximate first stage of pooled sets; None for an exact one, which looks at every vector.
         model: name under which the model will be found again; a relative path is relative to the index.
+        metadata: fields of the documents' metadata that have a type, and an index for conditions.
         gate: what the model's gates were closed to before (`Model.close_gates`); None where nothing was done.
     """
 
@@ -168,6 +170,7 @@ class IndexSettings:
     model: str | None = None
     ann: AnnName | None = None
     gate: float | None = None
+    metadata: Mapping[str, FieldType] = field(default_factory=dict)
 
     def layouts(self, model: TextModel | None) -> dict[str, SetLayout]:
         """The stored sets of a model.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from counterpoint.index.best import best_of
+from counterpoint.index.best import Among, best_among
 from counterpoint.index.layout import SetLayout
 from counterpoint.types import Document, Ragged
 
@@ -47,8 +47,14 @@ class Look(ABC):
     """What a first stage saw of a store for a batch of queries."""
 
     @abstractmethod
-    def best(self, query: int, k: int) -> Int[np.ndarray, " c"]:
-        """Positions of about the best `k` documents for one query of the batch, in no order."""
+    def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
+        """Positions of about the best `k` documents for one query of the batch, in no order.
+
+        Args:
+            query: its number in the batch.
+            k: how many; fewer where fewer can be found.
+            among: which documents may be; None for all.
+        """
 
     def known(self, query: int, positions: Int[np.ndarray, " c"]) -> Float[np.ndarray, " c"] | None:
         """The exact scores of some documents, if the look was at every document; else None."""
@@ -67,9 +73,9 @@ class Everything(Look):
     def __init__(self, scores: Float[np.ndarray, "q n"], *, matching: bool):
         self._scores, self._matching = scores, matching
 
-    def best(self, query: int, k: int) -> Int[np.ndarray, " c"]:
+    def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
         """By score; fewer are always among more."""
-        return best_of(self._scores[query], k, matching=self._matching)
+        return best_among(self._scores[query], k, among, matching=self._matching)
 
     def known(self, query: int, positions: Int[np.ndarray, " c"]) -> Float[np.ndarray, " c"]:
         """All of them."""

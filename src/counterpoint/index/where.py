@@ -20,7 +20,7 @@ from typing import Any, Literal, final
 
 from counterpoint.errors import ConfigError
 
-__all__ = ["FieldType", "Where", "where_of"]
+__all__ = ["FieldType", "Where", "names_in", "where_of"]
 
 FieldType = Literal["int", "float", "str", "bool"]
 NUMBERS: Sequence[FieldType] = ("int", "float")
@@ -68,6 +68,17 @@ def where_of(text: str, fields: Mapping[str, FieldType], column: Callable[[str],
     reader = _Reader(text, fields, column)
     sql = reader.condition(tree, 0)
     return Where(text, sql, tuple(reader.values), tuple(dict.fromkeys(reader.tested)))
+
+
+def names_in(text: str) -> set[str]:
+    """The fields that a condition names.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    from sqlglot import exp
+
+    return {column.name for column in _parsed(text).find_all(exp.Column)}
 
 
 def _parsed(text: str) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ConfigError, DataError
-from counterpoint.index import Index, TextModel
+from counterpoint.index import Among, Index, TextModel
 from counterpoint.search.adapt import adapted, evidence_of
 from counterpoint.search.explain import explain_hits
 from counterpoint.search.feedback import with_feedback
@@ -51,11 +51,30 @@ class Searcher:
     def __init__(self, index: Index, model: TextModel | None = None, settings: SearchSettings | None = None):
         self.index, self.model = index if model is None else index.bound(model), model
         self.settings = (settings or SearchSettings.for_index(index)).checked(index)
+        self._among: Among = None
 
     def with_settings(self, settings: SearchSettings) -> Searcher:
         """One that searches the same index with the same model by other settings."""
         other = Searcher(self.index, None, settings)
         other.model = self.model  # which the index is bound to already
+        other._among = self._among
+        return other
+
+    def where(self, condition: str) -> Searcher:
+        """One that finds only documents for whose metadata a condition holds, by the same settings.
+
+        They are chosen before candidates are, so `k` of them are found wherever there are so many. What a
+        document scores by each part does not depend on the condition; weights that follow the query, and
+        feedback, go by the candidates that are left.
+
+        Args:
+            condition: for example `year >= 2020 and lang in ('en', 'de') and not draft`.
+
+        Raises:
+            ConfigError: it is no condition, or tests a field that no document has.
+        """
+        other, found = self.with_settings(self.settings), self.index.matching(condition)
+        other._among = found if self._among is None else found & self._among
         return other
 
     def search(
@@ -71,7 +90,7 @@ class Searcher:
             raise ConfigError("the query is empty; say what to search for")
         plan = plan_for(workflow, self.index, self.settings)
         (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
-        (found,) = self._first.propose([prepared], plan, k)
+        (found,) = self._first.propose([prepared], plan, k, self._among)
         scored = with_feedback(self.index, self._score(prepared, plan, found), plan, self.settings)
         rows = at_least_best(scored.scores, k)
         documents = [self.index.document(int(found.positions[row])) for row in rows]
@@ -255,9 +274,11 @@ class Searcher:
         while batch := list(islice(stream, min(TOGETHER, max(1, SCORES // len(self.index))))):
             prepared = prepare([text for _, text in batch], plan, self.settings, self.index, self.model)
             if candidates is None:
-                proposals = self._first.propose(prepared, plan, depth)
+                proposals = self._first.propose(prepared, plan, depth, self._among)
             else:  # only weights depend on what would be found
-                proposals = self._first.propose(prepared, plan, 1) if plan.adapt else repeat(NOTHING)
+                proposals = repeat(NOTHING)
+                if plan.adapt:
+                    proposals = self._first.propose(prepared, plan, 1, self._among)
             for (qid, text), query, found in zip(batch, prepared, proposals, strict=False):
                 asked = found if candidates is None else self._candidates(candidates, qid)
                 asked, found = (asked, found) if text.strip() else (NOTHING, NOTHING)
@@ -275,7 +296,8 @@ class Searcher:
                 f"query {query!r}: candidate {names[positions.index(None)]!r} is not in the index; "
                 "were the run and the index made from one corpus?"
             )
-        return Proposal(np.array(positions, dtype=np.int64), {}, NONE)
+        found = np.array(positions, dtype=np.int64)
+        return Proposal(found if self._among is None else found[self._among[found]], {}, NONE)
 
     def _score(
         self, query: PreparedQuery, plan: Plan, found: Proposal, asked: Proposal | None = None

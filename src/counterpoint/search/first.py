@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
-from counterpoint.index import Index
+from counterpoint.index import Among, Index
 from counterpoint.search.prepared import PreparedQuery
 from counterpoint.search.settings import Plan, SearchSettings
 
@@ -45,8 +45,17 @@ class FirstStages:
     def __init__(self, index: Index, settings: SearchSettings):
         self.index, self.settings = index, settings
 
-    def propose(self, queries: Sequence[PreparedQuery], plan: Plan, depth: int) -> Iterator[Proposal]:
-        """For each query: the candidates, and their scores by the parts that looked at every document."""
+    def propose(
+        self, queries: Sequence[PreparedQuery], plan: Plan, depth: int, among: Among = None
+    ) -> Iterator[Proposal]:
+        """For each query: the candidates, and their scores by the parts that looked at every document.
+
+        Args:
+            queries: one or more.
+            plan: who proposes.
+            depth: how many candidates each proposes, if these are more than the settings say.
+            among: which documents may be candidates; None for all.
+        """
         least = self.settings.candidates
         effort = {"exhaustive": self.settings.exhaustive, "probes": self.settings.probes}
         looks = {
@@ -55,7 +64,7 @@ class FirstStages:
         }
 
         def proposed(i: int, k: int) -> Int[np.ndarray, " c"]:
-            return np.unique(np.concatenate([look.best(i, k) for look in looks.values()]))
+            return np.unique(np.concatenate([look.best(i, k, among) for look in looks.values()]))
 
         for i in range(len(queries)):
             pool = proposed(i, least)

@@ -1,0 +1,131 @@
+"""Metadata fields of documents that conditions can test, each with a type.
+
+A field that is declared (`--metadata year:int,lang`) is a column of the documents' database, with an index,
+and its values have the declared type. Other fields are read from the metadata as they are, which takes a look
+at every document.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import cast, get_args
+
+from counterpoint.errors import ConfigError, DataError
+from counterpoint.index.where import FieldType
+from counterpoint.types import Document
+
+__all__ = ["column_of", "declared_fields", "sql_types", "test_of", "typed", "types_of"]
+
+SQL: Mapping[FieldType, str] = MappingProxyType(
+    {"int": "INTEGER", "float": "REAL", "str": "TEXT", "bool": "INTEGER"}
+)
+SEEN: Mapping[str, FieldType] = MappingProxyType(
+    {"integer": "int", "real": "float", "text": "str", "true": "bool", "false": "bool"}
+)
+"""By what SQLite calls a JSON value, its type."""
+TRUTH: Mapping[str, bool] = MappingProxyType({"true": True, "false": False, "1": True, "0": False})
+MOST = 64  # fields that are declared, each of which is a column
+
+
+def declared_fields(text: str) -> dict[str, FieldType]:
+    """Fields as the command line has them: `year:int,lang`; what has no type is text.
+
+    Raises:
+        ConfigError: a name is missing or stands twice, there is no such type, or there are too many.
+    """
+    found: dict[str, FieldType] = {}
+    for piece in text.split(","):
+        name, colon, kind = piece.strip().partition(":")
+        name, kind = name.strip(), kind.strip() if colon else "str"
+        if not name:
+            raise ConfigError(f"metadata {text!r}: a field has no name; write for example year:int,lang")
+        if name in found:
+            raise ConfigError(f"metadata {text!r}: the field {name!r} stands twice")
+        if kind not in get_args(FieldType):
+            known = ", ".join(get_args(FieldType))
+            raise ConfigError(f"metadata {text!r}: {name!r} has the type {kind!r}; there are {known}")
+        found[name] = cast(FieldType, kind)
+    if len(found) > MOST:
+        raise ConfigError(f"metadata: {len(found)} fields are declared; at most {MOST} can be")
+    return found
+
+
+def typed(document: Document, fields: Mapping[str, FieldType]) -> Document:
+    """The document with its declared fields in their types; a field that it does not have stays away.
+
+    Raises:
+        DataError: a value cannot have the type, naming the document and the field.
+    """
+    named = {name: document.metadata[name] for name in fields if document.metadata.get(name) is not None}
+    if not named:
+        return document
+    values = {name: _typed(value, fields[name]) for name, value in named.items()}
+    for name, value in values.items():
+        if value is None:
+            raise DataError(
+                f"document {document.id!r}: its metadata field {name!r} is {named[name]!r}, which is no "
+                f"{fields[name]}; correct it, or declare the field as another type"
+            )
+    return replace(document, metadata={**document.metadata, **values})
+
+
+def _typed(value: object, kind: FieldType) -> str | int | float | bool | None:
+    """A value in a type; None if it cannot be."""
+    if kind == "str":
+        return value if isinstance(value, str) else None
+    if kind == "bool":
+        return value if isinstance(value, bool) else TRUTH.get(str(value).strip().lower())
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+        if kind == "float":
+            return number if math.isfinite(number) else None
+        whole = int(value)
+    except (ValueError, OverflowError):
+        return None
+    return whole if abs(whole) < 2**63 and (isinstance(value, str) or whole == value) else None
+
+
+def sql_types(fields: Mapping[str, FieldType]) -> dict[str, str]:
+    """For each declared field its column and the type of that in SQL."""
+    return {column_of(name): SQL[kind] for name, kind in fields.items()}
+
+
+def column_of(name: str) -> str:
+    """The column of a declared field, in SQL."""
+    return _quoted(f"metadata.{name}", '"')
+
+
+def test_of(name: str) -> str:
+    """What a field that is not declared is in SQL."""
+    return f"(SELECT value FROM json_each(metadata) WHERE key = {_quoted(name, chr(39))})"
+
+
+def types_of(seen: Iterable[tuple[str, str]]) -> tuple[dict[str, FieldType], dict[str, str]]:
+    """The types of fields by the JSON values that documents have in them, and why others have none.
+
+    Args:
+        seen: field and the name that SQLite has for a kind of value, each pair once.
+    """
+    kinds: dict[str, set[str]] = {}
+    for name, kind in seen:
+        if kind != "null":
+            kinds.setdefault(name, set()).add(SEEN.get(kind, kind))
+    types: dict[str, FieldType] = {}
+    others: dict[str, str] = {}
+    for name, found in kinds.items():
+        if len(found) == 1 and (kind := next(iter(found))) in SQL:
+            types[name] = cast(FieldType, kind)
+        elif found == {"int", "float"}:
+            types[name] = "float"
+        else:
+            others[name] = " and ".join(sorted(found))
+    return types, others
+
+
+def _quoted(name: str, mark: str) -> str:
+    return mark + name.replace(mark, 2 * mark) + mark
