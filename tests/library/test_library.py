@@ -249,3 +249,17 @@ def test_an_index_of_an_earlier_preset_is_searched_with_it(preset, tmp_path):
             assert opened.search("checkIfEmpty", 1)[0].id == "a"
             assert opened.model is not None and opened.model.fingerprint() == older.fingerprint()
             assert opened.model.fingerprint() != load_model(preset).fingerprint()
+
+
+def test_a_condition_on_metadata_from_table_to_hits(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("id,text,year,lang\n1,a whale,2001,en\n2,a whale,2015,de\n3,a whale,,en\n")
+    notes = cp.index(table, tmp_path / "i", model=None, metadata="year:int,lang:str")
+    with notes:
+        assert [hit.id for hit in notes.search("whale", where="year >= 2010")] == ["2"]
+        assert {hit.id for hit in notes.search("whale", where="year is null or lang = 'en'")} == {"1", "3"}
+        assert notes.search("whale", where="year > 3000").hits == ()
+        assert notes.run({"q": "whale"}, where="not year >= 2010").scores("q").keys() == {"1"}
+        with pytest.raises(ConfigError, match="did you mean 'year'"):
+            notes.search("whale", where="yaer = 1")
+        assert notes.search("whale", where="lang = 'de'")[0].metadata == {"year": 2015, "lang": "de"}

@@ -24,6 +24,7 @@ from counterpoint.cli.options import (
     ModelName,
     Probes,
     Weights,
+    Where,
     asked_of,
 )
 from counterpoint.cli.outputs import check_outputs
@@ -78,6 +79,7 @@ def evaluate(
     feedback: Feedback = None,
     exhaustive: Exhaustive = False,
     probes: Probes = None,
+    where: Where = None,
     k: Annotated[
         int | None,
         typer.Option(
@@ -114,7 +116,7 @@ def evaluate(
     searching = {
         "--rerank": rerank, "--save-run": save_run, "-k": k, "--workflow": workflow, "--weights": weights,
         "--fusion": fusion, "--feedback": feedback, "--exhaustive": exhaustive, "--probes": probes,
-        "--model": model, "--adapt": adapt is not None, "--backend": backend != BACKEND,
+        "--where": where, "--model": model, "--adapt": adapt is not None, "--backend": backend != BACKEND,
     }  # fmt: skip
     if run and (idle := [option for option, value in searching.items() if value]):
         raise ConfigError(f"{' and '.join(idle)} of a search: goes with --index, not with --run")
@@ -135,7 +137,7 @@ def evaluate(
     late = None
     if index is not None:
         options = asked_of(workflow or "hybrid", weights, fusion, feedback, exhaustive, adapt)
-        asked = Asked(index, replace(options, k=depth, probes=probes), rerank, model, backend)
+        asked = Asked(index, replace(options, k=depth, probes=probes, where=where), rerank, model, backend)
         found, extra = _search(asked, judged)
         runs = {str(index): found}
         late = None if save_run is None else _saved(found, save_run)

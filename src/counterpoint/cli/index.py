@@ -106,7 +106,11 @@ def index(
     text: Annotated[str | None, typer.Option("--text", help="Field of the text.", show_default=False)] = None,
     metadata: Annotated[
         list[str] | None,
-        typer.Option("--metadata", help="Field kept as metadata; repeatable.", show_default=False),
+        typer.Option(
+            "--metadata",
+            help="Metadata that is kept; with a type for conditions (year:int,lang:str); repeatable.",
+            show_default=False,
+        ),
     ] = None,
     include: Annotated[
         list[str] | None,

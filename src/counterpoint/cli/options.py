@@ -22,6 +22,7 @@ __all__ = [
     "ModelName",
     "Probes",
     "Weights",
+    "Where",
     "WorkflowName",
     "asked_of",
     "cutoffs_of",
@@ -86,6 +87,15 @@ Probes = Annotated[
         "--probes",
         min=1,
         help="Lists looked at for each query token; the index's own unless given.",
+        show_default=False,
+    ),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help="Only documents whose metadata meets this: \"year >= 2020 and lang in ('en', 'de')\".",
         show_default=False,
     ),
 ]

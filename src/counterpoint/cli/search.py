@@ -24,6 +24,7 @@ from counterpoint.cli.options import (
     ModelName,
     Probes,
     Weights,
+    Where,
     WorkflowName,
     asked_of,
 )
@@ -87,6 +88,7 @@ def search(
     feedback: Feedback = None,
     exhaustive: Exhaustive = False,
     probes: Probes = None,
+    where: Where = None,
     model: ModelName = None,
     backend: BackendName = BACKEND,
     json: Json = False,
@@ -95,7 +97,7 @@ def search(
     from counterpoint.library import OpenIndex
 
     options = asked_of(workflow, weights, fusion, feedback, exhaustive, adapt)
-    options = replace(options, k=k, probes=probes)
+    options = replace(options, k=k, probes=probes, where=where)
     asked = {"QUERY": query, "--explain": None if explain == "no" else explain, "--html": html, "-o": output}
     _check(asked, queries, json)
     with OpenIndex(index, model, backend) as opened:

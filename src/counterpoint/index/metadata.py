@@ -17,7 +17,7 @@ from counterpoint.errors import ConfigError, DataError
 from counterpoint.index.where import FieldType
 from counterpoint.types import Document
 
-__all__ = ["column_of", "declared_fields", "sql_types", "test_of", "typed", "types_of"]
+__all__ = ["column_of", "named_fields", "sql_types", "test_of", "typed", "types_of"]
 
 SQL: Mapping[FieldType, str] = MappingProxyType(
     {"int": "INTEGER", "float": "REAL", "str": "TEXT", "bool": "INTEGER"}
@@ -30,31 +30,31 @@ TRUTH: Mapping[str, bool] = MappingProxyType({"true": True, "false": False, "1":
 MOST = 64  # fields that are declared, each of which is a column
 
 
-def declared_fields(text: str) -> dict[str, FieldType]:
-    """Fields as the command line has them: `year:int,lang`; what has no type is text.
+def named_fields(entries: Iterable[str]) -> dict[str, FieldType | None]:
+    """Fields as they are typed, `year:int,lang` or in several entries; None for a field without a type.
 
     Raises:
-        ConfigError: a name is missing or stands twice, there is no such type, or there are too many.
+        ConfigError: a name is missing or stands twice, there is no such type, or too many have one.
     """
-    found: dict[str, FieldType] = {}
-    for piece in text.split(","):
+    found: dict[str, FieldType | None] = {}
+    for piece in (piece for entry in entries for piece in entry.split(",")):
         name, colon, kind = piece.strip().partition(":")
-        name, kind = name.strip(), kind.strip() if colon else "str"
+        name, kind = name.strip(), kind.strip()
         if not name:
-            raise ConfigError(f"metadata {text!r}: a field has no name; write for example year:int,lang")
+            raise ConfigError("metadata: a field has no name; write for example year:int,lang")
         if name in found:
-            raise ConfigError(f"metadata {text!r}: the field {name!r} stands twice")
-        if kind not in get_args(FieldType):
+            raise ConfigError(f"metadata: the field {name!r} stands twice")
+        if colon and kind not in get_args(FieldType):
             known = ", ".join(get_args(FieldType))
-            raise ConfigError(f"metadata {text!r}: {name!r} has the type {kind!r}; there are {known}")
-        found[name] = cast(FieldType, kind)
-    if len(found) > MOST:
-        raise ConfigError(f"metadata: {len(found)} fields are declared; at most {MOST} can be")
+            raise ConfigError(f"metadata: {name!r} has the type {kind!r}; there are {known}")
+        found[name] = cast(FieldType, kind) if colon else None
+    if sum(kind is not None for kind in found.values()) > MOST:
+        raise ConfigError(f"metadata: more than {MOST} fields have a type")
     return found
 
 
 def typed(document: Document, fields: Mapping[str, FieldType]) -> Document:
-    """The document with its declared fields in their types; a field that it does not have stays away.
+    """The document with its declared fields in their types; an empty cell of a table is no number.
 
     Raises:
         DataError: a value cannot have the type, naming the document and the field.
@@ -64,7 +64,7 @@ def typed(document: Document, fields: Mapping[str, FieldType]) -> Document:
         return document
     values = {name: _typed(value, fields[name]) for name, value in named.items()}
     for name, value in values.items():
-        if value is None:
+        if value is None and named[name] != "":
             raise DataError(
                 f"document {document.id!r}: its metadata field {name!r} is {named[name]!r}, which is no "
                 f"{fields[name]}; correct it, or declare the field as another type"

@@ -14,7 +14,7 @@ from counterpoint.index.accounts import cut_text
 from counterpoint.library.keywords import BuildKeywords, with_names
 from counterpoint.library.opened import OpenIndex
 from counterpoint.library.options import DEFAULT_MODEL, BuildOptions
-from counterpoint.library.reading import Reading, build_options, read
+from counterpoint.library.reading import Reading, build_options, declared_fields, read
 
 if TYPE_CHECKING:
     from counterpoint.index import IndexSettings
@@ -155,8 +155,10 @@ def _settings(options: BuildOptions, model: Model | None, folder: Path) -> Index
     given = {name: getattr(options, name) for name in ("k1", "b", "analyzer", "identifiers")}
     bm25 = LexicalSettings(**{name: value for name, value in given.items() if value is not None})
     if model is None:
-        return IndexSettings(lexical=bm25 if options.lexical else None, ann=options.ann)
+        declared = declared_fields(options)
+        return IndexSettings(lexical=bm25 if options.lexical else None, ann=options.ann, metadata=declared)
     chosen = {name: value for name in ("codec", "gate") if (value := getattr(options, name)) is not None}
     kept = replace(bm25, analyzer=options.analyzer or model.analyzer) if options.lexical else None
     name = remembered_name(options.model, folder) if isinstance(options.model, str | Path) else None
+    chosen["metadata"] = declared_fields(options)
     return model.index_settings(name, lexical=kept, ann=options.ann, **chosen)

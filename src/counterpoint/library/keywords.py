@@ -51,6 +51,7 @@ class RunKeywords(TypedDict, total=False):
     feedback: str | float | tuple[float, int] | None
     exhaustive: bool
     probes: int | None
+    where: str | None
 
 
 class SearchKeywords(RunKeywords, total=False):

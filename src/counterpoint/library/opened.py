@@ -81,8 +81,10 @@ class OpenIndex:
     def _made(self, options: SearchOptions) -> Searcher:
         settings = settings_of(self.index, options)
         if options.workflow == LEXICAL or self.index.manifest.model is None:
-            return Searcher(self.index, None, settings)
-        return self._with_model.with_settings(settings)
+            found = Searcher(self.index, None, settings)
+        else:
+            found = self._with_model.with_settings(settings)
+        return found if options.where is None else found.where(options.where)
 
     @property
     def is_loaded(self) -> bool:
@@ -116,7 +118,7 @@ class OpenIndex:
             query: one text, or a list of them.
             k: how many documents.
             asked: other fields of `SearchOptions`: workflow, weights, fusion, feedback, exhaustive, probes,
-                explain.
+                where, explain.
 
         Raises:
             ConfigError: a query is empty, or something asked for does not exist or cannot be.

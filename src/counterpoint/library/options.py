@@ -47,7 +47,8 @@ class BuildOptions:
             as are title and text.
         title: that of the title.
         text: that of the text.
-        metadata: those that are kept as metadata; all others where None.
+        metadata: those that are kept as metadata; all others where None. "year:int" gives one a type
+            (int, float, str or bool) and an index for conditions; where all have types, others are kept, too.
         include: of a folder, read only files that match one of these patterns, which are as in `.gitignore`.
         exclude: of a folder, leave out files and folders that match one of these.
         gitignore: leave out what the `.gitignore` files of a folder name.
@@ -89,6 +90,8 @@ class SearchOptions:
         exhaustive: look at every vector even where the index has a sketch, a graph or lists.
         probes: lists looked at for each of the query's vectors, where token sets have lists of centroids; as
             the index says where None.
+        where: a condition on metadata, as "year >= 2020 and lang in ('en', 'de') and not draft"; only
+            documents that meet it are looked for.
         explain: say which words matched what, and for how much.
     """
 
@@ -100,4 +103,5 @@ class SearchOptions:
     feedback: str | float | tuple[float, int] | None = None
     exhaustive: bool = False
     probes: int | None = None
+    where: str | None = None
     explain: bool = False

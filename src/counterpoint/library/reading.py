@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from counterpoint.errors import ConfigError
+from counterpoint.index.metadata import named_fields
 from counterpoint.library.keywords import check_keywords
 from counterpoint.library.options import BuildOptions
 
 if TYPE_CHECKING:
     from counterpoint.data import Collection, Fields, FileChoice, ReadPolicy, ReadReport
+    from counterpoint.index.where import FieldType
     from counterpoint.types import Document
 
-__all__ = ["Reading", "Survey", "build_options", "read", "survey"]
+__all__ = ["Reading", "Survey", "build_options", "declared_fields", "read", "survey"]
 
 SHOWN = 3  # documents of a survey
 NOT_FOLDERS = "--include, --exclude and --no-gitignore choose files of a folder; this source is none"
@@ -148,8 +150,16 @@ def _policy(options: BuildOptions) -> ReadPolicy:
 def _fields(options: BuildOptions) -> Fields:
     from counterpoint.data import Fields
 
-    metadata = options.metadata if options.metadata is None else tuple(_several(options.metadata))
-    return Fields(options.id, options.title, options.text, metadata)
+    named = named_fields(_several(options.metadata))
+    # Where all have types, these are declared and nothing is left out.
+    kept = tuple(named) if None in named.values() else None
+    return Fields(options.id, options.title, options.text, kept)
+
+
+def declared_fields(options: BuildOptions) -> dict[str, FieldType]:
+    """The metadata fields that have a type."""
+    named = named_fields(_several(options.metadata))
+    return {name: kind for name, kind in named.items() if kind is not None}
 
 
 def _choice(options: BuildOptions) -> FileChoice:
