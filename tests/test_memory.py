@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from counterpoint.memory import OWN_CHOICE
+from counterpoint.memory import OWN_CHOICE, peak_resident
 
 FAULTS = """
 import resource, sys
@@ -42,3 +42,12 @@ def test_memory_that_was_freed_is_used_again_without_page_faults():
 def test_whoever_chose_in_the_environment_keeps_their_choice(name):
     value = {"GLIBC_TUNABLES": "glibc.malloc.mmap_max=100", "LD_PRELOAD": ""}.get(name, "100000")
     assert run("keep", **{name: value})[0] == "False"
+
+
+def test_the_peak_is_at_least_what_is_held_and_does_not_fall():
+    before = peak_resident()
+    held = bytearray(b"x") * 100_000_000
+    during = peak_resident()
+    assert during >= len(held) and during >= before
+    del held
+    assert peak_resident() >= during

@@ -1,6 +1,7 @@
 """What is counted while documents are indexed: whole documents, and those longer than the model reads."""
 
 import json
+import time
 
 import pytest
 from tests.fakes import HashModel
@@ -8,7 +9,8 @@ from tests.fakes import HashModel
 from counterpoint.cli.main import main
 from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer
 from counterpoint.index import Index, build_index, stream
-from counterpoint.index.accounts import counted_text, cut_text
+from counterpoint.index import build as build_module
+from counterpoint.index.accounts import built_text, counted_text, cut_text
 from counterpoint.index.manifest import NAME
 from counterpoint.library import index as build
 from counterpoint.library import open_index
@@ -131,3 +133,31 @@ def test_counts_of_the_default_model_are_told_everywhere(tmp_path, monkeypatch, 
     assert "longer than" not in capsys.readouterr().err
     with open_index(tmp_path / "j") as notes:
         assert notes.longer_than_model == 0
+
+
+def test_what_a_build_took_is_told(tmp_path, monkeypatch, capsys):
+    encode = HashModel.encode_document
+
+    def slowly(self, texts):
+        time.sleep(0.2)
+        return encode(self, texts)
+
+    monkeypatch.setattr(HashModel, "encode_document", slowly)
+    took = read([Document("a", "x")], HashModel(), tmp_path / "i")["built"]
+    assert 0.2 <= took["encoder_seconds"] <= took["seconds"] < 60
+    assert took["peak_resident_bytes"] > 10**7
+    (tmp_path / "one.jsonl").write_text('{"_id": "a", "text": "x"}\n')
+    index = ["index", str(tmp_path / "one.jsonl"), "-o", str(tmp_path / "j"), "--model", "none"]
+    assert main(index) == 0 and "MiB" in (told := capsys.readouterr().out)
+    assert "\nbuilt in " in told and "encoder" not in told  # BM25 has none
+    assert main([*index, "--overwrite", "--json"]) == 0
+    assert {"seconds", "encoder_seconds", "peak_resident_bytes"} <= json.loads(capsys.readouterr().out).keys()
+    assert main(["info", str(tmp_path / "j")]) == 0 and "built in " in capsys.readouterr().out
+    assert main(["search", str(tmp_path / "j"), "x", "-w", "lexical", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["peak_resident_bytes"] > 10**7
+
+
+def test_an_index_of_an_earlier_version_was_not_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(build_module, "_cost", lambda *given: {})
+    found = read([Document("z", "a b")], None, tmp_path / "index")
+    assert found["built"] == {} and built_text(found) == ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, final
 from counterpoint.cli.console import warned
 from counterpoint.cli.progress import loading
 from counterpoint.library.options import SearchOptions
+from counterpoint.memory import peak_resident
 
 if TYPE_CHECKING:
     from counterpoint.library import OpenIndex
@@ -52,7 +53,7 @@ class Asking:
         return searcher
 
     def answer(self, query: str, *, explain: bool = False) -> tuple[Answer, dict[str, Any]]:
-        """The answer, and as plain data with the time it took."""
+        """The answer, and as plain data with the time and the memory that it took."""
         searcher, options = self.ready(), self.options
         started = time.perf_counter()
         answer = searcher.search(
@@ -62,7 +63,8 @@ class Asking:
             explain=explain or self.explained != "no",
         )
         milliseconds = round(1000 * (time.perf_counter() - started), 1)
-        return answer, {**answer.to_dict(), "milliseconds": milliseconds}
+        took = {"milliseconds": milliseconds, "peak_resident_bytes": peak_resident()}
+        return answer, {**answer.to_dict(), **took}
 
 
 def show(answer: Answer, explained: Explained) -> None:

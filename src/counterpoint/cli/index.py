@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
@@ -152,7 +151,7 @@ def _given(values: list[str] | None) -> tuple[str, ...] | None:
 
 def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     from counterpoint.index import Index
-    from counterpoint.index.accounts import counted_text, cut_text, queries_text
+    from counterpoint.index.accounts import built_text, counted_text, cut_text, queries_text
     from counterpoint.library import prepare
 
     with loading(chosen.model):
@@ -160,10 +159,8 @@ def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     build = sized(build, source, whole=not chosen.passage_words)
     report, decided = build.reading.report, build.reading.decided
     note(*decided) if decided else None
-    started = time.perf_counter()
     with progress("indexing", "documents", build.size) as update:
         build.run(update)
-    seconds = time.perf_counter() - started
     note(report.summary(), *told(report, decided))
     with Index(output) as built:
         info = built.info()
@@ -171,14 +168,14 @@ def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     result = {
         "index": str(output), "documents": info["documents"], "passages": info["passages"],
         "longer_than_model": info["longer_than_model"], "bytes": info["bytes"],
-        "bytes_per_document": info["bytes_per_document"], "seconds": round(seconds, 2), "model": chosen.model,
+        "bytes_per_document": info["bytes_per_document"], **info["built"], "model": chosen.model,
         "read": asdict(report),
     }  # fmt: skip
     emit(
         result,
         lambda: (
-            f"{counted_text(info)} in {seconds:.1f} s, {info['bytes'] / 2**20:.1f} MiB "
-            f"({info['bytes_per_document']:,.0f} bytes a document)\n"
+            f"{counted_text(info)}, {info['bytes'] / 2**20:.1f} MiB "
+            f"({info['bytes_per_document']:,.0f} bytes a document)\n{built_text(info)}\n"
             f'Search it with: counterpoint search {escaped(str(output))} "your question" --explain'
         ),
         json,

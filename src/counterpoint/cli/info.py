@@ -110,12 +110,13 @@ def _texts(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _text(found: Mapping[str, Any]) -> str:
-    from counterpoint.index.accounts import counted_text, cut_text, queries_text
+    from counterpoint.index.accounts import built_text, counted_text, cut_text, queries_text
 
     total = found["bytes"]
     lines = [
         f"{counted_text(found)}, {total:,} bytes ({found['bytes_per_document']:,.0f} a document)",
         escaped(f"written {found['created']} by counterpoint {found['software']}"),
+        *([built] if (built := built_text(found)) else []),
         escaped(f"model {found['model']['name']} ({found['model']['fingerprint'][:12]})")
         if found["model"]
         else "no model",

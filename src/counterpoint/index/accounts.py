@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from counterpoint.index.index import Index
     from counterpoint.index.layout import SetLayout
 
-__all__ = ["account_of", "counted_text", "cut_text", "queries_text"]
+__all__ = ["account_of", "built_text", "counted_text", "cut_text", "queries_text"]
 
 PURPOSES: Mapping[str, str] = MappingProxyType(
     {
@@ -54,7 +54,8 @@ def account_of(index: Index) -> dict[str, Any]:
     `documents` counts a document that was cut once, `passages` all that can be found. `longer_than_model` of
     these have more than the `model_reads` word-pieces that the model reads; both are None where nobody
     counted. `text_bytes` are those of titles and texts in UTF-8. `factor_over_text` is everything that is not
-    text (the whole index but the documents' database) over them; None where there is no text.
+    text (the whole index but the documents' database) over them; None where there is no text. `built` is what
+    the build took, see `Manifest.cost`.
     """
     purposes: dict[str, int] = {}
     for path in sorted(index.folder.rglob("*")):
@@ -76,6 +77,7 @@ def account_of(index: Index) -> dict[str, Any]:
         "text_bytes": text,
         "factor_over_text": beside / text if text else None,
         "sets": {name: _set(index, name, purposes) for name in index.layouts},
+        "built": dict(index.manifest.cost),
         "created": index.manifest.created,
         "software": index.manifest.software,
         "model": index.manifest.model,
@@ -89,6 +91,22 @@ def counted_text(account: Mapping[str, Any]) -> str:
     documents, passages = account["documents"], account["passages"]
     found = f"{documents:,} {'document' if documents == 1 else 'documents'}"
     return found if passages == documents else f"{found} in {passages:,} passages"
+
+
+def built_text(account: Mapping[str, Any]) -> str:
+    """What building took; empty for an index of an earlier version.
+
+    >>> built_text({"built": {"seconds": 80.0, "encoder_seconds": 76.0, "peak_resident_bytes": 2**30}})
+    'built in 80.0 s (95 % in the encoder, 5 % in everything else), peak resident memory 1,024 MiB'
+    """
+    cost = account["built"]
+    if not cost:
+        return ""
+    seconds, encoder, peak = cost["seconds"], cost["encoder_seconds"], cost["peak_resident_bytes"]
+    share = encoder / max(seconds, 1e-9)
+    shares = f" ({share:.0%} in the encoder, {1 - share:.0%} in everything else)".replace("%", " %")
+    memory = "" if peak is None else f", peak resident memory {peak / 2**20:,.0f} MiB"
+    return f"built in {seconds:.1f} s{shares if encoder else ''}{memory}"
 
 
 def queries_text(account: Mapping[str, Any]) -> str:

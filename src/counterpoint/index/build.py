@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -40,6 +41,7 @@ from counterpoint.index.settings import (
     remembered_name,
 )
 from counterpoint.index.stream import DocumentStream
+from counterpoint.memory import peak_resident
 from counterpoint.types import Document
 
 LARGE = 10**5  # vectors of an index whose searches will want kernels compiled
@@ -77,7 +79,7 @@ def build_index(
         ConfigError: settings that cannot be, or a gate that keeps no row.
         MissingExtraError: `ann` is asked for and faiss is not installed.
     """
-    folder = Path(folder)
+    folder, started = Path(folder), time.perf_counter()
     settings, own = _resolved(settings, model, folder, keep_model)
     exports = keep_model and isinstance(model, ExportsQueries)
     home = f"models/{_unique()}" if own is None and exports else own
@@ -104,7 +106,9 @@ def build_index(
                 home = None
             manifest = _describe(folder, model, settings, entry, [name for name in (names[1], home) if name])
             described = {**(manifest.model or {}), "queries": told} if told else manifest.model
-            manifest = replace(manifest, model=described, report=stream.report())
+            manifest = replace(
+                manifest, model=described, report=stream.report(), cost=_cost(started, stream.encoder_seconds)
+            )
             manifest.write(folder)
         except BaseException as error:
             with suppress(OSError, ArtifactError):
@@ -264,6 +268,15 @@ def _exclusively(folder: Path, overwrite: bool) -> Iterator[None]:
             lock.release()
         if new and not (folder / NAME).exists():
             remove_index(folder)
+
+
+def _cost(started: float, encoder_seconds: float) -> dict[str, float | None]:
+    """What a build took that began at `started`, but for its last sync."""
+    return {
+        "seconds": round(time.perf_counter() - started, 3),
+        "encoder_seconds": round(encoder_seconds, 3),
+        "peak_resident_bytes": peak_resident(),
+    }
 
 
 def _as_os_error(error: sqlite3.OperationalError) -> OSError:

@@ -57,6 +57,8 @@ class Manifest:
         lexical: folder of the BM25 postings, or None.
         files: every other file of the index, by path relative to it.
         report: what was counted of the documents (`DocumentStream.report`); older versions counted nothing.
+        cost: what the build took: `seconds`, of them `encoder_seconds`, and `peak_resident_bytes` of its
+            process (`counterpoint.memory.peak_resident`). Older versions measured nothing.
     """
 
     created: str
@@ -67,6 +69,7 @@ class Manifest:
     lexical: str | None
     files: Mapping[str, FileEntry]
     report: Mapping[str, int] = field(default_factory=dict)
+    cost: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def documents(self) -> int:

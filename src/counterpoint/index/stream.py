@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import final
@@ -23,6 +24,9 @@ class DocumentStream:
         documents: streamed; never held whole.
         model: encodes them; None for a lexical index.
         on_progress: called with the number of documents done, within a batch, too: one may take minutes.
+
+    Attributes:
+        encoder_seconds: that were spent in the model so far.
     """
 
     def __init__(
@@ -35,7 +39,7 @@ class DocumentStream:
         self._on_progress = on_progress
         self._model = model
         self._counting = model if isinstance(model, BuildModel) else None
-        self._longer = 0
+        self._longer, self.encoder_seconds = 0, 0.0
 
     def batches(self) -> Iterator[tuple[list[Document], Mapping[str, Ragged]]]:
         """The documents, `BATCH` at a time, with their vectors; without a model there are none.
@@ -45,7 +49,10 @@ class DocumentStream:
         """
         stream, done = self._read(), 0
         while batch := list(islice(stream, BATCH)):
-            yield batch, self._encoded([document.full_text for document in batch], done)
+            started = time.perf_counter()
+            vectors = self._encoded([document.full_text for document in batch], done)
+            self.encoder_seconds += time.perf_counter() - started
+            yield batch, vectors
             done += len(batch)
             self._on_progress(done)
 
