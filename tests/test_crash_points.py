@@ -15,7 +15,7 @@ import torch
 from counterpoint.cli.main import main
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
 from counterpoint.errors import ArtifactError, CounterpointError
-from counterpoint.index import Index, IndexSettings, build_index, keep_search
+from counterpoint.index import Index, IndexSettings, build_index, keep_search, progress, stream
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.library import model_of
 from counterpoint.model import Model, load_model
@@ -72,6 +72,31 @@ class Building:
         assert sorted(stored) == ["lexical", "segments"], stored
         assert {path.name for path in folder.iterdir()} == {"manifest.json", ".lock", "lexical", "segments"}
         assert {path.name for path in root.iterdir()} == {"i"}
+
+
+class Resuming(Building):
+    """An index in many batches, each of which is recorded; every crash is gone on from.
+
+    Once it is whole, every file is the same, whatever happened on the way.
+    """
+
+    whole = None
+
+    def act(self, root):
+        before = stream.BATCH, progress.EVERY
+        stream.BATCH, progress.EVERY = 2, 0.0
+        try:
+            build_index(documents("new"), self.model, root / "i", self.settings, overwrite=True, resume=True)
+        finally:
+            stream.BATCH, progress.EVERY = before
+
+    def leftovers(self, root):
+        found = {
+            path.relative_to(root / "i").parts[-1]: path.read_bytes() for path in (root / "i").glob("*/*/*")
+        }
+        self.whole = self.whole or found
+        assert found == self.whole
+        super().leftovers(root)
 
 
 class BuildingWithModel:
@@ -220,6 +245,7 @@ def source(models, tmp_path_factory):
 WRITERS = {
     "a new index": lambda models, source: Building(first=True),
     "an index over another": lambda models, source: Building(),
+    "a build that goes on": lambda models, source: Resuming(),
     "a BM25 index over another": lambda models, source: Building(model=False),
     "an index with its model over another": lambda models, source: BuildingWithModel(models),
     "keep_search": lambda models, source: Keeping(),

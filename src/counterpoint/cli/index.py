@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,6 +16,9 @@ from counterpoint.cli.progress import loading, progress
 from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 from counterpoint.library.options import DEFAULT_MODEL, BuildOptions
+
+if TYPE_CHECKING:
+    from counterpoint.library import Build
 
 __all__ = ["index"]
 
@@ -125,6 +128,7 @@ def index(
         typer.Option(help="Skip bad input (folders: default), or stop at it.", show_default=False),
     ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an index that is already there.")] = False,
+    resume: Annotated[bool, typer.Option(help="Go on with an unfinished build in the same folder.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only read: tell what would be indexed.")
     ] = False,
@@ -134,7 +138,7 @@ def index(
     chosen = BuildOptions(
         model=model, codec=codec, gate=gate, ann=ann, lexical=lexical, analyzer=analyzer,
         identifiers=identifiers, k1=k1, b=b, passage_words=passage_words, lenient=lenient,
-        overwrite=overwrite, id=id, title=title, text=text, metadata=_given(metadata),
+        overwrite=overwrite, resume=resume, id=id, title=title, text=text, metadata=_given(metadata),
         include=_given(include), exclude=_given(exclude), gitignore=gitignore,
     )  # fmt: skip
     if dry_run:
@@ -149,6 +153,24 @@ def _given(values: list[str] | None) -> tuple[str, ...] | None:
     return None if values is None else tuple(values)
 
 
+def _run(build: Build) -> None:
+    """Run a build, and tell what there is to go on with: before, and where it failed."""
+    from counterpoint.index import kept_text
+
+    kept = kept_text(build.folder)
+    if build.resume:
+        note(escaped(kept or f"{build.folder}: no unfinished build; building from the start"))
+    elif kept:
+        note(escaped(f"{build.folder}: what an unfinished build has encoded is discarded; --resume keeps it"))
+    try:
+        with progress("indexing", "documents", build.size) as update:
+            build.run(update)
+    except BaseException:
+        if kept := kept_text(build.folder):
+            note(escaped(kept))
+        raise
+
+
 def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     from counterpoint.index import Index
     from counterpoint.index.accounts import built_text, counted_text, cut_text, queries_text
@@ -159,8 +181,7 @@ def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     build = sized(build, source, whole=not chosen.passage_words)
     report, decided = build.reading.report, build.reading.decided
     note(*decided) if decided else None
-    with progress("indexing", "documents", build.size) as update:
-        build.run(update)
+    _run(build)
     note(report.summary(), *told(report, decided))
     with Index(output) as built:
         info = built.info()
@@ -174,7 +195,7 @@ def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     emit(
         result,
         lambda: (
-            f"{counted_text(info)}, {info['bytes'] / 2**20:.1f} MiB "
+            f"{counted_text(info)} in {info['built']['seconds']:.1f} s, {info['bytes'] / 2**20:.1f} MiB "
             f"({info['bytes_per_document']:,.0f} bytes a document)\n{built_text(info)}\n"
             f'Search it with: counterpoint search {escaped(str(output))} "your question" --explain'
         ),

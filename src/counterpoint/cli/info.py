@@ -116,7 +116,7 @@ def _text(found: Mapping[str, Any]) -> str:
     lines = [
         f"{counted_text(found)}, {total:,} bytes ({found['bytes_per_document']:,.0f} a document)",
         escaped(f"written {found['created']} by counterpoint {found['software']}"),
-        *([built] if (built := built_text(found)) else []),
+        *([f"built in {built}"] if (built := built_text(found)) else []),
         escaped(f"model {found['model']['name']} ({found['model']['fingerprint'][:12]})")
         if found["model"]
         else "no model",

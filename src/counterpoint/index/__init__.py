@@ -9,7 +9,7 @@ from typing import Any
 
 from counterpoint.index.analysis import Analyzer
 from counterpoint.index.best import Among, best_of
-from counterpoint.index.build import build_index, keep_search, remove_index
+from counterpoint.index.build import build_index, keep_search, kept_text, remove_index
 from counterpoint.index.codec import CodecName
 from counterpoint.index.index import Index
 from counterpoint.index.layout import AnnName, SetLayout
@@ -55,6 +55,7 @@ __all__ = [
     "best_of",
     "build_index",
     "keep_search",
+    "kept_text",
     "project_terms",
     "projection_variance",
     "remove_index",

@@ -97,16 +97,16 @@ def built_text(account: Mapping[str, Any]) -> str:
     """What building took; empty for an index of an earlier version.
 
     >>> built_text({"built": {"seconds": 80.0, "encoder_seconds": 76.0, "peak_resident_bytes": 2**30}})
-    'built in 80.0 s (95 % in the encoder, 5 % in everything else), peak resident memory 1,024 MiB'
+    '80.0 s: 95 % in the encoder, 5 % in everything else; peak resident memory 1,024 MiB'
     """
     cost = account["built"]
     if not cost:
         return ""
     seconds, encoder, peak = cost["seconds"], cost["encoder_seconds"], cost["peak_resident_bytes"]
     share = encoder / max(seconds, 1e-9)
-    shares = f" ({share:.0%} in the encoder, {1 - share:.0%} in everything else)".replace("%", " %")
-    memory = "" if peak is None else f", peak resident memory {peak / 2**20:,.0f} MiB"
-    return f"built in {seconds:.1f} s{shares if encoder else ''}{memory}"
+    shares = f": {share:.0%} in the encoder, {1 - share:.0%} in everything else".replace("%", " %")
+    memory = "" if peak is None else f"; peak resident memory {peak / 2**20:,.0f} MiB"
+    return f"{seconds:.1f} s{shares if encoder else ''}{memory}"
 
 
 def queries_text(account: Mapping[str, Any]) -> str:

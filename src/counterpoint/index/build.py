@@ -14,25 +14,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from counterpoint.errors import ArtifactError, ConfigError, DataError
+from counterpoint.errors import ArtifactError
 from counterpoint.files import sync_file, sync_folder, writing
 from counterpoint.index.checked import write_blocks
 from counterpoint.index.graph import check_faiss
-from counterpoint.index.lexical_builder import LexicalBuilder
 from counterpoint.index.manifest import NAME, FileEntry, Manifest, SegmentEntry
 from counterpoint.index.ours import (
     LOCK,
-    MARKER,
     MODEL,
     check_ours,
+    is_of_index,
+    made,
     mark,
     remove,
     remove_index,
+    remove_temporary,
     remove_unfinished,
     stored,
+    unfinished_segment,
 )
 from counterpoint.index.paths import compile_all
-from counterpoint.index.segment import SegmentWriter
+from counterpoint.index.progress import Progress
 from counterpoint.index.settings import (
     BuildModel,
     ExportsQueries,
@@ -41,12 +43,13 @@ from counterpoint.index.settings import (
     remembered_name,
 )
 from counterpoint.index.stream import DocumentStream
+from counterpoint.index.writing import Work, write_documents
 from counterpoint.memory import peak_resident
 from counterpoint.types import Document
 
 LARGE = 10**5  # vectors of an index whose searches will want kernels compiled
 
-__all__ = ["build_index", "keep_search", "remove_index"]
+__all__ = ["build_index", "keep_search", "kept_text", "remove_index"]
 
 
 def build_index(
@@ -56,6 +59,7 @@ def build_index(
     settings: IndexSettings | None = None,
     *,
     overwrite: bool = False,
+    resume: bool = False,
     keep_model: bool = True,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Manifest:
@@ -64,18 +68,23 @@ def build_index(
     Args:
         documents: streamed; never held whole.
         model: encodes the documents; None for a lexical index.
-        folder: created if need be. An unfinished index in it is replaced, a finished one only if asked.
+        folder: created if need be. An unfinished index in it is replaced unless it is to be gone on with, a
+            finished one only if asked.
         settings: what to keep; if not given, what the model asks for, or `IndexSettings()` without a model.
             Where they do not name the model, it is remembered by its own `source`, and if it has none (it was
             made in Python, or changed since it was loaded) it is saved with the index.
         overwrite: replace an index that is there.
+        resume: go on with the interrupted build that is in the folder, if one is: what it encoded is not
+            encoded again. The result is the same to the last byte as without the interruption.
         keep_model: save a model that has no source with the index, and what encodes its queries without
             torch; not worth it for an index that is soon gone.
         on_progress: called with the number of documents done.
 
     Raises:
-        ArtifactError: the folder holds something else, is being written, or cannot be written.
-        DataError: no documents, or an id that stands twice.
+        ArtifactError: the folder holds something else, is being written, or cannot be written; or the
+            interrupted build is damaged, or had another model, version or layout.
+        DataError: no documents, an id that stands twice, or documents that are not those of the interrupted
+            build.
         ConfigError: settings that cannot be, or a gate that keeps no row.
         MissingExtraError: `ann` is asked for and faiss is not installed.
     """
@@ -86,41 +95,63 @@ def build_index(
     settings.layouts(model)  # faults in the settings come before anything is touched
     if settings.ann is not None:
         check_faiss()
-    names = (f"segments/{_unique()}", None if settings.lexical is None else f"lexical/{_unique()}")
-    new = [folder / name for name in (*names, home) if name]
+    segment, lexical = f"segments/{_unique()}", None if settings.lexical is None else f"lexical/{_unique()}"
 
     def replaced() -> bool:
-        return (folder / NAME).exists() and Manifest.read(folder).segments[0].name == new[0].name
+        return (folder / NAME).exists() and f"segments/{Manifest.read(folder).segments[0].name}" == segment
 
-    with _exclusively(folder, overwrite), writing(folder, replaced):
+    with _exclusively(folder, overwrite, resume) as unfinished, writing(folder, replaced):
+        if unfinished is not None:
+            segment = unfinished[0].relative_to(folder).as_posix()
+        new = [folder / name for name in (segment, lexical, home) if name]
         try:
             for path in new:
-                mark(path)
+                if not path.exists():
+                    mark(path)
             stream = DocumentStream(documents, model, on_progress)
-            entry = _write(stream, model, folder, names, settings)
+            work = Work(stream, model, settings, None if unfinished is None else unfinished[1])
+            entry = write_documents(work, folder / segment, folder / lexical if lexical else None)
             if own is not None:
                 cast(BuildModel, model).save(folder / own / MODEL)
             told = cast(ExportsQueries, model).export_queries(folder / home) if exports and home else {}
             if home is not None and own is None and "why" in told:
                 remove([folder / home])
                 home = None
-            manifest = _describe(folder, model, settings, entry, [name for name in (names[1], home) if name])
+            manifest = _describe(folder, model, settings, entry, [name for name in (lexical, home) if name])
             described = {**(manifest.model or {}), "queries": told} if told else manifest.model
-            manifest = replace(
-                manifest, model=described, report=stream.report(), cost=_cost(started, stream.encoder_seconds)
-            )
+            cost = _cost(started, stream.encoder_seconds)
+            manifest = replace(manifest, model=described, report=stream.report(), cost=cost)
             manifest.write(folder)
         except BaseException as error:
             with suppress(OSError, ArtifactError):
                 if not replaced():
-                    remove(new)
+                    _tidy(folder, new, error)
             if isinstance(error, sqlite3.OperationalError):  # SQLite's own word for a full or failing disk
                 raise _as_os_error(error) from error
             raise
+        remove_temporary(folder / segment)
         remove(path for path in stored(folder) if path not in new)
     if sum(manifest.segments[0].vectors.values()) > LARGE:
         compile_all()
     return manifest
+
+
+def kept_text(folder: str | Path) -> str:
+    """What an interrupted build left in a folder and how to go on; empty where it left nothing."""
+    found = unfinished_segment(Path(folder))
+    if found is None:
+        return ""
+    return (
+        f"{folder}: the first {found[1].documents:,} documents of an unfinished build are encoded and kept; "
+        "build again with --resume to go on from there"
+    )
+
+
+def _tidy(folder: Path, new: Sequence[Path], error: BaseException) -> None:
+    """After a failure: keep what was encoded and has a record, and say so; remove the rest."""
+    remove(path for path in new if Progress.read(path) is None)
+    if kept := kept_text(folder):
+        error.add_note(kept)
 
 
 def _resolved(
@@ -139,52 +170,6 @@ def _resolved(
     return replace(settings, model=f"./{own}/{MODEL}"), own
 
 
-def _write(
-    stream: DocumentStream,
-    model: TextModel | None,
-    folder: Path,
-    names: tuple[str, str | None],
-    settings: IndexSettings,
-) -> SegmentEntry:
-    """Write all documents into one new segment, and their terms into new postings."""
-    segment, lexical = names
-    most: list[str] = []  # the batch with the most text, to look at where a gate kept nothing
-    terms = None
-    if settings.lexical is not None and lexical is not None:
-        terms = LexicalBuilder(settings.lexical, folder / lexical)
-    with SegmentWriter(folder / segment, settings.layouts(model), settings.metadata) as writer:
-        for batch, vectors in stream.batches():
-            texts = [document.full_text for document in batch]
-            most = max(most, texts, key=lambda some: sum(map(len, some)))
-            writer.append(batch, vectors)
-            if terms is not None:
-                for text in texts:
-                    terms.add(text)
-    if writer.documents == 0:
-        raise DataError("the source has no documents; there is nothing to index")
-    if model is not None and settings.gate is not None:
-        _check_gate(model, settings.gate, writer, most)
-    if terms is not None and lexical is not None:
-        terms.write(folder / lexical)
-    return SegmentEntry(segment.removeprefix("segments/"), writer.documents, writer.vectors)
-
-
-def _check_gate(model: TextModel, gate: float, writer: SegmentWriter, texts: Sequence[str]) -> None:
-    """Refuse a gate that keeps no row of any document, which would be found by nothing.
-
-    Raises:
-        ConfigError: saying how large the gate's values are in these texts.
-    """
-    for name, rows in writer.vectors.items():
-        if rows or not any(model.spans(texts, name, "document")):
-            continue
-        largest = model.gate_weights(texts, name).values.max()
-        raise ConfigError(
-            f"gate {gate:g} keeps no row of {name!r} in any of {writer.documents:,} documents; the largest "
-            f"value of the gate in {len(texts):,} of them is {largest:.4g}. Choose a gate below that"
-        )
-
-
 def _describe(
     folder: Path,
     model: TextModel | None,
@@ -198,10 +183,8 @@ def _describe(
     roots = [folder / name for name in (f"segments/{segment.name}", *others)]
     for root in roots:
         if root.parent.name != "models":  # a model has checksums of its own
-            write_blocks(root, [path for path in root.iterdir() if path.name != MARKER])
-    paths = sorted(
-        path for root in roots for path in root.rglob("*") if path.is_file() and path.name != MARKER
-    )
+            write_blocks(root, filter(is_of_index, made(root)))
+    paths = sorted(path for root in roots for path in root.rglob("*") if is_of_index(path))
     for path in paths:
         sync_file(path)
     for root in roots:
@@ -231,16 +214,17 @@ def keep_search(folder: str | Path, search: Mapping[str, Any]) -> None:
         ArtifactError: no index there, or another process is writing it.
     """
     Manifest.read(Path(folder))
-    with _exclusively(Path(folder), overwrite=True):
+    with _exclusively(Path(folder), overwrite=True, resume=True):
         manifest = Manifest.read(Path(folder))
         replace(manifest, settings={**manifest.settings, "search": dict(search)}).write(Path(folder))
 
 
 @contextmanager
-def _exclusively(folder: Path, overwrite: bool) -> Iterator[None]:
-    """One writer at a time, and never into a folder that holds something else.
+def _exclusively(folder: Path, overwrite: bool, resume: bool) -> Iterator[tuple[Path, Progress] | None]:
+    """One writer at a time, and never into a folder that holds something else; yields what can be resumed.
 
-    What killed writers left is removed, and so is a folder that was made for a build that then failed.
+    What killed writers left is removed, but not what is to be resumed, and so is a folder that was made for a
+    build that then failed, if there is nothing in it to go on with.
     """
     from filelock import FileLock, Timeout  # brings asyncio with it, for which a search has no use
 
@@ -261,12 +245,13 @@ def _exclusively(folder: Path, overwrite: bool) -> Iterator[None]:
                 "another process is writing this index; wait for it to end", path=folder
             ) from error
     try:
-        remove_unfinished(folder)
-        yield
+        unfinished = unfinished_segment(folder) if resume else None
+        remove_unfinished(folder, but=None if unfinished is None else unfinished[0])
+        yield unfinished
     finally:
         with suppress(OSError):  # the empty file stays: without it two writers could hold different locks
             lock.release()
-        if new and not (folder / NAME).exists():
+        if new and not (folder / NAME).exists() and unfinished_segment(folder) is None:
             remove_index(folder)
 
 

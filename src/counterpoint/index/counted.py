@@ -16,38 +16,65 @@ import numpy as np
 from jaxtyping import Int
 
 from counterpoint.errors import DataError
-from counterpoint.index.npy import NpyWriter, open_npy
+from counterpoint.index.npy import NOTHING, Kept, NpyWriter, Written, open_npy
 from counterpoint.types import Document, Ragged
 
 __all__ = ["IdCounts", "check_finite", "distinct"]
 
 CHUNK = 2**22  # ids looked up at a time; bounds the memory of a build
+DOCUMENTS = 2**12  # counted at a time
 
 
 @final
 class IdCounts:
-    """Ids, appended batch by batch; memory grows with the number of distinct ones."""
+    """Ids, appended batch by batch; memory grows with the number of distinct ones.
 
-    def __init__(self, folder: Path, name: str):
-        self._folder, self._name = folder, name
-        self._writer = NpyWriter(folder / f"{name}.ids.npy", np.uint32)
+    Args:
+        folder: of the segment.
+        name: of the set.
+        ranked: whether places in the vocabulary are kept in place of ids.
+        kept: what an interrupted build left, and how many ids each of its documents has.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        *,
+        ranked: bool,
+        kept: tuple[Kept, Int[np.ndarray, " n"]] = (NOTHING, np.zeros(0, np.int64)),
+    ):
+        self._folder, self._name, self._ranked = folder, name, ranked
+        file = folder / f"{name}.{'raw_ids' if ranked else 'ids'}.npy"
+        self._writer = NpyWriter(file, np.uint32, kept=kept[0])
         self._totals: dict[int, int] = {}
+        ids, offsets = self._writer.read(), np.concatenate([[0], np.cumsum(kept[1], dtype=np.int64)])
+        for first in range(0, len(kept[1]), DOCUMENTS):
+            mine = offsets[first : first + DOCUMENTS + 1]
+            self._count(ids[mine[0] : mine[-1]], mine - mine[0])
 
     def append(self, ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> None:
         """Add the ids of the next documents."""
         self._writer.append(ids.astype(np.uint32))
+        self._count(ids, offsets)
+
+    def sync(self) -> dict[str, Written]:
+        """Put all ids on the disk."""
+        return {self._writer.path.name: self._writer.sync()}
+
+    def _count(self, ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> None:
         _, once = distinct(ids, offsets)
         for number, count in zip(*(x.tolist() for x in np.unique(once, return_counts=True)), strict=True):
             self._totals[number] = self._totals.get(number, 0) + count
 
-    def close(self, *, ranked: bool) -> None:
-        """Write the vocabulary, and replace ids by their places in it if asked."""
+    def close(self) -> None:
+        """Write the vocabulary, and the ids' places in it where these are kept."""
         self._writer.close()
         ids = np.fromiter(sorted(self._totals), np.uint32, len(self._totals))
         np.save(self._folder / f"{self._name}.vocabulary.npy", ids)
         counts = np.array([self._totals[int(number)] for number in ids], np.uint32)
         np.save(self._folder / f"{self._name}.frequencies.npy", counts)
-        if ranked:
+        if self._ranked:
             self._rank(ids)
 
     def abandon(self) -> None:
@@ -55,13 +82,11 @@ class IdCounts:
         self._writer.abandon()
 
     def _rank(self, vocabulary: Int[np.ndarray, " v"]) -> None:
-        path = self._folder / f"{self._name}.ids.npy"
-        ids = open_npy(path)
+        ids = open_npy(self._writer.path)
         dtype = np.uint16 if len(vocabulary) <= 2**16 else np.uint32
         with NpyWriter(self._folder / f"{self._name}.ranks.npy", dtype) as ranks:
             for at in range(0, len(ids), CHUNK):
                 ranks.append(np.searchsorted(vocabulary, ids[at : at + CHUNK]).astype(dtype))
-        path.unlink()
 
 
 def distinct(

@@ -12,6 +12,7 @@ from counterpoint.index.dense import DenseStore
 from counterpoint.index.exact import ExactStore
 from counterpoint.index.layout import Kind, SetLayout
 from counterpoint.index.lists import ListsStore
+from counterpoint.index.npy import Kept
 from counterpoint.index.rows_writer import RowsWriter
 from counterpoint.index.several import SeveralStore
 from counterpoint.index.static import StaticStore, StaticWriter
@@ -26,11 +27,11 @@ class StoreKind:
 
     Attributes:
         open: from its name, its layout, and the files and the number of documents of each segment.
-        write: into a new segment's folder.
+        write: into a new segment's folder, or one whose build was interrupted, with what counts of its files.
     """
 
     open: Callable[[str, SetLayout, Sequence[tuple[CheckedFolder, int]]], VectorStore]
-    write: Callable[[Path, str, SetLayout], VectorWriter]
+    write: Callable[[Path, str, SetLayout, Kept], VectorWriter]
 
 
 KINDS: Mapping[Kind, StoreKind] = MappingProxyType(

@@ -12,7 +12,7 @@ from typing import Any
 from counterpoint.errors import ArtifactError
 from counterpoint.files import sha256_file, write_atomically
 
-__all__ = ["FileEntry", "Manifest", "SegmentEntry"]
+__all__ = ["FileEntry", "Manifest", "SegmentEntry", "checksum_of"]
 
 NAME = "manifest.json"
 FORMAT = "counterpoint-index"
@@ -79,7 +79,7 @@ class Manifest:
     def write(self, folder: Path) -> None:
         """Commit: after this call the index is what this manifest says; before it, what it was."""
         body = {"format": FORMAT, "version": VERSION, **asdict(self)}
-        body["checksum"] = _checksum(body)
+        body["checksum"] = checksum_of(body)
         text = json.dumps(body, indent=1, allow_nan=False)  # ASCII: a model's folder may have any name
         write_atomically(folder / NAME, lambda path: path.write_text(text, encoding="utf-8"))
 
@@ -110,7 +110,7 @@ class Manifest:
                 "build the index again or install the version that wrote it",
                 path=path,
             )
-        if body.pop("checksum", None) != _checksum({"format": FORMAT, "version": version, **body}):
+        if body.pop("checksum", None) != checksum_of({"format": FORMAT, "version": version, **body}):
             raise ArtifactError("the checksum does not match; the file was damaged or edited", path=path)
         body["segments"] = tuple(SegmentEntry(**segment) for segment in body["segments"])
         body["files"] = {name: FileEntry(**entry) for name, entry in body["files"].items()}
@@ -130,7 +130,8 @@ class Manifest:
         return found
 
 
-def _checksum(body: Mapping[str, Any]) -> str:
+def checksum_of(body: Mapping[str, Any]) -> str:
+    """SHA-256 of plain data, in hexadecimal."""
     text = json.dumps(body, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -143,5 +144,5 @@ def _why_absent(folder: Path) -> str:
     if not folder.exists():
         return "there is no such folder; build an index with: counterpoint index SOURCE -o INDEX"
     if (folder / "segments").exists():
-        return "an unfinished index (its build was interrupted); run the same `counterpoint index` again"
+        return "an unfinished index (its build was interrupted); run `counterpoint index` again with --resume"
     return "not a Counterpoint index (no manifest.json); build one with: counterpoint index SOURCE -o INDEX"

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 import mmap
+import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from types import MappingProxyType
+from typing import Self, final
 
 import numpy as np
+import xxhash
 
 from counterpoint.errors import ArtifactError, ShapeError
 
-__all__ = ["NpyWriter", "as_array", "open_npy"]
+__all__ = ["NOTHING", "Kept", "NpyWriter", "Written", "as_array", "open_npy"]
 
 HEADER_BYTES = 128
 MAGIC = b"\x93NUMPY\x01\x00"
@@ -22,6 +27,20 @@ HEADER = re.compile(
     rb"'shape': \((\d{1,18},(?: \d{1,18},?)*)\),? ?\} *\n",
     re.DOTALL,
 )
+
+
+@final
+@dataclass(frozen=True)
+class Written:
+    """How much of a growing file is on the disk: rows, and a 64-bit XXH3 of their bytes."""
+
+    rows: int
+    digest: int
+
+
+Kept = Mapping[str, Written]
+"""By file name, what an interrupted build left that counts."""
+NOTHING: Kept = MappingProxyType({})
 
 
 class NpyWriter:
@@ -34,13 +53,23 @@ class NpyWriter:
         path: the file to create.
         dtype: element type.
         row_shape: shape of one row; `()` for a vector of scalars.
+        kept: of files that are there, what counts: where this one is among them, it grows from there.
+
+    Raises:
+        ArtifactError: a file that is to grow further does not hold what it held.
     """
 
-    def __init__(self, path: Path, dtype: np.dtype | type, row_shape: tuple[int, ...] = ()):
+    def __init__(
+        self, path: Path, dtype: np.dtype | type, row_shape: tuple[int, ...] = (), kept: Kept = NOTHING
+    ):
         self.path, self.dtype, self.row_shape, self.rows = path, np.dtype(dtype), row_shape, 0
-        self._file = open(path, "wb")
+        self._row, self._hash = self.dtype.itemsize * math.prod(row_shape), xxhash.xxh3_64()
+        before = kept.get(path.name)
+        self._file = open(path, "wb" if before is None else "r+b")
         try:
             self._file.write(_header(self.dtype, (0, *row_shape)))
+            if before is not None:
+                self._take_up(before)
         except BaseException:
             self.abandon()
             raise
@@ -52,8 +81,23 @@ class NpyWriter:
                 f"{self.path.name}: rows of {rows.dtype}{rows.shape[1:]}, "
                 f"declared {self.dtype}{self.row_shape}"
             )
-        self._file.write(np.ascontiguousarray(rows).data)
+        content = np.ascontiguousarray(rows).data
+        self._file.write(content)
+        self._hash.update(content)
         self.rows += len(rows)
+
+    def sync(self) -> Written:
+        """Put all rows on the disk; what to give a writer that is to go on from here."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return Written(self.rows, self._hash.intdigest())
+
+    def read(self) -> np.ndarray:
+        """All rows so far, memory-mapped."""
+        self._file.flush()
+        if not self.rows or not self._row:  # nothing cannot be mapped
+            return np.zeros((self.rows, *self.row_shape), self.dtype)
+        return np.memmap(self.path, self.dtype, "r", HEADER_BYTES, (self.rows, *self.row_shape))
 
     def close(self) -> None:
         """Write the true number of rows into the header."""
@@ -67,6 +111,23 @@ class NpyWriter:
         """Close the file as it is: it says that it has no rows."""
         with suppress(OSError):  # what could not be written is of no use any more
             self._file.close()
+
+    def _take_up(self, before: Written) -> None:
+        """Go on after the rows that count, once they are what they were; cut off what comes after them."""
+        left = before.rows * self._row
+        self._file.seek(HEADER_BYTES)
+        while left and (block := self._file.read(min(left, 2**20))):
+            self._hash.update(block)
+            left -= len(block)
+        if left or self._hash.intdigest() != before.digest:
+            raise ArtifactError(
+                "this file of the unfinished build is damaged; build from the start without --resume",
+                path=self.path,
+            )
+        end = HEADER_BYTES + before.rows * self._row
+        self._file.seek(end)
+        self._file.truncate(end)
+        self.rows = before.rows
 
     def __enter__(self) -> Self:
         return self

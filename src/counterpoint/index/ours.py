@@ -6,23 +6,29 @@ import re
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from counterpoint.errors import ArtifactError
 from counterpoint.files import is_abandoned, sync_file, sync_folder, temporaries_of
 from counterpoint.folders import SAVED_PART, check_replaceable, remove_made
 from counterpoint.index.manifest import NAME, Manifest
+from counterpoint.index.progress import TEMPORARY, Progress
 
 __all__ = [
     "LOCK",
     "MARKER",
     "MODEL",
     "check_ours",
+    "is_of_index",
+    "made",
     "mark",
     "remove",
     "remove_index",
+    "remove_temporary",
     "remove_unfinished",
     "stored",
+    "unfinished_segment",
 ]
 
 LOCK = ".lock"
@@ -37,6 +43,7 @@ MADE = (
     "*.hnsw",
     "*.onnx",
     "*.safetensors",
+    *TEMPORARY,
 )
 """Names of the files that a segment or postings folder may have of ours; no other is ever removed."""
 MODEL = "model"
@@ -127,15 +134,69 @@ def mark(path: Path) -> None:
         sync_folder(above)
 
 
-def remove_unfinished(folder: Path) -> None:
-    """Remove what the manifest does not name: the work of writers that were killed."""
-    with suppress(OSError, ArtifactError):  # of a damaged manifest nothing is known, so nothing is removed
+def made(folder: Path) -> list[Path]:
+    """The files of ours directly in a segment or postings folder, but for its marker."""
+    return [path for path in folder.iterdir() if path.is_file() and _matches(path, MADE)]
+
+
+def is_of_index(path: Path) -> bool:
+    """Whether a file below a segment, postings or models folder is part of the index."""
+    return path.is_file() and path.name != MARKER and not _matches(path, TEMPORARY)
+
+
+def _matches(path: Path, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(path.name, pattern) for pattern in patterns)
+
+
+def unfinished_segment(folder: Path) -> tuple[Path, Progress] | None:
+    """The segment of an interrupted build that can be gone on with: of several, the one with most documents.
+
+    It is one that the manifest does not name and that has a record of its progress.
+    """
+    listed = _listed(folder)
+    if listed is None:
+        return None
+    found = [(path, Progress.read(path)) for path in folder.glob("segments/*") if _is_ours(path)]
+    left = [(path, kept) for path, kept in found if kept is not None and _name(folder, path) not in listed]
+    return max(left, key=lambda pair: (pair[1].documents, pair[0].name), default=None)
+
+
+def remove_temporary(segment: Path) -> None:
+    """Remove the files that only the build of a segment needed."""
+    remove_made(segment, TEMPORARY)
+
+
+def _listed(folder: Path) -> set[str] | None:
+    """The segment, postings and models folders that the manifest names; None where it is damaged."""
+    if not (folder / NAME).exists():
+        return set()
+    try:
+        return {"/".join(Path(name).parts[:2]) for name in Manifest.read(folder).files}
+    except ArtifactError:
+        return None
+
+
+def _name(folder: Path, path: Path) -> str:
+    return path.relative_to(folder).as_posix()
+
+
+def remove_unfinished(folder: Path, but: Path | None = None) -> None:
+    """Remove what the manifest does not name: the work of writers that were killed.
+
+    Args:
+        folder: of the index.
+        but: a segment that stays.
+    """
+    with suppress(OSError):
         for path in _uncommitted(folder):
             path.unlink()
-        listed = set()
-        if (folder / NAME).exists():
-            listed = {"/".join(Path(name).parts[:2]) for name in Manifest.read(folder).files}
-        remove(path for path in stored(folder) if path.relative_to(folder).as_posix() not in listed)
+        listed = _listed(folder)
+        if listed is None:  # nothing is known, so nothing is removed
+            return
+        remove(path for path in stored(folder) if path != but and _name(folder, path) not in listed)
+        for path in folder.glob("segments/*"):
+            if _name(folder, path) in listed and _is_ours(path):
+                remove_temporary(path)
 
 
 def remove(folders: Iterable[Path]) -> None:

@@ -32,7 +32,7 @@ CHUNK = 2**13  # rows coded at a time, or those of one document
 
 
 def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
-    """Code the rows that wait in `<set>.raw.npy`, fit means and centres, and remove that file.
+    """Code the rows that wait in `<set>.raw.npy`, and fit means and centres.
 
     Memory grows with the words that have a mean, or with the centroids, one vector each, and with nothing
     else.
@@ -60,7 +60,6 @@ def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
             renamed = {"centres": stored["values"], "centre_scales": stored["scales"]}
             for key, array in (codec.packed(rows) | renamed).items():
                 writers[key].append(array)
-    (folder / f"{name}.raw.npy").unlink()
 
 
 def _base(

@@ -17,7 +17,7 @@ from counterpoint.index.counted import IdCounts, check_finite
 from counterpoint.index.graph import write_graph
 from counterpoint.index.inverted import write_postings
 from counterpoint.index.layout import SetLayout
-from counterpoint.index.npy import NpyWriter
+from counterpoint.index.npy import NOTHING, Kept, NpyWriter, Written
 from counterpoint.index.residual import encode_residuals
 from counterpoint.index.rows import Rows
 from counterpoint.index.sketch import LEAST, write_sketch
@@ -37,9 +37,9 @@ class RowsWriter(VectorWriter):
     `counterpoint.index.residual`.
     """
 
-    def __init__(self, folder: Path, name: str, layout: SetLayout):
+    def __init__(self, folder: Path, name: str, layout: SetLayout, kept: Kept = NOTHING):
         self.folder, self.name, self.layout = folder, name, layout
-        self.vectors = self.documents = 0
+        self.vectors = 0
         self._codec = CODECS[layout.codec]
         self._waits = not layout.pooled and isinstance(self._codec, Bits)
         arrays: dict[str, tuple[type[np.generic], tuple[int, ...]]] = (
@@ -50,9 +50,14 @@ class RowsWriter(VectorWriter):
         with ExitStack() as files:
             self._writers = {}
             for key, kind in arrays.items():
-                self._writers[key] = NpyWriter(folder / f"{name}.{key}.npy", *kind)
+                self._writers[key] = NpyWriter(folder / f"{name}.{key}.npy", *kind, kept=kept)
                 files.callback(self._writers[key].abandon)
-            self._counts = IdCounts(folder, name) if layout.ids else None
+            counted = self._writers["values" if layout.pooled else "lengths"]
+            self.documents = counted.rows
+            self._counts = None
+            if layout.ids:
+                lengths = np.ones(counted.rows, np.int64) if layout.pooled else counted.read()
+                self._counts = IdCounts(folder, name, ranked=self._waits, kept=(kept, lengths))
             files.pop_all()
 
     def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
@@ -76,12 +81,17 @@ class RowsWriter(VectorWriter):
         self.vectors += len(batch.values)
         self.documents += len(batch)
 
+    def sync(self) -> dict[str, Written]:
+        """Put on the disk what was appended."""
+        counts = {} if self._counts is None else self._counts.sync()
+        return {writer.path.name: writer.sync() for writer in self._writers.values()} | counts
+
     def close(self) -> None:
         """Finish every file; rows that waited are coded, postings and graphs made of what is stored."""
         for writer in self._writers.values():
             writer.close()
         if self._counts is not None:
-            self._counts.close(ranked=self._waits)
+            self._counts.close()
         if self._waits:
             encode_residuals(self.folder, self.name, self.layout)
         if (self.folder / f"{self.name}.centroids.npy").exists():

@@ -5,6 +5,7 @@
       documents.*.npy         checksums of its rows, and which of them are passages, see `database`
       <set>.*                 what the set's kind of store keeps, see `counterpoint.index.kinds`
       blocks.npy              checksums of all these, see `counterpoint.index.checked`
+      progress.json, *.raw*   while it is built only, see `counterpoint.index.progress`
 
 Documents live in the segment, not in one database for the whole index, so that every file of a committed
 index is immutable and has a checksum.
@@ -28,7 +29,9 @@ from counterpoint.index.database import CHECKS, DATABASE, PASSAGES, Database, do
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.metadata import sql_types, typed
-from counterpoint.index.npy import NpyWriter
+from counterpoint.index.npy import NOTHING, Kept, NpyWriter
+from counterpoint.index.ours import made
+from counterpoint.index.progress import PROGRESS, Progress
 from counterpoint.index.store import VectorWriter
 from counterpoint.index.where import FieldType, Where
 from counterpoint.types import Document, Ragged
@@ -42,28 +45,50 @@ CREATE TABLE documents (
 )
 """
 
+Row = tuple[int, str, str, str, str | None, int, str]
+"""Of the database."""
+
 
 @final
 class SegmentWriter:
-    """Write documents and their vectors, batch by batch, into a new folder."""
+    """Write documents and their vectors, batch by batch, into a new folder.
+
+    Args:
+        folder: of the segment.
+        layouts: of its vector sets.
+        fields: types of metadata fields that are declared.
+        progress: how far an interrupted build of the same segment came. Its documents are to be given to
+            `restore`, in their order, before any is appended.
+
+    Raises:
+        ArtifactError: what that build left is damaged.
+    """
 
     def __init__(
         self,
         folder: Path,
         layouts: Mapping[str, SetLayout],
         fields: Mapping[str, FieldType] = MappingProxyType({}),
+        progress: Progress | None = None,
     ):
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.documents, self._fields = folder, 0, fields
+        kept = NOTHING if progress is None else progress.files
+        for path in made(folder):
+            if path.name not in (PROGRESS, *kept):
+                path.unlink()
         with ExitStack() as files:
             self._sets: dict[str, VectorWriter] = {}
             for name, layout in layouts.items():
-                self._sets[name] = KINDS[layout.kind].write(folder, name, layout)
+                self._sets[name] = KINDS[layout.kind].write(folder, name, layout, kept)
                 files.callback(self._sets[name].abandon)
-            own = {CHECKS: (np.uint64, (2,)), PASSAGES: (np.uint32, ())}
-            self._writers = {name: NpyWriter(folder / name, *kind) for name, kind in own.items()}
-            for writer in self._writers.values():
-                files.callback(writer.abandon)
+                if progress is not None:
+                    self._sets[name].vectors = progress.vectors[name]
+            self._checks = NpyWriter(folder / CHECKS, np.uint64, (2,), kept=kept)
+            files.callback(self._checks.abandon)
+            self._passages = NpyWriter(folder / PASSAGES, np.uint32)
+            files.callback(self._passages.abandon)
+            self._known = self._checks.read()
             # Durability comes from syncing the finished file before the commit, so SQLite need not journal.
             self._database = sqlite3.connect(folder / DATABASE, isolation_level=None)
             files.callback(self._database.close)
@@ -78,6 +103,32 @@ class SegmentWriter:
     def vectors(self) -> dict[str, int]:
         """How many vectors each set was given."""
         return {name: writer.vectors for name, writer in self._sets.items()}
+
+    def restore(self, documents: Sequence[Document]) -> None:
+        """Add documents whose vectors an interrupted build left.
+
+        Raises:
+            DataError: a document is not the one that was encoded.
+        """
+        documents = [typed(document, self._fields) for document in documents]
+        rows = self._rows_of(documents)
+        for row, *columns in rows:
+            own, whole = document_checks(row, columns)
+            if whole != self._known[row, 1]:
+                what = "has other text or metadata than" if own == self._known[row, 0] else "is not"
+                raise DataError(
+                    f"--resume: document number {row + 1:,}, {columns[0]!r}, {what} the one that was encoded "
+                    "before; give the same documents, or build from the start without --resume"
+                )
+        self._insert(documents, rows)
+        self.documents += len(documents)
+
+    def sync(self) -> Kept:
+        """Put on the disk what was appended; what the progress of a build says of its files."""
+        written = {CHECKS: self._checks.sync()}
+        for writer in self._sets.values():
+            written |= writer.sync()
+        return written
 
     def append(self, documents: Sequence[Document], vectors: Mapping[str, Ragged]) -> None:
         """Add documents with their vector sets.
@@ -97,7 +148,7 @@ class SegmentWriter:
         for i, column in enumerate(sql_types(self._fields)):
             self._database.execute(f"CREATE INDEX field_{i} ON documents ({column})")
         self._database.close()
-        for writer in (*self._writers.values(), *self._sets.values()):
+        for writer in (self._checks, self._passages, *self._sets.values()):
             writer.close()
 
     def __enter__(self) -> Self:
@@ -111,10 +162,18 @@ class SegmentWriter:
             self._files.close()
 
     def _append_documents(self, documents: Sequence[Document]) -> None:
-        rows = [
+        rows = self._rows_of(documents)
+        self._insert(documents, rows)
+        checks = [document_checks(row, columns) for row, *columns in rows]
+        self._checks.append(np.array(checks, np.uint64).reshape(-1, 2))
+
+    def _rows_of(self, documents: Sequence[Document]) -> list[Row]:
+        return [
             (self.documents + i, d.id, d.title, d.text, d.parent, d.start, _metadata(d))
             for i, d in enumerate(documents)
         ]
+
+    def _insert(self, documents: Sequence[Document], rows: Sequence[Row]) -> None:
         holes = ", ".join("?" for _ in range(7 + len(self._fields)))
         declared = [[d.metadata.get(name) for name in self._fields] for d in documents]
         with self._database:
@@ -126,10 +185,8 @@ class SegmentWriter:
                 raise DataError(self._repeated(documents) or f"cannot store a document ({error})") from error
             except (UnicodeEncodeError, OverflowError) as error:
                 raise DataError(f"cannot store a document ({error})") from error
-        checks = [document_checks(row, columns) for row, *columns in rows]
-        self._writers[CHECKS].append(np.array(checks, np.uint64).reshape(-1, 2))
         passages = [row for row, *_, parent, _, _ in rows if parent is not None]
-        self._writers[PASSAGES].append(np.array(passages, np.uint32))
+        self._passages.append(np.array(passages, np.uint32))
 
     def _repeated(self, documents: Sequence[Document]) -> str | None:
         """Which of these documents has the id of one before it, and where both are; None if none has."""

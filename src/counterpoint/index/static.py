@@ -23,7 +23,7 @@ from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.counted import IdCounts, check_finite, distinct
 from counterpoint.index.kernels import best_rows
 from counterpoint.index.layout import SetLayout
-from counterpoint.index.npy import NpyWriter
+from counterpoint.index.npy import NOTHING, Kept, NpyWriter, Written
 from counterpoint.index.rows import offsets_of
 from counterpoint.index.store import PROBES, Asked, Everything, VectorStore, VectorWriter
 from counterpoint.index.stored_rows import merged_counts
@@ -271,10 +271,10 @@ def _summed(
 class StaticWriter(VectorWriter):
     """Each document's distinct ids, and no vector."""
 
-    def __init__(self, folder: Path, name: str, layout: SetLayout):
+    def __init__(self, folder: Path, name: str, layout: SetLayout, kept: Kept = NOTHING):
         self.name, self.vectors = name, 0
-        self._counts = IdCounts(folder, name)
-        self._lengths = NpyWriter(folder / f"{name}.lengths.npy", np.uint32)
+        self._lengths = NpyWriter(folder / f"{name}.lengths.npy", np.uint32, kept=kept)
+        self._counts = IdCounts(folder, name, ranked=True, kept=(kept, self._lengths.read()))
 
     def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
         """Add the ids of the next documents."""
@@ -288,10 +288,14 @@ class StaticWriter(VectorWriter):
         self._counts.append(ids, np.concatenate([[0], np.cumsum(lengths)]))
         self.vectors += len(batch.values)
 
+    def sync(self) -> dict[str, Written]:
+        """Put on the disk what was appended."""
+        return {self._lengths.path.name: self._lengths.sync(), **self._counts.sync()}
+
     def close(self) -> None:
         """Finish every file."""
         self._lengths.close()
-        self._counts.close(ranked=True)
+        self._counts.close()
 
     def abandon(self) -> None:
         """Leave every file as it is."""

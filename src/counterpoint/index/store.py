@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 
 from counterpoint.index.best import Among, best_among
 from counterpoint.index.layout import SetLayout
+from counterpoint.index.npy import Written
 from counterpoint.types import Document, Ragged
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class VectorWriter(ABC):
     """What writes one vector set of a new segment.
 
     Attributes:
-        vectors: how many were given so far.
+        vectors: how many were given so far; whoever goes on with an interrupted build sets it.
     """
 
     vectors: int
@@ -160,8 +161,12 @@ class VectorWriter(ABC):
         """
 
     @abstractmethod
+    def sync(self) -> dict[str, Written]:
+        """Put on the disk what was appended; by file name, what to give a writer that goes on from there."""
+
+    @abstractmethod
     def close(self) -> None:
-        """Finish every file."""
+        """Finish every file; what was appended stays until the commit, so that this can be repeated."""
 
     @abstractmethod
     def abandon(self) -> None:

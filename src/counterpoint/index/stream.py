@@ -8,6 +8,7 @@ from itertools import islice
 from typing import final
 
 from counterpoint.errors import DataError
+from counterpoint.index.progress import Progress
 from counterpoint.index.settings import BuildModel, TextModel
 from counterpoint.types import Document, Ragged
 
@@ -27,6 +28,7 @@ class DocumentStream:
 
     Attributes:
         encoder_seconds: that were spent in the model so far.
+        longer: documents that have more word-pieces than the model reads, so far.
     """
 
     def __init__(
@@ -39,18 +41,25 @@ class DocumentStream:
         self._on_progress = on_progress
         self._model = model
         self._counting = model if isinstance(model, BuildModel) else None
-        self._longer, self.encoder_seconds = 0, 0.0
+        self.longer, self.encoder_seconds = 0, 0.0
 
-    def batches(self) -> Iterator[tuple[list[Document], Mapping[str, Ragged]]]:
+    def batches(
+        self, before: Progress | None = None
+    ) -> Iterator[tuple[list[Document], Mapping[str, Ragged] | None]]:
         """The documents, `BATCH` at a time, with their vectors; without a model there are none.
+
+        Args:
+            before: how far an interrupted build came: None stands for the vectors of its documents.
 
         Raises:
             DataError: the operating system or a network gave an error: it is one of the source.
         """
         stream, done = self._read(), 0
-        while batch := list(islice(stream, BATCH)):
-            started = time.perf_counter()
-            vectors = self._encoded([document.full_text for document in batch], done)
+        encoded, self.longer = (0, 0) if before is None else (before.documents, before.longer)
+        while batch := list(islice(stream, min(BATCH, encoded - done) if done < encoded else BATCH)):
+            started, vectors = time.perf_counter(), None
+            if done >= encoded:
+                vectors = self._encoded([document.full_text for document in batch], done)
             self.encoder_seconds += time.perf_counter() - started
             yield batch, vectors
             done += len(batch)
@@ -62,7 +71,7 @@ class DocumentStream:
         With a model `longest`, the word-pieces that it reads of a document, and `longer`, the documents (or
         passages) that have more; nothing without one.
         """
-        return {} if self._counting is None else {"longest": self._counting.longest, "longer": self._longer}
+        return {} if self._counting is None else {"longest": self._counting.longest, "longer": self.longer}
 
     def _encoded(self, texts: list[str], done: int) -> Mapping[str, Ragged]:
         """The vectors of a batch; `done` documents were before it."""
@@ -75,7 +84,7 @@ class DocumentStream:
         if self._counting is None:
             return {} if self._model is None else self._model.encode_document(texts)
         vectors, longer = self._counting.encode_counted(texts, count)
-        self._longer += longer
+        self.longer += longer
         return vectors
 
     def _read(self) -> Iterator[Document]:

@@ -81,6 +81,7 @@ class Build:
         model: that encodes them; None for BM25 alone.
         settings: what is kept.
         overwrite: whether an index that is there is replaced.
+        resume: whether an unfinished build is gone on with.
     """
 
     reading: Reading
@@ -90,6 +91,7 @@ class Build:
     model: Model | None
     settings: IndexSettings
     overwrite: bool
+    resume: bool
 
     def run(self, on_progress: Callable[[int], None]) -> None:
         """Read, encode and write."""
@@ -102,6 +104,7 @@ class Build:
                 self.folder,
                 self.settings,
                 overwrite=self.overwrite,
+                resume=self.resume,
                 on_progress=on_progress,
             )
         except DataError as error:
@@ -121,7 +124,8 @@ def prepare(source: Any, folder: str | Path, options: BuildOptions) -> Build:
     reading = read(source, options)
     model = _model(options)
     settings = _settings(options, model, Path(folder))
-    return Build(reading, reading, reading.size, Path(folder), model, settings, options.overwrite)
+    how = {"overwrite": options.overwrite, "resume": options.resume}
+    return Build(reading, reading, reading.size, Path(folder), model, settings, **how)
 
 
 def _check(options: BuildOptions) -> None:

@@ -32,6 +32,7 @@ class BuildKeywords(TypedDict, total=False):
     passage_words: int | None
     lenient: bool | None
     overwrite: bool
+    resume: bool
     id: str | None
     title: str | None
     text: str | None

@@ -43,6 +43,8 @@ class BuildOptions:
         lenient: skip what cannot be read instead of stopping. Where None, files of a folder are skipped, and
             anything else stops.
         overwrite: replace an index that is there.
+        resume: go on with an unfinished build in the same folder, of the same documents, model and codec:
+            what it encoded is kept. Where there is none, build from the start.
         id: the column or key of the id, in CSV, TSV, JSON, JSON Lines, dicts and frames; guessed where None,
             as are title and text.
         title: that of the title.
@@ -66,6 +68,7 @@ class BuildOptions:
     passage_words: int | None = None
     lenient: bool | None = None
     overwrite: bool = False
+    resume: bool = False
     id: str | None = None
     title: str | None = None
     text: str | None = None

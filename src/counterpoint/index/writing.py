@@ -1,0 +1,137 @@
+"""Write a stream of documents into a segment and postings; go on where an interrupted build stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, final
+
+from counterpoint.errors import ConfigError, DataError
+from counterpoint.index import progress as progress_module
+from counterpoint.index.lexical_builder import LexicalBuilder
+from counterpoint.index.manifest import SegmentEntry
+from counterpoint.index.progress import Progress
+from counterpoint.index.segment import SegmentWriter
+from counterpoint.index.settings import IndexSettings, TextModel
+from counterpoint.index.stream import DocumentStream
+
+__all__ = ["Work", "write_documents"]
+
+
+@final
+@dataclass(frozen=True)
+class Work:
+    """What is to be written.
+
+    Attributes:
+        stream: the documents.
+        model: that encodes them; None for a lexical index.
+        settings: what is kept of them.
+        before: how far an interrupted build of the same came.
+    """
+
+    stream: DocumentStream
+    model: TextModel | None
+    settings: IndexSettings
+    before: Progress | None = None
+
+    def plan(self) -> dict[str, Any]:
+        """What decides the vectors and how they are stored."""
+        from counterpoint import __version__
+
+        layouts = self.settings.layouts(self.model)
+        return {
+            "model": None if self.model is None else self.model.fingerprint(),
+            "counterpoint": __version__,
+            "layouts": {name: asdict(layout) for name, layout in layouts.items()},
+        }
+
+
+def write_documents(work: Work, segment: Path, lexical: Path | None) -> SegmentEntry:
+    """Write all documents into a segment's folder, and their terms into another.
+
+    Raises:
+        ArtifactError: the interrupted build was one by another plan, or what it left is damaged.
+        DataError: no documents, or not those of the interrupted build.
+        ConfigError: a gate that keeps no row.
+    """
+    plan, before, settings = work.plan(), work.before, work.settings
+    if before is not None:
+        before.check_plan(plan, segment.parents[1])
+    most: list[str] = []  # the batch with the most text, to look at where a gate kept nothing
+    terms = None if settings.lexical is None or lexical is None else LexicalBuilder(settings.lexical, lexical)
+    with SegmentWriter(segment, settings.layouts(work.model), settings.metadata, before) as writer:
+        record = _Record(work, plan, writer)
+        for batch, vectors in work.stream.batches(before):
+            texts = [document.full_text for document in batch]
+            most = max(most, texts, key=lambda some: sum(map(len, some)))
+            if vectors is None:
+                writer.restore(batch)
+            else:
+                writer.append(batch, vectors)
+                record.when_due()
+            if terms is not None:
+                for text in texts:
+                    terms.add(text)
+        _check_all_there(writer, before)
+        record.at_the_end()
+    if work.model is not None and settings.gate is not None:
+        _check_gate(work.model, settings.gate, writer, most)
+    if terms is not None and lexical is not None:
+        terms.write(lexical)
+    return SegmentEntry(segment.name, writer.documents, writer.vectors)
+
+
+@final
+class _Record:
+    """Records how far a build with a model came, so that another can go on from there."""
+
+    def __init__(self, work: Work, plan: dict[str, Any], writer: SegmentWriter):
+        self._work, self._plan, self._writer = work, plan, writer
+        self._began = self._last = time.monotonic()
+
+    def when_due(self) -> None:
+        """After a batch, if the last record is old enough."""
+        if time.monotonic() - self._last >= progress_module.EVERY:
+            self._write()
+
+    def at_the_end(self) -> None:
+        """Before the files are finished, which may take long, too."""
+        if time.monotonic() - self._began >= progress_module.EVERY:
+            self._write()
+
+    def _write(self) -> None:
+        if self._work.model is None:
+            return  # nothing was encoded
+        writer, longer = self._writer, self._work.stream.longer
+        written = Progress(self._plan, writer.documents, longer, writer.vectors, writer.sync())
+        written.write(writer.folder)
+        self._last = time.monotonic()
+
+
+def _check_all_there(writer: SegmentWriter, before: Progress | None) -> None:
+    if before is not None and writer.documents < before.documents:
+        raise DataError(
+            f"--resume: the source has {writer.documents:,} documents, and {before.documents:,} were encoded "
+            "before; give the same source, or build from the start without --resume"
+        )
+    if writer.documents == 0:
+        raise DataError("the source has no documents; there is nothing to index")
+
+
+def _check_gate(model: TextModel, gate: float, writer: SegmentWriter, texts: Sequence[str]) -> None:
+    """Refuse a gate that keeps no row of any document, which would be found by nothing.
+
+    Raises:
+        ConfigError: saying how large the gate's values are in these texts.
+    """
+    for name, rows in writer.vectors.items():
+        if rows or not any(model.spans(texts, name, "document")):
+            continue
+        largest = model.gate_weights(texts, name).values.max()
+        raise ConfigError(
+            f"gate {gate:g} keeps no row of {name!r} in any of {writer.documents:,} documents; the largest "
+            f"value of the gate in {len(texts):,} of them is {largest:.4g}. Choose a gate below that"
+        )
