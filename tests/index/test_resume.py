@@ -147,7 +147,7 @@ def test_an_index_is_searched_while_its_next_version_is_unfinished(tmp_path):
     "model, settings, message",
     [
         (HashModel(seed=1), None, "model 'hash-16-0', this one has 'hash-16-1'"),
-        (HashModel(), IndexSettings(codec="4-bit"), "layouts.words.codec 'int8', this one has '4-bit'"),
+        (HashModel(), IndexSettings(codec="4-bit"), "has codec 'int8', this one has '4-bit'"),
         (HashModel(), IndexSettings(sets=("mean",)), "layouts.words.dim 16, this one has None"),
         (HashModel(), IndexSettings(search=WORDS), "layouts.words.kind 'several', this one has 'exact'"),
     ],

@@ -41,8 +41,11 @@ def index(
         ),
     ] = DEFAULT_MODEL,
     codec: Annotated[
-        Literal["1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None,
-        typer.Option(help="How vectors are stored; the model's own choice unless given.", show_default=False),
+        Literal["auto", "1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None,
+        typer.Option(
+            help="How vectors are stored; auto: as the documents allow. Default: the model's own choice.",
+            show_default=False,
+        ),
     ] = None,
     gate: Annotated[
         float | None,
@@ -173,7 +176,7 @@ def _run(build: Build) -> None:
 
 def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     from counterpoint.index import Index
-    from counterpoint.index.accounts import built_text, counted_text, cut_text, queries_text
+    from counterpoint.index.accounts import auto_text, built_text, counted_text, cut_text, queries_text
     from counterpoint.library import prepare
 
     with loading(chosen.model):
@@ -185,12 +188,12 @@ def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     note(report.summary(), *told(report, decided))
     with Index(output) as built:
         info = built.info()
-    note(*(text for text in (queries_text(info), cut_text(info)) if text))
+    note(*(text for text in (auto_text(info), queries_text(info), cut_text(info)) if text))
     result = {
         "index": str(output), "documents": info["documents"], "passages": info["passages"],
         "longer_than_model": info["longer_than_model"], "bytes": info["bytes"],
-        "bytes_per_document": info["bytes_per_document"], **info["built"], "model": chosen.model,
-        "read": asdict(report),
+        "bytes_per_document": info["bytes_per_document"], "auto_codec": info["auto_codec"], **info["built"],
+        "model": chosen.model, "read": asdict(report),
     }  # fmt: skip
     emit(
         result,

@@ -110,7 +110,7 @@ def _texts(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _text(found: Mapping[str, Any]) -> str:
-    from counterpoint.index.accounts import built_text, counted_text, cut_text, queries_text
+    from counterpoint.index.accounts import auto_text, built_text, counted_text, cut_text, queries_text
 
     total = found["bytes"]
     lines = [
@@ -120,6 +120,7 @@ def _text(found: Mapping[str, Any]) -> str:
         escaped(f"model {found['model']['name']} ({found['model']['fingerprint'][:12]})")
         if found["model"]
         else "no model",
+        *([auto] if (auto := auto_text(found)) else []),
         *([escaped(queries)] if (queries := queries_text(found)) else []),
         *([escaped(cut)] if (cut := cut_text(found)) else []),
         "",

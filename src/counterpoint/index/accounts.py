@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from counterpoint.index.index import Index
     from counterpoint.index.layout import SetLayout
 
-__all__ = ["account_of", "built_text", "counted_text", "cut_text", "queries_text"]
+__all__ = ["account_of", "auto_text", "built_text", "counted_text", "cut_text", "queries_text"]
 
 PURPOSES: Mapping[str, str] = MappingProxyType(
     {
@@ -55,7 +55,7 @@ def account_of(index: Index) -> dict[str, Any]:
     these have more than the `model_reads` word-pieces that the model reads; both are None where nobody
     counted. `text_bytes` are those of titles and texts in UTF-8. `factor_over_text` is everything that is not
     text (the whole index but the documents' database) over them; None where there is no text. `built` is what
-    the build took, see `Manifest.cost`.
+    the build took, see `Manifest.cost`; `auto_codec` how the codec was chosen, or None where it was given.
     """
     purposes: dict[str, int] = {}
     for path in sorted(index.folder.rglob("*")):
@@ -77,6 +77,7 @@ def account_of(index: Index) -> dict[str, Any]:
         "text_bytes": text,
         "factor_over_text": beside / text if text else None,
         "sets": {name: _set(index, name, purposes) for name in index.layouts},
+        "auto_codec": index.manifest.settings.get("auto"),
         "built": dict(index.manifest.cost),
         "created": index.manifest.created,
         "software": index.manifest.software,
@@ -91,6 +92,30 @@ def counted_text(account: Mapping[str, Any]) -> str:
     documents, passages = account["documents"], account["passages"]
     found = f"{documents:,} {'document' if documents == 1 else 'documents'}"
     return found if passages == documents else f"{found} in {passages:,} passages"
+
+
+def auto_text(account: Mapping[str, Any]) -> str:
+    """How the codec was chosen; empty where it was given."""
+    found = account["auto_codec"]
+    if found is None:
+        return ""
+    if not found["queries"]:
+        return (
+            f"codec {found['codec']}, a safe one: {found['documents']:,} documents are too few to compare "
+            "codecs by, or none has a vector that is stored"
+        )
+    measured = "; ".join(
+        f"{one['codec']} {one['bytes']:,.0f} bytes a document, {_percent(min(one['overlap'].values()))}"
+        for one in found["measured"]
+    )
+    return (
+        f"codec {found['codec']}: the fewest bytes that keep {_percent(found['bound'])} of the best ten "
+        f"documents ({found['documents']:,} documents, {found['queries']} queries: {measured})"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 def built_text(account: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from counterpoint.errors import ArtifactError
 from counterpoint.files import sync_file, sync_folder, writing
 from counterpoint.index.checked import write_blocks
 from counterpoint.index.graph import check_faiss
-from counterpoint.index.manifest import NAME, FileEntry, Manifest, SegmentEntry
+from counterpoint.index.manifest import NAME, FileEntry, Manifest
 from counterpoint.index.ours import (
     LOCK,
     MODEL,
@@ -43,7 +43,7 @@ from counterpoint.index.settings import (
     remembered_name,
 )
 from counterpoint.index.stream import DocumentStream
-from counterpoint.index.writing import Work, write_documents
+from counterpoint.index.writing import Work, Written, write_documents
 from counterpoint.memory import peak_resident
 from counterpoint.types import Document
 
@@ -110,14 +110,14 @@ def build_index(
                     mark(path)
             stream = DocumentStream(documents, model, on_progress)
             work = Work(stream, model, settings, None if unfinished is None else unfinished[1])
-            entry = write_documents(work, folder / segment, folder / lexical if lexical else None)
+            written = write_documents(work, folder / segment, folder / lexical if lexical else None)
             if own is not None:
                 cast(BuildModel, model).save(folder / own / MODEL)
             told = cast(ExportsQueries, model).export_queries(folder / home) if exports and home else {}
             if home is not None and own is None and "why" in told:
                 remove([folder / home])
                 home = None
-            manifest = _describe(folder, model, settings, entry, [name for name in (lexical, home) if name])
+            manifest = _describe(folder, model, written, [name for name in (lexical, home) if name])
             described = {**(manifest.model or {}), "queries": told} if told else manifest.model
             cost = _cost(started, stream.encoder_seconds)
             manifest = replace(manifest, model=described, report=stream.report(), cost=cost)
@@ -170,16 +170,13 @@ def _resolved(
     return replace(settings, model=f"./{own}/{MODEL}"), own
 
 
-def _describe(
-    folder: Path,
-    model: TextModel | None,
-    settings: IndexSettings,
-    segment: SegmentEntry,
-    others: Sequence[str],
-) -> Manifest:
+def _describe(folder: Path, model: TextModel | None, written: Written, others: Sequence[str]) -> Manifest:
     """Sync the new files and list them with their checksums; `others` are postings and a model."""
     from counterpoint import __version__
 
+    settings, segment = written.settings, written.entry
+    auto = {} if written.auto is None else {"auto": written.auto}
+    layouts = {name: asdict(layout) for name, layout in settings.layouts(model).items()}
     roots = [folder / name for name in (f"segments/{segment.name}", *others)]
     for root in roots:
         if root.parent.name != "models":  # a model has checksums of its own
@@ -196,7 +193,7 @@ def _describe(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         software=__version__,
         model=described,
-        settings={**asdict(settings), "layouts": {k: asdict(v) for k, v in settings.layouts(model).items()}},
+        settings={**asdict(settings), "layouts": layouts, **auto},
         segments=(segment,),
         lexical=next((name for name in others if name.startswith("lexical/")), None),
         files={path.relative_to(folder).as_posix(): FileEntry.of(path) for path in paths},

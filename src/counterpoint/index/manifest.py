@@ -52,7 +52,8 @@ class Manifest:
         created: time of the commit, ISO 8601, UTC.
         software: version of counterpoint that wrote it.
         model: how to get the model, and the fingerprint it must have.
-        settings: what `IndexSettings` said.
+        settings: what `IndexSettings` said, the `layouts` of vector sets, and where the codec was chosen, how
+            (`auto`, see `counterpoint.index.auto_codec`).
         segments: in the order of their documents.
         lexical: folder of the BM25 postings, or None.
         files: every other file of the index, by path relative to it.

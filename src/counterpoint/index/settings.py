@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -152,7 +152,8 @@ class IndexSettings:
     Attributes:
         codec: how vectors are stored. Pooled vectors are few, so with fewer than 8 bits for others they get
             `int8`. Vectors of fewer than 4 components get `float16` in place of all of these: a scale each
-            would take as much room. Static sets have no vectors stored.
+            would take as much room. Static sets have no vectors stored. `auto`: chosen by the
+            first documents, see `counterpoint.index.auto_codec`.
         sets: which of the model's vector sets; None for all.
         lexical: BM25 settings; None for no lexical part.
         search: how it is searched unless told otherwise (`SearchSettings` as plain data). Sets that it calls
@@ -163,7 +164,7 @@ class IndexSettings:
         gate: what the model's gates were closed to before (`Model.close_gates`); None where nothing was done.
     """
 
-    codec: CodecName = "int8"
+    codec: CodecName | Literal["auto"] = "int8"
     sets: tuple[str, ...] | None = None
     lexical: LexicalSettings | None = LexicalSettings()
     search: Mapping[str, Any] | None = None
@@ -227,6 +228,8 @@ class IndexSettings:
     def _codec(self, vectors: VectorSet) -> CodecName:
         if vectors.static:
             return "float32"
+        if self.codec == "auto":  # not chosen yet; what is asked of layouts before does not depend on it
+            return "float16"
         if self.codec not in ("float32", "float16") and vectors.dim < SMALL:
             return "float16"
         few = self.codec not in ("float32", "float16", "int8")

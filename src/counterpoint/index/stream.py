@@ -12,9 +12,12 @@ from counterpoint.index.progress import Progress
 from counterpoint.index.settings import BuildModel, TextModel
 from counterpoint.types import Document, Ragged
 
-__all__ = ["BATCH", "DocumentStream"]
+__all__ = ["BATCH", "Batch", "DocumentStream"]
 
 BATCH = 512  # documents encoded and written at a time; bounds the memory of a build
+
+Batch = tuple[list[Document], Mapping[str, Ragged] | None]
+"""Documents and their vectors by set; None for those that an interrupted build has encoded."""
 
 
 @final
@@ -43,13 +46,11 @@ class DocumentStream:
         self._counting = model if isinstance(model, BuildModel) else None
         self.longer, self.encoder_seconds = 0, 0.0
 
-    def batches(
-        self, before: Progress | None = None
-    ) -> Iterator[tuple[list[Document], Mapping[str, Ragged] | None]]:
+    def batches(self, before: Progress | None = None) -> Iterator[Batch]:
         """The documents, `BATCH` at a time, with their vectors; without a model there are none.
 
         Args:
-            before: how far an interrupted build came: None stands for the vectors of its documents.
+            before: how far an interrupted build came.
 
         Raises:
             DataError: the operating system or a network gave an error: it is one of the source.

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any, final
+from typing import Any, cast, final
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import progress as progress_module
+from counterpoint.index.auto_codec import SAMPLE, choose_codec
 from counterpoint.index.lexical_builder import LexicalBuilder
 from counterpoint.index.manifest import SegmentEntry
 from counterpoint.index.progress import Progress
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.settings import IndexSettings, TextModel
-from counterpoint.index.stream import DocumentStream
+from counterpoint.index.stream import Batch, DocumentStream
+from counterpoint.types import Ragged
 
-__all__ = ["Work", "write_documents"]
+__all__ = ["Work", "Written", "write_documents"]
 
 
 @final
@@ -37,19 +40,24 @@ class Work:
     settings: IndexSettings
     before: Progress | None = None
 
-    def plan(self) -> dict[str, Any]:
-        """What decides the vectors and how they are stored."""
-        from counterpoint import __version__
 
-        layouts = self.settings.layouts(self.model)
-        return {
-            "model": None if self.model is None else self.model.fingerprint(),
-            "counterpoint": __version__,
-            "layouts": {name: asdict(layout) for name, layout in layouts.items()},
-        }
+@final
+@dataclass(frozen=True)
+class Written:
+    """What was written.
+
+    Attributes:
+        entry: the segment.
+        settings: by which, with the codec that was chosen.
+        auto: how it was chosen, see `AutoCodec`; None where it was given.
+    """
+
+    entry: SegmentEntry
+    settings: IndexSettings
+    auto: dict[str, Any] | None
 
 
-def write_documents(work: Work, segment: Path, lexical: Path | None) -> SegmentEntry:
+def write_documents(work: Work, segment: Path, lexical: Path | None) -> Written:
     """Write all documents into a segment's folder, and their terms into another.
 
     Raises:
@@ -57,14 +65,16 @@ def write_documents(work: Work, segment: Path, lexical: Path | None) -> SegmentE
         DataError: no documents, or not those of the interrupted build.
         ConfigError: a gate that keeps no row.
     """
-    plan, before, settings = work.plan(), work.before, work.settings
+    before, batches = work.before, work.stream.batches(work.before)
+    settings, auto, batches = _with_codec(work, batches)
+    plan = _plan(work, settings, auto)
     if before is not None:
         before.check_plan(plan, segment.parents[1])
     most: list[str] = []  # the batch with the most text, to look at where a gate kept nothing
     terms = None if settings.lexical is None or lexical is None else LexicalBuilder(settings.lexical, lexical)
     with SegmentWriter(segment, settings.layouts(work.model), settings.metadata, before) as writer:
         record = _Record(work, plan, writer)
-        for batch, vectors in work.stream.batches(before):
+        for batch, vectors in batches:
             texts = [document.full_text for document in batch]
             most = max(most, texts, key=lambda some: sum(map(len, some)))
             if vectors is None:
@@ -81,7 +91,41 @@ def write_documents(work: Work, segment: Path, lexical: Path | None) -> SegmentE
         _check_gate(work.model, settings.gate, writer, most)
     if terms is not None and lexical is not None:
         terms.write(lexical)
-    return SegmentEntry(segment.name, writer.documents, writer.vectors)
+    return Written(SegmentEntry(segment.name, writer.documents, writer.vectors), settings, auto)
+
+
+def _plan(work: Work, settings: IndexSettings, auto: dict[str, Any] | None) -> dict[str, Any]:
+    """What decides the vectors and how they are stored."""
+    from counterpoint import __version__
+
+    return {
+        "model": None if work.model is None else work.model.fingerprint(),
+        "counterpoint": __version__,
+        "codec": work.settings.codec,
+        "layouts": {name: asdict(layout) for name, layout in settings.layouts(work.model).items()},
+        "auto": auto,
+    }
+
+
+def _with_codec(
+    work: Work, batches: Iterator[Batch]
+) -> tuple[IndexSettings, dict[str, Any] | None, Iterable[Batch]]:
+    """Settings with a codec, how it was chosen, and the same batches, of which some may be read already."""
+    settings, before = work.settings, work.before
+    if settings.codec != "auto" or work.model is None:
+        return settings, None, batches
+    if before is not None:
+        auto = before.plan.get("auto")
+        return (settings if auto is None else replace(settings, codec=auto["codec"])), auto, batches
+    first: list[Batch] = []
+    documents = []
+    while len(documents) < SAMPLE and (batch := next(batches, None)) is not None:
+        first.append(batch)
+        documents += batch[0]
+    made = [cast("dict[str, Ragged]", vectors) for _, vectors in first]
+    vectors = {name: Ragged.concatenate([each[name] for each in made]) for name in (made[0] if made else ())}
+    found = choose_codec(documents, vectors, work.model, settings)
+    return replace(settings, codec=found.codec), found.to_dict(), chain(first, batches)
 
 
 @final

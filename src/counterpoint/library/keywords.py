@@ -21,7 +21,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class BuildKeywords(TypedDict, total=False):
     """What `index` takes beside source, path and model: `BuildOptions` says what each is."""
 
-    codec: Literal["1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None
+    codec: Literal["auto", "1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None
     gate: float | None
     ann: Literal["hnsw"] | None
     lexical: bool

@@ -30,7 +30,8 @@ class BuildOptions:
 
     Attributes:
         model: name of a preset, folder, hub id, or a model; None or "none" for BM25 alone.
-        codec: how vectors are stored; the model's own choice where None.
+        codec: how vectors are stored; the model's own choice where None. "auto" takes the codec of fewest
+            bytes that hardly changes the ranking of a sample (`counterpoint.index.auto_codec`).
         gate: leave out rows that the model's gate or router weighs at or below this.
         ann: find documents by one vector a text along a graph, instead of looking at all of them.
         lexical: keep BM25 postings.
@@ -57,7 +58,7 @@ class BuildOptions:
     """
 
     model: str | Path | Model | None = DEFAULT_MODEL
-    codec: Literal["1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None = None
+    codec: Literal["auto", "1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None = None
     gate: float | None = None
     ann: Literal["hnsw"] | None = None
     lexical: bool = True

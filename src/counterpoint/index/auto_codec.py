@@ -1,0 +1,178 @@
+"""`--codec auto`: the codec of fewest bytes that keeps the ranking of a sample nearly as it is.
+
+Of the first documents, some are held back and stand for queries: their titles, or their first sentences where
+they have none. The others are stored once in float32 and once by every codec. For each vector set, the best
+documents of both are compared: a codec passes if, over all queries, they have enough in common. The chosen
+one is that of fewest bytes among those that pass in every set.
+
+Words have a mean (see `counterpoint.index.means`) from some documents on, so codecs of few bits do better in
+the whole collection than in a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float
+
+from counterpoint.data.sentences import sentences
+from counterpoint.index.best import best_of
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.codec import CODECS, CodecName
+from counterpoint.index.kinds import KINDS
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.npy import NOTHING
+from counterpoint.index.ours import is_of_index, made
+from counterpoint.index.settings import IndexSettings, TextModel
+from counterpoint.index.store import Asked, VectorStore
+from counterpoint.types import Document, Ragged
+
+__all__ = ["SAMPLE", "AutoCodec", "Measured", "choose_codec"]
+
+OVERLAP = 0.85
+"""The bound: the share of the best ten documents, by float32, that a codec must have among its best ten.
+
+On seven choosing collections 1 bit for the words of `minilm` keeps .79 (squad11-dev), .85, .89 and four times
+over .9. Only squad11-dev then loses more than .002 nDCG@10 (docs/design.md); its 2 bits keep .90."""
+DEPTH = 10
+SAMPLE = 1024  # documents, in whole batches
+QUERIES = 64  # of them that are held back
+FEWEST = 256  # documents below which ranking a sample says too little of the collection
+SAFE: CodecName = "int8"
+
+
+@final
+@dataclass(frozen=True)
+class Measured:
+    """What a codec came to on the sample.
+
+    Attributes:
+        codec: its name.
+        bytes: a document's, of all vector sets, on average.
+        overlap: by vector set, what share of the best documents it keeps, the mean over queries.
+    """
+
+    codec: CodecName
+    bytes: float
+    overlap: Mapping[str, float]
+
+
+@final
+@dataclass(frozen=True)
+class AutoCodec:
+    """A choice of codec.
+
+    Attributes:
+        codec: that was chosen.
+        documents: in the sample, without those held back.
+        queries: documents held back; 0 where nothing was compared: the sample was too small, or no vector is
+            stored.
+        bound: the least overlap that was accepted.
+        measured: every codec, the one of fewest bytes first.
+    """
+
+    codec: CodecName
+    documents: int
+    queries: int
+    bound: float
+    measured: tuple[Measured, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+def choose_codec(
+    documents: Sequence[Document],
+    vectors: Mapping[str, Ragged],
+    model: TextModel,
+    settings: IndexSettings,
+) -> AutoCodec:
+    """Choose by the first documents of a collection; the same choice whenever they are the same.
+
+    Args:
+        documents: the sample.
+        vectors: of them, by vector set.
+        model: encodes the queries.
+        settings: of the index; all but the codec counts.
+    """
+    layouts: dict[CodecName, Mapping[str, SetLayout]] = {
+        name: replace(settings, codec=name).layouts(model) for name in CODECS
+    }
+    coded = [name for name, layout in layouts[SAFE].items() if layout.kind != "static"]
+    if len(documents) < FEWEST or not coded:
+        return AutoCodec(SAFE, len(documents), 0, OVERLAP)
+    held = np.arange(0, len(documents), -(-len(documents) // QUERIES))
+    kept = np.setdiff1d(np.arange(len(documents)), held)
+    asked = model.encode_query([_question(documents[int(at)]) for at in held])
+    some = [documents[int(at)] for at in kept]
+    sample = _Sample(some, {name: vectors[name].take(kept) for name in coded}, asked)
+    truth, _ = sample.scores(layouts["float32"])
+    measured = []
+    for codec, sets in layouts.items():
+        scores, size = sample.scores(sets)
+        overlap = {name: _overlap(truth[name], scores[name]) for name in coded}
+        measured.append(Measured(codec, round(size / len(some), 1), overlap))
+    measured.sort(key=lambda one: one.bytes)
+    chosen = next(one for one in measured if all(share >= OVERLAP for share in one.overlap.values()))
+    return AutoCodec(chosen.codec, len(some), len(held), OVERLAP, tuple(measured))
+
+
+def _question(document: Document) -> str:
+    """What a held-back document asks."""
+    if title := document.title.strip():
+        return title
+    first = next(iter(sentences(document.text)), None)
+    return document.text if first is None else document.text[first.start : first.end]
+
+
+def _overlap(truth: Float[np.ndarray, "q n"], scores: Float[np.ndarray, "q n"]) -> float:
+    """The share of the best documents by `truth` that are among the best by `scores`."""
+    common = 0
+    for wanted, found in zip(truth, scores, strict=True):
+        best = [best_of(row, DEPTH, matching=False) for row in (wanted, found)]
+        common += len(np.intersect1d(best[0], best[1]))
+    return round(common / (DEPTH * len(truth)), 4)
+
+
+@final
+@dataclass(frozen=True)
+class _Sample:
+    """Documents with their vectors, and the vectors of queries."""
+
+    documents: Sequence[Document]
+    vectors: Mapping[str, Ragged]
+    asked: Mapping[str, Ragged]
+
+    def scores(self, layouts: Mapping[str, SetLayout]) -> tuple[dict[str, np.ndarray], int]:
+        """By vector set the scores of all documents as these layouts store them; and all bytes."""
+        found, size = {}, 0
+        with TemporaryDirectory(prefix="counterpoint-") as temporary:
+            for name in self.vectors:
+                folder, layout = Path(temporary, name), layouts[name]
+                folder.mkdir()
+                store = self._stored(folder, name, layout)
+                found[name] = store.all_scores(list(self._questions(name, layout)))
+                size += sum(path.stat().st_size for path in made(folder) if is_of_index(path))
+        return found, size
+
+    def _stored(self, folder: Path, name: str, layout: SetLayout) -> VectorStore:
+        """One set, written and opened as in an index."""
+        writer = KINDS[layout.kind].write(folder, name, layout, NOTHING)
+        try:
+            writer.append(self.vectors[name], self.documents)
+            writer.close()
+        finally:
+            writer.abandon()
+        return KINDS[layout.kind].open(name, layout, [(CheckedFolder(folder), len(self.documents))])
+
+    def _questions(self, name: str, layout: SetLayout) -> Iterator[Asked]:
+        """What each query asks of a set that is stored so."""
+        rows, exact = self.asked[name], layout.kind == "exact"
+        for query in range(len(rows)):
+            yield Asked(rows[query], rows.ids_of(query) if exact else None, exact)
