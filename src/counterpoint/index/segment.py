@@ -45,6 +45,7 @@ CREATE TABLE documents (
 )
 """
 
+MOST = 2**32 - 1  # documents: their positions have 32 bits in postings
 Row = tuple[int, str, str, str, str | None, int, str]
 """Of the database."""
 
@@ -137,6 +138,8 @@ class SegmentWriter:
             DataError: a document id that this segment already has, a vector that cannot be stored, or a
                 metadata field that cannot have the type which it is declared to have.
         """
+        if self.documents + len(documents) > MOST:
+            raise DataError(f"an index holds at most {MOST:,} documents; build several, each of a part")
         documents = [typed(document, self._fields) for document in documents]
         for name, writer in self._sets.items():
             writer.append(vectors[name], documents)
