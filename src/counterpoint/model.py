@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast, final
 
@@ -26,6 +26,7 @@ from counterpoint.encode import (
 from counterpoint.errors import ConfigError
 from counterpoint.index import CodecName, IndexSettings, LexicalSettings, VectorSet
 from counterpoint.index.analysis import AnalyzerName, check_analyzer
+from counterpoint.memory import keep_freed_memory
 from counterpoint.part import Part
 from counterpoint.search import LEXICAL, SearchSettings
 from counterpoint.transform import Normalise, Transform
@@ -122,6 +123,17 @@ class Model(Part):
         from counterpoint.exporting import export_queries
 
         return export_queries(self, folder)
+
+    def loader(self, scratch: Path, processes: int) -> Callable[[], Model]:
+        """What loads this model in each of some processes, which share the threads of this one.
+
+        It is saved into `scratch` if it has no source.
+        """
+        source = self.source
+        if source is None:
+            source = str(scratch / "model")
+            self.save(Path(source))
+        return partial(_load_with_threads, source, max(1, torch.get_num_threads() // processes))
 
     def came_from(self, source: str) -> Model:
         """Remember what it was loaded by, for as long as it is not changed."""
@@ -333,3 +345,10 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
         return PRESETS[name]().setup().eval().came_from(name)
     model = load_from(name, revision)
     return model.came_from(name) if revision is None else model
+
+
+def _load_with_threads(source: str, threads: int) -> Model:
+    """A model in a process of its own."""
+    keep_freed_memory()
+    torch.set_num_threads(threads)
+    return load_model(source)

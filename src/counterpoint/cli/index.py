@@ -132,6 +132,9 @@ def index(
     ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an index that is already there.")] = False,
     resume: Annotated[bool, typer.Option(help="Go on with an unfinished build in the same folder.")] = False,
+    processes: Annotated[
+        int, typer.Option(min=1, help="How many processes encode; each loads the model.")
+    ] = BuildOptions.processes,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only read: tell what would be indexed.")
     ] = False,
@@ -141,8 +144,8 @@ def index(
     chosen = BuildOptions(
         model=model, codec=codec, gate=gate, ann=ann, lexical=lexical, analyzer=analyzer,
         identifiers=identifiers, k1=k1, b=b, passage_words=passage_words, lenient=lenient,
-        overwrite=overwrite, resume=resume, id=id, title=title, text=text, metadata=_given(metadata),
-        include=_given(include), exclude=_given(exclude), gitignore=gitignore,
+        overwrite=overwrite, resume=resume, processes=processes, id=id, title=title, text=text,
+        metadata=_given(metadata), include=_given(include), exclude=_given(exclude), gitignore=gitignore,
     )  # fmt: skip
     if dry_run:
         tell(source, chosen, json)

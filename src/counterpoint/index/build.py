@@ -33,6 +33,7 @@ from counterpoint.index.ours import (
     stored,
     unfinished_segment,
 )
+from counterpoint.index.parallel import encoders_of
 from counterpoint.index.paths import compile_all
 from counterpoint.index.progress import Progress
 from counterpoint.index.settings import (
@@ -60,6 +61,7 @@ def build_index(
     *,
     overwrite: bool = False,
     resume: bool = False,
+    processes: int = 1,
     keep_model: bool = True,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Manifest:
@@ -76,6 +78,8 @@ def build_index(
         overwrite: replace an index that is there.
         resume: go on with the interrupted build that is in the folder, if one is: what it encoded is not
             encoded again. The result is the same to the last byte as without the interruption.
+        processes: how many encode; each loads the model, and has a share of this one's threads. The result
+            is the same to the last byte.
         keep_model: save a model that has no source with the index, and what encodes its queries without
             torch; not worth it for an index that is soon gone.
         on_progress: called with the number of documents done.
@@ -108,9 +112,10 @@ def build_index(
             for path in new:
                 if not path.exists():
                     mark(path)
-            stream = DocumentStream(documents, model, on_progress)
-            work = Work(stream, model, settings, None if unfinished is None else unfinished[1])
-            written = write_documents(work, folder / segment, folder / lexical if lexical else None)
+            with encoders_of(model, processes) as encoders:
+                stream = DocumentStream(documents, model, on_progress, encoders)
+                work = Work(stream, model, settings, None if unfinished is None else unfinished[1])
+                written = write_documents(work, folder / segment, folder / lexical if lexical else None)
             if own is not None:
                 cast(BuildModel, model).save(folder / own / MODEL)
             told = cast(ExportsQueries, model).export_queries(folder / home) if exports and home else {}

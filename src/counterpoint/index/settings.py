@@ -26,6 +26,7 @@ __all__ = [
     "BuildModel",
     "ExportsQueries",
     "IndexSettings",
+    "Loadable",
     "TextModel",
     "VectorSet",
     "check_matching",
@@ -130,6 +131,18 @@ class BuildModel(TextModel, Protocol):
 
     def save(self, folder: Path) -> None:
         """Write it into a new folder, which is then its source."""
+        ...
+
+
+@runtime_checkable
+class Loadable(Protocol):
+    """A model that other processes can load."""
+
+    def loader(self, scratch: Path, processes: int) -> Callable[[], BuildModel]:
+        """What makes an equal model in each of some processes; it is sent there.
+
+        `scratch` is an empty folder, which is there for as long as the processes are.
+        """
         ...
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import final
+from typing import cast, final
 
 from counterpoint.errors import DataError
+from counterpoint.index.parallel import Encoders
 from counterpoint.index.progress import Progress
 from counterpoint.index.settings import BuildModel, TextModel
 from counterpoint.types import Document, Ragged
@@ -28,9 +29,10 @@ class DocumentStream:
         documents: streamed; never held whole.
         model: encodes them; None for a lexical index.
         on_progress: called with the number of documents done, within a batch, too: one may take minutes.
+        encoders: processes that encode; None for this one.
 
     Attributes:
-        encoder_seconds: that were spent in the model so far.
+        encoder_seconds: that were spent in the model so far, or waiting for other processes.
         longer: documents that have more word-pieces than the model reads, so far.
     """
 
@@ -39,8 +41,9 @@ class DocumentStream:
         documents: Iterable[Document],
         model: TextModel | None,
         on_progress: Callable[[int], None] = lambda done: None,
+        encoders: Encoders | None = None,
     ):
-        self._documents = documents
+        self._documents, self._encoders = documents, encoders
         self._on_progress = on_progress
         self._model = model
         self._counting = model if isinstance(model, BuildModel) else None
@@ -56,15 +59,17 @@ class DocumentStream:
             DataError: the operating system or a network gave an error: it is one of the source.
         """
         stream, done = self._read(), 0
-        encoded, self.longer = (0, 0) if before is None else (before.documents, before.longer)
-        while batch := list(islice(stream, min(BATCH, encoded - done) if done < encoded else BATCH)):
-            started, vectors = time.perf_counter(), None
-            if done >= encoded:
-                vectors = self._encoded([document.full_text for document in batch], done)
-            self.encoder_seconds += time.perf_counter() - started
-            yield batch, vectors
+        kept, self.longer = (0, 0) if before is None else (before.documents, before.longer)
+        while done < kept and (batch := list(islice(stream, min(BATCH, kept - done)))):
             done += len(batch)
             self._on_progress(done)
+            yield batch, None
+        rest = iter(lambda: list(islice(stream, BATCH)), [])
+        encode = self._here if self._encoders is None else self._elsewhere
+        for batch, vectors in encode(rest, done):
+            done += len(batch)
+            self._on_progress(done)
+            yield batch, vectors
 
     def report(self) -> dict[str, int]:
         """What was counted, once all was read.
@@ -74,19 +79,39 @@ class DocumentStream:
         """
         return {} if self._counting is None else {"longest": self._counting.longest, "longer": self.longer}
 
-    def _encoded(self, texts: list[str], done: int) -> Mapping[str, Ragged]:
-        """The vectors of a batch; `done` documents were before it."""
+    def _here(self, batches: Iterator[list[Document]], done: int) -> Iterator[Batch]:
+        for batch in batches:
+            texts, longer = [document.full_text for document in batch], 0
+            started = time.perf_counter()
+            if self._counting is not None:
+                vectors, longer = self._counting.encode_counted(texts, self._counter(done))
+            else:
+                vectors = {} if self._model is None else self._model.encode_document(texts)
+            self.encoder_seconds += time.perf_counter() - started
+            self.longer += longer
+            done += len(batch)
+            yield batch, vectors
+
+    def _elsewhere(self, batches: Iterator[list[Document]], done: int) -> Iterator[Batch]:
+        made = cast(Encoders, self._encoders).encode(batches, self._counter(done))
+        while True:
+            started = time.perf_counter()
+            batch, vectors, longer = next(made, ([], {}, 0))
+            self.encoder_seconds += time.perf_counter() - started
+            if not batch:
+                return
+            self.longer += longer
+            yield batch, vectors
+
+    def _counter(self, done: int) -> Callable[[int], None]:
+        """What is called with more documents that are done after so many."""
 
         def count(more: int) -> None:
             nonlocal done
             done += more
             self._on_progress(done)
 
-        if self._counting is None:
-            return {} if self._model is None else self._model.encode_document(texts)
-        vectors, longer = self._counting.encode_counted(texts, count)
-        self.longer += longer
-        return vectors
+        return count
 
     def _read(self) -> Iterator[Document]:
         try:

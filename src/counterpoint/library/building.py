@@ -82,6 +82,7 @@ class Build:
         settings: what is kept.
         overwrite: whether an index that is there is replaced.
         resume: whether an unfinished build is gone on with.
+        processes: how many encode.
     """
 
     reading: Reading
@@ -92,6 +93,7 @@ class Build:
     settings: IndexSettings
     overwrite: bool
     resume: bool
+    processes: int
 
     def run(self, on_progress: Callable[[int], None]) -> None:
         """Read, encode and write."""
@@ -105,6 +107,7 @@ class Build:
                 self.settings,
                 overwrite=self.overwrite,
                 resume=self.resume,
+                processes=self.processes,
                 on_progress=on_progress,
             )
         except DataError as error:
@@ -124,8 +127,8 @@ def prepare(source: Any, folder: str | Path, options: BuildOptions) -> Build:
     reading = read(source, options)
     model = _model(options)
     settings = _settings(options, model, Path(folder))
-    how = {"overwrite": options.overwrite, "resume": options.resume}
-    return Build(reading, reading, reading.size, Path(folder), model, settings, **how)
+    how = options.overwrite, options.resume, options.processes
+    return Build(reading, reading, reading.size, Path(folder), model, settings, *how)
 
 
 def _check(options: BuildOptions) -> None:

@@ -33,6 +33,7 @@ class BuildKeywords(TypedDict, total=False):
     lenient: bool | None
     overwrite: bool
     resume: bool
+    processes: int
     id: str | None
     title: str | None
     text: str | None

@@ -46,6 +46,7 @@ class BuildOptions:
         overwrite: replace an index that is there.
         resume: go on with an unfinished build in the same folder, of the same documents, model and codec:
             what it encoded is kept. Where there is none, build from the start.
+        processes: how many encode; each loads the model, and has a share of the threads.
         id: the column or key of the id, in CSV, TSV, JSON, JSON Lines, dicts and frames; guessed where None,
             as are title and text.
         title: that of the title.
@@ -70,6 +71,7 @@ class BuildOptions:
     lenient: bool | None = None
     overwrite: bool = False
     resume: bool = False
+    processes: int = 1
     id: str | None = None
     title: str | None = None
     text: str | None = None

@@ -1,0 +1,178 @@
+"""Encoding in several processes: every batch of a build by one of them, and handed out in their order."""
+
+from __future__ import annotations
+
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, final
+
+from counterpoint.errors import ConfigError, DataError
+from counterpoint.index.settings import BuildModel, Loadable, TextModel
+from counterpoint.types import Document, Ragged
+
+__all__ = ["Encoded", "Encoders", "encoders_of"]
+
+Encoded = tuple[list[Document], Mapping[str, Ragged], int]
+"""Documents, their vectors, and how many of them are longer than what the model reads."""
+
+
+@final
+@dataclass(frozen=True)
+class _Failed:
+    """What a process says that could not encode: which of the texts, if one alone fails, too, and why."""
+
+    text: int | None
+    why: str
+
+
+@final
+class Encoders:
+    """Processes that each have loaded the model.
+
+    Each has one batch at a time, so memory is bounded by as many batches as there are processes.
+
+    Args:
+        load: makes the model; sent to the processes.
+        fingerprint: that it must have there.
+        count: how many processes.
+    """
+
+    def __init__(self, load: Callable[[], BuildModel], fingerprint: str, count: int):
+        context = get_context("spawn")  # a fork would copy locks that other threads hold
+        self._started: list[tuple[BaseProcess, Connection]] = []
+        try:
+            for _ in range(count):
+                here, there = context.Pipe()
+                process = context.Process(target=_serve, args=(there, load, fingerprint), daemon=True)
+                process.start()
+                there.close()
+                self._started.append((process, here))
+        except BaseException:
+            self.close()
+            raise
+
+    def encode(
+        self, batches: Iterator[list[Document]], progress: Callable[[int], object]
+    ) -> Iterator[Encoded]:
+        """Every batch with its vectors, in order; `progress` is called with numbers of documents done.
+
+        Raises:
+            DataError: a document cannot be encoded.
+            ConfigError: a process died.
+        """
+        idle = deque(connection for _, connection in self._started)
+        busy: deque[tuple[Connection, list[Document]]] = deque()
+        while True:
+            while idle and (batch := next(batches, None)) is not None:
+                busy.append((idle.popleft(), batch))
+                _send(busy[-1][0], batch)
+            if not busy:
+                return
+            connection, batch = busy.popleft()
+            vectors, longer = _answer(connection, batch, progress)
+            if (following := next(batches, None)) is None:
+                idle.append(connection)
+            else:  # before this batch is written
+                busy.append((connection, following))
+                _send(connection, following)
+            yield batch, vectors, longer
+
+    def close(self) -> None:
+        """End all processes, whatever they are doing."""
+        for process, connection in self._started:
+            process.terminate()
+            connection.close()
+        for process, _ in self._started:
+            process.join()
+
+
+@contextmanager
+def encoders_of(model: TextModel | None, processes: int) -> Iterator[Encoders | None]:
+    """The processes of a build; None where it has one only, or nothing to encode.
+
+    Raises:
+        ConfigError: there cannot be several.
+    """
+    if processes < 1:
+        raise ConfigError(f"processes must be at least 1, found {processes}")
+    if processes == 1 or model is None:
+        yield None
+        return
+    if not isinstance(model, Loadable):
+        raise ConfigError(f"processes={processes}: this model cannot be loaded in another process; take 1")
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(TemporaryDirectory(prefix="counterpoint-")))
+        encoders = Encoders(model.loader(scratch, processes), model.fingerprint(), processes)
+        stack.callback(encoders.close)
+        yield encoders
+
+
+def _send(connection: Connection, batch: Sequence[Document]) -> None:
+    with suppress(OSError):  # the process has died; reading its answer says so
+        connection.send([document.full_text for document in batch])
+
+
+def _answer(
+    connection: Connection, batch: Sequence[Document], progress: Callable[[int], object]
+) -> tuple[Mapping[str, Ragged], int]:
+    """What a process made of a batch."""
+    where = f"documents {batch[0].id!r} to {batch[-1].id!r}"
+    try:
+        while isinstance(said := connection.recv(), int):
+            progress(said)
+    except (EOFError, OSError) as error:
+        raise ConfigError(
+            f"the process that encoded {where} died; perhaps memory ran out: take fewer --processes"
+        ) from error
+    if isinstance(said, _Failed):
+        what = where if said.text is None else f"document {batch[said.text].id!r}"
+        raise DataError(f"{what}: cannot be encoded ({said.why})")
+    return said
+
+
+def _serve(connection: Connection, load: Callable[[], BuildModel], fingerprint: str) -> None:
+    """Encode what comes, until nobody is there to send more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the build, too, which ends this process
+    with suppress(EOFError, OSError):
+        model = _loaded(load, fingerprint)
+        while True:
+            texts = connection.recv()
+            refused = isinstance(model, _Failed)
+            connection.send(model if refused else _encoded(model, texts, connection))
+
+
+def _loaded(load: Callable[[], BuildModel], fingerprint: str) -> BuildModel | _Failed:
+    try:
+        model = load()
+        if model.fingerprint() == fingerprint:
+            return model
+        return _Failed(None, "another model was loaded than the build's")
+    except Exception as error:
+        return _Failed(None, _named(error))
+
+
+def _encoded(model: BuildModel, texts: Sequence[str], connection: Connection) -> Any:
+    try:
+        return model.encode_counted(texts, connection.send)
+    except Exception as error:
+        return _Failed(next((i for i, text in enumerate(texts) if _fails(model, text)), None), _named(error))
+
+
+def _fails(model: BuildModel, text: str) -> bool:
+    try:
+        model.encode_counted([text])
+    except Exception:
+        return True
+    return False
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
