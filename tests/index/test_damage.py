@@ -1,5 +1,6 @@
 """One damaged byte in any file of an index: an error that says so, or the very answers of the intact one."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from counterpoint.errors import ArtifactError, CounterpointError, DataError
 from counterpoint.index import Index, IndexSettings, Manifest, VectorSet, build_index
 from counterpoint.index import centroids as centroids_module
 from counterpoint.index import checked as checked_module
+from counterpoint.index import database as database_module
 from counterpoint.index import lists as lists_module
 from counterpoint.index import residual as residual_module
 from counterpoint.index.checked import BLOCKS, CheckedFile, CheckedFolder, write_blocks
@@ -229,6 +231,34 @@ def test_a_damaged_row_is_refused_and_no_other(tmp_path, rows):
             index.position_of("not there")  # it may be that its row is what was damaged
 
 
+@pytest.mark.parametrize("together", [1, 7, 500])
+def test_names_in_one_look_up_are_those_of_one_by_one(tmp_path, rows, monkeypatch, together):
+    monkeypatch.setattr(database_module, "TOGETHER", together)
+    with Index(tmp_path / "i") as index:
+        for asked in (np.arange(60), np.array([59, 3, 3, 0, 41]), np.zeros(0, np.int64)):
+            assert index.names_of(asked) == [index.name_of(int(position)) for position in asked]
+
+
+def test_a_damaged_name_is_refused_among_others(tmp_path, rows):
+    path = next((tmp_path / "i").rglob("documents.sqlite"))
+    flipped(path, path.read_bytes().index(b"d41title41.") + 2)
+    with Index(tmp_path / "i") as index:
+        for ask in (lambda: index.name_of(41), lambda: index.names_of(np.array([3, 41, 50]))):
+            with pytest.raises(ArtifactError, match=r"documents.sqlite: does not match its checksum"):
+                ask()
+        assert index.names_of(np.delete(np.arange(60), 41)) == [row.id for row in rows if row.id != "d41"]
+
+
+def test_names_over_several_segments(tmp_path, rows):
+    first = Manifest.read(tmp_path / "i")
+    second = build_index([Document(f"e{i}", "") for i in range(5)], None, tmp_path / "o")
+    shutil.copytree(tmp_path / "o" / "segments", tmp_path / "i" / "segments", dirs_exist_ok=True)
+    both = {"segments": first.segments + second.segments, "files": {**first.files, **second.files}}
+    replace(first, **both).write(tmp_path / "i")
+    with Index(tmp_path / "i") as index:
+        assert index.names_of(np.array([64, 2, 60, 2, 59])) == ["e4", "d2", "e0", "d2", "d59"]
+
+
 def test_a_search_does_not_read_all_documents(tmp_path, rows, monkeypatch):
     read = []
     whole = CheckedFile.whole
@@ -250,6 +280,7 @@ def test_a_closed_index_says_so(tmp_path):
     for ask in (
         lambda: index.document(0),
         lambda: index.name_of(0),
+        lambda: index.names_of(np.array([0])),
         lambda: index.position_of("d0"),
         lambda: Searcher(index, HashModel()).search("fox"),
     ):
@@ -261,7 +292,7 @@ def test_a_closed_index_says_so(tmp_path):
 def test_a_position_that_does_not_exist(tmp_path, position):
     built(tmp_path / "i", "plain")
     with Index(tmp_path / "i") as index:
-        for ask in (index.document, index.name_of):
+        for ask in (index.document, index.name_of, lambda at: index.names_of(np.array([0, at]))):
             with pytest.raises(DataError, match=f"no document at position {position}; the index has 63"):
                 ask(position)
 

@@ -28,6 +28,7 @@ DATABASE = "documents.sqlite"
 CHECKS = "documents.checks.npy"
 PASSAGES = "documents.passages.npy"
 COLUMNS = "id, title, text, parent, start, metadata"
+TOGETHER = 500  # rows asked for in one statement; every SQLite allows 999 values
 
 
 def document_checks(row: int, columns: Sequence[str | int | None]) -> tuple[int, int]:
@@ -89,6 +90,22 @@ class Database:
         self._check_id(row, name)
         return name
 
+    def names(self, rows: Sequence[int]) -> list[str]:
+        """The ids of the documents of some rows, in the order asked for."""
+        if self._checks is None:
+            self._file.whole()
+        found: dict[int, str] = {}
+        wanted = sorted(set(rows))
+        for at in range(0, len(wanted), TOGETHER):
+            some = wanted[at : at + TOGETHER]
+            marks = ", ".join("?" * len(some))
+            found.update(self._answer(f"SELECT row, id FROM documents WHERE row IN ({marks})", *some))
+            for row in some:
+                if row not in found:
+                    raise self._without(row)
+                self._check_id(row, found[row])
+        return [found[row] for row in rows]
+
     def row(self, document_id: str) -> int | None:
         """The row of a document, or None."""
         try:
@@ -144,9 +161,13 @@ class Database:
         if self._checks is None:
             self._file.whole()
         found = self._answer(f"SELECT {columns} FROM documents WHERE row = ?", row)
-        if not found:  # the number of rows was right, so it must be there
-            raise ArtifactError(f"has no row {row}; {DAMAGED}", path=self._file.path)
+        if not found:
+            raise self._without(row)
         return found[0]
+
+    def _without(self, row: int) -> ArtifactError:
+        """A row is missing; the number of rows was right, so it must be there."""
+        return ArtifactError(f"has no row {row}; {DAMAGED}", path=self._file.path)
 
     def _check_id(self, row: Any, document_id: object) -> None:
         if self._checks is None:

@@ -24,6 +24,7 @@ from counterpoint.index.metadata import column_of, test_of, types_of
 from counterpoint.index.segment import Segment
 from counterpoint.index.store import Store, VectorStore
 from counterpoint.index.where import FieldType, names_in, where_of
+from counterpoint.index.stored_rows import split_by_segment
 from counterpoint.types import Document, Ragged
 
 if TYPE_CHECKING:
@@ -116,6 +117,16 @@ class Index:
         segment, row = self._locate(position)
         return segment.name_of(row)
 
+    def names_of(self, positions: Int[np.ndarray, " k"]) -> list[str]:
+        """The ids of the documents at some positions, in the order asked for."""
+        outside = positions[(positions < 0) | (positions >= len(self))]
+        if len(outside):
+            raise self._without(int(outside[0]))
+        names = np.empty(len(positions), object)
+        for i, where in split_by_segment(self._starts, positions):
+            names[where] = self.segments[i].names_of((positions[where] - self._starts[i]).tolist())
+        return names.tolist()
+
     @cached_property
     def parents(self) -> dict[str, str]:
         """For passages: the document that each was cut from."""
@@ -178,9 +189,12 @@ class Index:
 
     def _locate(self, position: int) -> tuple[Segment, int]:
         if not 0 <= position < len(self):
-            raise DataError(f"there is no document at position {position}; the index has {len(self)}")
+            raise self._without(position)
         i = int(np.searchsorted(self._starts, position, side="right")) - 1
         return self.segments[i], position - int(self._starts[i])
+
+    def _without(self, position: int) -> DataError:
+        return DataError(f"there is no document at position {position}; the index has {len(self)}")
 
     # -- metadata --------------------------------------------------------------------------------------
 

@@ -247,6 +247,10 @@ class Segment:
         """Every field of the metadata with each kind of JSON value that it has, as SQLite calls it."""
         return self._database.kinds()
 
+    def names_of(self, rows: Sequence[int]) -> list[str]:
+        """The ids of the documents at some positions, in the order asked for."""
+        return self._database.names(rows)
+
     def text_bytes(self) -> int:
         """Bytes of titles and texts in UTF-8."""
         return self._database.text_bytes()

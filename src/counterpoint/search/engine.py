@@ -252,7 +252,7 @@ class Searcher:
         for qid, scored in found.items():
             every = np.arange(len(scored.scores))
             rows = every if self.index.parents else at_least_best(scored.scores, k)
-            names = [self.index.name_of(int(position)) for position in scored.positions[rows]]
+            names = self.index.names_of(scored.positions[rows])
             ranked[qid] = dict(zip(names, scored.scores[rows].tolist(), strict=True))
         provenance = {"workflow": plan.workflow, "tag": f"counterpoint-{plan.workflow}"}
         run = Run(ranked, provenance=provenance)

@@ -215,8 +215,8 @@ def _feedback(
         units = units_of(index.take(name, np.array([position, *best])).values)
         near += units[1:] @ units[0] / len(sets)
     leaves = tuple(
-        Explanation(f"(like {index.name_of(int(at))})", value)
-        for at, value in zip(best, (found.weights * near).tolist(), strict=True)
+        Explanation(f"(like {name})", value)
+        for name, value in zip(index.names_of(best), (found.weights * near).tolist(), strict=True)
     )
     return Explanation(FEEDBACK, sum((leaf.score for leaf in leaves), 0.0), leaves)
 

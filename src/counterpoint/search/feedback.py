@@ -83,8 +83,9 @@ def with_feedback(index: Index, scored: Scored, plan: Plan, settings: SearchSett
     if not (settings.feedback and plan.feedback and len(scored.positions)):
         return scored
     vectors = [index.take(name, scored.positions).values for name in plan.feedback]
-    names = (index.name_of(int(position)) for position in scored.positions)
-    owners = [index.parents.get(name, name) for name in names] if index.parents else None
+    owners = None
+    if index.parents:
+        owners = [index.parents.get(name, name) for name in index.names_of(scored.positions)]
     found = likeness(vectors, scored.scores, settings.feedback_documents, owners)
     whole = sum(abs(weight) for weight in plan.weights.values())
     fusion = Fusion(

@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from counterpoint.errors import ConfigError
 from counterpoint.index import Index
 from counterpoint.search.engine import Searcher
@@ -50,7 +52,7 @@ def recall_of(
     """
     if not queries:
         raise ConfigError("there is no query to ask; the index has no text")
-    names = [searcher.index.name_of(position) for position in range(len(searcher.index))]
+    names = searcher.index.names_of(np.arange(len(searcher.index)))
     shares: dict[int, dict[str, float]] = {depth: {} for depth in depths}
     for done, (query, text) in enumerate(queries.items(), start=1):
         asked = {query: text}
