@@ -187,8 +187,8 @@ def test_postings_lead_to_the_same_codes(tmp_path, codec):
     query = Asked(
         np.random.default_rng(1).normal(size=(5, 24)).astype(np.float32), np.array([1, 4, 4, 7, 99]), True
     )
-    np.testing.assert_allclose(store.inverted_scores(query), store.all_scores([query])[0], atol=1e-4)
-    assert (store.inverted_scores(query) > 0).any()
+    np.testing.assert_allclose(store.inverted_scores([query])[0], store.all_scores([query])[0], atol=1e-4)
+    assert (store.inverted_scores([query]) > 0).any()
 
 
 def test_a_kernel_that_disagrees_is_not_used(monkeypatch, caplog):

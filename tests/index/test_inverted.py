@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from counterpoint.index.codec import CODECS
 from counterpoint.index.exact import ExactStore
 from counterpoint.index.kernels import maxsim_scores
 from counterpoint.index.manifest import FileEntry
+from counterpoint.index.paths import Meter
 from counterpoint.index.rows import Rows
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.score import MaxSim
@@ -59,14 +61,58 @@ def test_a_score_from_postings_is_the_one_of_the_match_matrix(queries, texts, ba
         for query in queries:
             rows, ids = packed([query]).values, packed([query]).ids_of(0)
             wanted = [oracle.maxsim(query, text, exact=True, floor0=True) for text in texts]
-            assert store.inverted_scores(Asked(rows, ids, True)).tolist() == wanted
+            assert store.inverted_scores([Asked(rows, ids, True)])[0].tolist() == wanted
             assert maxsim_scores(rows, packed(texts), ids, floor=True).tolist() == wanted
             scorer = MaxSim("w", exact=True, floor0=True)
             matrix = scorer({"w": oracle.vectors([query])}, {"w": oracle.vectors(texts)})
             assert matrix[0].tolist() == wanted
-        for word in range(6):
-            found = store.postings[0].rows_of(word).tolist()
-            assert found == np.flatnonzero(packed(texts).ids == word).tolist()
+        rows = np.load(folder / "w.postings.npy")
+        words = np.array([*range(6), -1, 2**32, 2**32 + 1])
+        for word, first, end in zip(words, *store.postings[0].lists_of(words), strict=True):
+            assert rows[first:end].tolist() == np.flatnonzero(packed(texts).ids == word).tolist()
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    codec_and_dim=st.one_of(
+        st.just(("float16", 1)), st.tuples(st.just("int8"), st.integers(1, 40) | st.integers(60, 140))
+    ),
+    kind=st.sampled_from(["normal", "zeros", "ties", "huge"]),
+    texts=st.integers(0, 9),
+    words=st.sampled_from([1, 3, 50]),
+    floor=st.booleans(),
+)
+def test_compiled_kernels_equal_numpy(tmp_path_factory, seed, codec_and_dim, kind, texts, words, floor):
+    """Postings and the match matrix, by numpy and compiled, in one segment and two: the same bits."""
+    (codec, dim), rng = codec_and_dim, np.random.default_rng(seed)
+    made = [rng.normal(size=(rng.choice([0, 1, 2, 9, 90]), dim)).astype(np.float32) for _ in range(texts)]
+    made = [
+        np.sign(rows) if kind == "ties" else rows * {"zeros": 0, "huge": 1e3}.get(kind, 1) for rows in made
+    ]
+    documents = Ragged.from_list(made, [rng.integers(0, words, len(rows)) for rows in made], dim=dim)
+    layout, cut, segments = SetLayout(dim, "exact", codec, ids=True), int(rng.integers(0, texts + 1)), []
+    for start, end in ((0, texts), (0, cut), (cut, texts)):
+        folder = tmp_path_factory.mktemp("s")
+        with SegmentWriter(folder, {"w": layout}) as writer:
+            some = np.arange(start, end)
+            writer.append([Document(str(i), "") for i in some], {"w": documents.take(some)})
+        segments.append((CheckedFolder(folder), end - start))
+    rows = int(rng.integers(0, 9))
+    query = rng.normal(size=(rows, dim)).astype(np.float32) * np.float32(rng.choice([0, 1e-3, 1, 1e3]))
+    asked = Asked(query, rng.integers(-1, words + 1, rows), floor)
+    positions = rng.integers(0, texts, 5) if texts else np.zeros(0, np.int64)
+    every, scored, inverted = [], [], []
+    for kernels in (Meter.kernels, lambda self, products: None):
+        with patch("counterpoint.index.paths.WORTH", 0), patch.object(Meter, "kernels", kernels):
+            for parts in (segments[:1], segments[1:]):
+                store = ExactStore("w", layout, parts)
+                every.append(store.all_scores([asked])[0].tobytes())
+                scored.append(store.scores(asked, positions).tobytes())
+                inverted.append(store.inverted_scores([asked])[0].tobytes())
+    assert len(set(every)) == len(set(scored)) == len(set(inverted)) == 1
+    assert scored[0] == np.frombuffer(every[0], np.float32)[positions].tobytes()
+    assert not floor or every[0] == inverted[0]
 
 
 @settings(deadline=None)
@@ -102,7 +148,7 @@ def test_several_segments_are_searched_as_one(tmp_path, repeats, codec):
         assert (wanted > 0).sum() >= 3
         for index in (one, two):
             asked, store = Asked(query[0], query.ids_of(0), True), index.sets["words"]
-            np.testing.assert_allclose(store.inverted_scores(asked), wanted, atol=1e-5)
+            np.testing.assert_allclose(store.inverted_scores([asked])[0], wanted, atol=1e-5)
             every = store.all_scores([asked])
             np.testing.assert_allclose(every[0], wanted, atol=1e-5)
 
@@ -134,7 +180,7 @@ def test_documents_without_any_word(tmp_path):
     query = UniModel().encode_query(["fox"])["words"]
     with Index(tmp_path / "i") as index:
         asked = Asked(query[0], query.ids_of(0), True)
-        assert index.sets["words"].inverted_scores(asked).tolist() == [0, 0]
+        assert index.sets["words"].inverted_scores([asked]).tolist() == [[0, 0]]
 
 
 def test_small_vectors_are_stored_as_halves(tmp_path):

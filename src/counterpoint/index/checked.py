@@ -77,6 +77,11 @@ class CheckedFile:
             self.check(0, 1)  # a header, whose faults are so found when the index opens
 
     @property
+    def intact(self) -> bool:
+        """Whether every byte has been checked."""
+        return self._intact
+
+    @property
     def unchecked(self) -> memoryview:
         """The bytes, of which only those that `check` has passed may be trusted."""
         return self._map
@@ -161,7 +166,13 @@ class CheckedArray:
         return self._array
 
     def _check(self, firsts: Int[np.ndarray, " k"], ends: Int[np.ndarray, " k"]) -> None:
-        self._file.check_runs(self._start + firsts * self._row, self._start + ends * self._row)
+        if not self.intact:
+            self._file.check_runs(self._start + firsts * self._row, self._start + ends * self._row)
+
+    @property
+    def intact(self) -> bool:
+        """Whether every row has been checked."""
+        return self._file.intact
 
     def all(self) -> np.ndarray:
         """Every row, not copied."""

@@ -31,8 +31,12 @@ class ExactStore(RowsStore):
         """At the rows of the query's words, if rows match by ids only; else at all."""
         if any(query.ids is None or not query.floor for query in queries):
             return Everything(self.all_scores(queries), matching=False)
-        return Everything(np.stack([self.inverted_scores(query) for query in queries]), matching=True)
+        return Everything(self.inverted_scores(queries), matching=True)
 
-    def inverted_scores(self, query: Asked) -> Float[np.ndarray, " n"]:
+    def inverted_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
         """MaxSim with exact matches and a floor of 0, for every document, from the inverted index."""
-        return np.concatenate([postings.scores(query) for postings in self.postings])
+        scores = np.zeros((len(queries), int(self._starts[-1])), np.float32)
+        for query, row in zip(queries, scores, strict=True):
+            for postings, start, end in zip(self.postings, self._starts, self._starts[1:], strict=False):
+                postings.add_scores(query, row[start:end], self._meter)
+        return scores

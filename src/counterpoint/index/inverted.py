@@ -22,10 +22,15 @@ from counterpoint.index.npy import open_npy
 from counterpoint.index.store import Asked
 
 if TYPE_CHECKING:
+    from counterpoint.index.paths import Kernels, Meter
     from counterpoint.index.rows import Rows
 
 __all__ = ["Postings", "write_postings"]
 
+Lists = tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]
+"""Where the postings of each row of a query begin and end."""
+
+POSTING = 400  # products that numpy computes in the time that it takes for one posting
 CHUNK = 2**22  # rows sorted at a time; bounds the memory of a build
 
 
@@ -84,30 +89,62 @@ class Postings:
         if len(self._starts) != len(self._vocabulary) + 1 or self._starts[-1:] != len(self._rows):
             raise ArtifactError(f"the postings of {name!r} do not fit its vocabulary", path=files.folder)
 
-    def rows_of(self, word: int) -> Int[np.ndarray, " p"]:
-        """The rows that stand for a word, rising; none for a word that no document has."""
-        # A number of the vocabulary's own type: another would have all of it converted.
+    def lists_of(self, words: Int[np.ndarray, " m"]) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
+        """Where the postings of each word begin and end; nowhere for a word that no document has."""
         vocabulary, starts = self._vocabulary.all(), self._starts.all()
-        at = int(np.searchsorted(vocabulary, np.uint32(word)))
-        if at == len(vocabulary) or vocabulary[at] != word:
-            return np.zeros(0, np.int64)
-        return self._rows[int(starts[at]) : int(starts[at + 1])].astype(np.int64)
+        stored = (words >= 0) & (words < 2**32)
+        # Numbers of the vocabulary's own type: others would have all of it converted.
+        wanted = np.where(stored, words, 0).astype(vocabulary.dtype)
+        at = np.searchsorted(vocabulary, wanted)
+        found = stored & (at < len(vocabulary))
+        found[found] = vocabulary[at[found]] == wanted[found]
+        at = np.where(found, at, 0)
+        firsts, ends = (
+            starts[at].astype(np.int64),
+            starts[np.minimum(at + 1, len(vocabulary))].astype(np.int64),
+        )
+        return firsts, np.where(found, ends, firsts)
 
-    def scores(self, query: Asked) -> Float[np.ndarray, " n"]:
-        """Σ max(0, best exact match) of every document, from the postings of the query's words alone.
+    def add_scores(self, query: Asked, scores: Float[np.ndarray, " n"], meter: Meter) -> None:
+        """Add Σ max(0, best exact match) of every document, from the postings of the query's words alone.
 
         COIL's and UniCOIL's way (Hofstätter et al. 2022, section 6.1): one product for each posting, summed
         by document. Where a document has several rows of one id, the best counts.
+
+        Args:
+            query: with ids; without any it adds nothing.
+            scores: changed.
+            meter: counts the work.
         """
-        offsets = self._store.offsets
-        scores = np.zeros(len(offsets) - 1, np.float32)
         ids = np.zeros(0, np.int64) if query.ids is None else query.ids
-        for word in np.unique(ids).tolist():
-            rows = self.rows_of(word)
-            if len(rows):
-                similarity = self._store.against(query.rows[ids == word])(rows)(slice(None)).T
-                owners = np.searchsorted(offsets, rows, side="right") - 1
-                first = np.flatnonzero(np.diff(owners, prepend=-1))
-                best = np.maximum.reduceat(similarity, first, axis=0)
-                scores[owners[first]] += np.maximum(best, 0).sum(axis=1)
-        return scores
+        firsts, ends = self.lists_of(ids)
+        kernels = meter.kernels(POSTING * int((ends - firsts).sum())) if self._store.factored else None
+        if kernels is not None:
+            self._add_compiled(query, (firsts, ends), scores, kernels)
+            return
+        for asked, first, end in zip(range(len(ids)), firsts.tolist(), ends.tolist(), strict=True):
+            if first < end:
+                self._add(query.rows[asked : asked + 1], self._rows[first:end].astype(np.int64), scores)
+
+    def _add(
+        self, row: Float[np.ndarray, "1 d"], rows: Int[np.ndarray, " p"], scores: Float[np.ndarray, " n"]
+    ) -> None:
+        """Add what one row of a query has with the postings of its word."""
+        (similarity,) = self._store.against(row)(rows)(slice(None))
+        owners = np.searchsorted(self._store.offsets, rows, side="right") - 1
+        first = np.flatnonzero(np.diff(owners, prepend=-1))
+        scores[owners[first]] += np.maximum(np.maximum.reduceat(similarity, first), 0)
+
+    def _add_compiled(
+        self, query: Asked, lists: Lists, scores: Float[np.ndarray, " n"], kernels: Kernels
+    ) -> None:
+        postings = self._rows.checked(*lists)
+        rows = np.zeros(0, np.int64)
+        if not self._store.intact:
+            rows = np.concatenate([postings[first:end] for first, end in zip(*lists, strict=True)]).astype(
+                np.int64
+            )
+        asked, stored = self._store.factors(query.rows, rows, rows + 1)
+        kernels.add_postings(
+            scores, asked, (postings, *lists), (*stored, kernels.halves), self._store.offsets
+        )

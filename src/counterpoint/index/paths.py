@@ -44,6 +44,8 @@ class Kernels(NamedTuple):
     levels_of: Callable[..., Any]
     gathered: Callable[..., Any]
     interactions: Callable[..., Any]
+    add_postings: Callable[..., Any]
+    matched: Callable[..., Any]
     halves: Float[np.ndarray, " 65536"]
 
 
@@ -66,6 +68,7 @@ class Meter:
 def _loaded() -> Kernels | None:
     try:
         from counterpoint.index.compiled.dots import asked_of
+        from counterpoint.index.compiled.inverted import add_postings, matched
         from counterpoint.index.compiled.maxsim import HALVES, maxsim_bits, products_of
         from counterpoint.index.compiled.proposing import gathered, interactions, levels_of, probed
         from counterpoint.index.compiled.scan import scan_int8, scan_some
@@ -75,7 +78,7 @@ def _loaded() -> Kernels | None:
         return None
     lists = probed, levels_of, gathered, interactions
     pooled = scan_int8, scan_some, turn, sketched_rows
-    found = Kernels(asked_of, maxsim_bits, products_of, *pooled, *lists, HALVES)
+    found = Kernels(asked_of, maxsim_bits, products_of, *pooled, *lists, add_postings, matched, HALVES)
     if _agrees(found):
         return found
     logging.getLogger(__name__).warning(
@@ -117,6 +120,7 @@ def _agrees(kernels: Kernels) -> bool:
             agree &= scanned.tobytes() == (inner * query.scales[:, None]).tobytes()
             some = kernels.scan_some(rows[:1], query.scales, values, halves, kernels.halves, offsets[:3])
             agree &= some.tobytes() == scanned[0, offsets[:3]].tobytes()
+            agree &= _matches_agree(kernels, scanned, ((rows, query.scales), (values, halves)), offsets)
         if not agree:
             return False
     bits, integers = rng.integers(0, 256, (9, 13), np.uint8), np.zeros(128, np.int8)
@@ -126,6 +130,23 @@ def _agrees(kernels: Kernels) -> bool:
         return False
     turned = rotated(query.rows, kernels.turn)
     return turned.tobytes() == rotated(query.rows).tobytes() and _candidates_agree(kernels, rng)
+
+
+def _matches_agree(
+    kernels: Kernels, similarity: Float[np.ndarray, "m n"], rows: tuple[Any, Any], offsets: np.ndarray
+) -> bool:
+    """The same for exact matching; `rows` are the query's and the stored ones, as kernels take them."""
+    asked, stored = rows[0], (*rows[1], kernels.halves)
+    words, own = np.arange(18) % 5, np.arange(40) * 7 % 6
+    both, found = (np.array([0, 18]), offsets), np.zeros((2, 3), np.float32)
+    (wanted,) = maxsim_by(partial(_rows_of, similarity), both, (words, own), floor=True)
+    order, ends = np.argsort(own, kind="stable"), np.cumsum(np.bincount(own))
+    firsts = ends - np.bincount(own)
+    for scores, kind in zip(found, (np.uint32, np.uint64), strict=True):
+        kernels.add_postings(scores, asked, (order.astype(kind), firsts[words], ends[words]), stored, offsets)
+    where = offsets[:-1], offsets[1:]
+    scores = kernels.matched(asked, stored, (words, own.astype(np.uint32)), where, True)
+    return all(each.tobytes() == wanted.tobytes() for each in (*found, scores))
 
 
 def _candidates_agree(kernels: Kernels, rng: np.random.Generator) -> bool:

@@ -155,6 +155,41 @@ class Rows:
         stored = values, factors.view(np.uint16), kernels.halves
         return kernels.scan_some(whole.rows.astype(np.int8), whole.scales, *stored, where)
 
+    @property
+    def intact(self) -> bool:
+        """Whether all vectors have been checked."""
+        return all(array.intact for array in self._arrays.values())
+
+    @property
+    def factored(self) -> bool:
+        """Whether compiled kernels of exact matching know the codec, to the last bit of what numpy gives."""
+        return self.layout.codec == "int8" or (self.layout.codec, self.layout.dim) == ("float16", 1)
+
+    def factors(
+        self, query: Float[np.ndarray, "m d"], firsts: Int[np.ndarray, " k"], ends: Int[np.ndarray, " k"]
+    ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+        """A query's rows and all stored ones, each as integers of 8 bits and a factor; if `factored`.
+
+        Numbers in float16 are factors alone. Only the rows from each of `firsts` to its end are checked.
+        """
+        arrays = {key: array.checked(firsts, ends) for key, array in self._arrays.items()}
+        values = arrays["values"]
+        if self.integral is None:
+            asked = np.zeros((len(query), 0), np.int8), query[:, 0].astype(np.float32)
+            return asked, (np.zeros((len(values), 0), np.int8), values[:, 0].view(np.uint16))
+        whole = self.integral.asked(query)
+        return (whole.rows.astype(np.int8), whole.scales), (values, arrays["scales"].view(np.uint16))
+
+    def matched(
+        self, kernels: Kernels, query: Asked, documents: Int[np.ndarray, " k"]
+    ) -> Float[np.ndarray, " k"]:
+        """MaxSim of a query with ids, by a compiled kernel; of sets with ids, if `factored`."""
+        assert query.ids is not None and self._ids is not None
+        firsts, ends = self.offsets[documents], self.offsets[documents + 1]
+        asked, stored = self.factors(query.rows, firsts, ends)
+        ids = query.ids.astype(np.int64), self._ids.checked(firsts, ends)
+        return kernels.matched(asked, (*stored, kernels.halves), ids, (firsts, ends), query.floor)
+
     def compiled(
         self, kernels: Kernels, query: Asked, documents: Int[np.ndarray, " k"]
     ) -> Float[np.ndarray, " k"]:

@@ -95,12 +95,16 @@ class RowsStore(VectorStore):
                 "was the index built with another model?"
             )
         matching = queries[0].ids is not None
+        some = np.arange(len(part.offsets) - 1) if documents is None else documents
+        count = int((part.offsets[some + 1] - part.offsets[some]).sum())
         if part.integral is not None and not matching:
-            some = np.arange(len(part.offsets) - 1) if documents is None else documents
-            count = int((part.offsets[some + 1] - part.offsets[some]).sum())
             kernels = self._meter.kernels(count * asked.size)
             if kernels is not None:
                 return np.stack([part.compiled(kernels, query, some) for query in queries])
+        if part.factored and matching and self.layout.ids:
+            kernels = self._meter.kernels(count * asked.size)
+            if kernels is not None:
+                return np.stack([part.matched(kernels, query, some) for query in queries])
         rows, offsets = (None, part.offsets) if documents is None else rows_of_sets(part.offsets, documents)
         ends = np.cumsum([0] + [len(query.rows) for query in queries])
         load, ids = part.against(asked), None
