@@ -10,11 +10,12 @@ from the number of rows of each document.
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt32
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
     from counterpoint.index.paths import Kernels, Meter
     from counterpoint.index.rows import Rows
 
-__all__ = ["Postings", "write_postings"]
+__all__ = ["BUCKET", "Postings", "documents_near", "write_postings"]
 
 Lists = tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]
 """Where the postings of each row of a query begin and end."""
 
 POSTING = 400  # products that numpy computes in the time that it takes for one posting
+BUCKET = 32  # rows of which only the first one's document is kept
 CHUNK = 2**22  # rows sorted at a time; bounds the memory of a build
 
 
@@ -77,6 +79,13 @@ def _reserve(path: Path) -> None:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
+def documents_near(offsets: Int[np.ndarray, " n1"]) -> UInt32[np.ndarray, " b"]:
+    """The document of the first of every `BUCKET` rows, and the last document: an eighth of a byte a row."""
+    firsts = np.arange(0, offsets[-1], BUCKET)
+    owners = np.searchsorted(offsets, firsts, side="right") - 1
+    return np.append(owners, max(len(offsets) - 2, 0)).astype(np.uint32)
+
+
 @final
 class Postings:
     """The inverted index of one set of a segment, memory-mapped."""
@@ -88,6 +97,10 @@ class Postings:
         self._rows = files.array(f"{name}.postings.npy")
         if len(self._starts) != len(self._vocabulary) + 1 or self._starts[-1:] != len(self._rows):
             raise ArtifactError(f"the postings of {name!r} do not fit its vocabulary", path=files.folder)
+
+    @cached_property
+    def _near(self) -> UInt32[np.ndarray, " b"]:
+        return documents_near(self._store.offsets)
 
     def lists_of(self, words: Int[np.ndarray, " m"]) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
         """Where the postings of each word begin and end; nowhere for a word that no document has."""
@@ -145,6 +158,5 @@ class Postings:
                 np.int64
             )
         asked, stored = self._store.factors(query.rows, rows, rows + 1)
-        kernels.add_postings(
-            scores, asked, (postings, *lists), (*stored, kernels.halves), self._store.offsets
-        )
+        stored, documents = (*stored, kernels.halves), (self._store.offsets.view(np.uint64), self._near)
+        kernels.add_postings(scores, asked, (postings, *lists), stored, documents)

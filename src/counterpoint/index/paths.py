@@ -19,6 +19,7 @@ from jaxtyping import Float
 
 from counterpoint.index import proposing
 from counterpoint.index.codec import CODECS, Integral
+from counterpoint.index.inverted import documents_near
 from counterpoint.index.kernels import Products, maxsim_by
 from counterpoint.index.packing import pack
 from counterpoint.index.rotation import rotated
@@ -141,9 +142,11 @@ def _matches_agree(
     both, found = (np.array([0, 18]), offsets), np.zeros((2, 3), np.float32)
     (wanted,) = maxsim_by(partial(_rows_of, similarity), both, (words, own), floor=True)
     order, ends = np.argsort(own, kind="stable"), np.cumsum(np.bincount(own))
-    firsts = ends - np.bincount(own)
+    firsts, documents = ends - np.bincount(own), (offsets.view(np.uint64), documents_near(offsets))
     for scores, kind in zip(found, (np.uint32, np.uint64), strict=True):
-        kernels.add_postings(scores, asked, (order.astype(kind), firsts[words], ends[words]), stored, offsets)
+        kernels.add_postings(
+            scores, asked, (order.astype(kind), firsts[words], ends[words]), stored, documents
+        )
     where = offsets[:-1], offsets[1:]
     scores = kernels.matched(asked, stored, (words, own.astype(np.uint32)), where, True)
     return all(each.tobytes() == wanted.tobytes() for each in (*found, scores))

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
+from counterpoint.index.compiled.machine import prefetch
+from counterpoint.index.inverted import BUCKET
+
 __all__ = ["add_postings", "matched"]
+
+BLOCK = 1024  # postings that are worked on at a time: loops so small that the processor runs ahead
+AHEAD = 32  # postings whose rows are fetched before they are needed
 
 
 def _given(kind: Any, dimensions: int) -> Any:
@@ -20,41 +26,76 @@ STORED = types.Tuple((BYTE_2, _given(types.uint16, 1), FLOAT_1))
 
 
 @njit(nogil=True, inline="always")
-def _similarity(query, asked, stored, row):
-    """The inner product of integers, times the factor of the stored row and then that of the query's."""
-    integers, scales = query
-    values, factors, halves = stored
-    dim = values.shape[1]
+def _product(integers, asked, values, row):
+    """The inner product of two rows of integers; 1 where they have none."""
+    dim = np.uint64(values.shape[1])
     total = np.int32(1 if dim == 0 else 0)
     for i in range(dim):
         total += np.int32(values[row, i]) * np.int32(integers[asked, i])
-    return np.float32(total) * halves[factors[row]] * scales[asked]
+    return np.float32(total)
 
 
-@njit(nogil=True, inline="always")
-def _owner(offsets, after, row):
-    """The last document that begins at a row or before it, where `after` does, in steps that double."""
-    low, step, last = after, 1, len(offsets) - 1
-    while low + step < last and offsets[low + step] <= row:
-        low += step
-        step *= 2
-    high = min(low + step, last)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if offsets[middle] <= row:
-            low = middle
-        else:
-            high = middle
-    return low
+@njit(nogil=True, cache=True)
+def _owners(rows, count, offsets, near, owners):
+    """The documents of some rows."""
+    one = np.uint64(1)
+    for at in range(np.uint64(count)):
+        row = rows[at]
+        bucket = row // np.uint64(BUCKET)
+        low = np.uint64(near[bucket])
+        # Mostly it is one of three documents, which are told apart without a jump.
+        low += np.uint64(offsets[low + one] <= row)
+        low += np.uint64(offsets[low + one] <= row)
+        if offsets[low + one] <= row:
+            high = np.uint64(near[bucket + one]) + one
+            while high - low > one:
+                middle = (low + high) // np.uint64(2)
+                if offsets[middle] <= row:
+                    low = middle
+                else:
+                    high = middle
+        owners[at] = low
+
+
+@njit(nogil=True, cache=True)
+def _similarities(rows, count, integers, scale, values, factors, halves, found):
+    """Similarities of one row of a query with some stored ones."""
+    dim = np.uint64(values.shape[1])
+    for at in range(np.uint64(count)):
+        # Rows of a word lie far apart, and the processor does not foresee where.
+        soon = rows[at + np.uint64(AHEAD)]
+        prefetch(values, soon * dim)
+        prefetch(factors, soon)
+        row = rows[at]
+        total = np.int32(1 if dim == 0 else 0)
+        for i in range(dim):
+            total += np.int32(values[row, i]) * np.int32(integers[i])
+        found[at] = np.float32(total) * halves[factors[row]] * scale
+
+
+@njit(nogil=True, cache=True)
+def _add_best(scores, owners, count, similarities, last, best):
+    """Add the best similarity of every document but the last, which may have more rows.
+
+    Returns:
+        The last document, and the best of its similarities so far.
+    """
+    for at in range(np.uint64(count)):
+        if owners[at] != last:
+            scores[last] += best
+            last, best = owners[at], np.float32(0)
+        best = max(best, similarities[at])
+    return last, best
 
 
 def _adding(of_postings: Any) -> Any:
     lists = types.Tuple((_given(of_postings, 1), LONG_1, LONG_1))
-    return types.void(types.float32[::1], QUERY, lists, STORED, LONG_1)
+    documents = types.Tuple((_given(types.uint64, 1), _given(types.uint32, 1)))
+    return types.void(types.float32[::1], QUERY, lists, STORED, documents)
 
 
 @njit([_adding(types.uint32), _adding(types.uint64)], nogil=True, cache=True)
-def add_postings(scores, query, lists, stored, offsets):
+def add_postings(scores, query, lists, stored, documents):
     """Add max(0, best exact match) of every row of a query, in their order, to the scores of all documents.
 
     Args:
@@ -63,19 +104,24 @@ def add_postings(scores, query, lists, stored, offsets):
         lists: postings, (p,) row numbers; the first of each row of the query; and the end of its last.
         stored: integers, (r, d) int8, or (r, 0) where each row is its factor alone; factors, (r,) float16 as
             uint16; `counterpoint.index.compiled.maxsim.HALVES`.
-        offsets: (n + 1,), where each document's rows begin.
+        documents: where each one's rows begin, (n + 1,); and `counterpoint.index.inverted.documents_near`.
     """
-    postings, firsts, ends = lists
+    # Arrays are taken out of their tuples once: numba counts who has one, whenever it is taken.
+    (postings, firsts, ends), (offsets, near) = lists, documents
+    (integers, scales), (values, factors, halves) = query, stored
+    rows, owners = np.zeros(BLOCK + AHEAD, np.uint64), np.zeros(BLOCK, np.uint64)
+    found = np.zeros(BLOCK, np.float32)
     for asked in range(len(firsts)):
-        owner, best = 0, np.float32(0)
-        for at in range(firsts[asked], ends[asked]):
-            row = np.int64(postings[at])
-            if row >= offsets[owner + 1]:
-                scores[owner] += best
-                owner, best = _owner(offsets, owner + 1, row), np.float32(0)
-            best = max(best, _similarity(query, asked, stored, row))
+        last, best = np.uint64(0), np.float32(0)
+        for first in range(firsts[asked], ends[asked], BLOCK):
+            count = min(BLOCK, ends[asked] - first)
+            for at in range(min(BLOCK + AHEAD, ends[asked] - first)):
+                rows[at] = postings[first + at]
+            _owners(rows, count, offsets, near, owners)
+            _similarities(rows, count, integers[asked], scales[asked], values, factors, halves, found)
+            last, best = _add_best(scores, owners, count, found, last, best)
         if firsts[asked] < ends[asked]:
-            scores[owner] += best
+            scores[last] += best
 
 
 @njit(
@@ -102,19 +148,20 @@ def matched(query, stored, ids, where, floor):
     Returns:
         (k,) float32.
     """
-    of_query, of_rows = ids
-    firsts, ends = where
+    (integers, scales), (values, factors, halves) = query, stored
+    (of_query, of_rows), (firsts, ends) = ids, where
     count = len(of_query)
     scores, best, matches = np.zeros(len(firsts), np.float32), np.zeros(count, np.float32), np.zeros(count)
     for document in range(len(firsts)):
         if firsts[document] == ends[document]:
             continue
         best[:], matches[:] = -np.inf, 0
-        for row in range(firsts[document], ends[document]):
+        for row in range(np.uint64(firsts[document]), np.uint64(ends[document])):
             word = np.int64(of_rows[row])
             for asked in range(count):
                 if of_query[asked] == word:
-                    best[asked] = max(best[asked], _similarity(query, asked, stored, row))
+                    value = _product(integers, asked, values, row) * halves[factors[row]] * scales[asked]
+                    best[asked] = max(best[asked], value)
                     matches[asked] += 1
         total = np.float32(0)
         for asked in range(count):

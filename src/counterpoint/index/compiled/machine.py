@@ -7,6 +7,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
+from numba import types
 from numba.core import config
 from numba.extending import intrinsic
 
@@ -21,6 +22,7 @@ __all__ = [
     "loaded",
     "number",
     "place_of",
+    "prefetch",
     "spread",
 ]
 
@@ -77,3 +79,19 @@ def spread(builder: Any, value: Any, kind: Any) -> Any:
     nothing = ir.Constant(kind, ir.Undefined)
     first = builder.insert_element(nothing, value, number(0, WORD))
     return builder.shuffle_vector(first, nothing, number(0, ir.VectorType(WORD, kind.count)))
+
+
+@instruction
+def prefetch(typingctx: Any, array: Any, place: Any) -> Any:
+    """Have an item of an array brought to the cache, while other work is done."""
+
+    def codegen(*code: Any) -> Any:
+        context, builder, signature, args = code
+        pointer, small = BYTE.as_pointer(), (number(each, WORD) for each in (0, 3, 1))  # read, keep, data
+        kind = ir.FunctionType(ir.VoidType(), [pointer, WORD, WORD, WORD])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        item = place_of(code, 0, args[1], context.get_value_type(signature.args[0].dtype))
+        builder.call(fetch, [builder.bitcast(item, pointer), *small])
+        return context.get_dummy_value()
+
+    return types.void(array, place), codegen
