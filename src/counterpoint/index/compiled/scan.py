@@ -8,11 +8,22 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 
-from counterpoint.index.compiled.machine import INTS, LANES, VNNI, WORD, instruction, loaded, number, place_of
+from counterpoint.index.compiled.machine import (
+    INTS,
+    LANES,
+    VNNI,
+    WORD,
+    instruction,
+    loaded,
+    number,
+    place_of,
+    prefetch,
+)
 
 __all__ = ["scan_int8", "scan_some"]
 
 WIDE = 4 * LANES  # components that are multiplied at once
+AHEAD = 8  # rows that are fetched before they are needed
 BYTES = ir.VectorType(ir.IntType(8), WIDE)
 
 
@@ -121,7 +132,13 @@ def scan_int8(queries, scales, values, factors, halves):
 def scan_some(queries, scales, values, factors, halves, rows):
     """`scan_int8` of one query with some rows only."""
     found, surplus, first = np.empty(len(rows), np.float32), _surplus(queries)[0], np.uint64(0)
+    dim, last = np.uint64(values.shape[1]), len(rows) - 1
     for at in range(len(rows)):
+        # Rows lie far apart, and the processor does not foresee where.
+        soon = np.uint64(rows[min(at + AHEAD, last)])
+        for place in range(np.uint64(0), dim, np.uint64(WIDE)):
+            prefetch(values, soon * dim + place)
+        prefetch(factors, soon)
         row = np.uint64(rows[at])
         total = _product(queries, first, values, row) - surplus
         found[at] = np.float32(total) * halves[factors[row]] * scales[0]
