@@ -23,8 +23,8 @@ from counterpoint.index.manifest import Manifest
 from counterpoint.index.metadata import column_of, test_of, types_of
 from counterpoint.index.segment import Segment
 from counterpoint.index.store import Store, VectorStore
-from counterpoint.index.where import FieldType, names_in, where_of
 from counterpoint.index.stored_rows import split_by_segment
+from counterpoint.index.where import FieldType, names_in, where_of
 from counterpoint.types import Document, Ragged
 
 if TYPE_CHECKING:

@@ -58,8 +58,9 @@ def _owners(rows, count, offsets, near, owners):
 
 
 @njit(nogil=True, cache=True)
-def _similarities(rows, count, integers, scale, values, factors, halves, found):
-    """Similarities of one row of a query with some stored ones."""
+def _similarities(rows, count, query, stored, found):
+    """Similarities of one row of a query, integers and a scale, with some stored ones."""
+    (integers, scale), (values, factors, halves) = query, stored
     dim = np.uint64(values.shape[1])
     for at in range(np.uint64(count)):
         # Rows of a word lie far apart, and the processor does not foresee where.
@@ -106,9 +107,8 @@ def add_postings(scores, query, lists, stored, documents):
             uint16; `counterpoint.index.compiled.maxsim.HALVES`.
         documents: where each one's rows begin, (n + 1,); and `counterpoint.index.inverted.documents_near`.
     """
-    # Arrays are taken out of their tuples once: numba counts who has one, whenever it is taken.
     (postings, firsts, ends), (offsets, near) = lists, documents
-    (integers, scales), (values, factors, halves) = query, stored
+    integers, scales = query
     rows, owners = np.zeros(BLOCK + AHEAD, np.uint64), np.zeros(BLOCK, np.uint64)
     found = np.zeros(BLOCK, np.float32)
     for asked in range(len(firsts)):
@@ -118,7 +118,7 @@ def add_postings(scores, query, lists, stored, documents):
             for at in range(min(BLOCK + AHEAD, ends[asked] - first)):
                 rows[at] = postings[first + at]
             _owners(rows, count, offsets, near, owners)
-            _similarities(rows, count, integers[asked], scales[asked], values, factors, halves, found)
+            _similarities(rows, count, (integers[asked], scales[asked]), stored, found)
             last, best = _add_best(scores, owners, count, found, last, best)
         if firsts[asked] < ends[asked]:
             scores[last] += best
