@@ -10,8 +10,8 @@ from tests.fakes import HashModel, StaticModel, UniModel
 
 from counterpoint.cli.main import main
 from counterpoint.errors import ArtifactError, DataError
-from counterpoint.index import Index, IndexSettings, build_index, kept_text, progress, stream
-from counterpoint.types import Document
+from counterpoint.index import Index, IndexSettings, VectorSet, build_index, kept_text, progress, stream
+from counterpoint.types import Document, Ragged
 
 DOCUMENTS = [
     Document(
@@ -20,6 +20,20 @@ DOCUMENTS = [
     )
     for i in range(60)
 ]  # fmt: skip
+
+
+class Tokens(HashModel):
+    """Words without ids."""
+
+    @property
+    def sets(self):
+        return {**super().sets, "words": VectorSet(self.dim, False, False)}
+
+    def encode_document(self, texts):
+        made = super().encode_document(texts)
+        return {**made, "words": Ragged(made["words"].values, made["words"].offsets)}
+
+
 WORDS = {"weights": {"lexical": 0.5, "words": 0.5}, "exact": ["words"]}
 CASES = {
     "int8": (HashModel(), IndexSettings()),
@@ -31,6 +45,8 @@ CASES = {
     ),
     "exact words of one component": (UniModel(), IndexSettings(search=WORDS)),
     "static": (StaticModel(), IndexSettings()),
+    "centroids and lists": (Tokens(), IndexSettings(codec="2-bit")),
+    "typed metadata": (HashModel(), IndexSettings(metadata={"n": "float"})),
 }
 
 
@@ -38,6 +54,8 @@ CASES = {
 def small_batches(monkeypatch):
     monkeypatch.setattr(stream, "BATCH", 7)
     monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr("counterpoint.index.centroids.LEAST_ROWS", 8)  # lists and sketches of few documents
+    monkeypatch.setattr("counterpoint.index.rows_writer.LEAST", 8)
 
 
 class Stop(Exception):
@@ -148,6 +166,7 @@ def test_an_index_is_searched_while_its_next_version_is_unfinished(tmp_path):
     [
         (HashModel(seed=1), None, "model 'hash-16-0', this one has 'hash-16-1'"),
         (HashModel(), IndexSettings(codec="4-bit"), "has codec 'int8', this one has '4-bit'"),
+        (HashModel(), IndexSettings(metadata={"n": "int"}), "metadata.n None, this one has 'int'"),
         (HashModel(), IndexSettings(sets=("mean",)), "layouts.words.dim 16, this one has None"),
         (HashModel(), IndexSettings(search=WORDS), "layouts.words.kind 'several', this one has 'exact'"),
     ],
@@ -288,6 +307,6 @@ def test_a_killed_build_goes_on_to_the_same_bytes(tmp_path, kills):
             child.kill()
             child.join()
             taken_up += bool(kept_text(folder))
-        work(folder)
+        start(folder).join()
         assert files(folder) == expected
     assert taken_up, "no kill left anything to go on with; the test tests nothing"

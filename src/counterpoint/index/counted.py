@@ -19,7 +19,7 @@ from counterpoint.errors import DataError
 from counterpoint.index.npy import NOTHING, Kept, NpyWriter, Written, open_npy
 from counterpoint.types import Document, Ragged
 
-__all__ = ["IdCounts", "check_finite", "check_ids", "distinct"]
+__all__ = ["IdCounts", "check_finite", "distinct"]
 
 CHUNK = 2**22  # ids looked up at a time; bounds the memory of a build
 DOCUMENTS = 2**12  # counted at a time
@@ -96,23 +96,6 @@ def distinct(
     owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).astype(np.uint64)
     pairs = np.unique((owners << np.uint64(32)) | ids.astype(np.uint64))
     return (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-
-
-def check_ids(
-    ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"], documents: Sequence[Document], name: str
-) -> None:
-    """Refuse ids that 32 bits do not hold, naming the first document that has one.
-
-    Raises:
-        DataError: saying which ids there are.
-    """
-    wrong = np.flatnonzero((ids < 0) | (ids >= 2**32))
-    if len(wrong):
-        document = documents[int(np.searchsorted(offsets, wrong[0], side="right")) - 1]
-        raise DataError(
-            f"document {document.id!r}: a vector in {name!r} has the id {ids[wrong[0]]:,}; ids must be at "
-            f"least 0 and below {2**32:,}"
-        )
 
 
 def check_finite(rows: np.ndarray, batch: Ragged, documents: Sequence[Document], fault: str) -> None:

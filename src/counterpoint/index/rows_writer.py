@@ -13,7 +13,7 @@ from counterpoint.errors import ShapeError
 from counterpoint.index.centroid_lists import write_lists
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS, Bits
-from counterpoint.index.counted import IdCounts, check_finite, check_ids
+from counterpoint.index.counted import IdCounts, check_finite
 from counterpoint.index.graph import write_graph
 from counterpoint.index.inverted import write_postings
 from counterpoint.index.layout import SetLayout
@@ -77,7 +77,6 @@ class RowsWriter(VectorWriter):
         if not self.layout.pooled:
             self._writers["lengths"].append(batch.lengths.astype(np.uint32))
         if self._counts is not None and batch.ids is not None:
-            check_ids(batch.ids, batch.offsets, documents, self.name)
             self._counts.append(batch.ids.astype(np.uint32), batch.offsets)
         self.vectors += len(batch.values)
         self.documents += len(batch)

@@ -20,7 +20,7 @@ from jaxtyping import Float, Int, Shaped
 
 from counterpoint.errors import ArtifactError, ConfigError, ShapeError
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.counted import IdCounts, check_finite, check_ids, distinct
+from counterpoint.index.counted import IdCounts, check_finite, distinct
 from counterpoint.index.kernels import best_rows
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NOTHING, Kept, NpyWriter, Written
@@ -282,7 +282,6 @@ class StaticWriter(VectorWriter):
             raise ShapeError("a static set needs vectors with ids, and these carry none")
         fault = f"its vector in {self.name!r} is NaN or infinite; check the model, or leave the document out"
         check_finite(batch.values, batch, documents, fault)
-        check_ids(batch.ids, batch.offsets, documents, self.name)
         owners, ids = distinct(batch.ids, batch.offsets)
         lengths = np.bincount(owners, minlength=len(batch))
         self._lengths.append(lengths.astype(np.uint32))

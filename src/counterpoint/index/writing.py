@@ -102,6 +102,7 @@ def _plan(work: Work, settings: IndexSettings, auto: dict[str, Any] | None) -> d
         "model": None if work.model is None else work.model.fingerprint(),
         "counterpoint": __version__,
         "codec": work.settings.codec,
+        "metadata": dict(settings.metadata),
         "layouts": {name: asdict(layout) for name, layout in settings.layouts(work.model).items()},
         "auto": auto,
     }
