@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.fakes import DOCUMENTS, HashModel
 
@@ -55,6 +55,9 @@ def test_weights_sum_to_one_and_a_part_that_knows_nothing_has_none(weights, evid
         assert found == weights
 
 
+@example(
+    dict.fromkeys(PARTS, 1 / 3), {"lexical": 1.0, "mean": 0.0, "words": 0.0}, "words", 1.4e-160
+)  # whose square is no normal number
 @given(WEIGHTS, EVIDENCE, st.sampled_from(["lexical", "words"]), st.floats(0, 12))
 def test_who_has_more_to_go_by_does_not_weigh_less(weights, evidence, part, more):
     more = max(evidence[part], min(more, 1.0) if part == "lexical" else more)

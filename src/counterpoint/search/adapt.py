@@ -57,6 +57,6 @@ def adapted(
     sets = [part for part in weights if part != LEXICAL]
     had, have = (sum(some[part] for part in sets) for some in (weights, found))
     for part in sets:
-        found[part] *= had / have if have else 0.0
+        found[part] = had * (found[part] / have) if have else 0.0  # had / have may be infinite
     whole = sum(found.values())
     return {part: weight / whole for part, weight in found.items()} if whole else dict(weights)
