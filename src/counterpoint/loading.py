@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+import torch
 
 from counterpoint.encode import DualEncoder, Head, InteractiveEncoder, load_encoder
 from counterpoint.encode.checkpoints import colberter
@@ -17,12 +18,20 @@ from counterpoint.encode.sources import locate
 from counterpoint.encode.weights import read_json
 from counterpoint.errors import ArtifactError, NotFittedError
 from counterpoint.foreign import reading
-from counterpoint.model import Model
+from counterpoint.memory import keep_freed_memory
+from counterpoint.model import Model, load_model
 from counterpoint.part import Part
 from counterpoint.search import SearchSettings
 from counterpoint.transform import Normalise
 
-__all__ = ["load_from"]
+__all__ = ["load_elsewhere", "load_from"]
+
+
+def load_elsewhere(source: str, threads: int) -> Model:
+    """A model in a process that does nothing else, and has so many threads."""
+    keep_freed_memory()
+    torch.set_num_threads(threads)
+    return load_model(source)
 
 
 def load_from(name: str, revision: str | None) -> Model:

@@ -26,7 +26,6 @@ from counterpoint.encode import (
 from counterpoint.errors import ConfigError
 from counterpoint.index import CodecName, IndexSettings, LexicalSettings, VectorSet
 from counterpoint.index.analysis import AnalyzerName, check_analyzer
-from counterpoint.memory import keep_freed_memory
 from counterpoint.part import Part
 from counterpoint.search import LEXICAL, SearchSettings
 from counterpoint.transform import Normalise, Transform
@@ -129,11 +128,12 @@ class Model(Part):
 
         It is saved into `scratch` if it has no source.
         """
-        source = self.source
-        if source is None:
-            source = str(scratch / "model")
+        from counterpoint.loading import load_elsewhere
+
+        source = self.source or str(scratch / "model")
+        if self.source is None:
             self.save(Path(source))
-        return partial(_load_with_threads, source, max(1, torch.get_num_threads() // processes))
+        return partial(load_elsewhere, source, max(1, torch.get_num_threads() // processes))
 
     def came_from(self, source: str) -> Model:
         """Remember what it was loaded by, for as long as it is not changed."""
@@ -345,10 +345,3 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
         return PRESETS[name]().setup().eval().came_from(name)
     model = load_from(name, revision)
     return model.came_from(name) if revision is None else model
-
-
-def _load_with_threads(source: str, threads: int) -> Model:
-    """A model in a process of its own."""
-    keep_freed_memory()
-    torch.set_num_threads(threads)
-    return load_model(source)
