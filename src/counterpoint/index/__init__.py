@@ -29,9 +29,9 @@ from counterpoint.index.settings import BuildModel, ExportsQueries, IndexSetting
 from counterpoint.index.store import PROBES, Asked, Look, Store, VectorStore
 
 __all__ = [
-    "Among",
     "LEXICAL",
     "PROBES",
+    "Among",
     "Analyzer",
     "AnnName",
     "Asked",

@@ -20,7 +20,6 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
-from counterpoint.data.sentences import sentences
 from counterpoint.index.best import best_of
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS, CodecName
@@ -127,6 +126,8 @@ def _question(document: Document) -> str:
     """What a held-back document asks."""
     if title := document.title.strip():
         return title
+    from counterpoint.data.sentences import sentences  # the readers of all formats come with it
+
     first = next(iter(sentences(document.text)), None)
     return document.text if first is None else document.text[first.start : first.end]
 
