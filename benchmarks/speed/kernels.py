@@ -22,6 +22,7 @@ import numpy as np
 
 from counterpoint.index import Asked, SetLayout
 from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.ours import is_of_index
 from counterpoint.index.paths import Meter, compile_all, described
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.several import SeveralStore
@@ -106,7 +107,8 @@ def systems(documents: Ragged, queries: list[np.ndarray]):
             with SegmentWriter(Path(name), {"v": layout}) as writer:
                 ids = [Document(str(i), "") for i in range(len(documents))]
                 writer.append(ids, {"v": documents})
-            size = sum(path.stat().st_size for path in Path(name).glob("v.*")) / len(documents.values)
+            files = [path for path in Path(name).glob("v.*") if is_of_index(path)]
+            size = sum(path.stat().st_size for path in files) / len(documents.values)
             store = SeveralStore("v", layout, [(CheckedFolder(Path(name)), len(documents))])
             yield f"ours, {codec}", scores_of(store), size
             if codec == "int8":

@@ -94,6 +94,7 @@ def test_conditions_mean_what_they_say(text, wanted):
         ("lang like 'a' escape 'b'", "is none"),
         ("exists(select 1)", "is none"),
         ("not " * 60 + "draft", "deep"),
+        (" or ".join(["draft"] * 501), "more than 500 comparisons"),
         ("year in (" + ", ".join("1" * (VALUES + 1)) + ")", "more than 1,000 values"),
         ("year = 1 " * LONGEST, "at most 10,000"),
     ],
@@ -189,3 +190,18 @@ def test_documents_are_those_of_an_oracle(condition, rows):
 def test_a_long_chain_is_not_deep():
     assert found(" or ".join(["year = 2019"] * 400)) == [0]
     assert DEEPEST < 400
+
+
+@pytest.mark.parametrize("inner", ["draft", "not draft", "year in (1, 2)", " or ".join(["draft"] * 480)])
+@pytest.mark.parametrize("shape", ["not ({})", "(draft and ({}))", "({} or draft)", "not (draft and ({}))"])
+def test_sqlite_takes_what_is_just_deep_enough(inner, shape):
+    text = inner
+    for _ in range(60):
+        try:
+            where_of(shape.format(text), FIELDS, column)
+        except ConfigError:
+            break
+        text = shape.format(text)
+    else:
+        raise AssertionError("nothing is too deep")
+    assert len(text) > len(inner) and isinstance(found(text), list)

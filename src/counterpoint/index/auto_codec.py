@@ -1,9 +1,9 @@
 """`--codec auto`: the codec of fewest bytes that keeps the ranking of a sample nearly as it is.
 
-Of the first documents, some are held back and stand for queries: their titles, or their first sentences where
-they have none. The others are stored once in float32 and once by every codec. For each vector set, the best
-documents of both are compared: a codec passes if, over all queries, they have enough in common. The chosen
-one is that of fewest bytes among those that pass in every set.
+Some of the first documents are held back. Their titles become the queries; a document without a title gives
+its first sentence. The other documents are stored in float32 and by every codec. A codec passes if its best
+documents have enough in common with those of float32, on average over the queries, in every vector set. Of
+the codecs that pass, the one of fewest bytes is taken.
 
 Words have a mean (see `counterpoint.index.means`) from some documents on, so codecs of few bits do better in
 the whole collection than in a sample.

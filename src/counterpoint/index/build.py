@@ -87,7 +87,7 @@ def build_index(
     Raises:
         ArtifactError: the folder holds something else, is being written, or cannot be written; or the
             interrupted build is damaged, or had another model, version or layout.
-        DataError: no documents, an id that stands twice, or documents that are not those of the interrupted
+        DataError: there are no documents, two have the same id, or they differ from those of the interrupted
             build.
         ConfigError: settings that cannot be, or a gate that keeps no row.
         MissingExtraError: `ann` is asked for and faiss is not installed.
@@ -225,8 +225,8 @@ def keep_search(folder: str | Path, search: Mapping[str, Any]) -> None:
 def _exclusively(folder: Path, overwrite: bool, resume: bool) -> Iterator[tuple[Path, Progress] | None]:
     """One writer at a time, and never into a folder that holds something else; yields what can be resumed.
 
-    What killed writers left is removed, but not what is to be resumed, and so is a folder that was made for a
-    build that then failed, if there is nothing in it to go on with.
+    What a killed writer left is removed, unless it is to be resumed. A folder that was made for a build that
+    failed is removed, too, if there is nothing in it to go on with.
     """
     from filelock import FileLock, Timeout  # brings asyncio with it, for which a search has no use
 

@@ -105,7 +105,7 @@ class CheckedFile:
             self._check_blocks(np.arange(start // BLOCK, (end - 1) // BLOCK + 1))
 
     def check_runs(self, starts: Int[np.ndarray, " k"], ends: Int[np.ndarray, " k"]) -> None:
-        """Check the bytes from each of `starts` to the end beside it.
+        """Check several ranges of bytes, the first from `starts[0]` to `ends[0]`.
 
         Raises:
             ArtifactError: they are damaged.

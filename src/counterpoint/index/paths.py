@@ -2,7 +2,7 @@
 
 Compiled ones are ten times as fast and take a second to load, which one query from the shell would never earn
 back. So a store starts with numpy and changes over once it has done a second's work. Where they were never
-compiled before, that takes eight seconds; a build of a large index has them compiled (`compile_all`).
+compiled before, that takes nine seconds; a build of a large index has them compiled (`compile_all`).
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ FieldType = Literal["int", "float", "str", "bool"]
 NUMBERS: Sequence[FieldType] = ("int", "float")
 LONGEST = 10_000  # characters of a condition
 VALUES = 1_000  # in one condition; SQLite takes 32,766
-DEEPEST = 50  # parentheses and negations
+DEEPEST = 20  # levels of `and`, `or` and `not`; SQLite's parser has room for some 30
+TESTS = 500  # in one condition; SQLite refuses a chain of 1,000
 GRAMMAR = (
     "a condition compares fields with values: year >= 2020 and lang in ('en', 'de') and not draft; known are "
     "=, !=, <, <=, >, >=, in, between, like, is null, and, or, not"
@@ -112,6 +113,7 @@ class _Reader:
         self.text, self.fields, self.column = text, fields, column
         self.values: list[str | int | float] = []
         self.tested: list[str] = []
+        self.tests = 0
 
     def condition(self, node: Any, depth: int) -> str:
         """The SQL of a condition."""
@@ -139,6 +141,9 @@ class _Reader:
     def _test(self, node: Any) -> str:
         from sqlglot import exp
 
+        self.tests += 1
+        if self.tests > TESTS:
+            raise _fault(self.text, f"it has more than {TESTS} comparisons; use in (…) for many values")
         name = type(node).__name__
         if isinstance(node, exp.Column):
             field = self._field(node)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import njit, types
 
 from counterpoint.index.compiled.machine import (
@@ -26,6 +25,7 @@ from counterpoint.index.compiled.machine import (
     place_of,
     spread,
 )
+from counterpoint.index.compiled.vnni import multiplied
 from counterpoint.index.rounded import Rounded
 
 __all__ = ["ROWS", "STEP", "asked_of", "dots", "tiles_of"]
@@ -72,9 +72,6 @@ def _vnni(typingctx: Any, tile: Any, levels: Any, width: Any, found: Any) -> Any
 
     def codegen(*code: Any) -> Any:
         context, builder, _, args = code
-        multiply = builder.module.declare_intrinsic(
-            "llvm.x86.avx512.vpdpbusd.512", fnty=ir.FunctionType(INTS, [INTS] * 3)
-        )
         tiles, out = (place_of(code, which, number(0), INTS) for which in (0, 3))
         rows = [place_of(code, 1, builder.mul(args[2], number(row)), WORD) for row in range(ROWS)]
         count = builder.udiv(args[2], number(4))
@@ -89,7 +86,7 @@ def _vnni(typingctx: Any, tile: Any, levels: Any, width: Any, found: Any) -> Any
             of_query = loaded(builder, builder.gep(tiles, [place]))
             for row, words in enumerate(rows):
                 word = spread(builder, loaded(builder, builder.gep(words, [place])), INTS)
-                sums[row] = builder.call(multiply, [sums[row], word, of_query])
+                sums[row] = multiplied(builder, sums[row], word, of_query)
         following = builder.add(here, number(STEP // 4))
         here.add_incoming(number(0), start)
         here.add_incoming(following, loop)

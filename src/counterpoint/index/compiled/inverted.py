@@ -1,4 +1,4 @@
-"""Exact matching over rows of 8-bit integers: only rows that stand for a word of the query are multiplied."""
+"""Exact matching over rows of 8-bit integers. Only rows of the query's own words are multiplied."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from counterpoint.index.compiled.machine import prefetch
+from counterpoint.index.compiled.machine import given, prefetch
 from counterpoint.index.inverted import BUCKET
 
 __all__ = ["add_postings", "matched"]
@@ -16,13 +16,9 @@ BLOCK = 1024  # postings that are worked on at a time: loops so small that the p
 AHEAD = 32  # postings whose rows are fetched before they are needed
 
 
-def _given(kind: Any, dimensions: int) -> Any:
-    return types.Array(kind, dimensions, "C", readonly=True)
-
-
-LONG_1, FLOAT_1, BYTE_2 = _given(types.int64, 1), _given(types.float32, 1), _given(types.int8, 2)
+LONG_1, FLOAT_1, BYTE_2 = given(types.int64, 1), given(types.float32, 1), given(types.int8, 2)
 QUERY = types.Tuple((BYTE_2, FLOAT_1))
-STORED = types.Tuple((BYTE_2, _given(types.uint16, 1), FLOAT_1))
+STORED = types.Tuple((BYTE_2, given(types.uint16, 1), FLOAT_1))
 
 
 @njit(nogil=True, inline="always")
@@ -90,8 +86,8 @@ def _add_best(scores, owners, count, similarities, last, best):
 
 
 def _adding(of_postings: Any) -> Any:
-    lists = types.Tuple((_given(of_postings, 1), LONG_1, LONG_1))
-    documents = types.Tuple((_given(types.uint64, 1), _given(types.uint32, 1)))
+    lists = types.Tuple((given(of_postings, 1), LONG_1, LONG_1))
+    documents = types.Tuple((given(types.uint64, 1), given(types.uint32, 1)))
     return types.void(types.float32[::1], QUERY, lists, STORED, documents)
 
 
@@ -128,7 +124,7 @@ def add_postings(scores, query, lists, stored, documents):
     types.float32[::1](
         QUERY,
         STORED,
-        types.Tuple((LONG_1, _given(types.uint32, 1))),
+        types.Tuple((LONG_1, given(types.uint32, 1))),
         types.UniTuple(LONG_1, 2),
         types.boolean,
     ),

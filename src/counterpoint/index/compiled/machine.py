@@ -19,6 +19,8 @@ __all__ = [
     "LONG",
     "VNNI",
     "WORD",
+    "given",
+    "instruction",
     "loaded",
     "number",
     "place_of",
@@ -45,6 +47,11 @@ VNNI = _has_vnni()
 def instruction(written: Callable[..., Any]) -> Any:
     """What a kernel calls like a function; a type checker would see the function that writes it."""
     return intrinsic(written)
+
+
+def given(kind: Any, dimensions: int) -> Any:
+    """The type of an array that is only read: memory-mapped or not, so that one compilation serves all."""
+    return types.Array(kind, dimensions, "C", readonly=True)
 
 
 def number(value: int, kind: Any = LONG) -> Any:

@@ -12,6 +12,7 @@ from counterpoint.index.compiled.machine import (
     FLOATS,
     INTS,
     LANES,
+    given,
     instruction,
     loaded,
     number,
@@ -69,14 +70,9 @@ def _raise(typingctx: Any, found: Any, row: Any, factor: Any, query: Any, tables
     return types.void(found, row, factor, query, tables, where), codegen
 
 
-def _given(kind: Any, dimensions: int) -> Any:
-    """The type of an array that is only read: memory-mapped or not, so that one compilation serves all."""
-    return types.Array(kind, dimensions, "C", readonly=True)
-
-
-FLOAT_1, FLOAT_2 = _given(types.float32, 1), _given(types.float32, 2)
-LONG_1, HALF_1, BYTE_2 = _given(types.int64, 1), _given(types.uint16, 1), _given(types.uint8, 2)
-QUERY = types.Tuple((_given(types.int8, 2), _given(types.int32, 1), FLOAT_1, types.int64))
+FLOAT_1, FLOAT_2 = given(types.float32, 1), given(types.float32, 2)
+LONG_1, HALF_1, BYTE_2 = given(types.int64, 1), given(types.uint16, 1), given(types.uint8, 2)
+QUERY = types.Tuple((given(types.int8, 2), given(types.int32, 1), FLOAT_1, types.int64))
 
 
 @njit(nogil=True, inline="always")
@@ -154,9 +150,10 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
             rows). Sums and scales are filled up to whole tiles.
         tables: products with the means of words, (c, rows of whole tiles) float32, and with the centre of
             each document, (k, the same).
-        stored: of all n rows of the set: packed, (n, bytes) uint8; factors, (n,) float16 as uint16; words,
-            (n, 0, 2 or 4) bytes, the lowest first; and bits b of a component. A code c stands for the odd
-            integer 2c + 1 − 2^b; one of 8 bits for itself, signed.
+        stored: of all n rows of the set: the packed codes, (n, bytes) uint8; the factors, float16 as (n,)
+            uint16; the numbers of the words, uint8, each in 0, 2 or 4 bytes, the lowest first; and b, the
+            bits of a component. A code c stands for the odd integer 2c + 1 − 2^b. Codes of 8 bits are the
+            signed integers themselves.
         where: the row of the first table of each word; the first row of each of k documents, and the end of
             its last.
         halves: `HALVES`.

@@ -11,7 +11,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 
-from counterpoint.index.compiled.machine import BYTE, LANES, instruction, loaded, number, place_of
+from counterpoint.index.compiled.machine import BYTE, LANES, given, instruction, loaded, number, place_of
 from counterpoint.index.packing import WIDTHS
 
 __all__ = ["gathered", "interactions", "levels_of", "probed"]
@@ -21,14 +21,9 @@ BITS.setflags(write=False)
 PLACE, BYTES = ir.IntType(16), ir.VectorType(BYTE, LANES)
 
 
-def _given(kind: Any, dimensions: int) -> Any:
-    """The type of an array that is only read: memory-mapped or not, so that one compilation serves all."""
-    return types.Array(kind, dimensions, "C", readonly=True)
-
-
-FLOAT_1, FLOAT_2, LEVELS = _given(types.float32, 1), _given(types.float32, 2), _given(types.uint8, 2)
-LONG_1, LONG_2 = _given(types.int64, 1), _given(types.int64, 2)
-LISTS = types.Tuple((_given(types.uint8, 1), LONG_1, LONG_1))
+FLOAT_1, FLOAT_2, LEVELS = given(types.float32, 1), given(types.float32, 2), given(types.uint8, 2)
+LONG_1, LONG_2 = given(types.int64, 1), given(types.int64, 2)
+LISTS = types.Tuple((given(types.uint8, 1), LONG_1, LONG_1))
 
 # Unsigned numbers as indices: numba would look at each signed one whether it counts from the end.
 
@@ -180,7 +175,7 @@ def _highest(typingctx: Any, levels: Any, places: Any, run: Any, best: Any) -> A
     return types.void(levels, places, run, best), codegen
 
 
-@njit(types.int32[::1](LEVELS, _given(types.uint16, 1), LONG_1, LONG_1), nogil=True, cache=True)
+@njit(types.int32[::1](LEVELS, given(types.uint16, 1), LONG_1, LONG_1), nogil=True, cache=True)
 def interactions(levels, places, firsts, lasts):
     """`counterpoint.index.proposing.interactions`; arguments are the same, and places are uint16.
 

@@ -12,13 +12,14 @@ from counterpoint.index.compiled.machine import (
     INTS,
     LANES,
     VNNI,
-    WORD,
+    given,
     instruction,
     loaded,
     number,
     place_of,
     prefetch,
 )
+from counterpoint.index.compiled.vnni import added_up, multiplied, summed
 
 __all__ = ["scan_int8", "scan_some"]
 
@@ -32,31 +33,15 @@ def _vnni(typingctx: Any, row: Any, first: Any, query: Any, of_query: Any, round
     """The sum over `rounds` times `WIDE` components of (row + 128) times query."""
 
     def codegen(*code: Any) -> Any:
-        context, builder, signature, args = code
-        multiply = builder.module.declare_intrinsic(
-            "llvm.x86.avx512.vpdpbusd.512", fnty=ir.FunctionType(INTS, [INTS] * 3)
-        )
-        sum_up = builder.module.declare_intrinsic(
-            "llvm.vector.reduce.add.v16i32", fnty=ir.FunctionType(WORD, [INTS])
-        )
+        _, builder, _, args = code
         rows, queries = (place_of(code, which, args[which + 1], BYTES) for which in (0, 2))
-        start, loop, done = builder.block, *(builder.append_basic_block(name) for name in ("loop", "done"))
-        builder.cbranch(builder.icmp_unsigned(">", args[4], number(0)), loop, done)
-        builder.position_at_end(loop)
-        here, total = builder.phi(args[4].type), builder.phi(INTS)
-        levels = builder.xor(loaded(builder, builder.gep(rows, [here])), number(128, BYTES))
-        asked = builder.bitcast(loaded(builder, builder.gep(queries, [here])), INTS)
-        after = builder.call(multiply, [total, builder.bitcast(levels, INTS), asked])
-        following = builder.add(here, number(1))
-        for value, first_value, next_value in ((here, number(0), following), (total, number(0, INTS), after)):
-            value.add_incoming(first_value, start)
-            value.add_incoming(next_value, loop)
-        builder.cbranch(builder.icmp_unsigned("<", following, args[4]), loop, done)
-        builder.position_at_end(done)
-        found = builder.phi(INTS)
-        found.add_incoming(number(0, INTS), start)
-        found.add_incoming(after, loop)
-        return builder.call(sum_up, [found])
+
+        def added(here: Any, total: Any) -> Any:
+            levels = builder.xor(loaded(builder, builder.gep(rows, [here])), number(128, BYTES))
+            asked = builder.bitcast(loaded(builder, builder.gep(queries, [here])), INTS)
+            return multiplied(builder, total, builder.bitcast(levels, INTS), asked)
+
+        return added_up(builder, summed(builder, args[4], added))
 
     return types.int32(row, first, query, of_query, rounds), codegen
 
@@ -94,11 +79,7 @@ def _surplus(queries):
     return found
 
 
-def _given(kind: Any, dimensions: int) -> Any:
-    return types.Array(kind, dimensions, "C", readonly=True)
-
-
-BYTE_2, FLOAT_1, HALF_1 = _given(types.int8, 2), _given(types.float32, 1), _given(types.uint16, 1)
+BYTE_2, FLOAT_1, HALF_1 = given(types.int8, 2), given(types.float32, 1), given(types.uint16, 1)
 
 
 @njit(types.float32[:, ::1](BYTE_2, FLOAT_1, BYTE_2, HALF_1, FLOAT_1), nogil=True, cache=True)
@@ -125,7 +106,7 @@ def scan_int8(queries, scales, values, factors, halves):
 
 
 @njit(
-    types.float32[::1](BYTE_2, FLOAT_1, BYTE_2, HALF_1, FLOAT_1, _given(types.int64, 1)),
+    types.float32[::1](BYTE_2, FLOAT_1, BYTE_2, HALF_1, FLOAT_1, given(types.int64, 1)),
     nogil=True,
     cache=True,
 )

@@ -13,12 +13,13 @@ from counterpoint.index.compiled.machine import (
     INTS,
     LONG,
     VNNI,
-    WORD,
+    given,
     instruction,
     loaded,
     number,
     place_of,
 )
+from counterpoint.index.compiled.vnni import added_up, multiplied, summed
 
 __all__ = ["sketched_rows"]
 
@@ -32,35 +33,18 @@ def _vnni(typingctx: Any, rows: Any, first: Any, query: Any, rounds: Any, rest: 
     """The sum of the integers of a query where a row has bits; `rest` are the bits after `rounds` of them."""
 
     def codegen(*code: Any) -> Any:
-        context, builder, _, args = code
-        multiply = builder.module.declare_intrinsic(
-            "llvm.x86.avx512.vpdpbusd.512", fnty=ir.FunctionType(INTS, [INTS] * 3)
-        )
-        sum_up = builder.module.declare_intrinsic(
-            "llvm.vector.reduce.add.v16i32", fnty=ir.FunctionType(WORD, [INTS])
-        )
+        _, builder, _, args = code
         words, asked = place_of(code, 0, args[1], LONG), place_of(code, 2, number(0), INTS)
 
-        def added(total: Any, word: Any, place: Any) -> Any:
+        def added(word: Any, here: Any, total: Any) -> Any:
             levels = builder.zext(builder.bitcast(word, FLAGS), BYTES)
-            of_query = loaded(builder, builder.gep(asked, [place]))
-            return builder.call(multiply, [total, builder.bitcast(levels, INTS), of_query])
+            of_query = loaded(builder, builder.gep(asked, [here]))
+            return multiplied(builder, total, builder.bitcast(levels, INTS), of_query)
 
-        start, loop, done = builder.block, *(builder.append_basic_block(name) for name in ("loop", "done"))
-        builder.cbranch(builder.icmp_unsigned(">", args[3], number(0)), loop, done)
-        builder.position_at_end(loop)
-        here, total = builder.phi(LONG), builder.phi(INTS)
-        after = added(total, loaded(builder, builder.gep(words, [here])), here)
-        following = builder.add(here, number(1))
-        for value, at_first, then in ((here, number(0), following), (total, number(0, INTS), after)):
-            value.add_incoming(at_first, start)
-            value.add_incoming(then, loop)
-        builder.cbranch(builder.icmp_unsigned("<", following, args[3]), loop, done)
-        builder.position_at_end(done)
-        found = builder.phi(INTS)
-        found.add_incoming(number(0, INTS), start)
-        found.add_incoming(after, loop)
-        return builder.call(sum_up, [added(found, args[4], args[3])])
+        def step(here: Any, total: Any) -> Any:
+            return added(loaded(builder, builder.gep(words, [here])), here, total)
+
+        return added_up(builder, added(args[4], args[3], summed(builder, args[3], step)))
 
     return types.int32(rows, first, query, rounds, rest), codegen
 
@@ -102,8 +86,8 @@ def _by_tables(query, signs):
     return found
 
 
-QUERY: Any = types.Array(types.int8, 1, "C", readonly=True)
-SIGNS: Any = types.Array(types.uint8, 2, "C", readonly=True)
+QUERY: Any = given(types.int8, 1)
+SIGNS: Any = given(types.uint8, 2)
 
 
 @njit(types.float32[::1](QUERY, SIGNS), nogil=True, cache=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, types
 
+from counterpoint.index.compiled.machine import given
+
 __all__ = ["turn"]
 
 
 @njit(
-    types.void(types.float64[:, ::1], types.Array(types.float64, 2, "C", readonly=True)),
+    types.void(types.float64[:, ::1], given(types.float64, 2)),
     nogil=True,
     cache=True,
 )
