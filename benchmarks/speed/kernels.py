@@ -24,6 +24,7 @@ from counterpoint.index import Asked, SetLayout
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.ours import is_of_index
 from counterpoint.index.paths import Meter, compile_all, described
+from counterpoint.index.piece import Piece
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.several import SeveralStore
 from counterpoint.types import Document, Ragged
@@ -109,7 +110,7 @@ def systems(documents: Ragged, queries: list[np.ndarray]):
                 writer.append(ids, {"v": documents})
             files = [path for path in Path(name).glob("v.*") if is_of_index(path)]
             size = sum(path.stat().st_size for path in files) / len(documents.values)
-            store = SeveralStore("v", layout, [(CheckedFolder(Path(name)), len(documents))])
+            store = SeveralStore("v", layout, [Piece(CheckedFolder(Path(name)), len(documents), layout)])
             yield f"ours, {codec}", scores_of(store), size
             if codec == "int8":
                 store._meter = Plain()

@@ -1,15 +1,15 @@
-"""What a search imports, and what it costs."""
+"""What a search imports. What it costs is measured by `benchmarks/speed/shell.py`."""
 
 import json
 import subprocess
 import sys
 
 import pytest
-from tests.cli.commands import in_a_process
 
 from counterpoint.cli.main import main
 
 NEVER = ("pandas", "sklearn", "numba", "matplotlib", "IPython", "accelerate", "datasets")
+BUILDS = ("build", "auto_codec", "parallel", "writing", "lexical_builder", "clusters")
 HEAVY = ("transformers", "huggingface_hub", "scipy", "bm25s", "filelock", "sympy", "torch._dynamo", "jinja2")
 OURS = (
     "asking", "batch", "catalogue", "complete", "console", "lazy", "main", "options", "outputs", "progress",
@@ -35,7 +35,8 @@ def modules_of(*arguments):
 @pytest.mark.parametrize("more", [(), ("-w", "lexical"), ("--explain",), ("--json",)])
 def test_a_lexical_search_imports_little(lexical, more):
     names = modules_of("search", lexical, "whale", *more)
-    assert not names & {*NEVER, *HEAVY, "torch", "tokenizers", "tqdm"}
+    assert not names & {*NEVER, *HEAVY, "torch", "tokenizers", "tqdm", "multiprocessing"}
+    assert not names & {f"counterpoint.index.{name}" for name in BUILDS}
     ours = {name.rpartition(".")[2] for name in names if name.startswith("counterpoint.cli.")}
     assert ours <= set(OURS)
 
@@ -61,35 +62,3 @@ def test_the_default_search_imports_neither_torch_nor_transformers(hybrid, more)
 def test_a_search_by_torch_imports_no_other_library_of_its_size(hybrid):
     names = modules_of("search", hybrid, "whale", "--explain", "--backend", "torch")
     assert "torch" in names and not names & {*NEVER, *HEAVY, "onnxruntime"}
-
-
-def seconds_of(*arguments, run=in_a_process):
-    """CPU of a command: the least of a few, since what else runs only adds to it."""
-    resource = pytest.importorskip("resource")
-    spent = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = run(*arguments)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert done.returncode == 0, done.stderr
-        spent.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-    return min(spent)
-
-
-@pytest.mark.slow
-def test_a_lexical_search_costs_half_a_second_at_most(lexical):
-    assert seconds_of("search", lexical, "whale", "-w", "lexical") <= 0.5
-
-
-@pytest.mark.minilm
-@pytest.mark.slow
-def test_the_default_search_costs_a_second_at_most(hybrid):
-    assert seconds_of("search", hybrid, "whale") <= 1
-
-
-@pytest.mark.slow
-def test_importing_the_package_costs_a_tenth_of_a_second_at_most():
-    def run(code):
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-
-    assert seconds_of("import counterpoint", run=run) <= 0.1

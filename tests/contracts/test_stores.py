@@ -10,6 +10,7 @@ from counterpoint.index.codec import CODECS
 from counterpoint.index.kernels import maxsim_scores
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.paths import Meter
+from counterpoint.index.piece import Piece
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.types import Document, Ragged
 
@@ -45,7 +46,7 @@ def opened(folder, kind, codec, pieces):
     for i, piece in enumerate(pieces):
         with SegmentWriter(folder / str(i), {"v": layout}) as writer:
             writer.append([Document(str(p), "") for p in piece], {"v": vectors.take(piece)})
-        segments.append((CheckedFolder(folder / str(i)), len(piece)))
+        segments.append(Piece(CheckedFolder(folder / str(i)), len(piece), layout))
     return KINDS[kind].open("v", layout, segments).bound(Model()), vectors
 
 

@@ -17,6 +17,7 @@ from counterpoint.index.codec import CODECS
 from counterpoint.index.dense import DenseStore
 from counterpoint.index.exact import ExactStore
 from counterpoint.index.paths import Meter
+from counterpoint.index.piece import Piece
 from counterpoint.index.rotation import rotation
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.several import SeveralStore
@@ -40,7 +41,7 @@ def written(folder, vectors, codec, *, ids=True, kind="several", batch=4):
         for at in range(0, len(vectors), batch):
             some = np.arange(at, min(at + batch, len(vectors)))
             writer.append([Document(str(i), "") for i in some], {"w": vectors.take(some)})
-    return layout, (CheckedFolder(folder), len(vectors))
+    return layout, Piece(CheckedFolder(folder), len(vectors), layout)
 
 
 def opened(folder, vectors, codec, **how):
@@ -226,7 +227,7 @@ def test_a_scan_of_pooled_vectors_equals_numpy(tmp_path_factory, seed, dim, coun
     with SegmentWriter(folder, {"w": layout}) as writer:
         rows = Ragged(values, np.arange(count + 1))
         writer.append([Document(str(i), "") for i in range(count)], {"w": rows})
-    store = DenseStore("w", layout, [(CheckedFolder(folder), count)])
+    store = DenseStore("w", layout, [Piece(CheckedFolder(folder), count, layout)])
     queries = [Asked(rng.normal(size=(1, dim)).astype(np.float32)) for _ in range(asked)]
     with patch.object(Meter, "kernels", lambda self, products: None):
         plain, some = store.all_scores(queries), store.scores(queries[0], np.arange(count)[::-1])

@@ -24,6 +24,7 @@ from counterpoint.index.exact import ExactStore
 from counterpoint.index.kernels import maxsim_scores
 from counterpoint.index.manifest import FileEntry
 from counterpoint.index.paths import Meter
+from counterpoint.index.piece import Piece
 from counterpoint.index.rows import Rows
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.score import MaxSim
@@ -57,7 +58,7 @@ def test_a_score_from_postings_is_the_one_of_the_match_matrix(queries, texts, ba
         with SegmentWriter(folder, LAYOUT) as writer:
             for at in range(0, len(texts), batch):
                 writer.append(documents[at : at + batch], {"w": packed(texts[at : at + batch])})
-        store = ExactStore("w", LAYOUT["w"], [(CheckedFolder(folder), len(texts))])
+        store = ExactStore("w", LAYOUT["w"], [Piece(CheckedFolder(folder), len(texts), LAYOUT["w"])])
         for query in queries:
             rows, ids = packed([query]).values, packed([query]).ids_of(0)
             wanted = [oracle.maxsim(query, text, exact=True, floor0=True) for text in texts]
@@ -97,7 +98,7 @@ def test_compiled_kernels_equal_numpy(tmp_path_factory, seed, codec_and_dim, kin
         with SegmentWriter(folder, {"w": layout}) as writer:
             some = np.arange(start, end)
             writer.append([Document(str(i), "") for i in some], {"w": documents.take(some)})
-        segments.append((CheckedFolder(folder), end - start))
+        segments.append(Piece(CheckedFolder(folder), end - start, layout))
     rows = int(rng.integers(0, 9))
     query = rng.normal(size=(rows, dim)).astype(np.float32) * np.float32(rng.choice([0, 1e-3, 1, 1e3]))
     asked = Asked(query, rng.integers(-1, words + 1, rows), floor)

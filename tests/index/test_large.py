@@ -12,6 +12,7 @@ from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import HEADER_BYTES, NpyWriter, _header
 from counterpoint.index.paths import Meter
+from counterpoint.index.piece import Piece
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.store import Asked
 from counterpoint.index.term_files import _ends_type
@@ -44,7 +45,7 @@ def store(folder, codec, vectors, before):
             np.save(path, np.concatenate([np.zeros_like(found[:1]), np.zeros_like(found[:1]), found]))
         else:
             sparse(path, found, before)
-    return KINDS["several"].open("v", layout, [(CheckedFolder(folder), len(vectors) + 2)])
+    return KINDS["several"].open("v", layout, [Piece(CheckedFolder(folder), len(vectors) + 2, layout)])
 
 
 @pytest.mark.skipif(os.name == "nt", reason="files are not sparse unless asked")

@@ -14,6 +14,7 @@ from counterpoint.index.centroids import count_for
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.paths import Meter
+from counterpoint.index.piece import Piece
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.settings import VectorSet
 from counterpoint.search import Searcher, SearchSettings
@@ -47,7 +48,7 @@ def opened(folder, vectors, codec, cuts=()):
     for i, piece in enumerate(np.split(np.arange(len(vectors)), cuts)):
         with SegmentWriter(folder / str(i), {"w": layout}) as writer:
             writer.append([Document(str(p), "") for p in piece], {"w": vectors.take(piece)})
-        segments.append((CheckedFolder(folder / str(i)), len(piece)))
+        segments.append(Piece(CheckedFolder(folder / str(i)), len(piece), layout))
     return KINDS["lists"].open("w", layout, segments)
 
 

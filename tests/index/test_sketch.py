@@ -13,6 +13,7 @@ from counterpoint.index import Asked, Index, IndexSettings, SetLayout, build_ind
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.dense import DenseStore
 from counterpoint.index.paths import Meter
+from counterpoint.index.piece import Piece
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.sketch import sketched
 from counterpoint.search import Searcher, SearchSettings
@@ -24,7 +25,7 @@ def written(folder, values, codec="int8"):
     with patch.object(rows_writer, "LEAST", 1), SegmentWriter(folder, {"v": layout}) as writer:
         documents = [Document(str(i), "") for i in range(len(values))]
         writer.append(documents, {"v": Ragged(values, np.arange(len(values) + 1))})
-    return CheckedFolder(folder), len(values)
+    return Piece(CheckedFolder(folder), len(values), layout)
 
 
 def opened(*segments, codec="int8", dim):
@@ -81,7 +82,8 @@ def test_a_segment_that_has_none_is_compared_as_it_is(tmp_path):
         with SegmentWriter(tmp_path / "b", {"v": layout}) as writer:
             rows = Ragged(values[100:], np.arange(201))
             writer.append([Document(str(i), "") for i in range(200)], {"v": rows})
-    store = opened(written(tmp_path / "a", values[:100]), (CheckedFolder(tmp_path / "b"), 200), dim=24)
+    without = Piece(CheckedFolder(tmp_path / "b"), 200, layout)
+    store = opened(written(tmp_path / "a", values[:100]), without, dim=24)
     query = Asked(units(rng, 1, 24))
     estimates, errors = store._estimates(query)
     assert (errors[:100] > 0).all() and not errors[100:].any()
@@ -105,10 +107,10 @@ def test_compiled_sums_are_those_of_loops(seed, dim, count):
 
 
 def test_signs_that_do_not_fit_are_refused(tmp_path):
-    files, _ = written(tmp_path, units(np.random.default_rng(3), 20, 16))
+    piece = written(tmp_path, units(np.random.default_rng(3), 20, 16))
     np.save(tmp_path / "v.signs.npy", np.zeros((19, 2), np.uint8))
     with pytest.raises(ArtifactError, match="signs of 'v' do not fit"):
-        opened((CheckedFolder(files.folder), 20), dim=16)
+        opened(Piece(piece.files, 20, piece.layout), dim=16)
 
 
 def test_a_search_by_a_sketch_scores_as_without(tmp_path, monkeypatch):

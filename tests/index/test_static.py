@@ -21,6 +21,7 @@ from counterpoint.index import counted as counted_module
 from counterpoint.index import static as static_module
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.kernels import maxsim_scores
+from counterpoint.index.piece import Piece
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.static import StaticStore
 from counterpoint.model import Model
@@ -45,7 +46,7 @@ def written(folder, texts, table, batch=100):
         for at in range(0, len(texts), batch):
             documents = [Document(str(i), "") for i in range(at, min(at + batch, len(texts)))]
             writer.append(documents, {"l": packed(texts[at : at + batch], table)})
-    return StaticStore("l", LAYOUT["l"], [(CheckedFolder(folder), len(texts))])
+    return StaticStore("l", LAYOUT["l"], [Piece(CheckedFolder(folder), len(texts), LAYOUT["l"])])
 
 
 class Table:
@@ -100,7 +101,7 @@ def test_real_numbers_come_out_the_same_to_the_last_bit(tmp_path, monkeypatch, v
     layout = {"l": replace(LAYOUT["l"], dim=32)}
     with SegmentWriter(tmp_path / "s", layout) as writer:
         writer.append([Document(str(i), "") for i in range(300)], {"l": packed(texts, table)})
-    store = StaticStore("l", layout["l"], [(CheckedFolder(tmp_path / "s"), 300)])
+    store = StaticStore("l", layout["l"], [Piece(CheckedFolder(tmp_path / "s"), 300, layout["l"])])
     (ids,), found = store.parts, store.bound(Table(table))
     query = packed([rng.choice(500, 20)], table)[0] * rng.random((20, 1), dtype=np.float32)
     (scores,) = found.all_scores([Asked(query)])
@@ -154,7 +155,8 @@ def test_ids_beyond_two_bytes(tmp_path):
                 [Document(str(i), "") for i in range(len(texts))],
                 {"l": Ragged.from_list(rows, texts, dim=oracle.DIM)},
             )
-        (ids,) = StaticStore("l", LAYOUT["l"], [(CheckedFolder(tmp_path / name), len(texts))]).parts
+        piece = Piece(CheckedFolder(tmp_path / name), len(texts), LAYOUT["l"])
+        (ids,) = StaticStore("l", LAYOUT["l"], [piece]).parts
         assert ids.ranks.all().dtype == dtype
         for i, text in enumerate(texts):
             mine = ids.vocabulary[ids.ranks[ids.offsets[i] : ids.offsets[i + 1]]]
@@ -201,7 +203,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     ranks = next((tmp_path / "i").rglob("l.ranks.npy"))
     np.save(ranks, np.load(ranks)[:-1])
     with pytest.raises(ArtifactError, match=r"do not fit its lengths"):
-        StaticStore("l", LAYOUT["l"], [(CheckedFolder(ranks.parent), len(DOCUMENTS))])
+        StaticStore("l", LAYOUT["l"], [Piece(CheckedFolder(ranks.parent), len(DOCUMENTS), LAYOUT["l"])])
 
 
 def test_an_index_of_the_second_format_opens(tmp_path, monkeypatch):

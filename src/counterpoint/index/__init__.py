@@ -5,28 +5,29 @@ from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from counterpoint.index.analysis import Analyzer
-from counterpoint.index.best import Among, best_of
-from counterpoint.index.build import build_index, keep_search, kept_text, remove_index
-from counterpoint.index.codec import CodecName
-from counterpoint.index.index import Index
-from counterpoint.index.layout import AnnName, SetLayout
-from counterpoint.index.lexical import Lexical, LexicalSettings, TermMatch
-from counterpoint.index.lexical_store import LEXICAL
-from counterpoint.index.lexical_vectors import (
-    BM25Vectors,
-    TermStatistics,
-    project_terms,
-    projection_variance,
-    saturation,
-    term_id,
-    term_signs,
-)
-from counterpoint.index.manifest import Manifest
-from counterpoint.index.settings import BuildModel, ExportsQueries, IndexSettings, TextModel, VectorSet
-from counterpoint.index.store import PROBES, Asked, Look, Store, VectorStore
+if TYPE_CHECKING:
+    from counterpoint.index.analysis import Analyzer
+    from counterpoint.index.best import Among, best_of
+    from counterpoint.index.build import build_index, keep_search, kept_text, remove_index
+    from counterpoint.index.codec import CodecName
+    from counterpoint.index.index import Index
+    from counterpoint.index.layout import AnnName, SetLayout
+    from counterpoint.index.lexical import Lexical, LexicalSettings, TermMatch
+    from counterpoint.index.lexical_store import LEXICAL
+    from counterpoint.index.lexical_vectors import (
+        BM25Vectors,
+        TermStatistics,
+        project_terms,
+        projection_variance,
+        saturation,
+        term_id,
+        term_signs,
+    )
+    from counterpoint.index.manifest import Manifest
+    from counterpoint.index.settings import BuildModel, ExportsQueries, IndexSettings, TextModel, VectorSet
+    from counterpoint.index.store import PROBES, Asked, Look, Store, VectorStore
 
 __all__ = [
     "LEXICAL",
@@ -65,6 +66,30 @@ __all__ = [
 ]
 
 
+_HOMES = {
+    "analysis": ("Analyzer",),
+    "best": ("Among", "best_of"),
+    "build": ("build_index", "keep_search", "kept_text", "remove_index"),
+    "codec": ("CodecName",),
+    "index": ("Index",),
+    "layout": ("AnnName", "SetLayout"),
+    "lexical": ("Lexical", "LexicalSettings", "TermMatch"),
+    "lexical_store": ("LEXICAL",),
+    "lexical_vectors": (
+        "BM25Vectors",
+        "TermStatistics",
+        "project_terms",
+        "projection_variance",
+        "saturation",
+        "term_id",
+        "term_signs",
+    ),
+    "manifest": ("Manifest",),
+    "settings": ("BuildModel", "ExportsQueries", "IndexSettings", "TextModel", "VectorSet"),
+    "store": ("PROBES", "Asked", "Look", "Store", "VectorStore"),
+}
+
+
 class _Callable(ModuleType):
     """`counterpoint.index(source, path)` builds an index: the package has the name of the call."""
 
@@ -79,4 +104,11 @@ sys.modules[__name__].__class__ = _Callable
 def __getattr__(name: str) -> object:
     if name == "__signature__":  # what notebooks and `inspect` show of the call
         return signature(import_module("counterpoint.library").index)
+    for home, names in _HOMES.items():  # a search has no use for what builds
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -27,6 +27,7 @@ from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NOTHING
 from counterpoint.index.ours import is_of_index, made
+from counterpoint.index.piece import Piece
 from counterpoint.index.settings import IndexSettings, TextModel
 from counterpoint.index.store import Asked, VectorStore
 from counterpoint.types import Document, Ragged
@@ -170,7 +171,8 @@ class _Sample:
             writer.close()
         finally:
             writer.abandon()
-        return KINDS[layout.kind].open(name, layout, [(CheckedFolder(folder), len(self.documents))])
+        piece = Piece(CheckedFolder(folder), len(self.documents), layout)
+        return KINDS[layout.kind].open(name, layout, [piece])
 
     def _questions(self, name: str, layout: SetLayout) -> Iterator[Asked]:
         """What each query asks of a set that is stored so."""

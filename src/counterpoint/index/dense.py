@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from counterpoint.index.best import Among, best_among, best_of
-from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.graph import Graph
 from counterpoint.index.kernels import dot_scores
 from counterpoint.index.layout import SetLayout
+from counterpoint.index.piece import Piece
 from counterpoint.index.rows import Rows
 from counterpoint.index.sketch import Sketch
 from counterpoint.index.store import PROBES, Asked, Everything, Look
@@ -27,14 +27,15 @@ FEW = 0.1  # of the documents that may be found: fewer are compared one by one, 
 class DenseStore(RowsStore):
     """A pooled set."""
 
-    def __init__(self, name: str, layout: SetLayout, segments: Sequence[tuple[CheckedFolder, int]]):
-        super().__init__(name, layout, segments)
-        linked = segments if layout.kind == "graph" else ()
+    def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
+        super().__init__(name, layout, pieces)
+        linked = pieces if layout.kind == "graph" else ()
+        sketched = [f"{name}.signs.npy" in each.files for each in pieces]
         self._sketches = [
-            Sketch(files, name, layout.dim, documents) if f"{name}.signs.npy" in files else None
-            for files, documents in segments
+            Sketch(each.files, name, layout.dim, each.documents) if signs else None
+            for each, signs in zip(pieces, sketched, strict=True)
         ]
-        self._graphs = [Graph(files.file(f"{name}.hnsw"), documents) for files, documents in linked]
+        self._graphs = [Graph(each.files.file(f"{name}.hnsw"), each.documents) for each in linked]
 
     def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Look:
         """At every vector; or along the graph, or at those that the sketch leaves, if there is one."""

@@ -8,9 +8,9 @@ from typing import final
 import numpy as np
 from jaxtyping import Float
 
-from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.inverted import Postings
 from counterpoint.index.layout import SetLayout
+from counterpoint.index.piece import Piece
 from counterpoint.index.store import PROBES, Asked, Everything
 from counterpoint.index.stored_rows import RowsStore
 
@@ -21,10 +21,10 @@ __all__ = ["ExactStore"]
 class ExactStore(RowsStore):
     """A set that matches by ids."""
 
-    def __init__(self, name: str, layout: SetLayout, segments: Sequence[tuple[CheckedFolder, int]]):
-        super().__init__(name, layout, segments)
+    def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
+        super().__init__(name, layout, pieces)
         self.postings = [
-            Postings(files, name, part) for (files, _), part in zip(segments, self.parts, strict=True)
+            Postings(each.files, name, part) for each, part in zip(pieces, self.parts, strict=True)
         ]
 
     def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Everything:

@@ -21,6 +21,7 @@ from counterpoint.index.lexical import Lexical, LexicalSettings
 from counterpoint.index.lexical_store import LEXICAL, LexicalStore
 from counterpoint.index.manifest import Manifest
 from counterpoint.index.metadata import column_of, test_of, types_of
+from counterpoint.index.piece import Piece
 from counterpoint.index.segment import Segment
 from counterpoint.index.store import Store, VectorStore
 from counterpoint.index.stored_rows import split_by_segment
@@ -306,6 +307,8 @@ def _open(folder: Path, manifest: Manifest) -> Opened:
 
     lexical = None if manifest.lexical is None else files(manifest.lexical)
     segments = tuple(Segment(files(f"segments/{entry.name}"), entry.documents) for entry in manifest.segments)
-    parts = [(segment.files, segment.documents) for segment in segments]
-    sets = {name: KINDS[layout.kind].open(name, layout, parts) for name, layout in layouts.items()}
+    sets = {}
+    for name, layout in layouts.items():
+        pieces = [Piece(segment.files, segment.documents, layout) for segment in segments]
+        sets[name] = KINDS[layout.kind].open(name, layout, pieces)
     return manifest, segments, sets, lexical

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.dense import DenseStore
 from counterpoint.index.exact import ExactStore
 from counterpoint.index.layout import Kind, SetLayout
 from counterpoint.index.lists import ListsStore
 from counterpoint.index.npy import Kept
+from counterpoint.index.piece import Piece
 from counterpoint.index.rows_writer import RowsWriter
 from counterpoint.index.several import SeveralStore
 from counterpoint.index.static import StaticStore, StaticWriter
@@ -26,11 +26,11 @@ class StoreKind:
     """How a kind of store is opened and how it is made.
 
     Attributes:
-        open: from its name, its layout, and the files and the number of documents of each segment.
+        open: from its name, its layout, and its share in each segment.
         write: into a new segment's folder, or one whose build was interrupted, with what counts of its files.
     """
 
-    open: Callable[[str, SetLayout, Sequence[tuple[CheckedFolder, int]]], VectorStore]
+    open: Callable[[str, SetLayout, Sequence[Piece]], VectorStore]
     write: Callable[[Path, str, SetLayout, Kept], VectorWriter]
 
 

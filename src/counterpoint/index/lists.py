@@ -18,10 +18,10 @@ from counterpoint.index import proposing
 from counterpoint.index.best import Among, best_among, best_of
 from counterpoint.index.centroid_lists import CentroidLists
 from counterpoint.index.centroids import Centroids
-from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import Integral
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.paths import Kernels
+from counterpoint.index.piece import Piece
 from counterpoint.index.rounded import Rounded, rounded
 from counterpoint.index.rows import Rows
 from counterpoint.index.store import PROBES, Asked, Everything, Look
@@ -36,11 +36,11 @@ SHORTLIST = 16  # documents that are looked at more closely, for each one that i
 class ListsStore(RowsStore):
     """A set of several vectors without ids; in segments of few, all are looked at."""
 
-    def __init__(self, name: str, layout: SetLayout, segments: Sequence[tuple[CheckedFolder, int]]):
-        super().__init__(name, layout, segments)
+    def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
+        super().__init__(name, layout, pieces)
         self._lists = [
-            None if part.centroids is None else CentroidLists(files, name, len(part.centroids))
-            for (files, _), part in zip(segments, self.parts, strict=True)
+            None if part.centroids is None else CentroidLists(each.files, name, len(part.centroids))
+            for each, part in zip(pieces, self.parts, strict=True)
         ]
 
     def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Look:

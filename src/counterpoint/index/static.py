@@ -24,6 +24,7 @@ from counterpoint.index.counted import IdCounts, check_finite, distinct
 from counterpoint.index.kernels import best_rows
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NOTHING, Kept, NpyWriter, Written
+from counterpoint.index.piece import Piece
 from counterpoint.index.rows import offsets_of
 from counterpoint.index.store import PROBES, Asked, Everything, VectorStore, VectorWriter
 from counterpoint.index.stored_rows import merged_counts
@@ -123,12 +124,12 @@ class Block:
 class StaticStore(VectorStore):
     """A static set of an index; it knows vectors once it is bound to the model, which has the table."""
 
-    def __init__(self, name: str, layout: SetLayout, segments: Sequence[tuple[CheckedFolder, int]]):
+    def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
         self.name, self.layout = name, layout
         self.parts = [
-            StaticIds(files, name, offsets_of(files, name, documents)) for files, documents in segments
+            StaticIds(each.files, name, offsets_of(each.files, name, each.documents)) for each in pieces
         ]
-        self._starts = np.cumsum([0] + [documents for _, documents in segments])
+        self._starts = np.cumsum([0] + [each.documents for each in pieces])
         self._table_of: Callable[[], Float[np.ndarray, "v d"]] | None = None
 
     def bound(self, model: TextModel) -> StaticStore:

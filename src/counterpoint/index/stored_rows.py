@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ShapeError
-from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.kernels import best_of_similarities, maxsim_by
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.paths import Meter
+from counterpoint.index.piece import Piece
 from counterpoint.index.rows import Rows
 from counterpoint.index.store import Asked, VectorStore
 from counterpoint.types import Ragged, rows_of_sets
@@ -27,17 +27,17 @@ class RowsStore(VectorStore):
     Args:
         name: of the set.
         layout: how it is stored.
-        segments: the files of each, and how many documents it has.
+        pieces: its share in each segment; these may differ in the codec.
     """
 
-    def __init__(self, name: str, layout: SetLayout, segments: Sequence[tuple[CheckedFolder, int]]):
+    def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
         self.name, self.layout = name, layout
-        self.parts = [Rows(files, name, layout, documents) for files, documents in segments]
-        self._starts = np.cumsum([0] + [documents for _, documents in segments])
+        self.parts = [Rows(each.files, name, each.layout, each.documents) for each in pieces]
+        self._starts = np.cumsum([0] + [each.documents for each in pieces])
         self._meter = Meter()
         self._counted = [
-            tuple(files.array(f"{name}.{kind}.npy") for kind in ("vocabulary", "frequencies"))
-            for files, _ in segments
+            tuple(each.files.array(f"{name}.{kind}.npy") for kind in ("vocabulary", "frequencies"))
+            for each in pieces
             if layout.ids
         ]
 
