@@ -9,7 +9,7 @@ import pytest
 from counterpoint.cli.main import main
 
 NEVER = ("pandas", "sklearn", "numba", "matplotlib", "IPython", "accelerate", "datasets")
-BUILDS = ("build", "auto_codec", "parallel", "writing", "lexical_builder", "clusters")
+BUILDS = ("build", "auto_codec", "parallel", "writing", "lexical_builder")
 HEAVY = ("transformers", "huggingface_hub", "scipy", "bm25s", "filelock", "sympy", "torch._dynamo", "jinja2")
 OURS = (
     "asking", "batch", "catalogue", "complete", "console", "lazy", "main", "options", "outputs", "progress",
