@@ -138,7 +138,7 @@ def listed(folder):
 
 
 def open_ours(folder):
-    lexical = Lexical(CheckedFolder(folder, listed(folder)), LexicalSettings())
+    lexical = Lexical([(CheckedFolder(folder, listed(folder)), None)], LexicalSettings())
     lexical._analyzer = Terms
 
     def ask(terms, k):

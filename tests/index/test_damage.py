@@ -252,7 +252,8 @@ def test_a_damaged_name_is_refused_among_others(tmp_path, rows):
 def test_names_over_several_segments(tmp_path, rows):
     first = Manifest.read(tmp_path / "i")
     second = build_index([Document(f"e{i}", "") for i in range(5)], None, tmp_path / "o")
-    shutil.copytree(tmp_path / "o" / "segments", tmp_path / "i" / "segments", dirs_exist_ok=True)
+    for store in ("segments", "lexical"):
+        shutil.copytree(tmp_path / "o" / store, tmp_path / "i" / store, dirs_exist_ok=True)
     both = {"segments": first.segments + second.segments, "files": {**first.files, **second.files}}
     replace(first, **both).write(tmp_path / "i")
     with Index(tmp_path / "i") as index:

@@ -25,7 +25,7 @@ def build(folder, texts, **settings):
     for text in texts:
         builder.add(text)
     builder.write(folder)
-    return Lexical(CheckedFolder(folder), LexicalSettings(**settings))
+    return Lexical([(CheckedFolder(folder), None)], LexicalSettings(**settings))
 
 
 def bm25_by_loops(query, texts, k1=0.9, b=0.4, analyzer="english", cut=None):

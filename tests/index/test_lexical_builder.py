@@ -43,7 +43,7 @@ def test_runs_are_written_where_the_files_will_be(tmp_path):
     assert most < 100 and len(list(tmp_path.glob("run*.npy"))) > 60
     builder.write(tmp_path)
     assert not list(tmp_path.glob("run*.npy"))
-    assert Lexical(CheckedFolder(tmp_path), LexicalSettings()).documents == len(texts())
+    assert Lexical([(CheckedFolder(tmp_path), None)], LexicalSettings()).documents == len(texts())
 
 
 def test_an_index_that_spilled_is_whole(tmp_path, monkeypatch):

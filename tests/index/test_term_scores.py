@@ -38,7 +38,7 @@ def write_old(folder, texts, k1=0.9, b=0.4):
 
 def old(folder, texts, **given):
     write_old(folder, texts, **given)
-    return Lexical(CheckedFolder(folder), LexicalSettings(**given))
+    return Lexical([(CheckedFolder(folder), None)], LexicalSettings(**given))
 
 
 TEXT = st.lists(st.sampled_from("fox dog cat the run_fast a.b bridge".split()), max_size=12).map(" ".join)
@@ -77,14 +77,14 @@ def test_an_index_of_before_answers_as_it_did(tmp_path):
         assert index.lexical is not None
         new = [index.lexical.scores(query) for query in QUERIES]
     manifest = Manifest.read(folder)
-    lexical = folder / str(manifest.lexical)
+    lexical = folder / str(manifest.segments[0].lexical)
     files = {name: entry for name, entry in manifest.files.items() if not name.startswith("lexical/")}
     for path in lexical.glob("*.npy"):
         path.unlink()
     write_old(lexical, TEXTS)
     assert sorted(path.name for path in lexical.glob("*.*n*")) == sorted([*NAMES, ".counterpoint"])
     write_blocks(lexical, [lexical / name for name in NAMES])
-    files |= {f"{manifest.lexical}/{name}": FileEntry.of(lexical / name) for name in (*NAMES, "blocks.npy")}
+    files |= {f"{manifest.segments[0].lexical}/{name}": FileEntry.of(lexical / name) for name in (*NAMES, "blocks.npy")}
     replace(manifest, files=files).write(folder)
     with Index(folder) as index:
         assert index.lexical is not None and isinstance(index.lexical._terms, StoredScores)
@@ -97,7 +97,7 @@ def test_damaged_parameters_of_before_are_refused(tmp_path, content):
     write_old(tmp_path, TEXTS)
     (tmp_path / "params.index.json").write_text(content)
     with pytest.raises(ArtifactError, match=r"the BM25 postings cannot be read .*; build the index again"):
-        term_scores(CheckedFolder(tmp_path), 0.9, 0.4)
+        term_scores([(CheckedFolder(tmp_path), None)], 0.9, 0.4)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 3, 5])

@@ -198,8 +198,8 @@ def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
     """What a file of the index is for."""
     if path.name == NAME:
         return "manifest"
-    if path.parts[0] == "lexical":
-        return "lexical"
+    if path.parts[0] in ("lexical", "deletes"):
+        return path.parts[0]
     if path.parts[0] == "models":
         return "model" if len(path.parts) > 3 else "queries"
     if path.name in (BLOCKS, CHECKS):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sqlite3
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -15,17 +12,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from counterpoint.errors import ArtifactError
-from counterpoint.files import sync_file, sync_folder, writing
-from counterpoint.index.checked import write_blocks
+from counterpoint.files import writing
+from counterpoint.index.database import as_os_error
 from counterpoint.index.graph import check_faiss
-from counterpoint.index.manifest import NAME, FileEntry, Manifest
+from counterpoint.index.lock import locked
+from counterpoint.index.manifest import NAME, Manifest
 from counterpoint.index.ours import (
-    LOCK,
     MODEL,
     check_ours,
-    is_of_index,
-    made,
     mark,
+    new_name,
     remove,
     remove_index,
     remove_temporary,
@@ -36,6 +32,7 @@ from counterpoint.index.ours import (
 from counterpoint.index.parallel import encoders_of
 from counterpoint.index.paths import compile_all
 from counterpoint.index.progress import Progress
+from counterpoint.index.sealing import sealed
 from counterpoint.index.settings import (
     BuildModel,
     ExportsQueries,
@@ -95,11 +92,11 @@ def build_index(
     folder, started = Path(folder), time.perf_counter()
     settings, own = _resolved(settings, model, folder, keep_model)
     exports = keep_model and isinstance(model, ExportsQueries)
-    home = f"models/{_unique()}" if own is None and exports else own
+    home = f"models/{new_name()}" if own is None and exports else own
     settings.layouts(model)  # faults in the settings come before anything is touched
     if settings.ann is not None:
         check_faiss()
-    segment, lexical = f"segments/{_unique()}", None if settings.lexical is None else f"lexical/{_unique()}"
+    segment, lexical = f"segments/{new_name()}", None if settings.lexical is None else f"lexical/{new_name()}"
 
     def replaced() -> bool:
         return (folder / NAME).exists() and f"segments/{Manifest.read(folder).segments[0].name}" == segment
@@ -131,8 +128,8 @@ def build_index(
             with suppress(OSError, ArtifactError):
                 if not replaced():
                     _tidy(folder, new, error)
-            if isinstance(error, sqlite3.OperationalError):  # SQLite's own word for a full or failing disk
-                raise _as_os_error(error) from error
+            if isinstance(error, sqlite3.OperationalError):
+                raise as_os_error(error) from error
             raise
         remove_temporary(folder / segment)
         remove(path for path in stored(folder) if path not in new)
@@ -171,7 +168,7 @@ def _resolved(
         return replace(settings, model=remembered_name(asked.source, folder)), None
     if not keep_model:
         return settings, None
-    own = f"models/{_unique()}"
+    own = f"models/{new_name()}"
     return replace(settings, model=f"./{own}/{MODEL}"), own
 
 
@@ -182,15 +179,9 @@ def _describe(folder: Path, model: TextModel | None, written: Written, others: S
     settings, segment = written.settings, written.entry
     auto = {} if written.auto is None else {"auto": written.auto}
     layouts = {name: asdict(layout) for name, layout in settings.layouts(model).items()}
-    roots = [folder / name for name in (f"segments/{segment.name}", *others)]
-    for root in roots:
-        if root.parent.name != "models":  # a model has checksums of its own
-            write_blocks(root, filter(is_of_index, made(root)))
-    paths = sorted(path for root in roots for path in root.rglob("*") if is_of_index(path))
-    for path in paths:
-        sync_file(path)
-    for root in roots:
-        sync_folder(root)
+    lexical = next((name for name in others if name.startswith("lexical/")), None)
+    fitted = any(layout.fitted for layout in settings.layouts(model).values())
+    files = sealed(folder, [f"segments/{segment.name}", *others])
     described = None
     if model is not None:
         described = {"name": settings.model, "fingerprint": model.fingerprint()}
@@ -199,9 +190,8 @@ def _describe(folder: Path, model: TextModel | None, written: Written, others: S
         software=__version__,
         model=described,
         settings={**asdict(settings), "layouts": layouts, **auto},
-        segments=(segment,),
-        lexical=next((name for name in others if name.startswith("lexical/")), None),
-        files={path.relative_to(folder).as_posix(): FileEntry.of(path) for path in paths},
+        segments=(replace(segment, lexical=lexical, fit=segment.name if fitted else None),),
+        files=files,
     )
 
 
@@ -228,8 +218,6 @@ def _exclusively(folder: Path, overwrite: bool, resume: bool) -> Iterator[tuple[
     What a killed writer left is removed, unless it is to be resumed. A folder that was made for a build that
     failed is removed, too, if there is nothing in it to go on with.
     """
-    from filelock import FileLock, Timeout  # brings asyncio with it, for which a search has no use
-
     new = not folder.exists()
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -238,22 +226,15 @@ def _exclusively(folder: Path, overwrite: bool, resume: bool) -> Iterator[tuple[
         raise ArtifactError(
             "already holds an index; pass --overwrite to replace it, or choose another folder", path=folder
         )
-    lock = FileLock(folder / LOCK, blocking=False)
-    with writing(folder):
-        try:
-            lock.acquire()
-        except Timeout as error:
-            raise ArtifactError(
-                "another process is writing this index; wait for it to end", path=folder
-            ) from error
+    began = False
     try:
-        unfinished = unfinished_segment(folder) if resume else None
-        remove_unfinished(folder, but=None if unfinished is None else unfinished[0])
-        yield unfinished
+        with locked(folder):
+            began = True
+            unfinished = unfinished_segment(folder) if resume else None
+            remove_unfinished(folder, but=None if unfinished is None else unfinished[0])
+            yield unfinished
     finally:
-        with suppress(OSError):  # the empty file stays: without it two writers could hold different locks
-            lock.release()
-        if new and not (folder / NAME).exists() and unfinished_segment(folder) is None:
+        if began and new and not (folder / NAME).exists() and unfinished_segment(folder) is None:
             remove_index(folder)
 
 
@@ -264,13 +245,3 @@ def _cost(started: float, encoder_seconds: float) -> dict[str, float | None]:
         "encoder_seconds": round(encoder_seconds, 3),
         "peak_resident_bytes": peak_resident(),
     }
-
-
-def _as_os_error(error: sqlite3.OperationalError) -> OSError:
-    codes = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO}
-    code = codes.get(error.sqlite_errorcode & 0xFF, errno.EIO)
-    return OSError(code, f"{os.strerror(code)} ({error})")
-
-
-def _unique() -> str:
-    return uuid.uuid4().hex[:12]

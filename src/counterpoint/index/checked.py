@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import accumulate
 from pathlib import Path
-from typing import final
+from typing import Any, TypeVar, final
 
 import numpy as np
 import xxhash
@@ -32,6 +32,7 @@ BLOCKS = "blocks.npy"
 BLOCK = 2**16  # bytes; about what the kernel reads ahead anyway when one page is asked for
 REMEDY = "copy the index again or build it again"
 DAMAGED = f"does not match its checksum; the file is damaged, {REMEDY}"
+T = TypeVar("T")
 MISSING = f"this file of the index is missing; {REMEDY}"
 
 
@@ -195,6 +196,7 @@ class CheckedFolder:
     def __init__(self, folder: Path, listed: Mapping[str, FileEntry] | None = None):
         self.folder, self._listed = folder, listed
         self._files: dict[str, CheckedFile] = {}
+        self._made: dict[Hashable, Any] = {}
         entries = dict(sorted((listed or {}).items()))
         sums = _sums(folder, entries)
         for name, entry in entries.items():
@@ -222,6 +224,12 @@ class CheckedFolder:
             ArtifactError: it is not there or not an array.
         """
         return CheckedArray(self.file(name))
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is made of these files, made once: whoever opens a later commit finds it again."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
 
 def _sums(folder: Path, entries: dict[str, FileEntry]) -> dict[str, UInt64[np.ndarray, " b"]]:

@@ -11,18 +11,22 @@ earlier version, which has no checksums of rows, for any question.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sqlite3
 from collections.abc import Sequence
 from typing import Any, final
 
+import numpy as np
 import xxhash
+from jaxtyping import Int
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import DAMAGED, CheckedFolder
 from counterpoint.types import Document
 
-__all__ = ["CHECKS", "COLUMNS", "DATABASE", "PASSAGES", "Database", "document_checks"]
+__all__ = ["CHECKS", "COLUMNS", "DATABASE", "PASSAGES", "Database", "as_os_error", "document_checks"]
 
 DATABASE = "documents.sqlite"
 CHECKS = "documents.checks.npy"
@@ -31,10 +35,21 @@ COLUMNS = "id, title, text, parent, start, metadata"
 TOGETHER = 500  # rows asked for in one statement; every SQLite allows 999 values
 
 
+Integers = Sequence[int] | Int[np.ndarray, " k"]
+LEAVING_OUT = "WHERE row NOT IN (SELECT value FROM json_each(?))"
+
+
 def document_checks(row: int, columns: Sequence[str | int | None]) -> tuple[int, int]:
     """The checksums of a row: of its id, and of all its columns."""
     whole = json.dumps([row, *columns], ensure_ascii=False).encode(errors="surrogatepass")
     return _id_check(row, columns[0]), xxhash.xxh3_64_intdigest(whole)
+
+
+def as_os_error(error: sqlite3.OperationalError) -> OSError:
+    """SQLite's own word for a full or failing disk as the system's."""
+    codes = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO}
+    code = codes.get(error.sqlite_errorcode & 0xFF, errno.EIO)
+    return OSError(code, f"{os.strerror(code)} ({error})")
 
 
 def _id_check(row: int, document_id: object) -> int:
@@ -118,38 +133,66 @@ class Database:
         self._check_id(found[0][0], document_id)
         return found[0][0]
 
+    def rows_of(self, ids: Sequence[str]) -> dict[str, list[int]]:
+        """By id the rows of the document that has it, and of the passages that were cut from it.
+
+        Ids that nothing has are left out. Deleted documents are among the rows.
+        """
+        self._file.whole()  # an id that a damaged file does not find would be there twice
+        wanted = json.dumps(list(ids))
+        found: dict[str, list[int]] = {}
+        for column in ("id", "parent") if self._has_passages else ("id",):
+            sql = f"SELECT {column}, row FROM documents WHERE {column} IN (SELECT value FROM json_each(?))"
+            for name, row in self._answer(sql, wanted):
+                found.setdefault(name, []).append(row)
+        return found
+
+    def is_passage(self, row: int) -> bool:
+        """Whether a document was cut from a longer one."""
+        return self._has_passages and self._row("parent", row)[0] is not None
+
+    @property
+    def _has_passages(self) -> bool:
+        return self._passages is None or len(self._passages) > 0
+
     def rows_where(self, sql: str, values: Sequence[str | int | float]) -> list[int]:
         """The rows for which an SQL expression holds, rising."""
         self._file.whole()
         found = self._answer(f"SELECT row FROM documents WHERE {sql} ORDER BY row", *values)
         return [row for (row,) in found]
 
-    def kinds(self) -> list[tuple[str, str]]:
-        """Every field of the metadata with each kind of JSON value that it has, as SQLite calls it."""
-        self._file.whole()
-        fields = "SELECT DISTINCT key, type FROM documents, json_each(metadata)"
-        return [(str(name), kind) for name, kind in self._answer(fields)]
+    def kinds(self, but: Integers = ()) -> list[tuple[str, str]]:
+        """Every field of the metadata with each kind of JSON value that it has, as SQLite calls it.
 
-    def text_bytes(self) -> int:
+        Args:
+            but: rows that are left out, here and below: those of deleted documents.
+        """
+        self._file.whole()
+        fields = f"SELECT DISTINCT key, type FROM documents, json_each(metadata) {LEAVING_OUT}"
+        return [(str(name), kind) for name, kind in self._answer(fields, _json(but))]
+
+    def text_bytes(self, but: Integers = ()) -> int:
         """Bytes of titles and texts in UTF-8."""
         self._file.whole()
         lengths = "length(CAST(title AS BLOB)) + length(CAST(text AS BLOB))"
-        return self._answer(f"SELECT coalesce(sum({lengths}), 0) FROM documents")[0][0]
+        sql = f"SELECT coalesce(sum({lengths}), 0) FROM documents {LEAVING_OUT}"
+        return self._answer(sql, _json(but))[0][0]
 
-    def passages(self) -> list[tuple[str, str]]:
+    def passages(self, but: Integers = ()) -> list[tuple[str, str]]:
         """Id and parent of every passage that was cut from a document."""
-        if self._passages is not None and not len(self._passages):
+        if not self._has_passages:
             return []
         self._file.whole()
-        return self._answer("SELECT id, parent FROM documents WHERE parent IS NOT NULL")
+        sql = f"SELECT id, parent FROM documents {LEAVING_OUT} AND parent IS NOT NULL"
+        return self._answer(sql, _json(but))
 
-    def parents(self) -> tuple[int, int]:
+    def parents(self, but: Integers = ()) -> tuple[int, int]:
         """Number of documents that were cut into passages, and number of those passages."""
-        if self._passages is not None and not len(self._passages):
+        if not self._has_passages:
             return 0, 0
         self._file.whole()
-        count = "SELECT count(DISTINCT parent), count(parent) FROM documents"
-        return tuple(self._answer(count)[0])
+        sql = f"SELECT count(DISTINCT parent), count(parent) FROM documents {LEAVING_OUT}"
+        return tuple(self._answer(sql, _json(but))[0])
 
     def close(self) -> None:
         """Close the file; closing it again does nothing."""
@@ -191,3 +234,7 @@ class Database:
             f"cannot be read as a database ({error}); copy the index again or build it again",
             path=self._file.path,
         )
+
+
+def _json(rows: Integers) -> str:
+    return json.dumps(np.asarray(rows, np.int64).tolist())

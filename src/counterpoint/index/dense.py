@@ -35,7 +35,7 @@ class DenseStore(RowsStore):
             Sketch(each.files, name, layout.dim, each.documents) if signs else None
             for each, signs in zip(pieces, sketched, strict=True)
         ]
-        self._graphs = [Graph(each.files.file(f"{name}.hnsw"), each.documents) for each in linked]
+        self._graphs = [_graph_of(each, name) for each in linked]
 
     def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Look:
         """At every vector; or along the graph, or at those that the sketch leaves, if there is one."""
@@ -85,6 +85,12 @@ class DenseStore(RowsStore):
         step = max(1, BLOCK // (4 * self.layout.dim))
         blocks = [dot_scores(rows, part.values(slice(at, at + step))) for at in range(0, documents, step)]
         return np.concatenate(blocks, axis=1)
+
+
+def _graph_of(piece: Piece, name: str) -> Graph:
+    """The graph of a segment, read once however many commits have the segment."""
+    file = piece.files.file(f"{name}.hnsw")
+    return piece.files.once(("graph", name), lambda: Graph(file, piece.documents))
 
 
 @final

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
@@ -14,17 +15,18 @@ from jaxtyping import Bool, Float, Int
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index.accounts import account_of
 from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.deletes import Counts, Deletes
 from counterpoint.index.kernels import idf_of
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.lexical import Lexical, LexicalSettings
 from counterpoint.index.lexical_store import LEXICAL, LexicalStore
-from counterpoint.index.manifest import Manifest
+from counterpoint.index.manifest import Manifest, SegmentEntry
 from counterpoint.index.metadata import column_of, test_of, types_of
 from counterpoint.index.piece import Piece
 from counterpoint.index.segment import Segment
 from counterpoint.index.store import Store, VectorStore
-from counterpoint.index.stored_rows import split_by_segment
+from counterpoint.index.stored_rows import split_by_segment, without_counts
 from counterpoint.index.where import FieldType, names_in, where_of
 from counterpoint.types import Document, Ragged
 
@@ -41,17 +43,22 @@ OPENINGS = 10  # of an index that is replaced again each time
 class Index:
     """Documents, their vectors and their postings, by position and by id.
 
-    Positions run from 0 over all segments. Opening maps files and reads no vectors. It checks the manifest,
-    sizes and headers. Everything else is checked before its first use (see `counterpoint.index.checked`).
+    Positions run from 0 to `end` over all segments. Those of deleted documents are left out wherever
+    documents are found or counted. Opening maps files and reads no vectors. It checks the manifest, sizes and
+    headers. Everything else is checked before its first use (see `counterpoint.index.checked`).
 
-    An open index is not affected by a rebuild: it keeps answering from the files that it opened. Windows does
-    not delete open files; the next build removes them.
+    An open index is a snapshot. It keeps answering from the files that it opened, whatever is committed or
+    built in the meantime; `refreshed` has what is there now. Windows does not delete open files; the next
+    commit removes them.
 
     Args:
         folder: an index built by `build_index`.
 
     Attributes:
         sets: the store of every vector set, by name.
+        starts: the first position of each segment, and `end`.
+        end: the position after the last.
+        live: for every position whether its document is not deleted; None where none is.
 
     Raises:
         ArtifactError: no index there, an unfinished or damaged one, or another version's. Every other method
@@ -60,14 +67,35 @@ class Index:
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
-        self.manifest, self.segments, self.sets, self._lexical_files = _opened(self.folder)
-        self._starts = np.cumsum([0] + [segment.documents for segment in self.segments])
+        self._hold(_opened(self.folder, ()))
+
+    def _hold(self, opened: Opened) -> None:
+        self.manifest, self.segments, self.sets = opened
+        self.starts = np.cumsum([0] + [segment.documents for segment in self.segments])
+        self.end = int(self.starts[-1])
+        self.live = _live_of(self.segments)
         self._lengths: dict[str, Int[np.ndarray, " n"]] = {}
-        self._frequencies: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._frequencies: dict[str, Counts] = {}
 
     def __len__(self) -> int:
-        """Number of documents (passages, where documents were cut)."""
-        return int(self._starts[-1])
+        """Number of documents that are not deleted (passages, where documents were cut)."""
+        return self.manifest.documents
+
+    def refreshed(self) -> Index:
+        """The index as the last commit left it: this one, if that is what is open, else a new snapshot.
+
+        Files that both have are opened once, so closing either closes both. It is not bound to a model.
+
+        Raises:
+            ArtifactError: as for opening.
+        """
+        if Manifest.read(self.folder) == self.manifest:
+            return self
+        other = copy.copy(self)
+        for name in [name for name in vars(other) if isinstance(vars(Index).get(name), cached_property)]:
+            del vars(other)[name]
+        other._hold(_opened(self.folder, self.segments))
+        return other
 
     def __enter__(self) -> Self:
         return self
@@ -107,11 +135,16 @@ class Index:
 
     def position_of(self, document_id: str) -> int | None:
         """The position of a document, or None."""
-        for segment, start in zip(self.segments, self._starts, strict=False):
-            row = segment.row_of(document_id)
+        for segment, start in zip(reversed(self.segments), self.starts[-2::-1], strict=True):
+            row = segment.row_of(document_id)  # what was added last is asked for most
             if row is not None:
                 return int(start) + row
         return None
+
+    @property
+    def positions(self) -> Int[np.ndarray, " k"]:
+        """The positions of all documents, rising."""
+        return np.arange(self.end) if self.live is None else np.flatnonzero(self.live)
 
     def name_of(self, position: int) -> str:
         """The id of the document at a position."""
@@ -120,12 +153,12 @@ class Index:
 
     def names_of(self, positions: Int[np.ndarray, " k"]) -> list[str]:
         """The ids of the documents at some positions, in the order asked for."""
-        outside = positions[(positions < 0) | (positions >= len(self))]
+        outside = positions[(positions < 0) | (positions >= self.end)]
         if len(outside):
             raise self._without(int(outside[0]))
         names = np.empty(len(positions), object)
-        for i, where in split_by_segment(self._starts, positions):
-            names[where] = self.segments[i].names_of((positions[where] - self._starts[i]).tolist())
+        for i, where in split_by_segment(self.starts, positions):
+            names[where] = self.segments[i].names_of((positions[where] - self.starts[i]).tolist())
         return names.tolist()
 
     @cached_property
@@ -138,9 +171,11 @@ class Index:
     @cached_property
     def lexical(self) -> Lexical | None:
         """The BM25 part, if the index has one."""
-        if self._lexical_files is None:
+        if not self.manifest.has_lexical:
             return None
-        return Lexical(self._lexical_files, LexicalSettings.from_dict(self.manifest.settings["lexical"]))
+        settings = LexicalSettings.from_dict(self.manifest.settings["lexical"])
+        parts = [(segment.terms, segment.live) for segment in self.segments if segment.terms is not None]
+        return Lexical(parts, settings)
 
     def part(self, name: str) -> Store[Any]:
         """What answers for a part of a score: a vector set, or BM25.
@@ -171,7 +206,7 @@ class Index:
         return float(self._lengths[name][positions].mean()) if len(positions) else 0.0
 
     def idf(self, name: str, ids: Int[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-        """ln(1 + (N - df + ½) / (df + ½)) of ids over this index's documents; df = 0 for an unseen one."""
+        """ln(1 + (N - df + ½) / (df + ½)) of ids over the documents; df = 0 for an unseen one."""
         known, counts = self._frequencies_of(name)
         at = np.minimum(np.searchsorted(known, ids), max(len(known) - 1, 0))
         df = (
@@ -183,19 +218,21 @@ class Index:
         """How many different ids the vectors of a set have."""
         return len(self._frequencies_of(name)[0])
 
-    def _frequencies_of(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+    def _frequencies_of(self, name: str) -> Counts:
+        """The distinct ids of a set and in how many documents each stands, without deleted ones."""
         if name not in self._frequencies:
-            self._frequencies[name] = self.sets[name].frequencies()
+            gone = [each.deletes.counts(name) for each in self.segments if each.deletes is not None]
+            self._frequencies[name] = without_counts(self.sets[name].frequencies(), gone)
         return self._frequencies[name]
 
     def _locate(self, position: int) -> tuple[Segment, int]:
-        if not 0 <= position < len(self):
+        if not 0 <= position < self.end:
             raise self._without(position)
-        i = int(np.searchsorted(self._starts, position, side="right")) - 1
-        return self.segments[i], position - int(self._starts[i])
+        i = int(np.searchsorted(self.starts, position, side="right")) - 1
+        return self.segments[i], position - int(self.starts[i])
 
     def _without(self, position: int) -> DataError:
-        return DataError(f"there is no document at position {position}; the index has {len(self)}")
+        return DataError(f"there is no document at position {position}; the index has {self.end}")
 
     # -- metadata --------------------------------------------------------------------------------------
 
@@ -209,7 +246,9 @@ class Index:
         return {**self._declared, **self._others[0]}
 
     def matching(self, where: str) -> Bool[np.ndarray, " n"]:
-        """For every document whether a condition on its metadata holds (see `counterpoint.index.where`).
+        """For every position whether a condition holds for its document (see `counterpoint.index.where`).
+
+        Deleted documents are left out.
 
         Raises:
             ConfigError: it is no condition, or tests a field that there is not.
@@ -222,9 +261,11 @@ class Index:
 
     def _matching_of(self, where: str) -> Bool[np.ndarray, " n"]:
         condition = where_of(where, self._fields_for(names_in(where)), self._tested)
-        found = np.zeros(len(self), bool)
-        for segment, start in zip(self.segments, self._starts, strict=False):
+        found = np.zeros(self.end, bool)
+        for segment, start in zip(self.segments, self.starts, strict=False):
             found[int(start) + np.array(segment.rows_where(condition), np.int64)] = True
+        if self.live is not None:
+            found &= self.live
         found.setflags(write=False)
         return found
 
@@ -272,22 +313,27 @@ class Index:
             )
 
 
-Opened = tuple[Manifest, tuple[Segment, ...], Mapping[str, VectorStore], CheckedFolder | None]
+Opened = tuple[Manifest, tuple[Segment, ...], Mapping[str, VectorStore]]
 
 
-def _opened(folder: Path) -> Opened:
-    """What an index is made of, all of it open; tried again where a rebuild replaced it meanwhile."""
+def _opened(folder: Path, known: Sequence[Segment]) -> Opened:
+    """What an index is made of, all of it open; tried again where a commit replaced it meanwhile.
+
+    Args:
+        folder: of the index.
+        known: segments that are open already.
+    """
     left = OPENINGS
     while True:
         manifest, left = Manifest.read(folder), left - 1
         try:
-            return _open(folder, manifest)
+            return _open(folder, manifest, {segment.entry.name: segment for segment in known})
         except ArtifactError:
             if not left or Manifest.read(folder) == manifest:
                 raise
 
 
-def _open(folder: Path, manifest: Manifest) -> Opened:
+def _open(folder: Path, manifest: Manifest, known: Mapping[str, Segment]) -> Opened:
     layouts = {name: SetLayout.from_dict(x) for name, x in manifest.settings["layouts"].items()}
     for name, layout in layouts.items():
         if layout.kind not in KINDS:
@@ -305,10 +351,37 @@ def _open(folder: Path, manifest: Manifest) -> Opened:
         }
         return CheckedFolder(folder / name, listed)
 
-    lexical = None if manifest.lexical is None else files(manifest.lexical)
-    segments = tuple(Segment(files(f"segments/{entry.name}"), entry.documents) for entry in manifest.segments)
+    segments = tuple(_segment(entry, known.get(entry.name), files) for entry in manifest.segments)
     sets = {}
     for name, layout in layouts.items():
-        pieces = [Piece(segment.files, segment.documents, layout) for segment in segments]
+        pieces = [_piece(segment, name, layout) for segment in segments]
         sets[name] = KINDS[layout.kind].open(name, layout, pieces)
-    return manifest, segments, sets, lexical
+    return manifest, segments, sets
+
+
+def _segment(entry: SegmentEntry, known: Segment | None, files: Callable[[str], CheckedFolder]) -> Segment:
+    """A segment as a commit has it, of whose files those that are open already are not opened again."""
+    if known is not None and known.entry == entry:
+        return known
+    if known is None or known.entry.lexical != entry.lexical:
+        terms = None if entry.lexical is None else files(entry.lexical)
+        known = Segment(files(f"segments/{entry.name}"), entry, terms)
+    deletes = None
+    if entry.deletes is not None:
+        deletes = Deletes(files(entry.deletes), entry.documents, entry.deleted)
+    return known.at(entry, deletes)
+
+
+def _piece(segment: Segment, name: str, layout: SetLayout) -> Piece:
+    codec = segment.entry.codecs.get(name, layout.codec)
+    return Piece(segment.files, segment.documents, replace(layout, codec=codec), segment.live)
+
+
+def _live_of(segments: Sequence[Segment]) -> Bool[np.ndarray, " n"] | None:
+    """For every position whether its document is not deleted."""
+    if all(segment.live is None for segment in segments):
+        return None
+    every = [np.ones(each.documents, bool) if each.live is None else each.live for each in segments]
+    live = np.concatenate(every)
+    live.setflags(write=False)
+    return live

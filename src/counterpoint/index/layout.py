@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from counterpoint.index.codec import CodecName
+from counterpoint.index.codec import CODECS, Bits, CodecName
 
 __all__ = ["AnnName", "Kind", "SetLayout"]
 
@@ -37,6 +37,11 @@ class SetLayout:
     def pooled(self) -> bool:
         """Whether a document has exactly one vector."""
         return self.kind in ("dense", "graph")
+
+    @property
+    def fitted(self) -> bool:
+        """Whether rows are differences from what was fitted on them: means of words, or centroids."""
+        return self.kind not in ("dense", "graph", "static") and isinstance(CODECS[self.codec], Bits)
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> SetLayout:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, final
@@ -14,9 +14,8 @@ from jaxtyping import Float
 from counterpoint.errors import ConfigError
 from counterpoint.index.analysis import Analyzer, AnalyzerName, check_analyzer
 from counterpoint.index.bounded_cache import BoundedCache
-from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.score_column import ScoreColumn
-from counterpoint.index.term_scores import term_scores
+from counterpoint.index.term_scores import Part, term_scores
 from counterpoint.types import Span
 
 __all__ = ["Lexical", "LexicalSettings", "TermMatch"]
@@ -82,27 +81,31 @@ class Lexical:
     """BM25 scores of all documents of an index.
 
     Args:
-        files: what `LexicalBuilder.write` wrote, of this version or an earlier one.
+        parts: by segment what `LexicalBuilder.write` wrote, of this version or an earlier one, and which of
+            its documents are not deleted (None: all). Only these are counted, in idf and in lengths.
         settings: those it was built with.
+
+    Attributes:
+        documents: how many there are, deleted ones not among them.
 
     Raises:
         ArtifactError: they are damaged.
     """
 
-    def __init__(self, files: CheckedFolder, settings: LexicalSettings):
+    def __init__(self, parts: Sequence[Part], settings: LexicalSettings):
         self.settings = settings
         self._analyzer = settings.analyzed()
-        self._terms = term_scores(files, settings.k1, settings.b)
+        self._terms = term_scores(parts, settings.k1, settings.b)
         self.documents = self._terms.documents
         self._kept: BoundedCache[ScoreColumn] = BoundedCache(MEMORY)
         self._idf = lru_cache(maxsize=TOGETHER)(self._idf_of)  # a query's is asked for twice
 
     def scores(self, query: str) -> Float[np.ndarray, " documents"]:
-        """The score of every document; a term that stands twice in the query counts twice.
+        """The score at every position, 0 for a deleted document; a term twice in the query counts twice.
 
         Terms are added in their order in the query, in single precision.
         """
-        total = np.zeros(self.documents, np.float32)
+        total = np.zeros(self._terms.end, np.float32)
         for term in self._analyzer.terms(query):
             self._column(term).add_to(total)
         return total
@@ -149,7 +152,7 @@ class Lexical:
         """What a term adds to each document; the last ones are kept."""
         found = self._kept.get(term)
         if found is None:
-            found = ScoreColumn.of(*self._terms.scores(term), self.documents)
+            found = ScoreColumn.of(*self._terms.scores(term), self._terms.end)
             self._kept.put(term, found)
         return found
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import ArtifactError
 from counterpoint.files import sha256_file, write_atomically
+
+if TYPE_CHECKING:
+    from counterpoint.index.codec import CodecName
 
 __all__ = ["FileEntry", "Manifest", "SegmentEntry", "checksum_of"]
 
 NAME = "manifest.json"
 FORMAT = "counterpoint-index"
-VERSION = 4
-READABLE = (1, 2, 3, 4)
+VERSION = 5
+READABLE = (1, 2, 3, 4, 5)
 """1 had no postings of words, and offsets in place of lengths; 2 had no static sets; 3 had flags in place of
-kinds of stores, and no codecs of few bits."""
+kinds of stores, and no codecs of few bits; 4 had one segment, BM25 beside it, and no deletes."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,38 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class SegmentEntry:
-    """One immutable batch of documents: its folder, and how many documents and vectors it holds."""
+    """One immutable batch of documents with all that is kept of them, and which of them are deleted.
+
+    Attributes:
+        name: its folder below `segments`.
+        documents: that it holds, deleted ones among them.
+        vectors: how many each set has.
+        lexical: folder of its BM25 postings, or None.
+        deletes: folder that says which documents are deleted, or None.
+        deleted: how many these are.
+        codecs: of sets that are stored otherwise than the settings say: documents that were added wait in
+            8 bits for the compaction that codes them in fewer.
+        fit: the segment whose means of words or centroids its rows are differences from; None where nothing
+            was fitted.
+    """
 
     name: str
     documents: int
     vectors: Mapping[str, int]
+    lexical: str | None = None
+    deletes: str | None = None
+    deleted: int = 0
+    codecs: Mapping[str, CodecName] = field(default_factory=dict)
+    fit: str | None = None
+
+    @property
+    def live(self) -> int:
+        """How many documents are not deleted."""
+        return self.documents - self.deleted
+
+    def folders(self) -> tuple[str, ...]:
+        """Its folders, relative to the index."""
+        return tuple(x for x in (f"segments/{self.name}", self.lexical, self.deletes) if x is not None)
 
 
 @dataclass(frozen=True)
@@ -55,7 +85,6 @@ class Manifest:
         settings: what `IndexSettings` said, the `layouts` of vector sets, and where the codec was chosen, how
             (`auto`, see `counterpoint.index.auto_codec`).
         segments: in the order of their documents.
-        lexical: folder of the BM25 postings, or None.
         files: every other file of the index, by path relative to it.
         report: what was counted of the documents (`DocumentStream.report`); older versions counted nothing.
         cost: what the build took: `seconds`, of them `encoder_seconds`, and `peak_resident_bytes` of its
@@ -67,15 +96,19 @@ class Manifest:
     model: Mapping[str, Any] | None
     settings: Mapping[str, Any]
     segments: tuple[SegmentEntry, ...]
-    lexical: str | None
     files: Mapping[str, FileEntry]
     report: Mapping[str, int] = field(default_factory=dict)
     cost: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def documents(self) -> int:
-        """Number of documents (passages, where documents were cut)."""
-        return sum(segment.documents for segment in self.segments)
+        """Number of documents that are not deleted (passages, where documents were cut)."""
+        return sum(segment.live for segment in self.segments)
+
+    @property
+    def has_lexical(self) -> bool:
+        """Whether there is BM25."""
+        return self.settings["lexical"] is not None
 
     def write(self, folder: Path) -> None:
         """Commit: after this call the index is what this manifest says; before it, what it was."""
@@ -113,7 +146,10 @@ class Manifest:
             )
         if body.pop("checksum", None) != checksum_of({"format": FORMAT, "version": version, **body}):
             raise ArtifactError("the checksum does not match; the file was damaged or edited", path=path)
-        body["segments"] = tuple(SegmentEntry(**segment) for segment in body["segments"])
+        segments = [SegmentEntry(**segment) for segment in body["segments"]]
+        if (lexical := body.pop("lexical", None)) is not None:  # up to format 4
+            segments[0] = replace(segments[0], lexical=lexical)
+        body["segments"] = tuple(segments)
         body["files"] = {name: FileEntry(**entry) for name, entry in body["files"].items()}
         return Manifest(**body)
 

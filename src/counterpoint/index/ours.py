@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import uuid
 from collections.abc import Iterable
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -23,6 +24,7 @@ __all__ = [
     "is_of_index",
     "made",
     "mark",
+    "new_name",
     "remove",
     "remove_index",
     "remove_temporary",
@@ -32,7 +34,7 @@ __all__ = [
 ]
 
 LOCK = ".lock"
-STORES = ("segments", "lexical", "models")
+STORES = ("segments", "lexical", "deletes", "models")
 MARKER = ".counterpoint"
 """The first file in a segment or postings folder. Only folders that have it are ever removed."""
 MADE = (
@@ -48,6 +50,11 @@ MADE = (
 """Names of the files that a segment or postings folder may have of ours; no other is ever removed."""
 MODEL = "model"
 """The saved model in a folder of the store `models`."""
+
+
+def new_name() -> str:
+    """A name for a new folder of an index."""
+    return uuid.uuid4().hex[:12]
 
 
 def remove_index(folder: str | Path) -> None:

@@ -26,12 +26,13 @@ from counterpoint.index.kernels import Products
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import Means
 from counterpoint.index.paths import Kernels
+from counterpoint.index.piece import Piece
 from counterpoint.index.rotation import rotation
 from counterpoint.index.rounded import Rounded
 from counterpoint.index.store import Asked
 from counterpoint.types import Ragged, rows_of_sets
 
-__all__ = ["Rows", "offsets_of"]
+__all__ = ["Rows", "offsets_of", "opened_rows"]
 
 Where = slice | Int[np.ndarray, " k"]
 
@@ -258,6 +259,11 @@ class Rows:
             count = len(range(*where.indices(len(self)))) if isinstance(where, slice) else len(where)
             return np.zeros(count, np.int64)
         return self._means.place_of_rank[self._ids[where]]
+
+
+def opened_rows(piece: Piece, name: str) -> Rows:
+    """The rows of a set of a segment, opened once however many commits have the segment."""
+    return piece.files.once(("rows", name), lambda: Rows(piece.files, name, piece.layout, piece.documents))
 
 
 def offsets_of(files: CheckedFolder, name: str, documents: int) -> Int[np.ndarray, " b1"]:

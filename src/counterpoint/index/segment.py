@@ -13,6 +13,7 @@ index is immutable and has a checksum.
 
 from __future__ import annotations
 
+import copy
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -22,12 +23,15 @@ from types import MappingProxyType
 from typing import Self, final
 
 import numpy as np
+from jaxtyping import Bool, Int
 
 from counterpoint.errors import DataError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.database import CHECKS, DATABASE, PASSAGES, Database, document_checks
+from counterpoint.index.deletes import Deletes
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
+from counterpoint.index.manifest import SegmentEntry
 from counterpoint.index.metadata import sql_types, typed
 from counterpoint.index.npy import NOTHING, Kept, NpyWriter
 from counterpoint.index.ours import made
@@ -150,9 +154,15 @@ class SegmentWriter:
         """Finish every file."""
         for i, column in enumerate(sql_types(self._fields)):
             self._database.execute(f"CREATE INDEX field_{i} ON documents ({column})")
+        if self._passages.rows:
+            self._database.execute("CREATE INDEX parents ON documents (parent) WHERE parent IS NOT NULL")
         self._database.close()
         for writer in (self._checks, self._passages, *self._sets.values()):
             writer.close()
+
+    def abandon(self) -> None:
+        """Leave every file as it is; after `close` this does nothing."""
+        self._files.close()
 
     def __enter__(self) -> Self:
         return self
@@ -162,7 +172,7 @@ class SegmentWriter:
             if error[0] is None:
                 self.close()
         finally:
-            self._files.close()
+            self.abandon()
 
     def _append_documents(self, documents: Sequence[Document]) -> None:
         rows = self._rows_of(documents)
@@ -218,14 +228,36 @@ def _metadata(document: Document) -> str:
 class Segment:
     """A finished segment, open for reading. Nothing is opened later, so a rebuild may delete its files.
 
+    Args:
+        files: of the segment.
+        entry: what the manifest says of it.
+        terms: files of its BM25 postings, if it has any.
+
     Attributes:
         files: of its vector sets, which stores open.
-        documents: how many it has.
+        documents: how many it has, deleted ones among them.
+        deletes: which of them are deleted; None where none is.
     """
 
-    def __init__(self, files: CheckedFolder, documents: int):
-        self.files, self.documents = files, documents
-        self._database = Database(files, documents)
+    def __init__(self, files: CheckedFolder, entry: SegmentEntry, terms: CheckedFolder | None = None):
+        self.files, self.entry, self.terms = files, entry, terms
+        self.documents, self.deletes = entry.documents, None
+        self._database = Database(files, entry.documents)
+
+    def at(self, entry: SegmentEntry, deletes: Deletes | None) -> Segment:
+        """The same segment as a later commit has it; the files are shared, and closing one closes both."""
+        other = copy.copy(self)
+        other.entry, other.deletes = entry, deletes
+        return other
+
+    @property
+    def live(self) -> Bool[np.ndarray, " n"] | None:
+        """Which documents are not deleted; None where none is."""
+        return None if self.deletes is None else self.deletes.live
+
+    @property
+    def _gone(self) -> Int[np.ndarray, " k"]:
+        return np.zeros(0, np.int64) if self.deletes is None else self.deletes.rows
 
     def document(self, row: int) -> Document:
         """The document at a position."""
@@ -233,19 +265,32 @@ class Segment:
 
     def row_of(self, document_id: str) -> int | None:
         """The position of a document, or None."""
-        return self._database.row(document_id)
+        row = self._database.row(document_id)
+        return None if row is None or (self.live is not None and not self.live[row]) else row
+
+    def rows_of(self, ids: Sequence[str]) -> dict[str, list[int]]:
+        """By id the positions of the documents that have it, and of all passages of one that has it."""
+        found = self._database.rows_of(ids)
+        if self.live is None:
+            return found
+        left = {name: [row for row in rows if self.live[row]] for name, rows in found.items()}
+        return {name: rows for name, rows in left.items() if rows}
+
+    def is_passage(self, row: int) -> bool:
+        """Whether the document at a position was cut from a longer one."""
+        return self._database.is_passage(row)
 
     def name_of(self, row: int) -> str:
         """The id of the document at a position."""
         return self._database.name(row)
 
     def rows_where(self, where: Where) -> list[int]:
-        """The positions of the documents for which a condition holds, rising."""
+        """The positions of the documents for which a condition holds, rising; deleted ones among them."""
         return self._database.rows_where(where.sql, where.values)
 
     def kinds(self) -> list[tuple[str, str]]:
         """Every field of the metadata with each kind of JSON value that it has, as SQLite calls it."""
-        return self._database.kinds()
+        return self._database.kinds(self._gone)
 
     def names_of(self, rows: Sequence[int]) -> list[str]:
         """The ids of the documents at some positions, in the order asked for."""
@@ -253,15 +298,15 @@ class Segment:
 
     def text_bytes(self) -> int:
         """Bytes of titles and texts in UTF-8."""
-        return self._database.text_bytes()
+        return self._database.text_bytes(self._gone)
 
     def passages(self) -> list[tuple[str, str]]:
         """Id and parent of every passage that was cut from a document."""
-        return self._database.passages()
+        return self._database.passages(self._gone)
 
     def parents(self) -> tuple[int, int]:
         """Number of documents that were cut into passages, and number of those passages."""
-        return self._database.parents()
+        return self._database.parents(self._gone)
 
     def close(self) -> None:
         """Close the database; memory maps go with their arrays."""

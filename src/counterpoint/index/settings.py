@@ -174,6 +174,8 @@ class IndexSettings:
         ann: an approximate first stage of pooled sets; None for an exact one, which looks at every vector.
         model: name under which the model will be found again; a relative path is relative to the index.
         metadata: fields of the documents' metadata that have a type, and an index for conditions.
+        passage_words: into how many words at most documents were cut that were read for it, as
+            `BuildOptions` has it; those that are added later are cut alike.
         gate: what the model's gates were closed to before (`Model.close_gates`); None where nothing was done.
     """
 
@@ -185,6 +187,7 @@ class IndexSettings:
     ann: AnnName | None = None
     gate: float | None = None
     metadata: Mapping[str, FieldType] = field(default_factory=dict)
+    passage_words: int | None = None
 
     def layouts(self, model: TextModel | None) -> dict[str, SetLayout]:
         """The stored sets of a model.

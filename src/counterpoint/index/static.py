@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from counterpoint.errors import ArtifactError, ConfigError, ShapeError
 from counterpoint.index.checked import CheckedFolder
@@ -126,22 +126,35 @@ class StaticStore(VectorStore):
 
     def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
         self.name, self.layout = name, layout
-        self.parts = [
-            StaticIds(each.files, name, offsets_of(each.files, name, each.documents)) for each in pieces
-        ]
+        self.parts = [_opened(each, name) for each in pieces]
+        self._live = [each.live for each in pieces]
         self._starts = np.cumsum([0] + [each.documents for each in pieces])
         self._table_of: Callable[[], Float[np.ndarray, "v d"]] | None = None
 
     def bound(self, model: TextModel) -> StaticStore:
         """The same store with the model's table, which is read when it is first needed."""
         bound = copy.copy(self)
-        vars(bound).pop("_rows", None)
+        vars(bound).pop("_table", None)
         bound._table_of = lambda: model.table(self.name)
         return bound
 
     @cached_property
-    def _rows(self) -> list[Float[np.ndarray, "w d"]]:
-        """By segment the vectors of its vocabulary.
+    def vocabulary(self) -> Int[np.ndarray, " v"]:
+        """The distinct ids of all documents that are not deleted, rising."""
+        pairs = zip(self.parts, self._live, strict=True)
+        return np.unique(np.concatenate([_ids_of(part, live) for part, live in pairs]))
+
+    @cached_property
+    def _places(self) -> list[Int[np.ndarray, " w"] | None]:
+        """By segment the places of its ids among all; None where it has all."""
+        # Ids that only deleted documents have are put anywhere: nobody asks what these score.
+        last = max(len(self.vocabulary) - 1, 0)
+        found = [np.minimum(np.searchsorted(self.vocabulary, part.vocabulary), last) for part in self.parts]
+        return [None if len(each) == len(self.vocabulary) else each for each in found]
+
+    @cached_property
+    def _table(self) -> Float[np.ndarray, "v d"]:
+        """The vectors of all ids, of which there is one product with a query, whatever the segments.
 
         Raises:
             ConfigError: not bound to a model.
@@ -153,12 +166,12 @@ class StaticStore(VectorStore):
                 "use Index.bound(model)"
             )
         table = self._table_of()
-        highest = max((int(part.vocabulary[-1]) for part in self.parts if len(part.vocabulary)), default=-1)
+        highest = int(self.vocabulary[-1]) if len(self.vocabulary) else -1
         if highest >= len(table):
             raise ShapeError(
                 f"the documents have the id {highest}, the model's table ends at {len(table) - 1}"
             )
-        return [table[part.vocabulary] for part in self.parts]
+        return table[self.vocabulary]
 
     @property
     def lengths(self) -> Int[np.ndarray, " n"]:
@@ -179,6 +192,7 @@ class StaticStore(VectorStore):
 
     def take(self, positions: Int[np.ndarray, " k"]) -> Ragged:
         """Some documents' vectors: a row for each distinct id, in rising order of ids."""
+        table = self._table
         found = [
             Ragged(np.zeros((0, self.layout.dim), np.float32), np.zeros(1, np.int64), np.zeros(0, np.int64))
         ]
@@ -187,7 +201,8 @@ class StaticStore(VectorStore):
             part, document = self.parts[i], position - int(self._starts[i])
             ranks = part.ranks[part.offsets[document] : part.offsets[document + 1]]
             ids = part.vocabulary[ranks].astype(np.int64)
-            found.append(Ragged(self._rows[i][ranks], np.array([0, len(ranks)]), ids))
+            places = ranks if (mine := self._places[i]) is None else mine[ranks]
+            found.append(Ragged(table[places], np.array([0, len(ranks)]), ids))
         return Ragged.concatenate(found)
 
     def all_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
@@ -204,9 +219,9 @@ class StaticStore(VectorStore):
         Bit for bit the maxima over one product of table and query, summed in the order of its rows. A
         product with each document's own vectors agrees up to the rounding of BLAS, which depends on shapes.
         """
-        scores = []
-        for part, rows in zip(self.parts, self._rows, strict=True):
-            similarity = _similarity(query, rows, part.vocabulary)
+        scores, whole = [], self._similarity(query)
+        for part, places in zip(self.parts, self._places, strict=True):
+            similarity = whole if places is None else whole[:, places]
             plans = [_visits(row, part) for row in similarity]
             for block in part.blocks:
                 best = [block.best(row, *plan) for row, plan in zip(similarity, plans, strict=True)]
@@ -217,16 +232,48 @@ class StaticStore(VectorStore):
         """MaxSim of a query with some documents, from their ids; the very numbers of `all_scores`."""
         scores = np.zeros(len(positions), np.float32)
         owners = np.searchsorted(self._starts, positions, side="right") - 1
-        for i, part in enumerate(self.parts):
+        whole = self._similarity(query)
+        for i, (part, places) in enumerate(zip(self.parts, self._places, strict=True)):
             mine = np.flatnonzero(owners == i)
-            similarity = _similarity(query, self._rows[i], part.vocabulary)
             where, offsets = rows_of_sets(part.offsets, positions[mine] - self._starts[i])
             filled = np.flatnonzero(np.diff(offsets) > 0)  # reduceat needs strictly increasing starts
             if len(filled):
-                found = similarity[:, part.ranks[where]]
+                ranks = part.ranks[where]
+                found = whole[:, ranks if places is None else places[ranks]]
                 best = np.maximum.reduceat(found, offsets[:-1][filled], axis=1)
                 scores[mine[filled]] = _summed(list(best), np.ones(len(filled)))
         return scores
+
+    def counts_of(
+        self, positions: Int[np.ndarray, " k"]
+    ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+        """The distinct ids of some documents, rising, and in how many of these each stands."""
+        owners = np.searchsorted(self._starts, positions, side="right") - 1
+        tables = []
+        for i, part in enumerate(self.parts):
+            where, _ = rows_of_sets(part.offsets, positions[owners == i] - self._starts[i])
+            ranks, counts = np.unique(part.ranks[where], return_counts=True)  # a document has an id once
+            tables.append((part.vocabulary[ranks], counts))
+        return merged_counts(tables)
+
+    def _similarity(self, query: Asked) -> Float[np.ndarray, "m v"]:
+        return _similarity(query, self._table, self.vocabulary)
+
+
+def _opened(piece: Piece, name: str) -> StaticIds:
+    """The ids of a segment, opened once however many commits have it."""
+    files = piece.files
+    return files.once(
+        ("static", name), lambda: StaticIds(files, name, offsets_of(files, name, piece.documents))
+    )
+
+
+def _ids_of(part: StaticIds, live: Bool[np.ndarray, " n"] | None) -> Int[np.ndarray, " v"]:
+    """The distinct ids of the documents of a segment that are not deleted."""
+    if live is None:
+        return part.vocabulary
+    ranks = part.ranks[rows_of_sets(part.offsets, np.flatnonzero(live))[0]]
+    return part.vocabulary[np.unique(ranks)]
 
 
 def _similarity(

@@ -138,6 +138,12 @@ class VectorStore(Store[Asked]):
     def frequencies(self) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
         """The distinct ids of all documents, rising, and in how many documents each stands."""
 
+    @abstractmethod
+    def counts_of(
+        self, positions: Int[np.ndarray, " k"]
+    ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+        """For sets with ids: those of some documents, rising, and in how many of these each stands."""
+
     def bound(self, model: TextModel) -> VectorStore:
         """The same store with what it needs of the model that the index was built with."""
         return self

@@ -8,15 +8,16 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ShapeError
+from counterpoint.index.counted import distinct
 from counterpoint.index.kernels import best_of_similarities, maxsim_by
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.paths import Meter
 from counterpoint.index.piece import Piece
-from counterpoint.index.rows import Rows
+from counterpoint.index.rows import Rows, opened_rows
 from counterpoint.index.store import Asked, VectorStore
 from counterpoint.types import Ragged, rows_of_sets
 
-__all__ = ["RowsStore", "merged_counts", "split_by_segment"]
+__all__ = ["RowsStore", "merged_counts", "split_by_segment", "without_counts"]
 
 BLOCK = 2**22  # bytes of decoded vectors held at a time: a cache's size
 
@@ -32,7 +33,7 @@ class RowsStore(VectorStore):
 
     def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
         self.name, self.layout = name, layout
-        self.parts = [Rows(each.files, name, each.layout, each.documents) for each in pieces]
+        self.parts = [opened_rows(each, name) for each in pieces]
         self._starts = np.cumsum([0] + [each.documents for each in pieces])
         self._meter = Meter()
         self._counted = [
@@ -78,6 +79,17 @@ class RowsStore(VectorStore):
     def frequencies(self) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
         """The distinct ids of all documents, rising, and in how many each stands."""
         return merged_counts([(ids.all(), counts.all()) for ids, counts in self._counted])
+
+    def counts_of(
+        self, positions: Int[np.ndarray, " k"]
+    ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+        """The distinct ids of some documents, rising, and in how many of these each stands."""
+        tables = []
+        for part, mine, _ in self._split(positions):
+            rows, offsets = rows_of_sets(part.offsets, mine)
+            _, ids = distinct(self._ids(part, rows), offsets)
+            tables.append(np.unique(ids, return_counts=True))
+        return merged_counts(tables)
 
     def _split(self, positions: Int[np.ndarray, " k"]):
         """By segment its rows, and which of the positions are in it and where among them these stand."""
@@ -147,3 +159,15 @@ def merged_counts(
     known, where = np.unique(np.concatenate([ids for ids, _ in tables]), return_inverse=True)
     counts = np.concatenate([counts for _, counts in tables])
     return known, np.bincount(where, weights=counts, minlength=len(known)).astype(np.int64)
+
+
+def without_counts(
+    counted: tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]],
+    gone: Sequence[tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]],
+) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+    """Ids and counts less what some documents had of them; ids of which nothing is left are left out."""
+    if not gone:
+        return counted
+    negative = [(ids, -counts.astype(np.int64)) for ids, counts in gone]
+    ids, counts = merged_counts([counted, *negative])
+    return ids[counts > 0], counts[counts > 0]

@@ -6,26 +6,34 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.term_files import TermFiles
 
-__all__ = ["ComputedScores", "StoredScores", "TermScores", "term_scores"]
+__all__ = ["PARAMETERS", "ComputedScores", "Part", "StoredScores", "TermScores", "term_scores"]
 
 PARAMETERS = "params.index.json"
 """Only folders that bm25s wrote have it."""
+REMEMBERED = 2**16  # terms whose frequencies are kept in memory; it must not grow with the queries
+Live = Bool[np.ndarray, " n"] | None
 
 
 class TermScores(ABC):
-    """The terms of a collection, and what each of them adds to the score of each document."""
+    """The terms of a collection, and what each of them adds to the score of each document.
+
+    Attributes:
+        documents: how many there are, deleted ones not among them.
+        end: the position after the last, of all.
+    """
 
     documents: int
+    end: int
 
     @abstractmethod
     def frequency(self, term: str) -> int:
@@ -36,9 +44,16 @@ class TermScores(ABC):
         """The documents that have a term, rising, and the score of the term in each (float32)."""
 
 
-def term_scores(files: CheckedFolder, k1: float, b: float) -> TermScores:
+Part = tuple[CheckedFolder, Live]
+"""The files of a segment, and which of its documents are not deleted."""
+
+
+def term_scores(parts: Sequence[Part], k1: float, b: float) -> TermScores:
     """Open the postings of an index, in whichever format they are."""
-    return StoredScores(files) if PARAMETERS in files else ComputedScores([TermFiles(files)], k1, b)
+    if len(parts) == 1 and PARAMETERS in parts[0][0]:
+        return StoredScores(parts[0][0])
+    opened = [files.once("terms", partial(TermFiles, files)) for files, _ in parts]
+    return ComputedScores(opened, k1, b, [live for _, live in parts])
 
 
 @final
@@ -51,24 +66,39 @@ class ComputedScores(TermScores):
         parts: in the order of their documents.
         k1: saturation of the term frequency.
         b: share of the length normalisation.
+        live: by part which of its documents are not deleted; None where all are there. Deleted ones are not
+            counted, and score nothing.
     """
 
-    def __init__(self, parts: Sequence[TermFiles], k1: float, b: float):
+    def __init__(self, parts: Sequence[TermFiles], k1: float, b: float, live: Sequence[Live] = ()):
         self._parts, self._k1, self._b = parts, k1, b
-        self.documents = sum(part.documents for part in parts)
-        self._row = np.int32 if self.documents < 2**31 else np.int64
+        self._live = live or [None] * len(parts)
+        self.end = sum(part.documents for part in parts)
+        lost = sum(int((~mask).sum()) for mask in self._live if mask is not None)
+        self.documents = self.end - lost
+        self._row = np.int32 if self.end < 2**31 else np.int64
+        self._known: dict[str, int] = {}
 
     def frequency(self, term: str) -> int:
         """In how many documents a term stands."""
-        return sum(part.frequency(term) for part in self._parts)
+        if term not in self._known:
+            pairs = zip(self._parts, self._live, strict=True)
+            found = sum(_frequency(part, mask, term) for part, mask in pairs)
+            if len(self._known) >= REMEMBERED:
+                return found
+            self._known[term] = found
+        return self._known[term]
 
     def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
         """The documents that have a term, rising, and the score of the term in each."""
         df = self.frequency(term)
         idf = np.float32(math.log(1 + (self.documents - df + 0.5) / (df + 0.5)))
         rows, scores, first = [], [], 0
-        for part, norms in zip(self._parts, self._norms, strict=True):
+        for part, mask, norms in zip(self._parts, self._live, self._norms, strict=True):
             found, counts = part.postings(term)
+            if mask is not None:
+                kept = mask[found]
+                found, counts = found[kept], counts[kept]
             own = norms[found]  # changed in place: fresh arrays cost as much as the sums
             own += counts
             np.divide(counts, own, out=own)
@@ -82,9 +112,20 @@ class ComputedScores(TermScores):
     @cached_property
     def _norms(self) -> list[Float[np.ndarray, " documents"]]:
         """By part and document what is added to a term's frequency, which is then divided by the sum."""
-        average = sum(part.length for part in self._parts) / max(self.documents, 1)
+        pairs = zip(self._parts, self._live, strict=True)
+        average = sum(_length(part, mask) for part, mask in pairs) / max(self.documents, 1)
         rest = 1 - self._b
         return [self._k1 * (rest + self._b * part.lengths / (average or 1.0)) for part in self._parts]
+
+
+def _frequency(part: TermFiles, live: Live, term: str) -> int:
+    """In how many documents of a part that are not deleted a term stands."""
+    return part.frequency(term) if live is None else int(live[part.postings(term)[0]].sum())
+
+
+def _length(part: TermFiles, live: Live) -> int:
+    """How many terms the documents of a part that are not deleted have together."""
+    return part.length if live is None else int(part.lengths[live].sum(dtype=np.int64))
 
 
 @final
@@ -99,7 +140,7 @@ class StoredScores(TermScores):
         try:
             given = json.loads(bytes(files.file(PARAMETERS).whole()))
             self._vocabulary: dict[str, int] = json.loads(bytes(files.file("vocab.index.json").whole()))
-            self.documents = int(given["num_docs"])
+            self.documents = self.end = int(given["num_docs"])
         except (ValueError, KeyError, TypeError) as error:
             raise ArtifactError(
                 f"the BM25 postings cannot be read ({error}); build the index again", path=files.folder

@@ -215,7 +215,7 @@ def _part(index: Index, part: str | None) -> str:
     pooled = [name for name, layout in index.layouts.items() if layout.pooled]
     if part is None and len(pooled) == 1:
         return pooled[0]
-    lexical = [LEXICAL] if index.manifest.lexical else []
+    lexical = [LEXICAL] if index.manifest.has_lexical else []
     known = [*lexical, *index.layouts]
     if part not in known:
         raise ConfigError(f"tune: say whose weight; there are {', '.join(known)}, found {part!r}")

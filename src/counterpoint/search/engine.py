@@ -51,7 +51,7 @@ class Searcher:
     def __init__(self, index: Index, model: TextModel | None = None, settings: SearchSettings | None = None):
         self.index, self.model = index if model is None else index.bound(model), model
         self.settings = (settings or SearchSettings.for_index(index)).checked(index)
-        self._among: Among = None
+        self._among: Among = self.index.live
 
     def with_settings(self, settings: SearchSettings) -> Searcher:
         """One that searches the same index with the same model by other settings."""
@@ -271,7 +271,7 @@ class Searcher:
     ) -> Iterator[tuple[str, Scored]]:
         """Query by query the candidates' scores before feedback."""
         stream, done = iter(queries.items()), 0
-        while batch := list(islice(stream, min(TOGETHER, max(1, SCORES // len(self.index))))):
+        while batch := list(islice(stream, min(TOGETHER, max(1, SCORES // max(1, self.index.end))))):
             prepared = prepare([text for _, text in batch], plan, self.settings, self.index, self.model)
             if candidates is None:
                 proposals = self._first.propose(prepared, plan, depth, self._among)

@@ -6,8 +6,6 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from counterpoint.errors import ConfigError
 from counterpoint.index import Index
 from counterpoint.search.engine import Searcher
@@ -52,7 +50,7 @@ def recall_of(
     """
     if not queries:
         raise ConfigError("there is no query to ask; the index has no text")
-    names = searcher.index.names_of(np.arange(len(searcher.index)))
+    names = searcher.index.names_of(searcher.index.positions)
     shares: dict[int, dict[str, float]] = {depth: {} for depth in depths}
     for done, (query, text) in enumerate(queries.items(), start=1):
         asked = {query: text}
@@ -71,7 +69,7 @@ def recall_of(
 
 def sampled_queries(index: Index, count: int, seed: int = 0) -> dict[str, str]:
     """Titles of documents drawn at random, or their first words where they have none; id to text."""
-    drawn = random.Random(seed).sample(range(len(index)), min(count, len(index)))
+    drawn = random.Random(seed).sample(index.positions.tolist(), min(count, len(index)))
     documents = [index.document(position) for position in sorted(drawn)]
     texts = {each.id: each.title.strip() or " ".join(each.text.split()[:WORDS]) for each in documents}
     return {name: text for name, text in texts.items() if text}

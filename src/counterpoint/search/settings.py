@@ -175,7 +175,7 @@ class SearchSettings:
     @staticmethod
     def for_index(index: Index) -> SearchSettings:
         """What the index was built to be searched with; equal weights where nothing was said."""
-        parts = [*index.layouts, *([LEXICAL] if index.manifest.lexical else [])]
+        parts = [*index.layouts, *([LEXICAL] if index.manifest.has_lexical else [])]
         return SearchSettings.for_parts(parts, index.manifest.settings["search"])
 
     @staticmethod
@@ -293,7 +293,7 @@ def plan_for(workflow: Workflow, index: Index, settings: SearchSettings) -> Plan
     Raises:
         ConfigError: the index lacks a part that the workflow needs, or the workflow is unknown.
     """
-    return plan_of_parts(workflow, index.layouts, index.manifest.lexical is not None, settings)
+    return plan_of_parts(workflow, index.layouts, index.manifest.has_lexical, settings)
 
 
 def plan_of_parts(

@@ -1,0 +1,129 @@
+"""A segment of documents that are being added to an index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Int
+
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.codec import CodecName
+from counterpoint.index.deletes import Counts, write_deletes
+from counterpoint.index.kinds import KINDS
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.lexical import LexicalSettings
+from counterpoint.index.lexical_builder import LexicalBuilder
+from counterpoint.index.manifest import SegmentEntry
+from counterpoint.index.ours import mark, new_name
+from counterpoint.index.piece import Piece
+from counterpoint.index.segment import SegmentWriter
+from counterpoint.types import Document, Ragged
+
+__all__ = ["Added"]
+
+
+@final
+class Added:
+    """A segment that grows batch by batch. Nothing is fitted to it.
+
+    Rows that would be differences from means or centroids wait in 8 bits: of few documents there would be no
+    means worth having, and a compaction codes them once there are enough.
+
+    Args:
+        folder: of the index.
+        layouts: of its vector sets.
+        settings: as the manifest says them.
+
+    Attributes:
+        live: for every document that was appended whether it was not deleted again.
+        entry: what a manifest says of it, once it is closed.
+    """
+
+    def __init__(self, folder: Path, layouts: Mapping[str, SetLayout], settings: Mapping[str, Any]):
+        self.live = np.zeros(0, bool)
+        self._folder, self._name = folder, new_name()
+        self._rows: dict[str, list[int]] = {}
+        self._names: list[str] = []
+        self._passages: set[int] = set()
+        codecs: dict[str, CodecName] = {name: "int8" for name, layout in layouts.items() if layout.fitted}
+        self._layouts = {
+            name: replace(layout, codec=codecs.get(name, layout.codec)) for name, layout in layouts.items()
+        }
+        self._terms: LexicalBuilder | None = None
+        lexical = None
+        mark(self._path)
+        if settings["lexical"] is not None:
+            lexical = f"lexical/{new_name()}"
+            mark(folder / lexical)
+            bm25 = LexicalSettings.from_dict(settings["lexical"])
+            self._terms = LexicalBuilder(bm25, folder / lexical)
+        self._writer = SegmentWriter(self._path, self._layouts, settings.get("metadata", {}))
+        self.entry = SegmentEntry(self._name, 0, {}, lexical, codecs=codecs)
+
+    @property
+    def _path(self) -> Path:
+        return self._folder / "segments" / self._name
+
+    def __len__(self) -> int:
+        """How many documents were appended, deleted ones among them."""
+        return self._writer.documents
+
+    def append(self, documents: Sequence[Document], vectors: Mapping[str, Ragged]) -> None:
+        """Add documents with their vectors.
+
+        Raises:
+            DataError: as `SegmentWriter.append`.
+        """
+        first = len(self)
+        self._writer.append(documents, vectors)
+        for row, document in enumerate(documents, first):
+            self._rows.setdefault(document.parent or document.id, []).append(row)
+            self._names.append(document.id)
+            if document.parent is not None:
+                self._passages.add(row)
+                self._rows.setdefault(document.id, []).append(row)
+            if self._terms is not None:
+                self._terms.add(document.full_text)
+        self.live = np.append(self.live, np.ones(len(documents), bool))
+
+    def is_passage(self, row: int) -> bool:
+        """Whether a document was cut from a longer one."""
+        return row in self._passages
+
+    def name_of(self, row: int) -> str:
+        """The id of a document."""
+        return self._names[row]
+
+    def rows_of(self, document_id: str) -> list[int]:
+        """The rows of the document or the passage of an id, and of all passages of it, less deleted ones."""
+        return [row for row in self._rows.get(document_id, ()) if self.live[row]]
+
+    def close(self) -> None:
+        """Finish every file."""
+        with self._writer:
+            pass
+        if self._terms is not None and self.entry.lexical is not None:
+            self._terms.write(self._folder / self.entry.lexical)
+        self.entry = replace(self.entry, documents=len(self), vectors=self._writer.vectors)
+        if not self.live.all():
+            deletes = f"deletes/{new_name()}"
+            mark(self._folder / deletes)
+            write_deletes(self._folder / deletes, self.live, self._counts(np.flatnonzero(~self.live)))
+            self.entry = replace(self.entry, deletes=deletes, deleted=int((~self.live).sum()))
+
+    def abandon(self) -> None:
+        """Close the files as they are; after `close` this does nothing."""
+        self._writer.abandon()
+
+    def _counts(self, rows: Int[np.ndarray, " k"]) -> dict[str, Counts]:
+        """By set what some documents have of its ids."""
+        files, counts = CheckedFolder(self._path), {}
+        for name, layout in self._layouts.items():
+            if layout.ids:
+                store = KINDS[layout.kind].open(name, layout, [Piece(files, len(self), layout)])
+                counts[name] = store.counts_of(rows)
+        return counts

@@ -1,0 +1,312 @@
+"""Change an index: add, delete and replace documents, all of it in one commit or none of it.
+
+Added documents become a segment of their own; deleted ones are marked (`counterpoint.index.deletes`), until a
+compaction leaves them out. What is there is never written to, so a reader goes on with what it has, and a
+writer that is killed leaves only folders that no manifest names, which the next writer removes.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from jaxtyping import Int
+
+from counterpoint.errors import ConfigError, DataError
+from counterpoint.files import writing
+from counterpoint.index.added import Added
+from counterpoint.index.database import as_os_error
+from counterpoint.index.deletes import Counts, write_deletes
+from counterpoint.index.index import Index
+from counterpoint.index.lexical import LexicalSettings
+from counterpoint.index.lexical_builder import LexicalBuilder
+from counterpoint.index.lock import locked
+from counterpoint.index.manifest import Manifest, SegmentEntry
+from counterpoint.index.ours import mark, new_name, remove_unfinished, unfinished_segment
+from counterpoint.index.sealing import sealed
+from counterpoint.index.segment import Segment
+from counterpoint.index.settings import TextModel
+from counterpoint.index.stored_rows import merged_counts
+from counterpoint.index.stream import BATCH, DocumentStream
+from counterpoint.index.term_scores import PARAMETERS
+from counterpoint.types import Document
+
+__all__ = ["Change", "changing"]
+
+NAMED = 3  # ids that a message tells
+
+
+@contextmanager
+def changing(
+    index: Index, model: TextModel | None, on_progress: Callable[[int], None] = lambda done: None
+) -> Iterator[Change]:
+    """Change an index; what was asked for in the block is committed at its end, and nothing after an error.
+
+    Args:
+        index: any snapshot of it; the change is made to what is there now.
+        model: the one that it was built with; None for a lexical index, or where nothing is to be added.
+        on_progress: called with the number of documents added so far.
+
+    Raises:
+        ArtifactError: another process is writing the index, it cannot be written, or another model.
+    """
+    if model is not None:
+        index.check_model(model.fingerprint())
+    folder = index.folder
+    Manifest.read(folder)  # before a lock is left in a folder that is no index
+    with locked(folder):
+        unfinished = unfinished_segment(folder)
+        kept = None if unfinished is None else unfinished[0]
+        remove_unfinished(folder, but=kept)
+        now = index.refreshed()
+        change = Change(now, model, on_progress)
+        with writing(folder, lambda: Manifest.read(folder) != now.manifest):
+            try:
+                yield change
+                change.commit()
+            except BaseException as error:
+                change.abandon()
+                remove_unfinished(folder, but=kept)
+                if isinstance(error, sqlite3.OperationalError):
+                    raise as_os_error(error) from error
+                raise
+        remove_unfinished(folder, but=kept)  # what the last commit needed and this one does not
+
+
+@final
+class Change:
+    """What is to be changed of an index, in the order in which it is asked for. Made by `changing`."""
+
+    def __init__(self, index: Index, model: TextModel | None, on_progress: Callable[[int], None]):
+        self._index, self._model, self._on_progress = index, model, on_progress
+        self._dead = [np.zeros(0, np.int64) for _ in index.segments]
+        self._added: list[Added] = []
+        self._longer = 0
+
+    @property
+    def _folder(self) -> Path:
+        return self._index.folder
+
+    def add(self, documents: Iterable[Document], *, replace: bool = False) -> int:
+        """Add documents, streamed; passages of one document stand one after the other.
+
+        Args:
+            documents: with ids that no document of the index has.
+            replace: where one has, it is deleted, with all its passages.
+
+        Returns:
+            How many were added.
+
+        Raises:
+            DataError: an id that is there, or twice in `documents`; or a document that cannot be stored.
+            ConfigError: the index has vectors, and there is no model.
+        """
+        if self._model is None and self._index.layouts:
+            raise ConfigError("documents are added with the model that the index was built with")
+        before, mine = sum(len(each) for each in self._added), set[str]()
+        stream = DocumentStream(self._checked(documents, replace, mine), self._model, self._told(before))
+        for batch, vectors in stream.batches():
+            self._current().append(batch, vectors or {})
+        self._longer += stream.longer
+        return sum(len(each) for each in self._added) - before
+
+    def delete(self, ids: Iterable[str], *, missing_ok: bool = False) -> int:
+        """Delete documents by their ids, with all their passages.
+
+        Args:
+            ids: of whole documents.
+            missing_ok: an id that no document has is no error.
+
+        Returns:
+            How many documents were deleted, passages not counted.
+
+        Raises:
+            DataError: an id that no document has, or that only a passage has.
+        """
+        wanted, deleted = iter(dict.fromkeys(ids)), 0
+        while batch := list(islice(wanted, BATCH)):
+            found = self._found(batch)
+            missing = [name for name in batch if name not in found]
+            if missing and not missing_ok:
+                raise DataError(f"{_told(missing)}: no such document in the index; nothing was changed")
+            self._refuse_passages(found)
+            self._drop(found.values())
+            deleted += len(found)
+        return deleted
+
+    def delete_where(self, condition: str) -> int:
+        """Delete the documents for whose metadata a condition holds; how many, passages counted.
+
+        Raises:
+            ConfigError: it is no condition, or something was added or deleted before in this change.
+        """
+        if self._added or any(map(len, self._dead)):
+            raise ConfigError("delete by a condition before anything else, or in a change of its own")
+        chosen = np.flatnonzero(self._index.matching(condition))
+        for number, rows in self._by_segment(chosen):
+            self._dead[number] = rows
+        return len(chosen)
+
+    def commit(self) -> None:
+        """Make the change what the index is; nothing is written where nothing was changed."""
+        added = [each for each in self._added if each.live.any()]
+        if not added and not any(map(len, self._dead)):
+            return
+        entries, new = [], []
+        for segment, rows in zip(self._index.segments, self._dead, strict=True):
+            entry, made = self._entry(segment, rows)
+            entries.append(entry)
+            new += made
+        for each in added:
+            each.close()
+            entries.append(each.entry)
+            new += each.entry.folders()
+        kept = [entry for entry in entries if entry.live] or entries[-1:]
+        manifest = self._index.manifest
+        named = {name for entry in kept for name in entry.folders()}
+        files = {
+            path: found
+            for path, found in manifest.files.items()
+            if path.startswith("models/") or path.rpartition("/")[0] in named
+        }
+        files |= sealed(self._folder, [name for name in new if name in named])
+        report = dict(manifest.report)
+        if "longer" in report:
+            report["longer"] += self._longer
+        replace(
+            manifest,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            software=_version(),
+            segments=tuple(kept),
+            files=files,
+            report=report,
+        ).write(self._folder)
+
+    def abandon(self) -> None:
+        """Let go of the files."""
+        for each in self._added:
+            each.abandon()
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def _told(self, before: int) -> Callable[[int], None]:
+        return lambda done: self._on_progress(before + done)
+
+    def _current(self) -> Added:
+        """The segment that documents are added to: a new one where the last has a document that was deleted.
+
+        A segment has every id once.
+        """
+        if not self._added or not self._added[-1].live.all():
+            self._added.append(Added(self._folder, self._index.layouts, self._index.manifest.settings))
+        return self._added[-1]
+
+    def _checked(self, documents: Iterable[Document], replace: bool, mine: set[str]) -> Iterator[Document]:
+        """Documents to be added, once those that they replace are deleted. `mine` were so before."""
+        stream = iter(documents)
+        while batch := list(islice(stream, BATCH)):
+            wholes = list(dict.fromkeys(document.parent or document.id for document in batch))
+            wanted = [name for name in wholes if name not in mine]
+            rows = [document.id for document in batch if document.parent is not None]
+            found = self._found([*wanted, *rows])
+            mine.update(wholes)
+            if found and replace:
+                self._refuse_passages({name: found[name] for name in wanted if name in found})
+                self._drop([found[name] for name in wanted if name in found])
+                found = self._found(rows)
+            if found:
+                names = _told(list(found))
+                raise DataError(f"{names}: already in the index; replace what is there, or leave it out")
+            yield from batch
+
+    def _found(self, ids: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+        """By id the number of the segment and the row of its document, and of all passages of it."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for number, segment in enumerate(self._index.segments):
+            for name, rows in segment.rows_of(ids).items():
+                left = np.setdiff1d(rows, self._dead[number]).tolist()
+                if left:
+                    found.setdefault(name, []).extend((number, row) for row in left)
+        for number, each in enumerate(self._added, len(self._index.segments)):
+            for name in ids:
+                if rows := each.rows_of(name):
+                    found.setdefault(name, []).extend((number, row) for row in rows)
+        return found
+
+    def _refuse_passages(self, found: Mapping[str, Sequence[tuple[int, int]]]) -> None:
+        segments = [*self._index.segments, *self._added]
+        for name, places in found.items():
+            number, row = places[0]
+            if segments[number].is_passage(row) and segments[number].name_of(row) == name:
+                raise DataError(f"{name!r} is a passage; delete or replace the document that it is of")
+
+    def _drop(self, found: Iterable[Sequence[tuple[int, int]]]) -> None:
+        by_segment: dict[int, list[int]] = {}
+        for number, row in (place for places in found for place in places):
+            by_segment.setdefault(number, []).append(row)
+        for number, rows in by_segment.items():
+            if number < len(self._dead):
+                self._dead[number] = np.union1d(self._dead[number], rows)
+            else:
+                self._added[number - len(self._dead)].live[rows] = False
+
+    def _by_segment(self, positions: Int[np.ndarray, " k"]) -> Iterator[tuple[int, Int[np.ndarray, " r"]]]:
+        starts = self._index.starts
+        owners = np.searchsorted(starts, positions, side="right") - 1
+        for number in np.unique(owners).tolist():
+            yield number, positions[owners == number] - starts[number]
+
+    def _entry(self, segment: Segment, rows: Int[np.ndarray, " k"]) -> tuple[SegmentEntry, list[str]]:
+        """A segment with more documents deleted, and the folders that were made for it."""
+        entry, made = segment.entry, list[str]()
+        if segment.terms is not None and PARAMETERS in segment.terms:
+            entry = replace(entry, lexical=self._terms_of(segment))
+            made.append(entry.lexical or "")
+        if not len(rows):
+            return entry, made
+        live = np.ones(segment.documents, bool) if segment.live is None else segment.live.copy()
+        live[rows] = False
+        name = f"deletes/{new_name()}"
+        mark(self._folder / name)
+        write_deletes(self._folder / name, live, self._counts(segment, rows))
+        return replace(entry, deletes=name, deleted=int((~live).sum())), [*made, name]
+
+    def _counts(self, segment: Segment, rows: Int[np.ndarray, " k"]) -> dict[str, Counts]:
+        """By set what the deleted documents have of its ids, those that were deleted before included."""
+        number = self._index.segments.index(segment)
+        positions, counts = rows + self._index.starts[number], {}
+        for name, store in self._index.sets.items():
+            if store.layout.ids:
+                before = [] if segment.deletes is None else [segment.deletes.counts(name)]
+                counts[name] = merged_counts([*before, store.counts_of(positions)])
+        return counts
+
+    def _terms_of(self, segment: Segment) -> str:
+        """BM25 files of a segment whose own have scores in place of counts: an earlier version's."""
+        name = f"lexical/{new_name()}"
+        mark(self._folder / name)
+        settings = LexicalSettings.from_dict(self._index.manifest.settings["lexical"])
+        builder = LexicalBuilder(settings, self._folder / name)
+        for row in range(segment.documents):
+            builder.add(segment.document(row).full_text)
+        builder.write(self._folder / name)
+        return name
+
+
+def _told(ids: Sequence[str]) -> str:
+    """Some ids as a message names them."""
+    shown = ", ".join(map(repr, ids[:NAMED]))
+    return shown if len(ids) <= NAMED else f"{shown} and {len(ids) - NAMED} more"
+
+
+def _version() -> str:
+    from counterpoint import __version__
+
+    return __version__
