@@ -51,7 +51,8 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
 def account_of(index: Index) -> dict[str, Any]:
     """Sizes by purpose and by vector set, and how the index compares with the plain text of its documents.
 
-    `documents` counts a document that was cut once, `passages` all that can be found. `longer_than_model` of
+    `documents` counts a document that was cut once, `passages` all that can be found. `deleted` are those that
+    still take room, of `segments`. `longer_than_model` of
     these have more than the `model_reads` word-pieces that the model reads; both are None where nobody
     counted. `text_bytes` are those of titles and texts in UTF-8. `factor_over_text` is everything that is not
     text (the whole index but the documents' database) over them; None where there is no text. `built` is what
@@ -69,10 +70,12 @@ def account_of(index: Index) -> dict[str, Any]:
     return {
         "documents": documents,
         "passages": len(index),
+        "deleted": index.end - len(index),
+        "segments": len(index.segments),
         "longer_than_model": counted.get("longer"),
         "model_reads": counted.get("longest"),
         "bytes": total,
-        "bytes_per_document": total / documents,
+        "bytes_per_document": total / max(documents, 1),
         "bytes_by_purpose": purposes,
         "text_bytes": text,
         "factor_over_text": beside / text if text else None,
@@ -187,7 +190,7 @@ def _set(index: Index, name: str, purposes: Mapping[str, int]) -> dict[str, Any]
         "static": static,
         "stored_ids": ids,
         "vectors": vectors,
-        "vectors_per_document": vectors / _whole(index),
+        "vectors_per_document": vectors / max(_whole(index), 1),
         "bytes": size,
         "bytes_per_vector": size / max(vectors, 1),
         "distinct_ids": index.distinct_ids(name) if layout.ids else None,

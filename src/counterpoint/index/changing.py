@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import final
@@ -45,20 +46,23 @@ NAMED = 3  # ids that a message tells
 
 @contextmanager
 def changing(
-    index: Index, model: TextModel | None, on_progress: Callable[[int], None] = lambda done: None
+    index: Index,
+    model: TextModel | None = None,
+    *,
+    load: Callable[[], TextModel | None] | None = None,
+    on_progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Change]:
     """Change an index; what was asked for in the block is committed at its end, and nothing after an error.
 
     Args:
         index: any snapshot of it; the change is made to what is there now.
-        model: the one that it was built with; None for a lexical index, or where nothing is to be added.
+        model: the one that it was built with; None for an index without vectors, or where nothing is added.
+        load: loads the model once something is added, in place of `model`.
         on_progress: called with the number of documents added so far.
 
     Raises:
         ArtifactError: another process is writing the index, it cannot be written, or another model.
     """
-    if model is not None:
-        index.check_model(model.fingerprint())
     folder = index.folder
     Manifest.read(folder)  # before a lock is left in a folder that is no index
     with locked(folder):
@@ -66,7 +70,7 @@ def changing(
         kept = None if unfinished is None else unfinished[0]
         remove_unfinished(folder, but=kept)
         now = index.refreshed()
-        change = Change(now, model, on_progress)
+        change = Change(now, load or (lambda: model), on_progress)
         with writing(folder, lambda: Manifest.read(folder) != now.manifest):
             try:
                 yield change
@@ -84,8 +88,10 @@ def changing(
 class Change:
     """What is to be changed of an index, in the order in which it is asked for. Made by `changing`."""
 
-    def __init__(self, index: Index, model: TextModel | None, on_progress: Callable[[int], None]):
-        self._index, self._model, self._on_progress = index, model, on_progress
+    def __init__(
+        self, index: Index, load: Callable[[], TextModel | None], on_progress: Callable[[int], None]
+    ):
+        self._index, self._load, self._on_progress = index, load, on_progress
         self._dead = [np.zeros(0, np.int64) for _ in index.segments]
         self._added: list[Added] = []
         self._longer = 0
@@ -108,8 +114,6 @@ class Change:
             DataError: an id that is there, or twice in `documents`; or a document that cannot be stored.
             ConfigError: the index has vectors, and there is no model.
         """
-        if self._model is None and self._index.layouts:
-            raise ConfigError("documents are added with the model that the index was built with")
         before, mine = sum(len(each) for each in self._added), set[str]()
         stream = DocumentStream(self._checked(documents, replace, mine), self._model, self._told(before))
         for batch, vectors in stream.batches():
@@ -193,6 +197,16 @@ class Change:
         """Let go of the files."""
         for each in self._added:
             each.abandon()
+
+    @cached_property
+    def _model(self) -> TextModel | None:
+        if not self._index.layouts:
+            return None
+        model = self._load()
+        if model is None:
+            raise ConfigError("documents are added with the model that the index was built with")
+        self._index.check_model(model.fingerprint())
+        return model
 
     # -- steps -----------------------------------------------------------------------------------------
 

@@ -161,11 +161,12 @@ def _settings(options: BuildOptions, model: Model | None, folder: Path) -> Index
 
     given = {name: getattr(options, name) for name in ("k1", "b", "analyzer", "identifiers")}
     bm25 = LexicalSettings(**{name: value for name, value in given.items() if value is not None})
+    words, declared = options.passage_words, declared_fields(options)
     if model is None:
-        declared = declared_fields(options)
-        return IndexSettings(lexical=bm25 if options.lexical else None, ann=options.ann, metadata=declared)
+        kept = bm25 if options.lexical else None
+        return IndexSettings(lexical=kept, ann=options.ann, metadata=declared, passage_words=words)
     chosen = {name: value for name in ("codec", "gate") if (value := getattr(options, name)) is not None}
     kept = replace(bm25, analyzer=options.analyzer or model.analyzer) if options.lexical else None
     name = remembered_name(options.model, folder) if isinstance(options.model, str | Path) else None
-    chosen["metadata"] = declared_fields(options)
+    chosen |= {"metadata": declared, "passage_words": words}
     return model.index_settings(name, lexical=kept, ann=options.ann, **chosen)

@@ -8,12 +8,12 @@ from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from counterpoint.errors import ConfigError
-from counterpoint.library.options import BuildOptions, SearchOptions
+from counterpoint.library.options import AddOptions, BuildOptions, SearchOptions
 
 if TYPE_CHECKING:
     from counterpoint.search import Workflow
 
-__all__ = ["BuildKeywords", "RunKeywords", "SearchKeywords", "check_keywords", "with_names"]
+__all__ = ["AddKeywords", "BuildKeywords", "RunKeywords", "SearchKeywords", "check_keywords", "with_names"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,6 +43,20 @@ class BuildKeywords(TypedDict, total=False):
     gitignore: bool
 
 
+class AddKeywords(TypedDict, total=False):
+    """What `OpenIndex.add` takes beside the source: `AddOptions` says what each is."""
+
+    replace: bool
+    passage_words: int | None
+    lenient: bool | None
+    id: str | None
+    title: str | None
+    text: str | None
+    include: str | Sequence[str] | None
+    exclude: str | Sequence[str] | None
+    gitignore: bool
+
+
 class RunKeywords(TypedDict, total=False):
     """How an index is searched: `SearchOptions` says what each is."""
 
@@ -62,7 +76,7 @@ class SearchKeywords(RunKeywords, total=False):
     explain: bool
 
 
-DEFAULTS: Mapping[str, Any] = {**vars(SearchOptions()), **vars(BuildOptions())}
+DEFAULTS: Mapping[str, Any] = {**vars(AddOptions()), **vars(SearchOptions()), **vars(BuildOptions())}
 
 
 def with_names(keywords: type) -> Callable[[Function], Function]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -11,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final, overload
 
 from counterpoint.index import Index
 from counterpoint.library.asked import settings_of
-from counterpoint.library.keywords import RunKeywords, SearchKeywords, check_keywords, with_names
+from counterpoint.library.changes import Changes
+from counterpoint.library.keywords import (
+    AddKeywords,
+    RunKeywords,
+    SearchKeywords,
+    check_keywords,
+    with_names,
+)
 from counterpoint.library.options import BACKEND, CACHED_QUERIES, Backend, SearchOptions
 from counterpoint.library.remembered import Remembered
 from counterpoint.library.stored import encoder_of
@@ -169,6 +177,93 @@ class OpenIndex:
         found = open_collection(collection) if isinstance(collection, str | Path) else collection
         named = split or only_split(found)
         return evaluate(self.run(found.queries(named), k, **asked), found.qrels(named), measures)
+
+    # -- changes ---------------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self, on_progress: Callable[[int], None] = lambda done: None) -> Iterator[Changes]:
+        """Several changes as one: committed together at the end of the block, and none after an error.
+
+        Afterwards this index answers from what was committed. Others that have it open go on answering from
+        what they opened, until they `refresh`.
+
+        Args:
+            on_progress: called with the number of documents added so far.
+
+        Raises:
+            ArtifactError: another process is writing the index, or it cannot be written.
+
+        Example:
+            >>> from tempfile import mkdtemp
+            >>> import counterpoint as cp
+            >>> first = [{"id": "a", "text": "A whale is a mammal."}, {"id": "b", "text": "A train is late."}]
+            >>> notes = cp.index(first, mkdtemp() + "/notes", model=None)
+            >>> with notes.writing() as changes:
+            ...     added = changes.add([{"id": "c", "text": "Whales sing."}])
+            ...     deleted = changes.delete("a")
+            >>> [hit.id for hit in notes.search("whale", workflow="lexical")]
+            ['c']
+        """
+        from counterpoint.index.changing import changing
+
+        with changing(self.index, load=lambda: self.model, on_progress=on_progress) as change:
+            yield Changes(change, self.index)
+        self.refresh()
+
+    @with_names(AddKeywords)
+    def add(
+        self,
+        source: Any,
+        *,
+        on_progress: Callable[[int], None] = lambda done: None,
+        **settings: Unpack[AddKeywords],
+    ) -> int:
+        """Add documents in one commit; how many (passages, where documents were cut).
+
+        Args:
+            source: as `counterpoint.index` takes it.
+            on_progress: called with the number of documents added so far.
+            settings: fields of `AddOptions`.
+
+        Raises:
+            DataError: an id that is there and is not to be replaced, or the source cannot be read.
+            ConfigError: a setting that does not exist or cannot be.
+            ArtifactError: another process is writing the index, it cannot be written, or its model is gone.
+        """
+        with self.writing(on_progress) as changes:
+            return changes.add(source, **settings)
+
+    def update(self, source: Any, **settings: Unpack[AddKeywords]) -> int:
+        """Add documents in one commit, which replace those with the same ids; how many were added."""
+        return self.add(source, **{**settings, "replace": True})
+
+    def delete(
+        self,
+        ids: str | Iterable[str] | None = None,
+        *,
+        where: str | None = None,
+        missing_ok: bool = False,
+    ) -> int:
+        """Delete documents in one commit, as `Changes.delete`; how many."""
+        with self.writing() as changes:
+            return changes.delete(ids, where=where, missing_ok=missing_ok)
+
+    def refresh(self) -> bool:
+        """Answer from the last commit from now on; whether that is another than before.
+
+        Raises:
+            ArtifactError: the index is gone or damaged; this one goes on as it was.
+        """
+        now = self.index.refreshed()
+        if now is self.index:
+            return False
+        with self._lock:
+            searcher = self.__dict__.pop("_with_model", None)
+            same = now.manifest.model == self.index.manifest.model
+            if searcher is not None and same:
+                self.__dict__["_with_model"] = Searcher(now, searcher.model)
+            self.index, self._last = now, (None, None)
+        return True
 
     def info(self) -> dict[str, Any]:
         """What the index is made of, and how many bytes of what."""

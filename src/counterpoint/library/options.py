@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Literal, final
 if TYPE_CHECKING:
     from counterpoint.model import Model
 
-__all__ = ["BACKEND", "CACHED_QUERIES", "DEFAULT_MODEL", "Backend", "BuildOptions", "SearchOptions"]
+__all__ = [
+    "BACKEND",
+    "CACHED_QUERIES",
+    "DEFAULT_MODEL",
+    "AddOptions",
+    "Backend",
+    "BuildOptions",
+    "SearchOptions",
+]
 
 DEFAULT_MODEL = "minilm"
 
@@ -76,6 +84,28 @@ class BuildOptions:
     title: str | None = None
     text: str | None = None
     metadata: str | Sequence[str] | None = None
+    include: str | Sequence[str] | None = None
+    exclude: str | Sequence[str] | None = None
+    gitignore: bool = True
+
+
+@final
+@dataclass(frozen=True)
+class AddOptions:
+    """How documents are added to an index, as `counterpoint add` and `OpenIndex.add` take it.
+
+    Attributes:
+        replace: a document whose id is there takes the other's place; otherwise that is an error.
+        passage_words: as for `BuildOptions`; where None, as the index was built.
+        lenient: as for `BuildOptions`, and so are all others.
+    """
+
+    replace: bool = False
+    passage_words: int | None = None
+    lenient: bool | None = None
+    id: str | None = None
+    title: str | None = None
+    text: str | None = None
     include: str | Sequence[str] | None = None
     exclude: str | Sequence[str] | None = None
     gitignore: bool = True

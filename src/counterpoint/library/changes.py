@@ -1,0 +1,103 @@
+"""Changing an index as it is asked for, from whatever a user names."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Unpack, final
+
+from counterpoint.errors import ConfigError, DataError
+from counterpoint.library.keywords import AddKeywords, check_keywords, with_names
+from counterpoint.library.options import AddOptions, BuildOptions
+from counterpoint.library.reading import read
+
+if TYPE_CHECKING:
+    from counterpoint.index import Index
+    from counterpoint.index.changing import Change
+    from counterpoint.library.reading import Reading
+
+__all__ = ["Changes", "reading_for"]
+
+
+@final
+class Changes:
+    """What is to be changed of an index, in the order in which it is asked for.
+
+    Made by `OpenIndex.writing`; all of it is committed at once.
+    """
+
+    def __init__(self, change: Change, index: Index):
+        self._change, self._index = change, index
+
+    @with_names(AddKeywords)
+    def add(self, source: Any, **settings: Unpack[AddKeywords]) -> int:
+        """Add documents; how many (passages, where documents were cut).
+
+        Args:
+            source: as `counterpoint.index` takes it.
+            settings: fields of `AddOptions`.
+
+        Raises:
+            DataError: an id that is there and is not to be replaced, or the source cannot be read.
+            ConfigError: a setting that does not exist or cannot be.
+            ArtifactError: the model is not there, or is not the one that the index was built with.
+        """
+        check_keywords(settings, *AddKeywords.__annotations__)
+        options = AddOptions(**settings)
+        reading = reading_for(self._index, source, options)
+        added = self.read(reading, replace=options.replace)
+        if lost := reading.report.lost():
+            warnings.warn(lost, stacklevel=3)
+        return added
+
+    def read(self, reading: Reading, *, replace: bool) -> int:
+        """Add the documents of a source that was opened; how many."""
+        try:
+            return self._change.add(reading, replace=replace)
+        except DataError as error:
+            if error.path is None:
+                raise DataError(str(error), path=reading.origin) from error
+            raise
+
+    def update(self, source: Any, **settings: Unpack[AddKeywords]) -> int:
+        """Add documents, which replace those with the same ids; how many were added."""
+        return self.add(source, **{**settings, "replace": True})
+
+    def delete(
+        self,
+        ids: str | Iterable[str] | None = None,
+        *,
+        where: str | None = None,
+        missing_ok: bool = False,
+    ) -> int:
+        """Delete documents by id, with all their passages, or by a condition on their metadata; how many.
+
+        Args:
+            ids: one or several.
+            where: a condition as `search` takes it, in place of ids. It chooses among the documents that the
+                index had before the change.
+            missing_ok: an id that no document has is no error.
+
+        Raises:
+            ConfigError: neither or both are given, or a condition that is none.
+            DataError: an id that no document has.
+        """
+        if (ids is None) == (where is None):
+            raise ConfigError("what is to be deleted? give ids, or a condition (where), and not both")
+        if where is not None:
+            return self._change.delete_where(where)
+        named = [ids] if isinstance(ids, str) else list(ids or ())
+        return self._change.delete(named, missing_ok=missing_ok)
+
+
+def reading_for(index: Index, source: Any, options: AddOptions) -> Reading:
+    """Open a source whose documents are to be added to an index.
+
+    Raises:
+        ConfigError, DataError: as `counterpoint.library.reading.read`.
+    """
+    words = options.passage_words
+    if words is None:
+        words = index.manifest.settings.get("passage_words")
+    how = {name: value for name, value in vars(options).items() if name != "replace"}
+    return read(source, BuildOptions(**{**how, "passage_words": words}))
