@@ -51,6 +51,30 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
         "verify": Entry("Compare every file of an index with its checksum.", "info:verify"),
         "demo": Entry("Index Python's documentation and answer three questions.", "demo:demo"),
     },
+    "Change": {
+        "add": Entry(
+            "Add documents to an index.",
+            "add:add",
+            ("counterpoint add notes.index more-notes/", "counterpoint add papers.index new.jsonl"),
+        ),
+        "replace": Entry(
+            "Add documents that take the places of those with their ids.",
+            "add:replace",
+            (
+                "counterpoint replace notes.index notes/",
+                "cat new.jsonl | counterpoint replace papers.index -",
+            ),
+        ),
+        "delete": Entry(
+            "Delete documents of an index by id or by a condition.",
+            "delete:delete",
+            (
+                "counterpoint delete papers.index 4983 5836",
+                "counterpoint delete papers.index --where \"year < 2010\"",
+                "cat gone.txt | counterpoint delete papers.index -",
+            ),
+        ),
+    },
     "Evaluate": {
         "evaluate": Entry(
             "Measure an index, or saved runs, by a collection's judgements.",

@@ -13,6 +13,18 @@ from counterpoint.cli.complete import models
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.dry_index import tell, told
 from counterpoint.cli.progress import loading, progress
+from counterpoint.cli.sources import (
+    Exclude,
+    Gitignore,
+    IdField,
+    Include,
+    Lenient,
+    PassageWords,
+    Source,
+    TextField,
+    TitleField,
+    given,
+)
 from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 from counterpoint.library.options import DEFAULT_MODEL, BuildOptions
@@ -24,13 +36,7 @@ __all__ = ["index"]
 
 
 def index(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="Folder, .jsonl, .csv, .tsv, .json, any text, '-', ir_datasets:ID, stdlib:",
-            show_default=False,
-        ),
-    ],
+    source: Source,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder to write.", show_default=False)
     ] = None,
@@ -91,24 +97,10 @@ def index(
             help="How much a document's length counts in BM25, from 0 to 1; 0.4 unless given.",
         ),
     ] = None,
-    passage_words: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            show_default=False,
-            help="Cut documents into passages of at most this many words; 0 keeps them whole. Unless given, "
-            "files "
-            "are cut and documents of a collection are not.",
-        ),
-    ] = None,
-    id: Annotated[
-        str | None,
-        typer.Option("--id", help="Field of the id (CSV, TSV, JSON, JSON Lines).", show_default=False),
-    ] = None,
-    title: Annotated[
-        str | None, typer.Option("--title", help="Field of the title.", show_default=False)
-    ] = None,
-    text: Annotated[str | None, typer.Option("--text", help="Field of the text.", show_default=False)] = None,
+    passage_words: PassageWords = None,
+    id: IdField = None,
+    title: TitleField = None,
+    text: TextField = None,
     metadata: Annotated[
         list[str] | None,
         typer.Option(
@@ -117,19 +109,10 @@ def index(
             show_default=False,
         ),
     ] = None,
-    include: Annotated[
-        list[str] | None,
-        typer.Option(help="Read only files like this ('*.md'); repeatable.", show_default=False),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(help="Leave out files and folders like this; repeatable.", show_default=False),
-    ] = None,
-    gitignore: Annotated[bool, typer.Option(help="Leave out what .gitignore names.")] = True,
-    lenient: Annotated[
-        bool | None,
-        typer.Option(help="Skip bad input (folders: default), or stop at it.", show_default=False),
-    ] = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    gitignore: Gitignore = True,
+    lenient: Lenient = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an index that is already there.")] = False,
     resume: Annotated[bool, typer.Option(help="Go on with an unfinished build in the same folder.")] = False,
     processes: Annotated[
@@ -145,7 +128,7 @@ def index(
         model=model, codec=codec, gate=gate, ann=ann, lexical=lexical, analyzer=analyzer,
         identifiers=identifiers, k1=k1, b=b, passage_words=passage_words, lenient=lenient,
         overwrite=overwrite, resume=resume, processes=processes, id=id, title=title, text=text,
-        metadata=_given(metadata), include=_given(include), exclude=_given(exclude), gitignore=gitignore,
+        metadata=given(metadata), include=given(include), exclude=given(exclude), gitignore=gitignore,
     )  # fmt: skip
     if dry_run:
         tell(source, chosen, json)
@@ -153,10 +136,6 @@ def index(
         raise ConfigError("where to? name the folder to write: --output, -o; or only look: --dry-run")
     else:
         _build(source, output, chosen, json)
-
-
-def _given(values: list[str] | None) -> tuple[str, ...] | None:
-    return None if values is None else tuple(values)
 
 
 def _run(build: Build) -> None:

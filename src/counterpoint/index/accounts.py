@@ -51,9 +51,9 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
 def account_of(index: Index) -> dict[str, Any]:
     """Sizes by purpose and by vector set, and how the index compares with the plain text of its documents.
 
-    `documents` counts a document that was cut once, `passages` all that can be found. `deleted` are those that
-    still take room, of `segments`. `longer_than_model` of
-    these have more than the `model_reads` word-pieces that the model reads; both are None where nobody
+    `documents` counts a document that was cut once, `passages` all that can be found. `deleted` are those
+    that still take room, in `segments`. `longer_than_model` of the passages
+    have more than the `model_reads` word-pieces that the model reads; both are None where nobody
     counted. `text_bytes` are those of titles and texts in UTF-8. `factor_over_text` is everything that is not
     text (the whole index but the documents' database) over them; None where there is no text. `built` is what
     the build took, see `Manifest.cost`; `auto_codec` how the codec was chosen, or None where it was given.

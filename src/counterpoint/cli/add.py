@@ -1,0 +1,99 @@
+"""`counterpoint add` and `counterpoint replace`: documents that an index gets after it was built."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.dry_index import told
+from counterpoint.cli.options import IndexFolder, ModelName
+from counterpoint.cli.progress import loading, progress
+from counterpoint.cli.sources import (
+    Exclude,
+    Gitignore,
+    IdField,
+    Include,
+    Lenient,
+    PassageWords,
+    Source,
+    TextField,
+    TitleField,
+    given,
+)
+from counterpoint.library.options import AddOptions
+
+__all__ = ["add", "replace"]
+
+
+def add(
+    index: IndexFolder,
+    source: Source,
+    passage_words: PassageWords = None,
+    id: IdField = None,
+    title: TitleField = None,
+    text: TextField = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    gitignore: Gitignore = True,
+    lenient: Lenient = None,
+    model: ModelName = None,
+    json: Json = False,
+) -> None:
+    """Add the documents of SOURCE to INDEX, all of them in one commit."""
+    options = AddOptions(
+        passage_words=passage_words, lenient=lenient, id=id, title=title, text=text,
+        include=given(include), exclude=given(exclude), gitignore=gitignore,
+    )  # fmt: skip
+    _add(index, source, options, model, json)
+
+
+def replace(
+    index: IndexFolder,
+    source: Source,
+    passage_words: PassageWords = None,
+    id: IdField = None,
+    title: TitleField = None,
+    text: TextField = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    gitignore: Gitignore = True,
+    lenient: Lenient = None,
+    model: ModelName = None,
+    json: Json = False,
+) -> None:
+    """Add the documents of SOURCE to INDEX; those with ids that are there take the others' places."""
+    options = AddOptions(
+        replace=True, passage_words=passage_words, lenient=lenient, id=id, title=title, text=text,
+        include=given(include), exclude=given(exclude), gitignore=gitignore,
+    )  # fmt: skip
+    _add(index, source, options, model, json)
+
+
+def _add(index: Path, source: str, options: AddOptions, model: str | None, json: bool) -> None:
+    from counterpoint.index.accounts import counted_text
+    from counterpoint.library import OpenIndex
+    from counterpoint.library.changes import reading_for
+
+    with OpenIndex(index, model) as opened:
+        reading = reading_for(opened.index, source, options)
+        note(*reading.decided) if reading.decided else None
+        if opened.index.layouts:
+            with loading((opened.index.manifest.model or {}).get("name")):
+                _ = opened.model  # loaded here, where a terminal is told
+        before = len(opened)
+        with (
+            progress("adding", "documents", reading.size) as update,
+            opened.writing(update) as changes,
+        ):
+            added = changes.read(reading, replace=options.replace)
+        note(reading.report.summary(), *told(reading.report, reading.decided))
+        info = opened.info()
+        replaced = before + added - len(opened)
+        result = {
+            "index": str(index), "added": added, "replaced": replaced, "documents": info["documents"],
+            "passages": info["passages"], "deleted": info["deleted"], "segments": info["segments"],
+            "read": asdict(reading.report),
+        }  # fmt: skip
+        lost = f", {replaced:,} replaced" if replaced else ""
+        emit(result, lambda: f"{added:,} added{lost}; the index has {counted_text(info)} now", json)
