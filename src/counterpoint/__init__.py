@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from counterpoint.index import Index
+    from counterpoint.index.field import field
     from counterpoint.library import OpenIndex, index
     from counterpoint.library import open_index as open
     from counterpoint.measure import compare, evaluate
@@ -36,6 +37,7 @@ __all__ = [
     "__version__",
     "compare",
     "evaluate",
+    "field",
     "index",
     "load_model",
     "open",
@@ -44,6 +46,7 @@ __all__ = [
 
 _HOMES = {  # `index` is the package of that name, which can be called
     "index": ("Index",),
+    "index.field": ("field",),
     "library": ("OpenIndex",),
     "measure": ("compare", "evaluate"),
     "model": ("Model", "load_model"),

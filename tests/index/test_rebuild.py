@@ -8,7 +8,7 @@ from tests.fakes import HashModel
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index import Index, IndexSettings, build, build_index
-from counterpoint.index import index as index_module
+from counterpoint.index import opening as opening_module
 from counterpoint.search import Searcher
 from counterpoint.types import Document
 
@@ -52,13 +52,13 @@ def read_during_rebuilds(tmp_path, monkeypatch, opens, versions):
     context.set_forkserver_preload(["tests.fakes", "tests.index.test_rebuild", "bm25s"])
     stop = context.Event()
     writer = context.Process(target=rebuild, args=(tmp_path / "i", stop))
-    tally, seen, open_them = Counter(), set(), index_module._open
+    tally, seen, open_them = Counter(), set(), opening_module._open
 
     def counted(*given):
         tally["tried"] += 1
         return open_them(*given)
 
-    monkeypatch.setattr(index_module, "_open", counted)
+    monkeypatch.setattr(opening_module, "_open", counted)
     before = Index(tmp_path / "i")  # first searched when it has been replaced many times
     tally.clear()
     writer.start()
@@ -107,7 +107,7 @@ def test_an_index_opened_before_and_first_searched_after(tmp_path, settings):
 
 def racing(folder, times, monkeypatch):
     """Have the index replaced, so often, between reading its manifest and opening its files."""
-    left, open_them = [times], index_module._open
+    left, open_them = [times], opening_module._open
 
     def replaced_first(*given):
         if left[0]:
@@ -115,10 +115,10 @@ def racing(folder, times, monkeypatch):
             build_index(NEW, HashModel(), folder, overwrite=True)
         return open_them(*given)
 
-    monkeypatch.setattr(index_module, "_open", replaced_first)
+    monkeypatch.setattr(opening_module, "_open", replaced_first)
 
 
-@pytest.mark.parametrize("times", [1, index_module.OPENINGS - 1])
+@pytest.mark.parametrize("times", [1, opening_module.OPENINGS - 1])
 def test_an_open_that_races_a_commit_is_tried_again(tmp_path, monkeypatch, times):
     build_index(OLD, HashModel(), tmp_path / "i")
     racing(tmp_path / "i", times, monkeypatch)
@@ -128,7 +128,7 @@ def test_an_open_that_races_a_commit_is_tried_again(tmp_path, monkeypatch, times
 
 def test_it_is_not_tried_for_ever(tmp_path, monkeypatch):
     build_index(OLD, HashModel(), tmp_path / "i")
-    racing(tmp_path / "i", index_module.OPENINGS, monkeypatch)
+    racing(tmp_path / "i", opening_module.OPENINGS, monkeypatch)
     with pytest.raises(ArtifactError, match="this file of the index is missing"):
         Index(tmp_path / "i")
 
@@ -136,8 +136,8 @@ def test_it_is_not_tried_for_ever(tmp_path, monkeypatch):
 def test_damage_is_not_taken_for_a_race(tmp_path, monkeypatch):
     build_index(OLD, HashModel(), tmp_path / "i")
     next((tmp_path / "i").rglob("mean.values.npy")).unlink()
-    tries, open_them = [], index_module._open
-    monkeypatch.setattr(index_module, "_open", lambda *given: [tries.append(1), open_them(*given)][1])
+    tries, open_them = [], opening_module._open
+    monkeypatch.setattr(opening_module, "_open", lambda *given: [tries.append(1), open_them(*given)][1])
     with pytest.raises(ArtifactError, match=r"mean.values.npy: this file of the index is missing"):
         Index(tmp_path / "i")
     assert len(tries) == 1

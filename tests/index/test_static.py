@@ -19,6 +19,7 @@ from counterpoint.errors import ArtifactError, ConfigError, ShapeError
 from counterpoint.index import Asked, Index, IndexSettings, Manifest, SetLayout, build_index
 from counterpoint.index import counted as counted_module
 from counterpoint.index import static as static_module
+from counterpoint.index import static_ids as static_ids_module
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.kernels import maxsim_scores
 from counterpoint.index.piece import Piece
@@ -69,7 +70,8 @@ def test_scores_are_those_of_the_match_matrix(table, texts, queries, exact, floo
     table, floor = np.array(table, np.float32), floor or exact
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         for constant, value in zip(("BLOCK", "CHUNK", "VISITS"), sizes, strict=False):
-            patch.setattr(static_module if constant != "CHUNK" else counted_module, constant, value)
+            homes = {"BLOCK": static_ids_module, "CHUNK": counted_module, "VISITS": static_module}
+            patch.setattr(homes[constant], constant, value)
         found = written(Path(name) / "s", texts, table, batch=sizes[3]).bound(Table(table))
         for query in queries:
             rows = [(table[number].tolist(), number) for number in query]
@@ -93,7 +95,7 @@ def test_scores_are_those_of_the_match_matrix(table, texts, queries, exact, floo
 def test_real_numbers_come_out_the_same_to_the_last_bit(tmp_path, monkeypatch, visits):
     """Maxima are taken from one product of query and table, and added in one order."""
     monkeypatch.setattr(static_module, "VISITS", visits)
-    monkeypatch.setattr(static_module, "BLOCK", 64)
+    monkeypatch.setattr(static_ids_module, "BLOCK", 64)
     rng = np.random.default_rng(0)
     table = rng.normal(size=(500, 32)).astype(np.float32)
     frequent = 1 / np.arange(1, 501)

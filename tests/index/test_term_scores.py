@@ -77,14 +77,18 @@ def test_an_index_of_before_answers_as_it_did(tmp_path):
         assert index.lexical is not None
         new = [index.lexical.scores(query) for query in QUERIES]
     manifest = Manifest.read(folder)
-    lexical = folder / str(manifest.segments[0].lexical)
+    name = str(manifest.segments[0].lexical)
+    lexical = folder / name
     files = {name: entry for name, entry in manifest.files.items() if not name.startswith("lexical/")}
     for path in lexical.glob("*.npy"):
         path.unlink()
     write_old(lexical, TEXTS)
     assert sorted(path.name for path in lexical.glob("*.*n*")) == sorted([*NAMES, ".counterpoint"])
     write_blocks(lexical, [lexical / name for name in NAMES])
-    files |= {f"{manifest.segments[0].lexical}/{name}": FileEntry.of(lexical / name) for name in (*NAMES, "blocks.npy")}
+    files |= {
+        f"{manifest.segments[0].lexical}/{name}": FileEntry.of(lexical / name)
+        for name in (*NAMES, "blocks.npy")
+    }
     replace(manifest, files=files).write(folder)
     with Index(folder) as index:
         assert index.lexical is not None and isinstance(index.lexical._terms, StoredScores)

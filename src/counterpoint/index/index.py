@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
@@ -14,18 +13,16 @@ from jaxtyping import Bool, Float, Int
 
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index.accounts import account_of
-from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.deletes import Counts, Deletes
+from counterpoint.index.deletes import Counts
 from counterpoint.index.kernels import idf_of
-from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.lexical import Lexical, LexicalSettings
 from counterpoint.index.lexical_store import LEXICAL, LexicalStore
-from counterpoint.index.manifest import Manifest, SegmentEntry
+from counterpoint.index.manifest import Manifest
 from counterpoint.index.metadata import column_of, test_of, types_of
-from counterpoint.index.piece import Piece
+from counterpoint.index.opening import Opened, opened
 from counterpoint.index.segment import Segment
-from counterpoint.index.store import Store, VectorStore
+from counterpoint.index.store import Store
 from counterpoint.index.stored_rows import split_by_segment, without_counts
 from counterpoint.index.where import FieldType, names_in, where_of
 from counterpoint.types import Document, Ragged
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Index"]
 
 CONDITIONS = 32  # whose documents are remembered
-OPENINGS = 10  # of an index that is replaced again each time
 
 
 @final
@@ -67,7 +63,7 @@ class Index:
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
-        self._hold(_opened(self.folder, ()))
+        self._hold(opened(self.folder, ()))
 
     def _hold(self, opened: Opened) -> None:
         self.manifest, self.segments, self.sets = opened
@@ -94,7 +90,7 @@ class Index:
         other = copy.copy(self)
         for name in [name for name in vars(other) if isinstance(vars(Index).get(name), cached_property)]:
             del vars(other)[name]
-        other._hold(_opened(self.folder, self.segments))
+        other._hold(opened(self.folder, self.segments))
         return other
 
     def __enter__(self) -> Self:
@@ -311,70 +307,6 @@ class Index:
                 "search with the model that it was built with, or build it again with this one",
                 path=self.folder,
             )
-
-
-Opened = tuple[Manifest, tuple[Segment, ...], Mapping[str, VectorStore]]
-
-
-def _opened(folder: Path, known: Sequence[Segment]) -> Opened:
-    """What an index is made of, all of it open; tried again where a commit replaced it meanwhile.
-
-    Args:
-        folder: of the index.
-        known: segments that are open already.
-    """
-    left = OPENINGS
-    while True:
-        manifest, left = Manifest.read(folder), left - 1
-        try:
-            return _open(folder, manifest, {segment.entry.name: segment for segment in known})
-        except ArtifactError:
-            if not left or Manifest.read(folder) == manifest:
-                raise
-
-
-def _open(folder: Path, manifest: Manifest, known: Mapping[str, Segment]) -> Opened:
-    layouts = {name: SetLayout.from_dict(x) for name, x in manifest.settings["layouts"].items()}
-    for name, layout in layouts.items():
-        if layout.kind not in KINDS:
-            raise ArtifactError(
-                f"vector set {name!r} is a store of kind {layout.kind!r}, which this version does not know; "
-                "install the version that wrote the index or build it again",
-                path=folder,
-            )
-
-    def files(name: str) -> CheckedFolder:
-        listed = {
-            path.removeprefix(f"{name}/"): entry
-            for path, entry in manifest.files.items()
-            if path.startswith(f"{name}/")
-        }
-        return CheckedFolder(folder / name, listed)
-
-    segments = tuple(_segment(entry, known.get(entry.name), files) for entry in manifest.segments)
-    sets = {}
-    for name, layout in layouts.items():
-        pieces = [_piece(segment, name, layout) for segment in segments]
-        sets[name] = KINDS[layout.kind].open(name, layout, pieces)
-    return manifest, segments, sets
-
-
-def _segment(entry: SegmentEntry, known: Segment | None, files: Callable[[str], CheckedFolder]) -> Segment:
-    """A segment as a commit has it, of whose files those that are open already are not opened again."""
-    if known is not None and known.entry == entry:
-        return known
-    if known is None or known.entry.lexical != entry.lexical:
-        terms = None if entry.lexical is None else files(entry.lexical)
-        known = Segment(files(f"segments/{entry.name}"), entry, terms)
-    deletes = None
-    if entry.deletes is not None:
-        deletes = Deletes(files(entry.deletes), entry.documents, entry.deleted)
-    return known.at(entry, deletes)
-
-
-def _piece(segment: Segment, name: str, layout: SetLayout) -> Piece:
-    codec = segment.entry.codecs.get(name, layout.codec)
-    return Piece(segment.files, segment.documents, replace(layout, codec=codec), segment.live)
 
 
 def _live_of(segments: Sequence[Segment]) -> Bool[np.ndarray, " n"] | None:

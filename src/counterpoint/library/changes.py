@@ -14,6 +14,7 @@ from counterpoint.library.reading import read
 if TYPE_CHECKING:
     from counterpoint.index import Index
     from counterpoint.index.changing import Change
+    from counterpoint.index.field import Expression
     from counterpoint.library.reading import Reading
 
 __all__ = ["Changes", "reading_for"]
@@ -67,7 +68,7 @@ class Changes:
         self,
         ids: str | Iterable[str] | None = None,
         *,
-        where: str | None = None,
+        where: str | Expression | None = None,
         missing_ok: bool = False,
     ) -> int:
         """Delete documents by id, with all their passages, or by a condition on their metadata; how many.
@@ -85,7 +86,7 @@ class Changes:
         if (ids is None) == (where is None):
             raise ConfigError("what is to be deleted? give ids, or a condition (where), and not both")
         if where is not None:
-            return self._change.delete_where(where)
+            return self._change.delete_where(str(where))
         named = [ids] if isinstance(ids, str) else list(ids or ())
         return self._change.delete(named, missing_ok=missing_ok)
 

@@ -11,6 +11,7 @@ from counterpoint.errors import ConfigError
 from counterpoint.library.options import AddOptions, BuildOptions, SearchOptions
 
 if TYPE_CHECKING:
+    from counterpoint.index.field import Expression
     from counterpoint.search import Workflow
 
 __all__ = ["AddKeywords", "BuildKeywords", "RunKeywords", "SearchKeywords", "check_keywords", "with_names"]
@@ -67,7 +68,7 @@ class RunKeywords(TypedDict, total=False):
     feedback: str | float | tuple[float, int] | None
     exhaustive: bool
     probes: int | None
-    where: str | None
+    where: str | Expression | None
 
 
 class SearchKeywords(RunKeywords, total=False):

@@ -27,6 +27,7 @@ from counterpoint.search import LEXICAL, Searcher
 
 if TYPE_CHECKING:
     from counterpoint.data import Collection
+    from counterpoint.index.field import Expression
     from counterpoint.measure import Report
     from counterpoint.model import Model
     from counterpoint.search import Answer, Run, Workflow
@@ -92,7 +93,7 @@ class OpenIndex:
             found = Searcher(self.index, None, settings)
         else:
             found = self._with_model.with_settings(settings)
-        return found if options.where is None else found.where(options.where)
+        return found if options.where is None else found.where(str(options.where))
 
     @property
     def is_loaded(self) -> bool:
@@ -241,7 +242,7 @@ class OpenIndex:
         self,
         ids: str | Iterable[str] | None = None,
         *,
-        where: str | None = None,
+        where: str | Expression | None = None,
         missing_ok: bool = False,
     ) -> int:
         """Delete documents in one commit, as `Changes.delete`; how many."""

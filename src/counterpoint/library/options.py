@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, final
 
 if TYPE_CHECKING:
+    from counterpoint.index.field import Expression
     from counterpoint.model import Model
 
 __all__ = [
@@ -126,8 +127,8 @@ class SearchOptions:
         exhaustive: look at every vector even where the index has a sketch, a graph or lists.
         probes: lists looked at for each of the query's vectors, where token sets have lists of centroids; as
             the index says where None.
-        where: a condition on metadata, as "year >= 2020 and lang in ('en', 'de') and not draft"; only
-            documents that meet it are looked for.
+        where: a condition on metadata, as "year >= 2020 and lang in ('en', 'de') and not draft", or one made
+            by `counterpoint.field`; only documents that meet it are looked for.
         explain: say which words matched what, and for how much.
     """
 
@@ -139,5 +140,5 @@ class SearchOptions:
     feedback: str | float | tuple[float, int] | None = None
     exhaustive: bool = False
     probes: int | None = None
-    where: str | None = None
+    where: str | Expression | None = None
     explain: bool = False

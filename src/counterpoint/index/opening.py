@@ -1,0 +1,84 @@
+"""Opening what a commit consists of: its segments, their files, and the stores over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.deletes import Deletes
+from counterpoint.index.kinds import KINDS
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.manifest import Manifest, SegmentEntry
+from counterpoint.index.piece import Piece
+from counterpoint.index.segment import Segment
+from counterpoint.index.store import VectorStore
+
+__all__ = ["Opened", "opened"]
+
+OPENINGS = 10  # of an index that is replaced again each time
+
+Opened = tuple[Manifest, tuple[Segment, ...], Mapping[str, VectorStore]]
+
+
+def opened(folder: Path, known: Sequence[Segment]) -> Opened:
+    """What an index is made of, all of it open; tried again where a commit replaced it meanwhile.
+
+    Args:
+        folder: of the index.
+        known: segments that are open already.
+    """
+    left = OPENINGS
+    while True:
+        manifest, left = Manifest.read(folder), left - 1
+        try:
+            return _open(folder, manifest, {segment.entry.name: segment for segment in known})
+        except ArtifactError:
+            if not left or Manifest.read(folder) == manifest:
+                raise
+
+
+def _open(folder: Path, manifest: Manifest, known: Mapping[str, Segment]) -> Opened:
+    layouts = {name: SetLayout.from_dict(x) for name, x in manifest.settings["layouts"].items()}
+    for name, layout in layouts.items():
+        if layout.kind not in KINDS:
+            raise ArtifactError(
+                f"vector set {name!r} is a store of kind {layout.kind!r}, which this version does not know; "
+                "install the version that wrote the index or build it again",
+                path=folder,
+            )
+
+    def files(name: str) -> CheckedFolder:
+        listed = {
+            path.removeprefix(f"{name}/"): entry
+            for path, entry in manifest.files.items()
+            if path.startswith(f"{name}/")
+        }
+        return CheckedFolder(folder / name, listed)
+
+    segments = tuple(_segment(entry, known.get(entry.name), files) for entry in manifest.segments)
+    sets = {}
+    for name, layout in layouts.items():
+        pieces = [_piece(segment, name, layout) for segment in segments]
+        sets[name] = KINDS[layout.kind].open(name, layout, pieces)
+    return manifest, segments, sets
+
+
+def _segment(entry: SegmentEntry, known: Segment | None, files: Callable[[str], CheckedFolder]) -> Segment:
+    """A segment as a commit has it, of whose files those that are open already are not opened again."""
+    if known is not None and known.entry == entry:
+        return known
+    if known is None or known.entry.lexical != entry.lexical:
+        terms = None if entry.lexical is None else files(entry.lexical)
+        known = Segment(files(f"segments/{entry.name}"), entry, terms)
+    deletes = None
+    if entry.deletes is not None:
+        deletes = Deletes(files(entry.deletes), entry.documents, entry.deleted)
+    return known.at(entry, deletes)
+
+
+def _piece(segment: Segment, name: str, layout: SetLayout) -> Piece:
+    codec = segment.entry.codecs.get(name, layout.codec)
+    return Piece(segment.files, segment.documents, replace(layout, codec=codec), segment.live)
