@@ -22,6 +22,7 @@ from counterpoint.model import Model, load_model
 from counterpoint.part import Part
 from counterpoint.search import Searcher
 from counterpoint.types import Document
+from tests.changers import CHANGERS
 from tests.cli.conftest import DOCUMENTS as TEXTS
 from tests.fakes import HashModel
 from tests.faults import CRASHES, Disk
@@ -254,6 +255,7 @@ WRITERS = {
     "the next checkpoint": lambda models, source: Checkpointing(6),
     "a checkpoint at its own step": lambda models, source: Checkpointing(5),
     "fit over a model": lambda models, source: Fitting(models, source),
+    **{name: lambda models, source, kind=kind: kind() for name, kind in CHANGERS.items()},
 }
 
 

@@ -1,0 +1,131 @@
+"""Writers that change an index, for the sweep of crash points: each leaves the old index or the new one.
+
+What an index is, is told by everything that it answers: every document, what a search by every workflow finds
+and scores, and what is counted. The new one's answers are those after an undisturbed change.
+"""
+
+import shutil
+from dataclasses import replace
+
+from counterpoint.index import Index, IndexSettings, build_index
+from counterpoint.index.changing import changing
+from counterpoint.search import Searcher
+from counterpoint.types import Document
+from tests.fakes import HashModel
+
+SEARCH = {"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "exact": ["words"]}
+QUERIES = ("text about 3 word1", "new word0")
+STORES = {"segments", "lexical", "deletes"}
+
+
+def documents(first, end, text="text"):
+    return [
+        Document(f"d{i}", f"{text} about {i} and word{i % 3}", metadata={"year": 2000 + i})
+        for i in range(first, end)
+    ]
+
+
+def passages(name, count, text="passage"):
+    return [Document(f"{name}#{i}", f"{text} {i} of {name}", parent=name, start=9 * i) for i in range(count)]
+
+
+class Changing:
+    """Everything at once: a condition, ids, passages, a replacement, and a document that comes and goes.
+
+    Doing it again to what it left changes nothing of what is answered.
+    """
+
+    settings = IndexSettings(search=SEARCH, metadata={"year": "int"})
+
+    def __init__(self):
+        self.model, self.answers = HashModel(), {}
+
+    def build(self, folder):
+        build_index([*documents(0, 6), *passages("p", 2)], self.model, folder, self.settings)
+
+    def prepare(self, root):
+        self.build(root / "i")
+        self.answers["old"] = self.answered(root)
+        trial = root.with_name("trial")
+        shutil.copytree(root, trial)
+        self.act(trial)
+        self.answers["new"] = self.answered(trial)
+        shutil.rmtree(trial)
+
+    def act(self, root):
+        with Index(root / "i") as index, changing(index, self.model) as change:
+            change.delete_where("year = 2001")
+            change.delete(["d3", "p"], missing_ok=True)
+            change.add([*documents(4, 5, "new"), *passages("q", 2)], replace=True)
+            change.add(documents(20, 22), replace=True)
+            change.delete(["d20"])
+
+    def answered(self, root):
+        """Everything that the index says, if all of its files are as the manifest has them."""
+        with Index(root / "i") as index:
+            assert index.manifest.faults(root / "i") == []
+            found = {each.id: each for each in map(index.document, index.positions.tolist())}
+            searcher = Searcher(index, self.model)
+            ranked = [
+                [(hit.id, hit.score, hit.explanation) for hit in searcher.search(q, 20, explain=True)]
+                for q in QUERIES
+            ]
+            info = index.info()
+            counted = [
+                info["documents"],
+                info["passages"],
+                info["sets"]["words"]["distinct_ids"],
+                index.parents,
+            ]
+            return found, ranked, counted, dict(index.fields)
+
+    def look(self, root):
+        found = self.answered(root)
+        kinds = [kind for kind, answers in self.answers.items() if answers == found]
+        assert kinds, f"an index that nobody wrote: {sorted(found[0])}"
+        return kinds[0]
+
+    def leftovers(self, root):
+        folder = root / "i"
+        with Index(folder) as index:
+            named = {name for entry in index.manifest.segments for name in entry.folders()}
+        assert {path.relative_to(folder).as_posix() for path in folder.glob("*/*")} == named
+        assert {path.name for path in folder.iterdir()} <= {"manifest.json", ".lock", *STORES}
+        assert {path.name for path in root.iterdir()} == {"i"}
+
+
+class Adding(Changing):
+    """Documents into a segment of few bits, beside which they wait in eight."""
+
+    settings = replace(Changing.settings, codec="1-bit")
+
+    def act(self, root):
+        with Index(root / "i") as index, changing(index, self.model) as change:
+            change.add([*documents(10, 13, "new"), *passages("q", 3)], replace=True)
+
+
+class Deleting(Changing):
+    """Documents of two segments, of one of them all, so that it goes."""
+
+    def build(self, folder):
+        build_index(documents(0, 6), self.model, folder, self.settings)
+        with Index(folder) as index, changing(index, self.model) as change:
+            change.add(documents(6, 8, "new"))
+            change.delete(["d0"])
+
+    def act(self, root):
+        with Index(root / "i") as index, changing(index, None) as change:
+            change.delete(["d1", "d2", "d6", "d7"], missing_ok=True)
+
+
+class Replacing(Changing):
+    """Documents and passages by others with the same ids."""
+
+    settings = replace(Changing.settings, codec="float16")
+
+    def act(self, root):
+        with Index(root / "i") as index, changing(index, self.model) as change:
+            change.add([*documents(1, 4, "new"), *passages("p", 3, "new")], replace=True)
+
+
+CHANGERS = {"adding": Adding, "deleting": Deleting, "replacing": Replacing, "all changes at once": Changing}
