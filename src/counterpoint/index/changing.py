@@ -81,6 +81,7 @@ def changing(
                 if isinstance(error, sqlite3.OperationalError):
                     raise as_os_error(error) from error
                 raise
+        change.abandon()  # the files of documents that were added and deleted again
         remove_unfinished(folder, but=kept)  # what the last commit needed and this one does not
 
 
