@@ -23,21 +23,19 @@ __all__ = [
 ]
 
 ROWS = 256  # of queries that are multiplied at a time
-TILE = 64  # documents, a multiple of what BLAS multiplies at a time
 PRODUCTS = 2**17  # similarities held at a time: half a MiB, which a core's own cache has room for
 
 
 def dot_scores(
     queries: Float[np.ndarray, "q d"], documents: Float[np.ndarray, "n d"]
 ) -> Float[np.ndarray, "q n"]:
-    """Inner product of every query with every document."""
+    """Inner product of every query with every document, added up in double precision and rounded once.
+
+    BLAS adds in an order that depends on how many rows there are. In single precision that would show in the
+    last digit, and a document's score would depend on which others lie in its segment.
+    """
     _check_dims(queries, documents)
-    cut = len(documents) - len(documents) % TILE
-    # BLAS adds up in another order where rows do not fill its tiles, so zeros fill the last one.
-    last = np.zeros((TILE, documents.shape[1]), documents.dtype)
-    last[: len(documents) - cut] = documents[cut:]
-    rest = (queries @ last.T)[:, : len(documents) - cut]
-    return np.concatenate([queries @ documents[:cut].T, rest], axis=1)
+    return (queries.astype(np.float64) @ documents.astype(np.float64).T).astype(np.float32)
 
 
 def maxsim_scores(

@@ -22,7 +22,7 @@ from counterpoint.index.centres import Centres
 from counterpoint.index.centroids import Centroids
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS, Integral
-from counterpoint.index.kernels import Products
+from counterpoint.index.kernels import Products, dot_scores
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import Means
 from counterpoint.index.paths import Kernels
@@ -113,8 +113,8 @@ class Rows:
 
     def _of_floats(self, query: Float[np.ndarray, "m d"]) -> Callable[[Where], Products]:
         def load(where: Where) -> Products:
-            columns = self.values(where).T
-            return lambda asked: query[asked] @ columns
+            stored = self.values(where)
+            return lambda asked: dot_scores(query[asked], stored)
 
         return load
 
