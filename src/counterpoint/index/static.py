@@ -67,8 +67,12 @@ class StaticStore(VectorStore):
         """By segment the places of its ids among all; None where it has all."""
         # Ids that only deleted documents have are put anywhere: nobody asks what these score.
         last = max(len(self.vocabulary) - 1, 0)
-        found = [np.minimum(np.searchsorted(self.vocabulary, part.vocabulary), last) for part in self.parts]
-        return [None if len(each) == len(self.vocabulary) else each for each in found]
+        return [
+            None
+            if np.array_equal(part.vocabulary, self.vocabulary)
+            else np.minimum(np.searchsorted(self.vocabulary, part.vocabulary), last)
+            for part in self.parts
+        ]
 
     @cached_property
     def _table(self) -> Float[np.ndarray, "v d"]:
