@@ -169,7 +169,9 @@ class Life:
         """Documents of which some are there; or only new ones."""
         names = self.drawn(1)
         if not replacing:
-            names = [name for name in names if name not in truth.wholes()] or [f"n{len(truth.rows)}"]
+            names = [name for name in names if name not in truth.wholes()] or [
+                f"n{sum(self.counts.values())}"
+            ]
         batch = [each for name in names for each in self.documents(name)]
         truth.add(batch, replace=replacing)
         assert change.add(iter(batch), replace=replacing) == len(batch)

@@ -123,10 +123,9 @@ class Database:
 
     def row(self, document_id: str) -> int | None:
         """The row of a document, or None."""
-        try:
-            found = self._answer("SELECT row FROM documents WHERE id = ?", document_id)
-        except UnicodeEncodeError:  # half a surrogate pair, which no database holds
+        if not _storable(document_id):
             return None
+        found = self._answer("SELECT row FROM documents WHERE id = ?", document_id)
         if self._checks is None or not found:  # in a damaged file, it may be there
             self._file.whole()
             return found[0][0] if found else None
@@ -139,12 +138,15 @@ class Database:
         Ids that nothing has are left out. Deleted documents are among the rows.
         """
         self._file.whole()  # an id that a damaged file does not find would be there twice
-        wanted = json.dumps(list(ids))
+        wanted = [name for name in ids if _storable(name)]
         found: dict[str, list[int]] = {}
         for column in ("id", "parent") if self._has_passages else ("id",):
-            sql = f"SELECT {column}, row FROM documents WHERE {column} IN (SELECT value FROM json_each(?))"
-            for name, row in self._answer(sql, wanted):
-                found.setdefault(name, []).append(row)
+            for at in range(0, len(wanted), TOGETHER):
+                some = wanted[at : at + TOGETHER]  # as values: SQLite's JSON ends texts at a NUL
+                marks = ", ".join("?" * len(some))
+                sql = f"SELECT {column}, row FROM documents WHERE {column} IN ({marks})"
+                for name, row in self._answer(sql, *some):
+                    found.setdefault(name, []).append(row)
         return found
 
     def is_passage(self, row: int) -> bool:
@@ -234,6 +236,11 @@ class Database:
             f"cannot be read as a database ({error}); copy the index again or build it again",
             path=self._file.path,
         )
+
+
+def _storable(document_id: str) -> bool:
+    """Whether a database can hold an id: not with half a surrogate pair."""
+    return document_id.isascii() or not any("\ud800" <= character <= "\udfff" for character in document_id)
 
 
 def _json(rows: Integers) -> str:
