@@ -10,6 +10,7 @@ from counterpoint.cli.dry_index import told
 from counterpoint.cli.options import IndexFolder, ModelName
 from counterpoint.cli.progress import loading, progress
 from counterpoint.cli.sources import (
+    Compact,
     Exclude,
     Gitignore,
     IdField,
@@ -37,6 +38,7 @@ def add(
     exclude: Exclude = None,
     gitignore: Gitignore = True,
     lenient: Lenient = None,
+    compact: Compact = True,
     model: ModelName = None,
     json: Json = False,
 ) -> None:
@@ -45,7 +47,7 @@ def add(
         passage_words=passage_words, lenient=lenient, id=id, title=title, text=text,
         include=given(include), exclude=given(exclude), gitignore=gitignore,
     )  # fmt: skip
-    _add(index, source, options, model, json)
+    _add(index, source, options, (model, compact), json)
 
 
 def replace(
@@ -59,6 +61,7 @@ def replace(
     exclude: Exclude = None,
     gitignore: Gitignore = True,
     lenient: Lenient = None,
+    compact: Compact = True,
     model: ModelName = None,
     json: Json = False,
 ) -> None:
@@ -67,14 +70,15 @@ def replace(
         replace=True, passage_words=passage_words, lenient=lenient, id=id, title=title, text=text,
         include=given(include), exclude=given(exclude), gitignore=gitignore,
     )  # fmt: skip
-    _add(index, source, options, model, json)
+    _add(index, source, options, (model, compact), json)
 
 
-def _add(index: Path, source: str, options: AddOptions, model: str | None, json: bool) -> None:
+def _add(index: Path, source: str, options: AddOptions, how: tuple[str | None, bool], json: bool) -> None:
     from counterpoint.index.accounts import counted_text
     from counterpoint.library import OpenIndex
     from counterpoint.library.changes import reading_for
 
+    model, compact = how
     with OpenIndex(index, model) as opened:
         reading = reading_for(opened.index, source, options)
         note(*reading.decided) if reading.decided else None
@@ -84,7 +88,7 @@ def _add(index: Path, source: str, options: AddOptions, model: str | None, json:
         before = len(opened)
         with (
             progress("adding", "documents", reading.size) as update,
-            opened.writing(update) as changes,
+            opened.writing(update, compact=compact) as changes,
         ):
             added = changes.read(reading, replace=options.replace)
         note(reading.report.summary(), *told(reading.report, reading.decided))

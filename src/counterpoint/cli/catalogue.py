@@ -74,6 +74,11 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
                 "cat gone.txt | counterpoint delete papers.index -",
             ),
         ),
+        "compact": Entry(
+            "Join the segments of an index and leave deleted documents out.",
+            "compact:compact",
+            ("counterpoint compact papers.index", "counterpoint compact papers.index --refit"),
+        ),
     },
     "Evaluate": {
         "evaluate": Entry(

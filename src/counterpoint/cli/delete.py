@@ -9,6 +9,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.options import IndexFolder, Where
+from counterpoint.cli.sources import Compact
 from counterpoint.errors import ConfigError
 
 __all__ = ["delete"]
@@ -26,6 +27,7 @@ def delete(
     missing_ok: Annotated[
         bool, typer.Option("--missing-ok", help="An id that no document has is no error.")
     ] = False,
+    compact: Compact = True,
     json: Json = False,
 ) -> None:
     """Delete documents of INDEX by their ids, or all for whose metadata a condition holds."""
@@ -36,7 +38,8 @@ def delete(
         raise ConfigError("what is to be deleted? give IDs, or a condition with --where, and not both")
     with OpenIndex(index) as opened:
         named = None if where is not None else _ids(ids or [])
-        deleted = opened.delete(named, where=where, missing_ok=missing_ok)
+        with opened.writing(compact=compact) as changes:
+            deleted = changes.delete(named, where=where, missing_ok=missing_ok)
         info = opened.info()
         result = {
             "index": str(index), "deleted": deleted, "documents": info["documents"],

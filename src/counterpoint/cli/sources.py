@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "Compact",
     "Exclude",
     "Gitignore",
     "IdField",
@@ -53,6 +54,11 @@ Gitignore = Annotated[bool, typer.Option(help="Leave out what .gitignore names."
 Lenient = Annotated[
     bool | None,
     typer.Option(help="Skip bad input (folders: default), or stop at it.", show_default=False),
+]
+
+
+Compact = Annotated[
+    bool, typer.Option("--compact/--no-compact", help="Join segments afterwards where that is due.")
 ]
 
 

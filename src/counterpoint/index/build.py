@@ -162,10 +162,11 @@ def _resolved(
     """The settings, with a name for the model; and where in the folder it is saved, if it is."""
     asked = model if isinstance(model, BuildModel) else None
     settings = settings or (IndexSettings() if asked is None else asked.index_settings())
-    if asked is None or settings.model is not None:
+    if asked is None:
         return settings, None
-    if asked.source is not None:
-        return replace(settings, model=remembered_name(asked.source, folder)), None
+    name = settings.model or (None if asked.source is None else remembered_name(asked.source, folder))
+    if name is not None and not name.startswith("./models/"):  # one that the index keeps would go with it
+        return replace(settings, model=name), None
     if not keep_model:
         return settings, None
     own = f"models/{new_name()}"
@@ -181,6 +182,7 @@ def _describe(folder: Path, model: TextModel | None, written: Written, others: S
     layouts = {name: asdict(layout) for name, layout in settings.layouts(model).items()}
     lexical = next((name for name in others if name.startswith("lexical/")), None)
     fitted = any(layout.fitted for layout in settings.layouts(model).values())
+    fit = {"fit": segment.name, "fitted": segment.documents} if fitted else {}
     files = sealed(folder, [f"segments/{segment.name}", *others])
     described = None
     if model is not None:
@@ -190,7 +192,7 @@ def _describe(folder: Path, model: TextModel | None, written: Written, others: S
         software=__version__,
         model=described,
         settings={**asdict(settings), "layouts": layouts, **auto},
-        segments=(replace(segment, lexical=lexical, fit=segment.name if fitted else None),),
+        segments=(replace(segment, lexical=lexical, **fit),),
         files=files,
     )
 

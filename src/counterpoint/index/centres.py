@@ -41,19 +41,20 @@ class Centres:
 
     def rows(self, documents: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
         """The rotated centres of some documents."""
-        return coarse.decoded(self._of(documents), self._dim)
+        return coarse.decoded(self.stored(documents), self._dim)
 
     def products(self, query: Rounded, documents: Int[np.ndarray, " k"]) -> Float[np.ndarray, "m k"]:
         """Inner products with rounded rows of a query, without these rows' scales."""
-        return coarse.products(query, self._of(documents))
+        return coarse.products(query, self.stored(documents))
 
     def compiled_products(
         self, asked: Any, documents: Int[np.ndarray, " k"], kernels: Kernels
     ) -> Float[np.ndarray, "k lanes"]:
         """The same with a query as kernels take it, transposed, by a compiled kernel."""
-        return coarse.compiled_products(asked, self._of(documents), kernels)
+        return coarse.compiled_products(asked, self.stored(documents), kernels)
 
-    def _of(self, documents: Int[np.ndarray, " k"]) -> Mapping[str, np.ndarray]:
+    def stored(self, documents: Int[np.ndarray, " k"]) -> Mapping[str, np.ndarray]:
+        """The centres of some documents as they are stored, by array."""
         return {key: array[documents] for key, array in self._arrays.items()}
 
 

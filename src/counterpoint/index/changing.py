@@ -7,11 +7,9 @@ writer that is killed leaves only folders that no manifest names, which the next
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -21,17 +19,14 @@ import numpy as np
 from jaxtyping import Int
 
 from counterpoint.errors import ConfigError, DataError
-from counterpoint.files import writing
 from counterpoint.index.added import Added
-from counterpoint.index.database import as_os_error
+from counterpoint.index.committing import commit, exclusively
 from counterpoint.index.deletes import Counts, write_deletes
 from counterpoint.index.index import Index
 from counterpoint.index.lexical import LexicalSettings
 from counterpoint.index.lexical_builder import LexicalBuilder
-from counterpoint.index.lock import locked
-from counterpoint.index.manifest import Manifest, SegmentEntry
-from counterpoint.index.ours import mark, new_name, remove_unfinished, unfinished_segment
-from counterpoint.index.sealing import sealed
+from counterpoint.index.manifest import SegmentEntry
+from counterpoint.index.ours import mark, new_name
 from counterpoint.index.segment import Segment
 from counterpoint.index.settings import TextModel
 from counterpoint.index.stored_rows import merged_counts
@@ -63,26 +58,13 @@ def changing(
     Raises:
         ArtifactError: another process is writing the index, it cannot be written, or another model.
     """
-    folder = index.folder
-    Manifest.read(folder)  # before a lock is left in a folder that is no index
-    with locked(folder):
-        unfinished = unfinished_segment(folder)
-        kept = None if unfinished is None else unfinished[0]
-        remove_unfinished(folder, but=kept)
-        now = index.refreshed()
+    with exclusively(index) as now:
         change = Change(now, load or (lambda: model), on_progress)
-        with writing(folder, lambda: Manifest.read(folder) != now.manifest):
-            try:
-                yield change
-                change.commit()
-            except BaseException as error:
-                change.abandon()
-                remove_unfinished(folder, but=kept)
-                if isinstance(error, sqlite3.OperationalError):
-                    raise as_os_error(error) from error
-                raise
-        change.abandon()  # the files of documents that were added and deleted again
-        remove_unfinished(folder, but=kept)  # what the last commit needed and this one does not
+        try:
+            yield change
+            change.commit()
+        finally:
+            change.abandon()
 
 
 @final
@@ -173,26 +155,7 @@ class Change:
             each.close()
             entries.append(each.entry)
             new += each.entry.folders()
-        kept = [entry for entry in entries if entry.live] or entries[-1:]
-        manifest = self._index.manifest
-        named = {name for entry in kept for name in entry.folders()}
-        files = {
-            path: found
-            for path, found in manifest.files.items()
-            if path.startswith("models/") or path.rpartition("/")[0] in named
-        }
-        files |= sealed(self._folder, [name for name in new if name in named])
-        report = dict(manifest.report)
-        if "longer" in report:
-            report["longer"] += self._longer
-        replace(
-            manifest,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-            software=_version(),
-            segments=tuple(kept),
-            files=files,
-            report=report,
-        ).write(self._folder)
+        commit(self._index, entries, new, self._longer)
 
     def abandon(self) -> None:
         """Let go of the files."""
@@ -319,9 +282,3 @@ def _told(ids: Sequence[str]) -> str:
     """Some ids as a message names them."""
     shown = ", ".join(map(repr, ids[:NAMED]))
     return shown if len(ids) <= NAMED else f"{shown} and {len(ids) - NAMED} more"
-
-
-def _version() -> str:
-    from counterpoint import __version__
-
-    return __version__

@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
-__all__ = ["Clusters", "clusters_of"]
+__all__ = ["Clusters", "clusters_of", "nearest_to"]
 
 PROBED = 2  # cells that a row looks into
 ROUNDS = 6  # of Lloyd's
@@ -112,6 +112,11 @@ def _nearest(
         else:
             found[at : at + PIECE] = np.argpartition(closeness, -count, axis=1)[:, -count:]
     return found
+
+
+def nearest_to(rows: Float[np.ndarray, "n d"], centroids: Float[np.ndarray, "k d"]) -> Int[np.ndarray, " n"]:
+    """The nearest centroid of each row, the first of equals; every row meets every centroid."""
+    return _nearest(rows, centroids, 1)[:, 0]
 
 
 def _closeness(

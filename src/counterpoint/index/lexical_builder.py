@@ -11,8 +11,7 @@ from typing import final
 import numpy as np
 
 from counterpoint.index.lexical import LexicalSettings
-from counterpoint.index.term_files import TermFilesWriter
-from counterpoint.index.term_runs import Run, merged, sorted_run
+from counterpoint.index.term_runs import Run, sorted_run, write_runs
 
 __all__ = ["LexicalBuilder"]
 
@@ -58,7 +57,7 @@ class LexicalBuilder:
     def write(self, folder: Path) -> None:
         """Write the terms of all documents into `folder`."""
         with self._temporary:
-            _write([*self._runs, self._sorted()], folder)
+            write_runs([*self._runs, self._sorted()], folder)
             self._runs = []  # lets go of the files
             for path in self._spilled:
                 path.unlink()
@@ -79,17 +78,3 @@ class LexicalBuilder:
     def _clear(self) -> None:
         self._vocabulary: dict[str, int] = {}
         self._tokens, self._lengths = array("I"), array("I")
-
-
-def _write(runs: list[Run], folder: Path) -> None:
-    """Merge runs into the files of an index."""
-    postings = sum(len(run.documents) for run in runs)
-    writer = TermFilesWriter(folder, postings, text=sum(len(run.text) for run in runs))
-    try:
-        for part in merged(runs):
-            writer.append(part.terms, part.frequencies, part.documents, part.counts)
-        for run in runs:
-            writer.append_lengths(np.asarray(run.lengths))
-        writer.close()
-    finally:
-        writer.abandon()

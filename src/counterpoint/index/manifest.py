@@ -51,8 +51,9 @@ class SegmentEntry:
         deleted: how many these are.
         codecs: of sets that are stored otherwise than the settings say: documents that were added wait in
             8 bits for the compaction that codes them in fewer.
-        fit: the segment whose means of words or centroids its rows are differences from; None where nothing
-            was fitted.
+        fit: the segment whose means of words or centroids its rows are differences from, by name; None where
+            nothing was fitted. It may have become another by now.
+        fitted: how many documents that had.
     """
 
     name: str
@@ -63,6 +64,7 @@ class SegmentEntry:
     deleted: int = 0
     codecs: Mapping[str, CodecName] = field(default_factory=dict)
     fit: str | None = None
+    fitted: int = 0
 
     @property
     def live(self) -> int:

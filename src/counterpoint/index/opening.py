@@ -16,7 +16,7 @@ from counterpoint.index.piece import Piece
 from counterpoint.index.segment import Segment
 from counterpoint.index.store import VectorStore
 
-__all__ = ["Opened", "opened"]
+__all__ = ["Opened", "opened", "piece_of"]
 
 OPENINGS = 10  # of an index that is replaced again each time
 
@@ -61,7 +61,7 @@ def _open(folder: Path, manifest: Manifest, known: Mapping[str, Segment]) -> Ope
     segments = tuple(_segment(entry, known.get(entry.name), files) for entry in manifest.segments)
     sets = {}
     for name, layout in layouts.items():
-        pieces = [_piece(segment, name, layout) for segment in segments]
+        pieces = [piece_of(segment, name, layout) for segment in segments]
         sets[name] = KINDS[layout.kind].open(name, layout, pieces)
     return manifest, segments, sets
 
@@ -79,6 +79,7 @@ def _segment(entry: SegmentEntry, known: Segment | None, files: Callable[[str], 
     return known.at(entry, deletes)
 
 
-def _piece(segment: Segment, name: str, layout: SetLayout) -> Piece:
+def piece_of(segment: Segment, name: str, layout: SetLayout) -> Piece:
+    """A segment's share of a set that the manifest says is stored so."""
     codec = segment.entry.codecs.get(name, layout.codec)
     return Piece(segment.files, segment.documents, replace(layout, codec=codec), segment.live)

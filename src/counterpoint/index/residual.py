@@ -25,7 +25,7 @@ from counterpoint.index.means import Means, write_means
 from counterpoint.index.npy import NpyWriter, open_npy
 from counterpoint.index.rotation import rotation
 
-__all__ = ["LEAST", "encode_residuals"]
+__all__ = ["LEAST", "coded", "encode_residuals", "kinds_of"]
 
 LEAST = 4  # documents of a word with a mean: 190 bytes, which it saves several times over
 CHUNK = 2**13  # rows coded at a time, or those of one document
@@ -37,13 +37,11 @@ def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
     Memory grows with the words that have a mean, or with the centroids, one vector each, and with nothing
     else.
     """
-    codec, turn = cast(Bits, CODECS[layout.codec]), rotation(layout.dim)
+    turn = rotation(layout.dim)
     raw = open_npy(folder / f"{name}.raw.npy")
     base = _base(folder, name, layout, raw)
     offsets = np.concatenate([[0], np.cumsum(np.load(folder / f"{name}.lengths.npy"), dtype=np.int64)])
-    kinds = {name: kind for name, kind in codec.layout(layout.dim).items()}
-    of_centres = coarse.layout(layout.dim)
-    kinds |= {"centres": of_centres["values"], "centre_scales": of_centres["scales"]}
+    kinds = kinds_of(layout)
     with ExitStack() as files:
         writers = {
             key: files.enter_context(NpyWriter(folder / f"{name}.{key}.npy", *kind))
@@ -54,12 +52,34 @@ def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
             rows = raw[where].astype(np.float32) @ turn
             if base is not None:
                 rows -= base(where)
-            mine = offsets[first : last + 1] - offsets[first]
-            stored, centres = centres_of(rows, mine)
-            rows -= np.repeat(centres, np.diff(mine), axis=0)
-            renamed = {"centres": stored["values"], "centre_scales": stored["scales"]}
-            for key, array in (codec.packed(rows) | renamed).items():
+            for key, array in coded(rows, offsets[first : last + 1] - offsets[first], layout).items():
                 writers[key].append(array)
+
+
+def kinds_of(layout: SetLayout) -> dict[str, tuple[type[np.generic], tuple[int, ...]]]:
+    """The arrays of a set of few bits: of its rows, and of its documents' centres."""
+    of_centres = coarse.layout(layout.dim)
+    return {
+        **cast(Bits, CODECS[layout.codec]).layout(layout.dim),
+        "centres": of_centres["values"],
+        "centre_scales": of_centres["scales"],
+    }
+
+
+def coded(
+    rows: Float[np.ndarray, "n d"], offsets: Int[np.ndarray, " b1"], layout: SetLayout
+) -> dict[str, np.ndarray]:
+    """The arrays for some documents, by `kinds_of`.
+
+    Args:
+        rows: rotated, less their words' means or their centroids; changed.
+        offsets: where those of each document begin.
+        layout: of the set.
+    """
+    stored, centres = centres_of(rows, offsets)
+    rows -= np.repeat(centres, np.diff(offsets), axis=0)
+    renamed = {"centres": stored["values"], "centre_scales": stored["scales"]}
+    return cast(Bits, CODECS[layout.codec]).packed(rows) | renamed
 
 
 def _base(

@@ -95,7 +95,7 @@ class Rows:
 
     def values(self, where: Where) -> Float[np.ndarray, "k d"]:
         """Some rows, decoded to float32."""
-        arrays = self._stored(where)
+        arrays = self.stored(where)
         values = self._codec.decode(arrays, self.layout.dim)
         base = np.zeros((1, self.layout.dim), np.float32)
         if self._bases is not None:
@@ -123,7 +123,7 @@ class Rows:
         whole, bases = self._prepared(query, codec)
 
         def load(where: Where) -> Products:
-            arrays = self._stored(where)
+            arrays = self.stored(where)
             integers = codec.integers(arrays["values"], self.layout.dim)
             factors, places = arrays["scales"].astype(np.float32), self._places(where)
             documents, of_rows = self._documents(where)
@@ -155,6 +155,13 @@ class Rows:
         whole = cast(Integral, self._codec).asked(query)
         stored = values, factors.view(np.uint16), kernels.halves
         return kernels.scan_some(whole.rows.astype(np.int8), whole.scales, *stored, where)
+
+    def stored_centres(self, documents: Int[np.ndarray, " k"]) -> Mapping[str, np.ndarray]:
+        """The centres of some documents as they are stored, by array; none where the codec has none."""
+        if self._centres is None:
+            return {}
+        stored = self._centres.stored(documents)
+        return {"centres": stored["values"], "centre_scales": stored["scales"]}
 
     @property
     def intact(self) -> bool:
@@ -248,7 +255,8 @@ class Rows:
         owners = np.searchsorted(self.offsets, rows, side="right") - 1
         return np.unique(owners, return_inverse=True)
 
-    def _stored(self, where: Where) -> Mapping[str, np.ndarray]:
+    def stored(self, where: Where) -> Mapping[str, np.ndarray]:
+        """Some rows as their codec made them, by array."""
         return {key: array[where] for key, array in self._arrays.items()}
 
     def _places(self, where: Where) -> Int[np.ndarray, " k"]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import final
 
 import numpy as np
+from jaxtyping import Int
 
 from counterpoint.errors import ShapeError
 from counterpoint.index.centroid_lists import write_lists
@@ -18,11 +19,12 @@ from counterpoint.index.graph import write_graph
 from counterpoint.index.inverted import write_postings
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NOTHING, Kept, NpyWriter, Written
+from counterpoint.index.piece import Piece
 from counterpoint.index.residual import encode_residuals
-from counterpoint.index.rows import Rows
+from counterpoint.index.rows import Rows, opened_rows
 from counterpoint.index.sketch import LEAST, write_sketch
 from counterpoint.index.store import VectorWriter
-from counterpoint.types import Document, Ragged
+from counterpoint.types import Document, Ragged, rows_of_sets
 
 __all__ = ["RowsWriter"]
 
@@ -80,6 +82,25 @@ class RowsWriter(VectorWriter):
             self._counts.append(batch.ids.astype(np.uint32), batch.offsets)
         self.vectors += len(batch.values)
         self.documents += len(batch)
+
+    def copy(self, piece: Piece, documents: Int[np.ndarray, " k"]) -> None:
+        """Add some documents of another segment."""
+        source = opened_rows(piece, self.name)
+        where, offsets = rows_of_sets(source.offsets, documents)
+        if self._waits:
+            arrays = {RAW: source.values(where).astype(np.float16)}
+        elif piece.layout.codec == self.layout.codec:
+            arrays = source.stored(where)
+        else:
+            arrays = self._codec.encode(source.values(where))
+        for array, rows in arrays.items():
+            self._writers[array].append(rows)
+        if not self.layout.pooled:
+            self._writers["lengths"].append(np.diff(offsets).astype(np.uint32))
+        if self._counts is not None and (ids := source.ids(where)) is not None:
+            self._counts.append(ids, offsets)
+        self.vectors += len(where)
+        self.documents += len(documents)
 
     def sync(self) -> dict[str, Written]:
         """Put on the disk what was appended."""

@@ -29,12 +29,14 @@ from counterpoint.errors import DataError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.database import CHECKS, DATABASE, PASSAGES, Database, document_checks
 from counterpoint.index.deletes import Deletes
+from counterpoint.index.joining import JoinedWriter
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.manifest import SegmentEntry
 from counterpoint.index.metadata import sql_types, typed
 from counterpoint.index.npy import NOTHING, Kept, NpyWriter
 from counterpoint.index.ours import made
+from counterpoint.index.piece import Piece
 from counterpoint.index.progress import PROGRESS, Progress
 from counterpoint.index.store import VectorWriter
 from counterpoint.index.where import FieldType, Where
@@ -64,6 +66,7 @@ class SegmentWriter:
         fields: types of metadata fields that are declared.
         progress: how far an interrupted build of the same segment came. Its documents are to be given to
             `restore`, in their order, before any is appended.
+        fit: pieces of sets of few bits that are coded by what was fitted to these (`JoinedWriter`).
 
     Raises:
         ArtifactError: what that build left is damaged.
@@ -75,6 +78,7 @@ class SegmentWriter:
         layouts: Mapping[str, SetLayout],
         fields: Mapping[str, FieldType] = MappingProxyType({}),
         progress: Progress | None = None,
+        fit: Mapping[str, Sequence[Piece]] = MappingProxyType({}),
     ):
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.documents, self._fields = folder, 0, fields
@@ -85,7 +89,10 @@ class SegmentWriter:
         with ExitStack() as files:
             self._sets: dict[str, VectorWriter] = {}
             for name, layout in layouts.items():
-                self._sets[name] = KINDS[layout.kind].write(folder, name, layout, kept)
+                if name in fit:
+                    self._sets[name] = JoinedWriter(folder, name, layout, fit[name])
+                else:
+                    self._sets[name] = KINDS[layout.kind].write(folder, name, layout, kept)
                 files.callback(self._sets[name].abandon)
                 if progress is not None:
                     self._sets[name].vectors = progress.vectors[name]
@@ -149,6 +156,19 @@ class SegmentWriter:
             writer.append(vectors[name], documents)
         self._append_documents(documents)
         self.documents += len(documents)
+
+    def copy(self, segment: Segment, pieces: Mapping[str, Piece], rows: Int[np.ndarray, " k"]) -> None:
+        """Add some documents of another segment with what that keeps of them.
+
+        Args:
+            segment: that has them.
+            pieces: its share of each set.
+            rows: of the documents.
+        """
+        for name, writer in self._sets.items():
+            writer.copy(pieces[name], rows)
+        self._append_documents([segment.document(row) for row in rows.tolist()])
+        self.documents += len(rows)
 
     def close(self) -> None:
         """Finish every file."""
@@ -254,6 +274,11 @@ class Segment:
     def live(self) -> Bool[np.ndarray, " n"] | None:
         """Which documents are not deleted; None where none is."""
         return None if self.deletes is None else self.deletes.live
+
+    @property
+    def rows(self) -> Int[np.ndarray, " k"]:
+        """The positions of the documents that are not deleted, rising."""
+        return np.arange(self.documents) if self.live is None else np.flatnonzero(self.live)
 
     @property
     def _gone(self) -> Int[np.ndarray, " k"]:

@@ -189,6 +189,16 @@ class IndexSettings:
     metadata: Mapping[str, FieldType] = field(default_factory=dict)
     passage_words: int | None = None
 
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> IndexSettings:
+        """What a manifest says; older versions had fewer fields."""
+        known = {name: data[name] for name in IndexSettings.__dataclass_fields__ if name in data}
+        if known.get("lexical") is not None:
+            known["lexical"] = LexicalSettings.from_dict(known["lexical"])
+        if known.get("sets") is not None:
+            known["sets"] = tuple(known["sets"])
+        return IndexSettings(**known)
+
     def layouts(self, model: TextModel | None) -> dict[str, SetLayout]:
         """The stored sets of a model.
 

@@ -258,6 +258,14 @@ class StaticWriter(VectorWriter):
         self._counts.append(ids, np.concatenate([[0], np.cumsum(lengths)]))
         self.vectors += len(batch.values)
 
+    def copy(self, piece: Piece, documents: Int[np.ndarray, " k"]) -> None:
+        """Add some documents of another segment; each of their ids counts as one vector."""
+        source = _opened(piece, self.name)
+        where, offsets = rows_of_sets(source.offsets, documents)
+        self._lengths.append(np.diff(offsets).astype(np.uint32))
+        self._counts.append(source.vocabulary[source.ranks[where]], offsets)
+        self.vectors += len(where)
+
     def sync(self) -> dict[str, Written]:
         """Put on the disk what was appended."""
         return {self._lengths.path.name: self._lengths.sync(), **self._counts.sync()}

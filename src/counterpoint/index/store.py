@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from counterpoint.index.best import Among, best_among
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import Written
+from counterpoint.index.piece import Piece
 from counterpoint.types import Document, Ragged
 
 if TYPE_CHECKING:
@@ -164,6 +165,13 @@ class VectorWriter(ABC):
 
         Raises:
             DataError: a vector that cannot be stored.
+        """
+
+    @abstractmethod
+    def copy(self, piece: Piece, documents: Int[np.ndarray, " k"]) -> None:
+        """Add some documents of another segment, as they are stored there.
+
+        Where that is in another codec, their vectors are decoded and coded again.
         """
 
     @abstractmethod

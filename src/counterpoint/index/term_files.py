@@ -16,6 +16,7 @@ the average length are computed from the sums over all batches, when a query com
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import final
@@ -154,6 +155,9 @@ class TermFiles:
         at = self._find(term)
         if at is None:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return self._postings_at(at)
+
+    def _postings_at(self, at: int) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]:
         frequency, ends = self._counted.item(at), self._places
         packed = self._postings[(ends.item(at - 1) if at else 0) : ends.item(at)]
         try:
@@ -168,6 +172,11 @@ class TermFiles:
             raise ArtifactError(DAMAGED, path=self._folder)
         counts += 1
         return documents, counts
+
+    def every(self) -> Iterator[tuple[bytes, Int[np.ndarray, " p"], Int[np.ndarray, " p"]]]:
+        """Every term in order, with the documents that have it and how often it stands in each."""
+        for at in range(len(self._ends)):
+            yield self._term(at), *self._postings_at(at)
 
     @cached_property
     def _counted(self) -> UInt32[np.ndarray, " terms"]:

@@ -18,9 +18,9 @@ import numpy as np
 from jaxtyping import Int, Integer, UInt8, UInt32
 
 from counterpoint.index.npy import open_npy
-from counterpoint.index.term_files import encoded
+from counterpoint.index.term_files import TermFilesWriter, encoded
 
-__all__ = ["Merged", "Run", "merged", "sorted_run"]
+__all__ = ["Merged", "Run", "merged", "sorted_run", "write_runs"]
 
 READ = 2**12  # terms of a run that are in memory while runs are merged
 POSTINGS = 2**19  # packed at a time, or those of one term if it has more
@@ -133,6 +133,20 @@ def merged(runs: Sequence[Run]) -> Iterator[Merged]:
             terms, postings = [], 0
     if terms:
         yield _joined(terms, readers)
+
+
+def write_runs(runs: Sequence[Run], folder: Path) -> None:
+    """Merge runs into the files of an index."""
+    postings = sum(len(run.documents) for run in runs)
+    writer = TermFilesWriter(folder, postings, text=sum(len(run.text) for run in runs))
+    try:
+        for part in merged(runs):
+            writer.append(part.terms, part.frequencies, part.documents, part.counts)
+        for run in runs:
+            writer.append_lengths(np.asarray(run.lengths))
+        writer.close()
+    finally:
+        writer.abandon()
 
 
 @final

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Unpack, final
 
 from counterpoint.errors import ConfigError, DataError
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from counterpoint.index.changing import Change
     from counterpoint.index.field import Expression
     from counterpoint.library.reading import Reading
+    from counterpoint.model import Model
 
-__all__ = ["Changes", "reading_for"]
+__all__ = ["Changes", "reading_for", "refitted"]
 
 
 @final
@@ -89,6 +90,20 @@ class Changes:
             return self._change.delete_where(str(where))
         named = [ids] if isinstance(ids, str) else list(ids or ())
         return self._change.delete(named, missing_ok=missing_ok)
+
+
+def refitted(index: Index, model: Model | None, on_progress: Callable[[int], None]) -> None:
+    """Build an index again, of the documents and by the settings that it has.
+
+    An interrupted one is gone on with.
+    """
+    from counterpoint.index import IndexSettings, build_index
+
+    settings = IndexSettings.from_dict(index.manifest.settings)
+    documents = (index.document(position) for position in index.positions.tolist())
+    build_index(
+        documents, model, index.folder, settings, overwrite=True, resume=True, on_progress=on_progress
+    )
 
 
 def reading_for(index: Index, source: Any, options: AddOptions) -> Reading:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -10,9 +11,10 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final, overload
 
+from counterpoint.errors import ArtifactError
 from counterpoint.index import Index
 from counterpoint.library.asked import settings_of
-from counterpoint.library.changes import Changes
+from counterpoint.library.changes import Changes, refitted
 from counterpoint.library.keywords import (
     AddKeywords,
     RunKeywords,
@@ -182,7 +184,9 @@ class OpenIndex:
     # -- changes ---------------------------------------------------------------------------------------
 
     @contextmanager
-    def writing(self, on_progress: Callable[[int], None] = lambda done: None) -> Iterator[Changes]:
+    def writing(
+        self, on_progress: Callable[[int], None] = lambda done: None, *, compact: bool = True
+    ) -> Iterator[Changes]:
         """Several changes as one: committed together at the end of the block, and none after an error.
 
         Afterwards this index answers from what was committed. Others that have it open go on answering from
@@ -190,9 +194,13 @@ class OpenIndex:
 
         Args:
             on_progress: called with the number of documents added so far.
+            compact: afterwards do what is due by the rule of `counterpoint.index.merge_rule`.
 
         Raises:
             ArtifactError: another process is writing the index, or it cannot be written.
+
+        Warns:
+            UserWarning: the change is committed, and the compaction after it failed.
 
         Example:
             >>> from tempfile import mkdtemp
@@ -210,6 +218,11 @@ class OpenIndex:
         with changing(self.index, load=lambda: self.model, on_progress=on_progress) as change:
             yield Changes(change, self.index)
         self.refresh()
+        if compact:
+            try:
+                self.compact(everything=False)
+            except ArtifactError as error:
+                warnings.warn(f"committed, but not compacted: {error}", stacklevel=3)
 
     @with_names(AddKeywords)
     def add(
@@ -248,6 +261,36 @@ class OpenIndex:
         """Delete documents in one commit, as `Changes.delete`; how many."""
         with self.writing() as changes:
             return changes.delete(ids, where=where, missing_ok=missing_ok)
+
+    def compact(
+        self,
+        *,
+        everything: bool = True,
+        refit: bool = False,
+        on_progress: Callable[[int], None] = lambda done: None,
+    ) -> int:
+        """Join segments and leave deleted documents out; how many commits that took.
+
+        Each is a commit of its own: after an interruption, call it again. Readers are not disturbed.
+
+        Args:
+            everything: all that can become one segment does; else what is due by the rule alone.
+            refit: encode all documents again and fit means of words and centroids anew: one segment is left.
+                It takes as long as building the index did, and goes on where it was interrupted.
+            on_progress: called with the number of documents written so far.
+
+        Raises:
+            ArtifactError: another process is writing the index, it cannot be written, or it is damaged.
+        """
+        if refit:
+            refitted(self.index, self.model, on_progress)
+            commits = 1
+        else:
+            from counterpoint.index.compacting import compact
+
+            commits = compact(self.index, everything=everything, on_progress=on_progress)
+        self.refresh()
+        return commits
 
     def refresh(self) -> bool:
         """Answer from the last commit from now on; whether that is another than before.

@@ -1,0 +1,83 @@
+"""What every change of an index has in common: one writer, a new manifest, and nothing left behind."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from counterpoint.files import writing
+from counterpoint.index.database import as_os_error
+from counterpoint.index.index import Index
+from counterpoint.index.lock import locked
+from counterpoint.index.manifest import Manifest, SegmentEntry
+from counterpoint.index.ours import remove_unfinished, unfinished_segment
+from counterpoint.index.sealing import sealed
+
+__all__ = ["commit", "exclusively"]
+
+
+@contextmanager
+def exclusively(index: Index) -> Iterator[Index]:
+    """Be the one that changes an index; yields what it is now.
+
+    What a killed writer left is removed before, and afterwards what the last commit does not name. An
+    unfinished build that can be gone on with stays.
+
+    Args:
+        index: any snapshot of it.
+
+    Raises:
+        ArtifactError: another process is writing the index, or it cannot be written.
+    """
+    folder = index.folder
+    Manifest.read(folder)  # before a lock is left in a folder that is no index
+    with locked(folder):
+        unfinished = unfinished_segment(folder)
+        kept = None if unfinished is None else unfinished[0]
+        remove_unfinished(folder, but=kept)
+        now = index.refreshed()
+        try:
+            with writing(folder, lambda: Manifest.read(folder) != now.manifest):
+                try:
+                    yield now
+                except sqlite3.OperationalError as error:
+                    raise as_os_error(error) from error
+        finally:
+            remove_unfinished(folder, but=kept)
+
+
+def commit(index: Index, segments: Sequence[SegmentEntry], new: Sequence[str], longer: int = 0) -> None:
+    """Replace an index's manifest by one with these segments.
+
+    Args:
+        index: what it is now, held by `exclusively`.
+        segments: in the order of their documents; those without a live document are left out, unless there
+            are no others.
+        new: folders that were made for them.
+        longer: documents among the new ones that have more word-pieces than the model reads.
+    """
+    from counterpoint import __version__
+
+    folder, manifest = index.folder, index.manifest
+    kept = [entry for entry in segments if entry.live] or list(segments[-1:])
+    named = {name for entry in kept for name in entry.folders()}
+    files = {
+        path: found
+        for path, found in manifest.files.items()
+        if path.startswith("models/") or path.rpartition("/")[0] in named
+    }
+    files |= sealed(folder, [name for name in new if name in named])
+    report = dict(manifest.report)
+    if "longer" in report:
+        report["longer"] += longer
+    replace(
+        manifest,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        software=__version__,
+        segments=tuple(kept),
+        files=files,
+        report=report,
+    ).write(folder)

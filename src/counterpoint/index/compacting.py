@@ -1,0 +1,128 @@
+"""Compact an index: few segments in place of many, without the documents that were deleted.
+
+Each merge is a commit of its own, so a compaction that is killed goes on from the last one. Readers go on
+with the files that they have open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from counterpoint.index.committing import commit, exclusively
+from counterpoint.index.index import Index
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.lexical import LexicalSettings
+from counterpoint.index.lexical_builder import LexicalBuilder
+from counterpoint.index.manifest import SegmentEntry
+from counterpoint.index.merge_rule import Merge, all_due, due
+from counterpoint.index.opening import piece_of
+from counterpoint.index.ours import mark, new_name, remove_temporary
+from counterpoint.index.piece import Piece
+from counterpoint.index.segment import Segment, SegmentWriter
+from counterpoint.index.term_files import TermFiles
+from counterpoint.index.term_merge import merge_terms
+from counterpoint.index.term_scores import PARAMETERS
+
+__all__ = ["compact"]
+
+TOGETHER = 512  # documents copied at a time; bounds the memory
+
+
+def compact(
+    index: Index, *, everything: bool = False, on_progress: Callable[[int], None] = lambda done: None
+) -> int:
+    """Do what `counterpoint.index.merge_rule` says is due, one commit after the other.
+
+    Args:
+        index: any snapshot of it.
+        everything: all that can become one does, whatever the rule says.
+        on_progress: called with the number of documents written so far.
+
+    Returns:
+        How many commits were made.
+
+    Raises:
+        ArtifactError: another process is writing the index, it cannot be written, or it is damaged.
+    """
+    rule, commits, done = all_due if everything else due, 0, 0
+    if rule(index.refreshed().manifest.segments) is None:
+        return 0
+    while True:
+        with exclusively(index) as now:
+            merge = rule(now.manifest.segments)
+            if merge is None:
+                return commits
+            before = done
+            entry = _merged(now, merge, lambda more, before=before: on_progress(before + more))
+            done += entry.documents
+            entries = list(now.manifest.segments)
+            entries[merge.first : merge.end] = [entry]
+            commit(now, entries, entry.folders())
+            commits += 1
+
+
+def _merged(index: Index, merge: Merge, on_progress: Callable[[int], None]) -> SegmentEntry:
+    """Write the segment that others become."""
+    sources = index.segments[merge.first : merge.end]
+    first = sources[0].entry  # those that become one are of one kind
+    entry = SegmentEntry(new_name(), 0, {}, codecs=first.codecs, fit=first.fit, fitted=first.fitted)
+    if merge.codes and merge.fit is None:
+        live = sum(each.entry.live for each in sources)
+        entry = replace(entry, codecs={}, fit=entry.name, fitted=live)
+    elif merge.codes:
+        like = next(each.entry for each in index.segments if each.entry.fit == merge.fit)
+        entry = replace(entry, codecs={}, fit=like.fit, fitted=like.fitted)
+    path = index.folder / "segments" / entry.name
+    mark(path)
+    fields = index.manifest.settings.get("metadata", {})
+    layouts = _layouts(index, entry)
+    with SegmentWriter(path, layouts, fields, fit=_fits(index, merge, entry)) as writer:
+        for segment in sources:
+            pieces = _pieces(index, segment)
+            for at in range(0, len(segment.rows), TOGETHER):
+                writer.copy(segment, pieces, segment.rows[at : at + TOGETHER])
+                on_progress(writer.documents)
+    remove_temporary(path)
+    entry = replace(entry, documents=writer.documents, vectors=writer.vectors)
+    if not index.manifest.has_lexical:
+        return entry
+    lexical = f"lexical/{new_name()}"
+    mark(index.folder / lexical)
+    _merge_lexical(index, sources, index.folder / lexical)
+    return replace(entry, lexical=lexical)
+
+
+def _layouts(index: Index, entry: SegmentEntry) -> dict[str, SetLayout]:
+    return {
+        name: replace(layout, codec=entry.codecs.get(name, layout.codec))
+        for name, layout in index.layouts.items()
+    }
+
+
+def _pieces(index: Index, segment: Segment) -> dict[str, Piece]:
+    return {name: piece_of(segment, name, layout) for name, layout in index.layouts.items()}
+
+
+def _fits(index: Index, merge: Merge, entry: SegmentEntry) -> Mapping[str, list[Piece]]:
+    """By set of few bits the pieces that share the fit of the new segment; none where that is its own."""
+    if entry.fit is None or entry.fit == entry.name:
+        return {}
+    chosen = [segment for segment in index.segments if segment.entry.fit == entry.fit]
+    fitted = {name: layout for name, layout in index.layouts.items() if layout.fitted}
+    return {name: [piece_of(segment, name, layout) for segment in chosen] for name, layout in fitted.items()}
+
+
+def _merge_lexical(index: Index, sources: tuple[Segment, ...], folder: Path) -> None:
+    """BM25 of the new segment: merged, or counted again where an earlier version kept scores."""
+    terms = [(segment.terms, segment.live) for segment in sources if segment.terms is not None]
+    if not any(PARAMETERS in files for files, _ in terms):
+        opened = [(files.once("terms", partial(TermFiles, files)), live) for files, live in terms]
+        return merge_terms(opened, folder)
+    builder = LexicalBuilder(LexicalSettings.from_dict(index.manifest.settings["lexical"]), folder)
+    for segment in sources:
+        for row in segment.rows.tolist():
+            builder.add(segment.document(row).full_text)
+    builder.write(folder)

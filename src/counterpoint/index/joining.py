@@ -1,0 +1,206 @@
+"""Rows of few bits from several segments in one, without coding again what is coded already.
+
+Segments that share a fit have the same means of words, or the same centroids. So their codes are copied as
+they are, and rows that wait in 8 bits are coded by what was fitted before: a word without a mean has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index import coarse
+from counterpoint.index.centroid_lists import write_lists
+from counterpoint.index.clusters import nearest_to
+from counterpoint.index.counted import IdCounts
+from counterpoint.index.inverted import write_postings
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.means import write_means
+from counterpoint.index.npy import NpyWriter, Written
+from counterpoint.index.piece import Piece
+from counterpoint.index.residual import coded, kinds_of
+from counterpoint.index.rotation import rotation
+from counterpoint.index.rows import Rows, opened_rows
+from counterpoint.index.store import VectorWriter
+from counterpoint.types import Document, Ragged, rows_of_sets
+
+__all__ = ["JoinedWriter"]
+
+Arrays = dict[str, np.ndarray]
+
+
+@final
+class JoinedWriter(VectorWriter):
+    """Rows of few bits, coded by a fit that is there.
+
+    Args:
+        folder: of the new segment.
+        name: of the set.
+        layout: how it is stored.
+        fit: pieces that share the fit, in the codec of `layout`.
+
+    Raises:
+        ArtifactError: they do not share it.
+    """
+
+    def __init__(self, folder: Path, name: str, layout: SetLayout, fit: Sequence[Piece]):
+        self.folder, self.name, self.layout, self.vectors = folder, name, layout, 0
+        parts = [opened_rows(piece, name) for piece in fit]
+        self._base: _Words | _Clusters | None = None
+        if layout.ids:
+            self._base = _Words(fit, name, layout.dim)
+        elif any(part.centroids is not None for part in parts):
+            self._base = _Clusters(fit, name, layout.dim)
+        kinds = {**kinds_of(layout), "lengths": (np.uint32, ())}
+        if isinstance(self._base, _Clusters):
+            kinds["clusters"] = (np.uint16, ())
+        with ExitStack() as files:
+            self._writers: dict[str, NpyWriter] = {}
+            for key, kind in kinds.items():
+                self._writers[key] = NpyWriter(folder / f"{name}.{key}.npy", *kind)
+                files.callback(self._writers[key].abandon)
+            self._counts = IdCounts(folder, name, ranked=True) if layout.ids else None
+            files.pop_all()
+
+    def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
+        """New documents are not joined: they are added to a segment of their own."""
+        raise NotImplementedError
+
+    def copy(self, piece: Piece, documents: Int[np.ndarray, " k"]) -> None:
+        """Add some documents of another segment, of the same fit or in another codec."""
+        source = opened_rows(piece, self.name)
+        where, offsets = rows_of_sets(source.offsets, documents)
+        ids = source.ids(where)
+        if piece.layout.codec == self.layout.codec:
+            arrays = {**source.stored(where), **source.stored_centres(documents)}
+            if source.centroids is not None:
+                arrays["clusters"] = source.centroids.places[where]
+        else:
+            arrays = self._coded(source, where, offsets, ids)
+        for key, rows in arrays.items():
+            self._writers[key].append(rows)
+        self._writers["lengths"].append(np.diff(offsets).astype(np.uint32))
+        if self._counts is not None and ids is not None:
+            self._counts.append(ids, offsets)
+        self.vectors += len(where)
+
+    def _coded(
+        self,
+        source: Rows,
+        where: Int[np.ndarray, " n"],
+        offsets: Int[np.ndarray, " k1"],
+        ids: np.ndarray | None,
+    ) -> Arrays:
+        rows, found = source.values(where) @ rotation(self.layout.dim), {}
+        if isinstance(self._base, _Clusters):
+            places = self._base.nearest(rows)
+            found["clusters"] = places.astype(np.uint16)
+            rows -= self._base.rows(places)
+        elif self._base is not None and ids is not None:
+            rows -= self._base.rows_of(ids)
+        return coded(rows, offsets, self.layout) | found
+
+    def sync(self) -> dict[str, Written]:
+        """Put on the disk what was added."""
+        counts = {} if self._counts is None else self._counts.sync()
+        return {writer.path.name: writer.sync() for writer in self._writers.values()} | counts
+
+    def close(self) -> None:
+        """Finish every file."""
+        for writer in self._writers.values():
+            writer.close()
+        if self._counts is not None:
+            self._counts.close()
+        if self._base is not None:
+            self._base.write(self.folder, self.name)
+        if isinstance(self._base, _Clusters):
+            write_lists(self.folder, self.name)
+        if self.layout.kind == "exact":
+            write_postings(self.folder, self.name)
+
+    def abandon(self) -> None:
+        """Leave every file as it is."""
+        for writer in self._writers.values():
+            writer.abandon()
+        if self._counts is not None:
+            self._counts.abandon()
+
+
+@final
+class _Words:
+    """The means of all words that any of some pieces has a mean for."""
+
+    def __init__(self, fit: Sequence[Piece], name: str, dim: int):
+        self._dim, tables, ids = dim, [], []
+        for piece in fit:
+            kept = {key: piece.files.array(f"{name}.{key}.npy").all() for key in ("means", "mean_scales")}
+            ranks = piece.files.array(f"{name}.mean_ranks.npy").all()
+            ids.append(piece.files.array(f"{name}.vocabulary.npy").all()[ranks])
+            tables.append(kept)
+        whole = np.concatenate(ids).astype(np.int64)
+        self._ids, first, places = np.unique(whole, return_index=True, return_inverse=True)
+        self._arrays: Arrays = {}
+        for key, stored in (("values", "means"), ("scales", "mean_scales")):
+            every = np.concatenate([table[stored] for table in tables])
+            self._arrays[key] = every[first]
+            if not np.array_equal(every, every[first][places]):
+                raise ArtifactError(
+                    f"the means of {name!r} differ between segments that share them; build the index again",
+                    path=fit[0].files.folder,
+                )
+
+    def rows_of(self, ids: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n d"]:
+        """The rotated means of some words, zero for one without."""
+        rows = np.zeros((len(ids), self._dim), np.float32)
+        if len(self._ids):
+            at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
+            known = self._ids[at] == ids
+            rows[known] = coarse.decoded(
+                {key: each[at[known]] for key, each in self._arrays.items()}, self._dim
+            )
+        return rows
+
+    def write(self, folder: Path, name: str) -> None:
+        """Write the means of the words that a segment has."""
+        vocabulary = np.load(folder / f"{name}.vocabulary.npy")
+        kept = np.isin(self._ids, vocabulary)
+        arrays = {key: each[kept] for key, each in self._arrays.items()}
+        write_means(folder, name, arrays, np.searchsorted(vocabulary, self._ids[kept]))
+
+
+@final
+class _Clusters:
+    """The centroids that some pieces share."""
+
+    def __init__(self, fit: Sequence[Piece], name: str, dim: int):
+        files = {"values": "centroids", "scales": "centroid_scales"}
+        tables = [
+            {key: piece.files.array(f"{name}.{file}.npy").all() for key, file in files.items()}
+            for piece in fit
+        ]
+        self._arrays, self._dim = tables[0], dim
+        if any(not np.array_equal(each[key], tables[0][key]) for each in tables[1:] for key in files):
+            raise ArtifactError(
+                f"the centroids of {name!r} differ between segments that share them; build the index again",
+                path=fit[0].files.folder,
+            )
+        self._decoded = coarse.decoded(self._arrays, dim)
+
+    def nearest(self, rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
+        """The place of the nearest centroid of each row."""
+        return nearest_to(rows, self._decoded)
+
+    def rows(self, places: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n d"]:
+        """The rotated centroids at some places."""
+        return self._decoded[places]
+
+    def write(self, folder: Path, name: str) -> None:
+        """Write all of them."""
+        np.save(folder / f"{name}.centroids.npy", self._arrays["values"])
+        np.save(folder / f"{name}.centroid_scales.npy", self._arrays["scales"])
