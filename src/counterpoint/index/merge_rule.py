@@ -2,9 +2,10 @@
 
 Each commit that adds documents makes a segment, and a deleted document keeps its room. So after a commit:
 
-- where the last `RUN` segments of a kind, or more, are of one size class or smaller, they become one. A class
-  has the segments of up to 8, 64, 512, ... live documents. So there are at most `RUN` segments of each class,
-  and a document is written again once for each class at most;
+- where `RUN` segments of a kind are of one size class, these and all smaller ones behind them become one. A
+  class has the segments of fewer than 8, 64, 512, ... live documents; one that stands before a larger one counts
+  as of that one's class. So there are less than `RUN` segments of each class. A document is written again
+  about once for each class, and never more than `RUN` times;
 - a segment of which at least half of the documents are deleted is written again without them.
 
 Documents keep their order, so only neighbours become one.
@@ -51,12 +52,11 @@ class Merge:
 def due(segments: Sequence[SegmentEntry]) -> Merge | None:
     """What the rule has done first; None where nothing is due."""
     for first, end in _kinds(segments):
-        for size in sorted({_class(each) for each in segments[first:end]}):
-            start = end
-            while start > first and _class(segments[start - 1]) <= size:
-                start -= 1
-            if end - start >= RUN:
-                return _merge(segments, start, end)
+        classes = [_class(each) for each in segments[first:end]]
+        classes = [max(classes[i:]) for i in range(len(classes))]  # never rising
+        for size in sorted(set(classes)):
+            if classes.count(size) >= RUN:
+                return _merge(segments, first + classes.index(size), end)
     for number, segment in enumerate(segments):
         if segment.live and 2 * segment.deleted >= segment.documents:
             return _merge(segments, number, number + 1)
@@ -96,8 +96,8 @@ def _kind(segment: SegmentEntry) -> tuple[str | None, bool]:
 
 
 def _class(segment: SegmentEntry) -> int:
-    """0 for up to `RUN` documents, 1 for up to `RUN` times as many, and so on."""
+    """0 for fewer than `RUN` documents, 1 for fewer than `RUN` times as many, and so on."""
     size, most = 0, RUN
-    while segment.live > most:
+    while segment.live >= most:
         size, most = size + 1, most * RUN
     return size
