@@ -12,7 +12,7 @@ from counterpoint.files import writing
 from counterpoint.index.database import as_os_error
 from counterpoint.index.index import Index
 from counterpoint.index.lock import locked
-from counterpoint.index.manifest import Manifest, SegmentEntry
+from counterpoint.index.manifest import NAME, Manifest, SegmentEntry
 from counterpoint.index.ours import remove_unfinished, unfinished_segment
 from counterpoint.index.sealing import sealed
 
@@ -33,12 +33,13 @@ def exclusively(index: Index) -> Iterator[Index]:
         ArtifactError: another process is writing the index, or it cannot be written.
     """
     folder = index.folder
-    Manifest.read(folder)  # before a lock is left in a folder that is no index
+    if not (folder / NAME).exists():  # before a lock is left in a folder that is no index
+        Manifest.read(folder)
     with locked(folder):
-        unfinished = unfinished_segment(folder)
-        kept = None if unfinished is None else unfinished[0]
-        remove_unfinished(folder, but=kept)
         now = index.refreshed()
+        unfinished = unfinished_segment(folder, now.manifest)
+        kept = None if unfinished is None else unfinished[0]
+        remove_unfinished(folder, kept, now.manifest)
         try:
             with writing(folder, lambda: Manifest.read(folder) != now.manifest):
                 try:
@@ -46,7 +47,7 @@ def exclusively(index: Index) -> Iterator[Index]:
                 except sqlite3.OperationalError as error:
                     raise as_os_error(error) from error
         finally:
-            remove_unfinished(folder, but=kept)
+            remove_unfinished(folder, kept)
 
 
 def commit(index: Index, segments: Sequence[SegmentEntry], new: Sequence[str], longer: int = 0) -> None:

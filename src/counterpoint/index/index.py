@@ -85,12 +85,13 @@ class Index:
         Raises:
             ArtifactError: as for opening.
         """
-        if Manifest.read(self.folder) == self.manifest:
+        manifest = Manifest.read(self.folder)
+        if manifest == self.manifest:
             return self
         other = copy.copy(self)
         for name in [name for name in vars(other) if isinstance(vars(Index).get(name), cached_property)]:
             del vars(other)[name]
-        other._hold(opened(self.folder, self.segments))
+        other._hold(opened(self.folder, self.segments, manifest))
         return other
 
     def __enter__(self) -> Self:

@@ -116,7 +116,7 @@ class Manifest:
         """Commit: after this call the index is what this manifest says; before it, what it was."""
         body = {"format": FORMAT, "version": VERSION, **asdict(self)}
         body["checksum"] = checksum_of(body)
-        text = json.dumps(body, indent=1, allow_nan=False)  # ASCII: a model's folder may have any name
+        text = _lines(body)
         write_atomically(folder / NAME, lambda path: path.write_text(text, encoding="utf-8"))
 
     @staticmethod
@@ -173,6 +173,20 @@ def checksum_of(body: Mapping[str, Any]) -> str:
     """SHA-256 of plain data, in hexadecimal."""
     text = json.dumps(body, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _lines(body: Mapping[str, Any]) -> str:
+    """A line for each field and for each file, which is written many times faster than with `indent`.
+
+    ASCII: a model's folder may have any name.
+    """
+
+    def line(key: str, value: object) -> str:
+        return f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}"
+
+    files = ",\n  ".join(line(name, entry) for name, entry in body["files"].items())
+    fields = [line(key, value) for key, value in body.items() if key != "files"]
+    return "{\n " + ",\n ".join([*fields, f'"files": {{\n  {files}\n }}']) + "\n}\n"
 
 
 def _listed(versions: tuple[int, ...]) -> str:

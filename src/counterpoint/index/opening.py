@@ -23,21 +23,23 @@ OPENINGS = 10  # of an index that is replaced again each time
 Opened = tuple[Manifest, tuple[Segment, ...], Mapping[str, VectorStore]]
 
 
-def opened(folder: Path, known: Sequence[Segment]) -> Opened:
+def opened(folder: Path, known: Sequence[Segment], manifest: Manifest | None = None) -> Opened:
     """What an index is made of, all of it open; tried again where a commit replaced it meanwhile.
 
     Args:
         folder: of the index.
         known: segments that are open already.
+        manifest: that was just read.
     """
     left = OPENINGS
     while True:
-        manifest, left = Manifest.read(folder), left - 1
+        now, left = manifest or Manifest.read(folder), left - 1
         try:
-            return _open(folder, manifest, {segment.entry.name: segment for segment in known})
+            return _open(folder, now, {segment.entry.name: segment for segment in known})
         except ArtifactError:
-            if not left or Manifest.read(folder) == manifest:
+            if not left or Manifest.read(folder) == now:
                 raise
+            manifest = None
 
 
 def _open(folder: Path, manifest: Manifest, known: Mapping[str, Segment]) -> Opened:

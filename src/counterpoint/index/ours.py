@@ -155,12 +155,16 @@ def _matches(path: Path, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(path.name, pattern) for pattern in patterns)
 
 
-def unfinished_segment(folder: Path) -> tuple[Path, Progress] | None:
+def unfinished_segment(folder: Path, manifest: Manifest | None = None) -> tuple[Path, Progress] | None:
     """The segment of an interrupted build that can be gone on with: of several, the one with most documents.
 
     It is one that the manifest does not name and that has a record of its progress.
+
+    Args:
+        folder: of the index.
+        manifest: of it, if it was read already.
     """
-    listed = _listed(folder)
+    listed = _listed(folder, manifest)
     if listed is None:
         return None
     found = [(path, Progress.read(path)) for path in folder.glob("segments/*") if _is_ours(path)]
@@ -173,12 +177,13 @@ def remove_temporary(segment: Path) -> None:
     remove_made(segment, TEMPORARY)
 
 
-def _listed(folder: Path) -> set[str] | None:
+def _listed(folder: Path, manifest: Manifest | None = None) -> set[str] | None:
     """The segment, postings and models folders that the manifest names; None where it is damaged."""
-    if not (folder / NAME).exists():
+    if manifest is None and not (folder / NAME).exists():
         return set()
     try:
-        return {"/".join(Path(name).parts[:2]) for name in Manifest.read(folder).files}
+        files = (manifest or Manifest.read(folder)).files
+        return {"/".join(name.split("/", 2)[:2]) for name in files}
     except ArtifactError:
         return None
 
@@ -187,17 +192,18 @@ def _name(folder: Path, path: Path) -> str:
     return path.relative_to(folder).as_posix()
 
 
-def remove_unfinished(folder: Path, but: Path | None = None) -> None:
+def remove_unfinished(folder: Path, but: Path | None = None, manifest: Manifest | None = None) -> None:
     """Remove what the manifest does not name: the work of writers that were killed.
 
     Args:
         folder: of the index.
         but: a segment that stays.
+        manifest: of it, if it was read already.
     """
     with suppress(OSError):
         for path in _uncommitted(folder):
             path.unlink()
-        listed = _listed(folder)
+        listed = _listed(folder, manifest)
         if listed is None:  # nothing is known, so nothing is removed
             return
         remove(path for path in stored(folder) if path != but and _name(folder, path) not in listed)
