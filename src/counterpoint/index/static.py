@@ -58,9 +58,10 @@ class StaticStore(VectorStore):
 
     @cached_property
     def vocabulary(self) -> Int[np.ndarray, " v"]:
-        """The distinct ids of all documents that are not deleted, rising."""
+        """The distinct ids of all documents that are not deleted, rising; where these have none, of all."""
         pairs = zip(self.parts, self._live, strict=True)
-        return np.unique(np.concatenate([_ids_of(part, live) for part, live in pairs]))
+        found = np.unique(np.concatenate([_ids_of(part, live) for part, live in pairs]))
+        return found if len(found) else np.unique(np.concatenate([part.vocabulary for part in self.parts]))
 
     @cached_property
     def _places(self) -> list[Int[np.ndarray, " w"] | None]:
