@@ -177,7 +177,8 @@ def _set(index: Index, name: str, purposes: Mapping[str, int]) -> dict[str, Any]
     """One vector set; `bytes` are those of all its files.
 
     `vectors` are as many as the model made, of which a static set stores none: `stored_ids` says how many ids
-    it keeps, each once a document.
+    it keeps, each once a document. Those of deleted documents, which still take room, are among them;
+    `vectors_per_document` goes by what a passage of all that are stored has.
     """
     layout = index.layouts[name]
     vectors = sum(entry.vectors[name] for entry in index.manifest.segments)
@@ -190,7 +191,7 @@ def _set(index: Index, name: str, purposes: Mapping[str, int]) -> dict[str, Any]
         "static": static,
         "stored_ids": ids,
         "vectors": vectors,
-        "vectors_per_document": vectors / max(_whole(index), 1),
+        "vectors_per_document": vectors / max(index.end, 1) * len(index) / max(_whole(index), 1),
         "bytes": size,
         "bytes_per_vector": size / max(vectors, 1),
         "distinct_ids": index.distinct_ids(name) if layout.ids else None,
