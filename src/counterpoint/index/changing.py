@@ -20,7 +20,7 @@ from jaxtyping import Int
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index.added import Added
-from counterpoint.index.committing import commit, exclusively
+from counterpoint.index.committing import commit, exclusively, telling
 from counterpoint.index.deletes import Counts, write_deletes
 from counterpoint.index.index import Index
 from counterpoint.index.lexical import LexicalSettings
@@ -61,8 +61,9 @@ def changing(
     with exclusively(index) as now:
         change = Change(now, load or (lambda: model), on_progress)
         try:
-            yield change
-            change.commit()
+            yield change  # whose errors are the caller's
+            with telling(now):
+                change.commit()
         finally:
             change.abandon()
 
@@ -99,8 +100,9 @@ class Change:
         """
         before, mine = sum(len(each) for each in self._added), set[str]()
         stream = DocumentStream(self._checked(documents, replace, mine), self._model, self._told(before))
-        for batch, vectors in stream.batches():
-            self._current().append(batch, vectors or {})
+        with telling(self._index):
+            for batch, vectors in stream.batches():
+                self._current().append(batch, vectors or {})
         self._longer += stream.longer
         return sum(len(each) for each in self._added) - before
 

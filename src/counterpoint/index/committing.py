@@ -16,7 +16,7 @@ from counterpoint.index.manifest import NAME, Manifest, SegmentEntry
 from counterpoint.index.ours import remove_unfinished, unfinished_segment
 from counterpoint.index.sealing import sealed
 
-__all__ = ["commit", "exclusively"]
+__all__ = ["commit", "exclusively", "telling"]
 
 
 @contextmanager
@@ -41,13 +41,26 @@ def exclusively(index: Index) -> Iterator[Index]:
         kept = None if unfinished is None else unfinished[0]
         remove_unfinished(folder, kept, now.manifest)
         try:
-            with writing(folder, lambda: Manifest.read(folder) != now.manifest):
-                try:
-                    yield now
-                except sqlite3.OperationalError as error:
-                    raise as_os_error(error) from error
+            yield now
         finally:
             remove_unfinished(folder, kept)
+
+
+@contextmanager
+def telling(index: Index) -> Iterator[None]:
+    """Tell an error of the disk, while something of an index is written, as one that a user can act on.
+
+    Args:
+        index: what it was before.
+
+    Raises:
+        ArtifactError: the disk failed.
+    """
+    with writing(index.folder, lambda: Manifest.read(index.folder) != index.manifest):
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise as_os_error(error) from error
 
 
 def commit(index: Index, segments: Sequence[SegmentEntry], new: Sequence[str], longer: int = 0) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from counterpoint.index.committing import commit, exclusively
+from counterpoint.index.committing import commit, exclusively, telling
 from counterpoint.index.index import Index
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.lexical import LexicalSettings
@@ -51,7 +51,7 @@ def compact(
     if rule(index.refreshed().manifest.segments) is None:
         return 0
     while True:
-        with exclusively(index) as now:
+        with exclusively(index) as now, telling(now):
             merge = rule(now.manifest.segments)
             if merge is None:
                 return commits
