@@ -15,6 +15,7 @@ from counterpoint.index import checked as checked_module
 from counterpoint.index import database as database_module
 from counterpoint.index import lists as lists_module
 from counterpoint.index import residual as residual_module
+from counterpoint.index.changing import changing
 from counterpoint.index.checked import BLOCKS, CheckedFile, CheckedFolder, write_blocks
 from counterpoint.index.database import CHECKS, PASSAGES
 from counterpoint.index.manifest import FileEntry
@@ -60,14 +61,24 @@ def built(folder, kind):
     elif kind == "lists":
         search = {"weights": {"words": 1.0}, "candidates": 2, "probes": 2}
         model, settings = TokenModel(), IndexSettings(codec="2-bit", search=search)
-    elif kind == "bits":
+    elif kind in ("bits", "changed"):
         model, settings = HashModel(), IndexSettings(codec="1-bit")
     else:
         model, settings = HashModel(), IndexSettings()
     build_index(documents(), model, folder, settings)
+    if kind == "changed":
+        changed(folder, model)
     if kind == "old":
         without_blocks(folder)
     return model
+
+
+def changed(folder, model):
+    """Two segments, of each of which something is deleted."""
+    with Index(folder) as index, changing(index, model) as change:
+        change.delete(["d1", "d7", "p"])
+        change.add([Document(f"e{i}", f"{WORDS[i]} fox", metadata={"year": i}) for i in range(9)])
+        change.delete(["e3"])
 
 
 def without_blocks(folder):
@@ -110,7 +121,7 @@ def check(tmp_path, monkeypatch, kind, trials, say):
     return tally
 
 
-KINDS = ["plain", "graph", "exact", "static", "bits", "lists", "old"]
+KINDS = ["plain", "graph", "exact", "static", "bits", "lists", "changed", "old"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -36,6 +36,20 @@ def write_old(folder, texts, k1=0.9, b=0.4):
     model.save(str(folder))
 
 
+def with_stored_scores(folder, texts):
+    """Exchange an index's BM25 files for those that bm25s writes."""
+    manifest = Manifest.read(folder)
+    name = str(manifest.segments[0].lexical)
+    files = {path: entry for path, entry in manifest.files.items() if not path.startswith("lexical/")}
+    for path in (folder / name).glob("*.npy"):
+        path.unlink()
+    write_old(folder / name, texts)
+    assert sorted(path.name for path in (folder / name).glob("*.*n*")) == sorted([*NAMES, ".counterpoint"])
+    write_blocks(folder / name, [folder / name / file for file in NAMES])
+    files |= {f"{name}/{file}": FileEntry.of(folder / name / file) for file in (*NAMES, "blocks.npy")}
+    replace(manifest, files=files).write(folder)
+
+
 def old(folder, texts, **given):
     write_old(folder, texts, **given)
     return Lexical([(CheckedFolder(folder), None)], LexicalSettings(**given))
@@ -76,20 +90,7 @@ def test_an_index_of_before_answers_as_it_did(tmp_path):
     with Index(folder) as index:
         assert index.lexical is not None
         new = [index.lexical.scores(query) for query in QUERIES]
-    manifest = Manifest.read(folder)
-    name = str(manifest.segments[0].lexical)
-    lexical = folder / name
-    files = {name: entry for name, entry in manifest.files.items() if not name.startswith("lexical/")}
-    for path in lexical.glob("*.npy"):
-        path.unlink()
-    write_old(lexical, TEXTS)
-    assert sorted(path.name for path in lexical.glob("*.*n*")) == sorted([*NAMES, ".counterpoint"])
-    write_blocks(lexical, [lexical / name for name in NAMES])
-    files |= {
-        f"{manifest.segments[0].lexical}/{name}": FileEntry.of(lexical / name)
-        for name in (*NAMES, "blocks.npy")
-    }
-    replace(manifest, files=files).write(folder)
+    with_stored_scores(folder, TEXTS)
     with Index(folder) as index:
         assert index.lexical is not None and isinstance(index.lexical._terms, StoredScores)
         for query, scores in zip(QUERIES, new, strict=True):
