@@ -1,8 +1,8 @@
 """A random life of an index beside brute force, and beside an index that is built anew of what is left.
 
-Random adds, deletes, replacements, conditions, changes that fail, writers that are killed before and after
-their commit, snapshots that stay open, and searches by every workflow. Brute force (`brute`) knows nothing
-of indexes. Where nothing was fitted, the index that was built anew answers the same to the last bit.
+Random adds, deletes, replacements, conditions, compactions, changes that fail, writers that are killed
+before and after their commit, snapshots that stay open, and searches by every workflow. Brute force
+(`brute`) knows nothing of indexes. Where nothing was fitted, the index that was built anew answers the same to the last bit.
 """
 
 import random
@@ -10,6 +10,7 @@ import shutil
 from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -19,10 +20,11 @@ from tests.index.brute import Brute, Part, Refused, Unclear, ranked
 from tests.index.test_damage import TokenModel
 
 from counterpoint.errors import ConfigError, DataError
-from counterpoint.index import Index, IndexSettings, LexicalSettings, Manifest, build_index
+from counterpoint.index import Index, IndexSettings, LexicalSettings, Manifest, build_index, merge_rule
 from counterpoint.index import centroids as centroids_module
-from counterpoint.index import changing as changing_module
+from counterpoint.index import committing as committing_module
 from counterpoint.index.changing import changing
+from counterpoint.index.compacting import compact
 from counterpoint.search import Run, Searcher, SearchSettings
 from counterpoint.types import Document
 
@@ -250,30 +252,49 @@ class Life:
 
     def killed(self):
         """A writer that ends without having tidied up: in its block, before its commit, or behind it."""
-        where, write = self.rng.choice(("block", "before", "after")), Manifest.write
         kept = []
-
-        def stop(manifest, folder):
-            if where == "after":
-                write(manifest, folder)
-            raise Killed
 
         def block(change, truth):
             kept.append(truth)
             if where == "block":
                 raise Killed
 
-        with ExitStack() as stack:
-            stack.enter_context(patch.object(changing_module, "remove_unfinished", lambda *_, **__: None))
-            stack.enter_context(patch.object(Manifest, "write", stop))
-            stack.enter_context(suppress(Killed))
-            self.changed(block)
-            where = "nothing to do"
-        self.counts[f"killed: {where}"] += 1
-        if where == "after":
+        where = self.rng.choice(("block", "before", "after"))
+        if self.until_killed(where, lambda: self.changed(block)) and where == "after":
             self.committed(kept[0])
         else:
             self.unchanged()
+
+    def until_killed(self, where, act):
+        """Let a writer begin that is killed; whether it was, and did not end before."""
+        write, killed = Manifest.write, True
+
+        def stop(manifest, folder):
+            if where == "after":
+                write(manifest, folder)
+            raise Killed
+
+        with ExitStack() as stack:
+            stack.enter_context(patch.object(committing_module, "remove_unfinished", lambda *_, **__: None))
+            stack.enter_context(patch.object(Manifest, "write", stop))
+            stack.enter_context(suppress(Killed))
+            act()
+            killed = False
+        self.counts[f"killed: {where}" if killed else "killed: nothing to do"] += 1
+        return killed
+
+    def compact(self):
+        """By the rule, or all; perhaps killed on the way, before or behind its first commit."""
+        everything = self.rng.random() < 0.5
+        act = partial(compact, self.index, everything=everything)
+        if self.rng.random() < 0.3:
+            self.until_killed(self.rng.choice(("before", "after")), act)
+        elif act():
+            self.counts["compacted"] += 1
+            now = self.index.refreshed()
+            if everything and self.truth.rows and not self.layout.fitted:
+                assert len(now.segments) == 1 and now.live is None
+        self.committed(self.truth)
 
     def committed(self, truth):
         """Look at what is there now."""
@@ -314,7 +335,7 @@ class Life:
                 assert index.mean_rows(name, index.positions) == pytest.approx(average)
 
     def keep_rows(self):
-        """Rows of few bits never change, and what was added waits in eight."""
+        """Rows of few bits never change, and what was added waits in eight, until it is coded."""
         for name, part in self.layout.parts.items():
             if part.codec == "kept":
                 first, truth = not self.truth.stored, Brute(self.layout.model, {name: Part("int8")})
@@ -322,11 +343,12 @@ class Life:
                 stored = {}
                 for i, row in enumerate(self.truth.rows.values()):
                     stored[name, row.id] = taken[i]
-                    before = self.truth.stored.get((name, row.id))
-                    if before is not None and self.truth.was(row):
-                        np.testing.assert_array_equal(before, taken[i])
-                    elif not first:
-                        np.testing.assert_allclose(taken[i], truth.vectors(name, row)[0], atol=1e-6)
+                    before, whole = self.truth.stored.get((name, row.id)), truth.vectors(name, row)[0]
+                    if before is None or not self.truth.was(row):
+                        assert first or np.allclose(taken[i], whole, atol=1e-6)
+                    elif not np.array_equal(before, taken[i]):
+                        assert np.allclose(before, whole, atol=1e-6), "coded twice"
+                        self.counts["coded"] += 1
                 self.truth.keep(stored)
 
     def beside_a_new_one(self):
@@ -439,7 +461,8 @@ class Life:
 
 
 STEPS = {
-    "change": 30, "failed": 5, "killed": 6, "refresh": 4, "reopen": 3, "search": 35, "run": 9, "rerank": 8,
+    "change": 28, "compact": 5, "failed": 5, "killed": 5, "refresh": 3, "reopen": 3,
+    "search": 34, "run": 9, "rerank": 8,
 }  # fmt: skip
 
 
@@ -448,6 +471,8 @@ def live(tmp_path, monkeypatch, name, steps, seed, say):
         pytest.importorskip("faiss")
     monkeypatch.setattr(centroids_module, "LEAST_ROWS", 1)  # so that there are centroids
     monkeypatch.setattr(centroids_module, "ROWS", 8)
+    monkeypatch.setattr(merge_rule, "RUN", 3)  # so that a compaction finds something to do
+    monkeypatch.setattr(merge_rule, "ENOUGH", 8)
     life = Life(tmp_path, LAYOUTS[name], seed)
     for number in range(steps):
         try:
