@@ -6,9 +6,11 @@ and scores, and what is counted. The new one's answers are those after an undist
 
 import shutil
 from dataclasses import replace
+from unittest.mock import patch
 
-from counterpoint.index import Index, IndexSettings, build_index
+from counterpoint.index import Index, IndexSettings, build_index, merge_rule
 from counterpoint.index.changing import changing
+from counterpoint.index.compacting import compact
 from counterpoint.search import Searcher
 from counterpoint.types import Document
 from tests.fakes import HashModel
@@ -128,4 +130,56 @@ class Replacing(Changing):
             change.add([*documents(1, 4, "new"), *passages("p", 3, "new")], replace=True)
 
 
-CHANGERS = {"adding": Adding, "deleting": Deleting, "replacing": Replacing, "all changes at once": Changing}
+class Compacting(Changing):
+    """Three segments with deletes become one, which answers as they did."""
+
+    def build(self, folder):
+        super().build(folder)
+        for first in (6, 8):
+            with Index(folder) as index, changing(index, self.model) as change:
+                change.add(documents(first, first + 2, "new"))
+                change.delete([f"d{first - 5}"])
+
+    def act(self, root):
+        with Index(root / "i") as index:
+            compact(index, everything=True)
+
+    def look(self, root):
+        found = self.answered(root)
+        with Index(root / "i") as index:
+            kind = "new" if len(index.segments) == 1 and index.live is None else "old"
+        assert found == self.answers[kind]
+        return kind
+
+
+class Coding(Compacting):
+    """Added documents that waited in eight bits become one segment of few."""
+
+    settings = replace(Changing.settings, codec="1-bit")
+
+    def build(self, folder):
+        build_index(documents(0, 2), self.model, folder, self.settings)
+        for first in (2, 5):
+            with Index(folder) as index, changing(index, self.model) as change:
+                change.add(documents(first, first + 3))
+
+    def act(self, root):
+        with patch.object(merge_rule, "ENOUGH", 6):
+            super().act(root)
+
+    def look(self, root):
+        found = self.answered(root)
+        with Index(root / "i") as index:
+            kind = "new" if len(index.segments) == 2 else "old"
+        assert found == self.answers[kind] and self.answers["old"] != self.answers["new"]
+        return kind
+
+
+CHANGERS = {
+    "adding": Adding,
+    "deleting": Deleting,
+    "replacing": Replacing,
+    "all changes at once": Changing,
+    "compacting": Compacting,
+    "compacting into few bits": Coding,
+}

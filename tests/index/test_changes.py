@@ -2,7 +2,8 @@
 
 Random adds, deletes, replacements, conditions, compactions, changes that fail, writers that are killed
 before and after their commit, snapshots that stay open, and searches by every workflow. Brute force
-(`brute`) knows nothing of indexes. Where nothing was fitted, the index that was built anew answers the same to the last bit.
+(`brute`) knows nothing of indexes. Where nothing was fitted, the index that was built anew answers the same
+to the last bit.
 """
 
 import random
