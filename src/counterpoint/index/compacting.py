@@ -48,8 +48,8 @@ def compact(
         ArtifactError: another process is writing the index, it cannot be written, or it is damaged.
     """
     rule, commits, done = all_due if everything else due, 0, 0
-    if rule(index.refreshed().manifest.segments) is None:
-        return 0
+    if not everything and rule(index.refreshed().manifest.segments) is None:
+        return 0  # by command, what a killed writer left is removed
     while True:
         with exclusively(index) as now, telling(now):
             merge = rule(now.manifest.segments)
