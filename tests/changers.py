@@ -131,14 +131,13 @@ class Replacing(Changing):
 
 
 class Compacting(Changing):
-    """Three segments with deletes become one, which answers as they did."""
+    """Two segments with deletes become one, which answers as they did."""
 
     def build(self, folder):
-        super().build(folder)
-        for first in (6, 8):
-            with Index(folder) as index, changing(index, self.model) as change:
-                change.add(documents(first, first + 2, "new"))
-                change.delete([f"d{first - 5}"])
+        build_index(documents(0, 4), self.model, folder, self.settings)
+        with Index(folder) as index, changing(index, self.model) as change:
+            change.add(documents(6, 8, "new"))
+            change.delete(["d1"])
 
     def act(self, root):
         with Index(root / "i") as index:
@@ -153,24 +152,23 @@ class Compacting(Changing):
 
 
 class Coding(Compacting):
-    """Added documents that waited in eight bits become one segment of few."""
+    """Added documents that waited in eight bits become a segment of few."""
 
     settings = replace(Changing.settings, codec="1-bit")
 
     def build(self, folder):
         build_index(documents(0, 2), self.model, folder, self.settings)
-        for first in (2, 5):
-            with Index(folder) as index, changing(index, self.model) as change:
-                change.add(documents(first, first + 3))
+        with Index(folder) as index, changing(index, self.model) as change:
+            change.add(documents(2, 5))
 
     def act(self, root):
-        with patch.object(merge_rule, "ENOUGH", 6):
+        with patch.object(merge_rule, "ENOUGH", 3):
             super().act(root)
 
     def look(self, root):
         found = self.answered(root)
         with Index(root / "i") as index:
-            kind = "new" if len(index.segments) == 2 else "old"
+            kind = "old" if any(segment.entry.codecs for segment in index.segments) else "new"
         assert found == self.answers[kind] and self.answers["old"] != self.answers["new"]
         return kind
 

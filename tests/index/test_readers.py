@@ -12,6 +12,7 @@ from tests.fakes import HashModel
 
 from counterpoint.index import Index, IndexSettings, build_index
 from counterpoint.index.changing import changing
+from counterpoint.index.compacting import compact
 from counterpoint.search import Searcher
 from counterpoint.types import Document
 
@@ -31,11 +32,14 @@ def documents(version):
 
 
 def commit(folder, version):
-    """Delete, add and replace in one change."""
+    """Delete, add and replace in one change, and now and then make all segments one."""
     with Index(folder) as index, changing(index, HashModel()) as change:
         if version % 2:
             change.delete([f"d{i}" for i in range(4, 8)])
         change.add(documents(version), replace=True)
+    if version % 3 == 0:
+        with Index(folder) as index:
+            compact(index, everything=True)
 
 
 def keep_writing(folder, stop):
