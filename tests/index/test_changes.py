@@ -295,7 +295,7 @@ class Life:
             now = self.index.refreshed()
             if everything and self.truth.rows and not self.layout.fitted:
                 assert len(now.segments) == 1 and now.live is None
-        self.committed(self.truth)
+        self.committed(self.truth.copy())  # that of a snapshot keeps the rows that it had
 
     def committed(self, truth):
         """Look at what is there now."""
