@@ -151,7 +151,8 @@ def _quantised(values: Float[np.ndarray, "n d"], most: int) -> tuple[np.ndarray,
     scales = np.where(scales < exact, np.nextafter(scales, np.float16(np.inf)), scales)
     _keep_exact(values, scales)
     steps = np.where(scales > 0, scales, 1).astype(np.float32)
-    return np.rint(values / steps[:, None]).astype(np.int8), scales
+    integers = np.rint(values / steps[:, None]).astype(np.int8)
+    return integers, np.where(integers.any(axis=1), scales, np.float16(0))
 
 
 def _keep_exact(values: Float[np.ndarray, "n d"], scales: Shaped[np.ndarray, " n"]) -> None:

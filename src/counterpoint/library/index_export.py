@@ -23,6 +23,7 @@ from counterpoint.errors import ConfigError
 from counterpoint.folders import publish_folder
 from counterpoint.index import Index
 from counterpoint.index.codec import CODECS, Bits, CodecName
+from counterpoint.index.layout import SetLayout
 from counterpoint.index.static import StaticStore
 from counterpoint.index.stored_rows import split_by_segment
 from counterpoint.index.vector_shards import ExportedSet, ShardWriter
@@ -131,12 +132,18 @@ def _rows(index: Index, name: str, positions: Int[np.ndarray, " k"]) -> Ragged:
 def _sets(index: Index) -> dict[str, ExportedSet]:
     found = {}
     for name, layout in index.layouts.items():
-        codecs: list[CodecName] = [
-            segment.codecs.get(name, layout.codec) for segment in index.manifest.segments
-        ]
-        codec = next((codec for codec in codecs if isinstance(CODECS[codec], Bits)), codecs[0])
-        found[name] = ExportedSet(layout.dim, layout.pooled, layout.ids, layout.kind == "static", codec)
+        static = layout.kind == "static"
+        found[name] = ExportedSet(layout.dim, layout.pooled, layout.ids, static, _codec(index, name, layout))
     return found
+
+
+def _codec(index: Index, name: str, layout: SetLayout) -> CodecName:
+    """How a set is stored: in the segments that have few bits for it, if any has."""
+    for segment in index.manifest.segments:
+        codec = segment.codecs.get(name, layout.codec)
+        if isinstance(CODECS[codec], Bits):
+            return codec
+    return layout.codec
 
 
 def _model(index: Index, home: Path, target: Path) -> dict[str, str | None] | None:
