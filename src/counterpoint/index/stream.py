@@ -106,7 +106,6 @@ class DocumentStream:
         for batch in batches:
             yield batch, given.of(batch, done)
             done += len(batch)
-        given.check_end(done)
 
     def _elsewhere(self, batches: Iterator[list[Document]], done: int) -> Iterator[Batch]:
         made = cast(Encoders, self._encoders).encode(batches, self._counter(done))

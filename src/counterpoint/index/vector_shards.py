@@ -153,28 +153,16 @@ class VectorShards:
         while rest:
             number = int(np.searchsorted(self._starts, first, side="right")) - 1
             if number >= len(self._shards):
-                raise self._another(int(self._starts[-1]), f"more, such as {rest[0].id!r}")
+                raise DataError(
+                    f"there are vectors of {self._starts[-1]:,} documents, and the corpus has more, such as "
+                    f"{rest[0].id!r}; export the index again, or {CHANGED}",
+                    path=self._folder,
+                )
             start, end = self._starts[number : number + 2].tolist()
             here, rest = rest[: end - first], rest[end - first :]
             found.append(self._open(number).take(first - start, here, self._sets))
             first += len(here)
         return {name: Ragged.concatenate([part[name] for part in found]) for name in self._sets}
-
-    def check_end(self, documents: int) -> None:
-        """Refuse a corpus of fewer documents than there are vectors of.
-
-        Raises:
-            DataError: saying how many.
-        """
-        if documents != self._starts[-1]:
-            raise self._another(int(self._starts[-1]), f"{documents:,}")
-
-    def _another(self, mine: int, theirs: str) -> DataError:
-        return DataError(
-            f"there are vectors of {mine:,} documents, and the corpus has {theirs}; export it again, or "
-            f"{CHANGED}",
-            path=self._folder,
-        )
 
     def _open(self, number: int) -> _Open:
         if self._last is None or self._last[0] != number:
