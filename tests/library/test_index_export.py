@@ -45,7 +45,7 @@ def test_the_description_says_what_the_index_is(notes, tmp_path):
     notes.export(tmp_path / "e", vectors=True)
     about = json.loads((tmp_path / "e" / "export.json").read_text())
     assert (about["format"], about["version"], about["passages"]) == ("counterpoint-export", 1, 6)
-    assert about["model"] == {"name": "fake", "fingerprint": HashModel().fingerprint()}
+    assert about["model"] == {"name": None, "fingerprint": HashModel().fingerprint()}
     assert about["settings"]["codec"] == "int8" and about["settings"]["metadata"] == {"year": "int"}
     assert about["settings"]["passage_words"] == 90 and about["settings"]["lexical"]["k1"] == 1.4
     assert about["sets"]["words"] == {

@@ -169,9 +169,7 @@ def _check(options: BuildOptions, exported: Import | None) -> None:
     if given and not _has_lexical(options, exported):
         raise ConfigError("--k1, --b and --analyzer are BM25's, and --no-lexical leaves it out")
     if exported is None and options.vectors is not None:
-        raise ConfigError(
-            "--vectors and --no-vectors are for the folder of an exported index; SOURCE is none"
-        )
+        raise ConfigError("--vectors and --no-vectors are for an exported index, and SOURCE is none")
     if _named(options, exported) is None and options.gate is not None:
         raise ConfigError("--gate: BM25 alone has no gate; name a --model that has one")
     if _named(options, exported) is None and options.codec is not None:
