@@ -108,6 +108,12 @@ def test_decoded_rows_are_coded_as_they_were(name, values):
 
 
 @pytest.mark.parametrize("name", ["int8", "int4"])
+def test_rows_that_are_too_large_are_not_taken_for_zeros(name):
+    with np.errstate(over="ignore"):
+        assert np.isinf(CODECS[name].encode(np.full((1, 4), 1e38, np.float32))["scales"]).all()
+
+
+@pytest.mark.parametrize("name", ["int8", "int4"])
 def test_decoded_rows_have_the_same_codes_at_every_scale(name):
     rng, codec = np.random.default_rng(0), CODECS[name]
     values = rng.normal(size=(50_000, 16)) * 10 ** rng.uniform(-9, 2, (50_000, 1))

@@ -271,7 +271,10 @@ def test_an_edited_corpus_is_noticed(tmp_path):
         ([*lines[:3], lines[3].replace("foxes", "cats"), *lines[4:]], "not those of 'd'"),
         ([lines[1], lines[0], *lines[2:]], "not those of 'b'"),
         (lines[:-2], "has 19 documents and passages, export.json says 20"),
-        ([*lines[:-1], '{"_id": "new", "text": "new"}', ""], "the corpus has more, such as 'new'"),
+        (
+            [*lines[:-1], '{"_id": "new", "text": "new"}', ""],
+            "has 21 documents and passages, export.json says 20",
+        ),
         ([*lines[:-2], lines[0], ""], "duplicate id 'a', first used at"),
         ([*lines[:-2], "{", ""], "not valid JSON"),
     ]:

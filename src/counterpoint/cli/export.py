@@ -30,6 +30,7 @@ def export(
 ) -> None:
     """Write the documents of INDEX as JSON lines, which `counterpoint index` reads back."""
     from counterpoint.index import Index
+    from counterpoint.index.accounts import counted_text
     from counterpoint.library.index_export import export_index
 
     with Index(index) as opened:
@@ -37,13 +38,10 @@ def export(
         with progress("exporting", "documents", total) as update:
             options = ExportOptions(vectors=vectors, where=where, overwrite=overwrite)
             result = export_index(opened, output, options, update)
-    units = f"{result['documents']:,} documents"
-    if result["passages"] != result["documents"]:
-        units += f" in {result['passages']:,} passages"
     emit(
         {"index": str(index), **result},
         lambda: (
-            f"{units}, {result['bytes'] / 2**20:.1f} MiB\n"
+            f"{counted_text(result)}, {result['bytes'] / 2**20:.1f} MiB\n"
             f"Read it back with: counterpoint index {escaped(str(output))} -o INDEX"
         ),
         json,

@@ -152,7 +152,8 @@ def _quantised(values: Float[np.ndarray, "n d"], most: int) -> tuple[np.ndarray,
     _keep_exact(values, scales)
     steps = np.where(scales > 0, scales, 1).astype(np.float32)
     integers = np.rint(values / steps[:, None]).astype(np.int8)
-    return integers, np.where(integers.any(axis=1), scales, np.float16(0))
+    nothing = ~integers.any(axis=1) & np.isfinite(scales)  # rounded away; infinite is for others to refuse
+    return integers, np.where(nothing, np.float16(0), scales)
 
 
 def _keep_exact(values: Float[np.ndarray, "n d"], scales: Shaped[np.ndarray, " n"]) -> None:

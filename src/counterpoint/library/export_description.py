@@ -143,6 +143,8 @@ def _faults(body: Mapping[str, Any]) -> list[str]:
         faults += _of(body["model"], {"name": str | None, "fingerprint": str}, "model")
     for name, found in body["sets"].items():
         faults += _of(found, SET, f"sets.{name}") or _odd_set(name, found)
+    if body["shards"] and not body["sets"]:
+        faults.append("sets: none, and shards have vectors of some")
     for number, found in enumerate(body["shards"]):
         faults += _of(found, {"documents": int, "sha256": str}, f"shards[{number}]")
         if not faults and not 0 < found["documents"] < 2**32:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from counterpoint.data.beir import plain_or_packed
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index.codec import CODECS, Bits
 from counterpoint.index.lexical import LexicalSettings
@@ -18,6 +19,7 @@ from counterpoint.index.settings import IndexSettings
 from counterpoint.index.vector_shards import VectorShards
 from counterpoint.library.export_description import MODEL, Description, is_export
 from counterpoint.library.stored import as_built
+from counterpoint.search import SearchSettings
 
 if TYPE_CHECKING:
     from counterpoint.library.options import BuildOptions
@@ -69,6 +71,8 @@ class Import:
             ConfigError: they cannot be.
         """
         said = dict(self.about.settings)
+        if said.get("search") is not None:
+            SearchSettings.from_dict(said["search"])
         lexical = said.pop("lexical")
         sets = said.pop("sets", None)
         return IndexSettings(
@@ -158,6 +162,7 @@ class Import:
             return None, f"the vectors of the export are another model's; {AGAIN}"
         if options.passage_words:
             return None, f"--passage-words cuts documents that have vectors in the export; {AGAIN}"
+        settings.layouts(model)  # refuses sets that the model does not have
         wanted = settings.sets if settings.sets is not None else tuple(model.sets)
         few = [name for name in wanted if name in sets and isinstance(CODECS[sets[name].codec], Bits)]
         told = f"the vectors of {few[0]!r} were stored in {sets[few[0]].codec}" if few else ""
@@ -198,4 +203,6 @@ def import_of(source: object) -> Import | None:
     """
     if not isinstance(source, str | Path) or not is_export(Path(source)):
         return None
+    if plain_or_packed(Path(source), "corpus.jsonl") is None:
+        raise DataError("an exported index without corpus.jsonl; copy or export it again", path=source)
     return Import(Path(source), Description.read(Path(source)))
