@@ -21,7 +21,7 @@ from tests.library.test_library import made
 import counterpoint as cp
 from counterpoint.encode import DualEncoder, Encoder, Gate, Linear, Transformer, WholeWords
 from counterpoint.errors import ArtifactError, ConfigError, DataError
-from counterpoint.index import LexicalSettings, keep_search, vector_shards
+from counterpoint.index import IndexSettings, LexicalSettings, keep_search, vector_shards
 from counterpoint.model import Model
 from counterpoint.transform import Normalise
 from counterpoint.types import Document
@@ -35,6 +35,14 @@ def gated(tiny_bert_folder):
     torch.manual_seed(4)
     encoder = Encoder(Transformer(str(tiny_bert_folder)), {"words": WholeWords(projection=Linear(4))})
     return Model(DualEncoder(encoder, gates={"words": Gate()}), search={"weights": {"words": 1.0}}).setup()
+
+
+class AnotherModel(HashModel):
+    def __init__(self):
+        super().__init__(seed=1)
+
+    def index_settings(self, name=None, **changes):
+        return IndexSettings(model=name, **changes)
 
 
 def exported(notes, folder, **options):
@@ -237,6 +245,10 @@ def test_vectors_may_be_left_out_or_insisted_on(tmp_path):
     with pytest.warns(UserWarning, match="--passage-words cuts documents"):
         cut = cp.index(tmp_path / "e", tmp_path / "k", model=encoder, passage_words=4)
     assert len(cut) > 50
+    with pytest.raises(ConfigError, match="--vectors: --passage-words cuts documents"):
+        cp.index(tmp_path / "e", tmp_path / "l", model=encoder, passage_words=4, vectors=True)
+    with pytest.raises(ConfigError, match="--vectors: the vectors of the export are another model's"):
+        cp.index(tmp_path / "e", tmp_path / "l", model=AnotherModel(), vectors=True)
     exported(notes, tmp_path / "f")
     with pytest.raises(ConfigError, match="--vectors: .* has none"):
         cp.index(tmp_path / "f", tmp_path / "l", model=encoder, vectors=True)

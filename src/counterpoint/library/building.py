@@ -147,7 +147,8 @@ def prepare(source: Any, folder: str | Path, options: BuildOptions) -> Build:
     vectors, told = exported.vectors(model, settings, options)
     whole = not options.passage_words and not options.lenient
     documents = exported.checked(reading) if whole else reading
-    return replace(build, documents=documents, size=exported.about.passages, vectors=vectors, told=told)
+    size = None if options.passage_words else exported.about.passages
+    return replace(build, documents=documents, size=size, vectors=vectors, told=told)
 
 
 def model_name(source: Any, options: BuildOptions) -> str | Path | Model | None:

@@ -135,7 +135,7 @@ class Import:
         mine = self.settings
         if self.is_of(model):
             return replace(mine, model=name, **changes)
-        kept = {"metadata": mine.metadata, "passage_words": mine.passage_words, "lexical": mine.lexical}
+        kept = {"metadata": mine.metadata, "passage_words": mine.passage_words}
         if model is None:
             return IndexSettings(**{**kept, **changes})
         return model.index_settings(name, **{**kept, **changes})
@@ -151,6 +151,7 @@ class Import:
             options: what was asked for.
 
         Raises:
+            ConfigError: vectors are insisted on, and cannot be used.
             DataError: the vectors are not as the model makes them, or some are missing.
         """
         sets = self.about.sets
@@ -158,10 +159,15 @@ class Import:
             raise ConfigError(f"--vectors: {self.folder} has none; export it again with --vectors")
         if model is None or not sets or options.vectors is False:
             return None, ""
+        why = ""
         if not self.is_of(model):
-            return None, f"the vectors of the export are another model's; {AGAIN}"
-        if options.passage_words:
-            return None, f"--passage-words cuts documents that have vectors in the export; {AGAIN}"
+            why = "the vectors of the export are another model's"
+        elif options.passage_words:
+            why = "--passage-words cuts documents that have vectors in the export"
+        if why and options.vectors:
+            raise ConfigError(f"--vectors: {why}")
+        if why:
+            return None, f"{why}; {AGAIN}"
         settings.layouts(model)  # refuses sets that the model does not have
         wanted = settings.sets if settings.sets is not None else tuple(model.sets)
         few = [name for name in wanted if name in sets and isinstance(CODECS[sets[name].codec], Bits)]
