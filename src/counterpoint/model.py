@@ -135,9 +135,9 @@ class Model(Part):
             self.save(Path(source))
         return partial(load_elsewhere, source, max(1, torch.get_num_threads() // processes))
 
-    def came_from(self, source: str) -> Model:
-        """Remember what it was loaded by, for as long as it is not changed."""
-        self._origin = source, self._versions()
+    def came_from(self, source: str | None) -> Model:
+        """Remember what it was loaded by, for as long as it is not changed; None to forget it."""
+        self._origin = None if source is None else (source, self._versions())
         return self
 
     def _versions(self) -> object:

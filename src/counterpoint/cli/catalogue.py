@@ -49,6 +49,14 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
         ),
         "info": Entry("Show what an index holds and where its bytes are.", "info:info"),
         "verify": Entry("Compare every file of an index with its checksum.", "info:verify"),
+        "export": Entry(
+            "Export an index's documents, and vectors if asked for.",
+            "export:export",
+            (
+                "counterpoint export notes.index -o exported/ --vectors",
+                "counterpoint index exported/ -o notes.index",
+            ),
+        ),
         "demo": Entry("Index Python's documentation and answer three questions.", "demo:demo"),
     },
     "Change": {

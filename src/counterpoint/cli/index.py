@@ -27,7 +27,7 @@ from counterpoint.cli.sources import (
 )
 from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
-from counterpoint.library.options import DEFAULT_MODEL, BuildOptions
+from counterpoint.library.options import AUTO_MODEL, BuildOptions
 
 if TYPE_CHECKING:
     from counterpoint.library import Build
@@ -43,9 +43,11 @@ def index(
     model: Annotated[
         str,
         typer.Option(
-            help="Model name, model folder, or hub id; 'none' for BM25 alone.", autocompletion=models
+            help="Model name, model folder, or hub id; 'none' for BM25 alone; auto: minilm, or an "
+            "export's own.",
+            autocompletion=models,
         ),
-    ] = DEFAULT_MODEL,
+    ] = AUTO_MODEL,
     codec: Annotated[
         Literal["auto", "1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None,
         typer.Option(
@@ -69,7 +71,10 @@ def index(
             show_default=False,
         ),
     ] = None,
-    lexical: Annotated[bool, typer.Option(help="Keep BM25 postings.")] = True,
+    lexical: Annotated[
+        bool | None,
+        typer.Option(help="Keep BM25 postings (default: yes, or as an export has it).", show_default=False),
+    ] = None,
     analyzer: Annotated[
         Literal["english", "english-long", "simple", "none"] | None,
         typer.Option(
@@ -79,8 +84,13 @@ def index(
         ),
     ] = None,
     identifiers: Annotated[
-        bool, typer.Option(help="See is_empty and checkIfEmpty as one word and as several, in BM25.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            help="See is_empty and checkIfEmpty as one word and as several, in BM25 (default: yes, or as an "
+            "export has it).",
+            show_default=False,
+        ),
+    ] = None,
     k1: Annotated[
         float | None,
         typer.Option(
@@ -118,6 +128,13 @@ def index(
     processes: Annotated[
         int, typer.Option(min=1, help="How many processes encode; each loads the model.")
     ] = BuildOptions.processes,
+    vectors: Annotated[
+        bool | None,
+        typer.Option(
+            help="Take an export's vectors in place of encoding (default: unless stored in 1, 2 or 4 bits).",
+            show_default=False,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only read: tell what would be indexed.")
     ] = False,
@@ -129,6 +146,7 @@ def index(
         identifiers=identifiers, k1=k1, b=b, passage_words=passage_words, lenient=lenient,
         overwrite=overwrite, resume=resume, processes=processes, id=id, title=title, text=text,
         metadata=given(metadata), include=given(include), exclude=given(exclude), gitignore=gitignore,
+        vectors=vectors,
     )  # fmt: skip
     if dry_run:
         tell(source, chosen, json)
@@ -159,13 +177,15 @@ def _run(build: Build) -> None:
 def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     from counterpoint.index import Index
     from counterpoint.index.accounts import auto_text, built_text, counted_text, cut_text, queries_text
-    from counterpoint.library import prepare
+    from counterpoint.library.building import model_name, prepare
 
-    with loading(chosen.model):
+    named = model_name(source, chosen)
+    with loading(named):
         build = prepare(source, output, chosen)
     build = sized(build, source, whole=not chosen.passage_words)
     report, decided = build.reading.report, build.reading.decided
-    note(*decided) if decided else None
+    told_first = (*decided, *((build.told,) if build.told else ()))
+    note(*told_first) if told_first else None
     _run(build)
     note(report.summary(), *told(report, decided))
     with Index(output) as built:
@@ -175,7 +195,7 @@ def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
         "index": str(output), "documents": info["documents"], "passages": info["passages"],
         "longer_than_model": info["longer_than_model"], "bytes": info["bytes"],
         "bytes_per_document": info["bytes_per_document"], "auto_codec": info["auto_codec"], **info["built"],
-        "model": chosen.model, "read": asdict(report),
+        "model": "none" if named is None else named, "read": asdict(report),
     }  # fmt: skip
     emit(
         result,

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from counterpoint.errors import ArtifactError
 from counterpoint.files import writing
@@ -45,6 +45,9 @@ from counterpoint.index.writing import Work, Written, write_documents
 from counterpoint.memory import peak_resident
 from counterpoint.types import Document
 
+if TYPE_CHECKING:
+    from counterpoint.index.vector_shards import VectorShards
+
 LARGE = 10**5  # vectors of an index whose searches will want kernels compiled
 
 __all__ = ["build_index", "keep_search", "kept_text", "remove_index"]
@@ -60,6 +63,7 @@ def build_index(
     resume: bool = False,
     processes: int = 1,
     keep_model: bool = True,
+    given: VectorShards | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Manifest:
     """Index documents into a folder; readers see nothing, or the old index, until all of it is there.
@@ -79,6 +83,7 @@ def build_index(
             is the same to the last byte.
         keep_model: save a model that has no source with the index, and what encodes its queries without
             torch; not worth it for an index that is soon gone.
+        given: the documents' vectors by the same model, of an export; nothing is encoded.
         on_progress: called with the number of documents done.
 
     Raises:
@@ -109,8 +114,8 @@ def build_index(
             for path in new:
                 if not path.exists():
                     mark(path)
-            with encoders_of(model, processes) as encoders:
-                stream = DocumentStream(documents, model, on_progress, encoders)
+            with encoders_of(model, processes if given is None else 1) as encoders:
+                stream = DocumentStream(documents, model, on_progress, encoders, given)
                 work = Work(stream, model, settings, None if unfinished is None else unfinished[1])
                 written = write_documents(work, folder / segment, folder / lexical if lexical else None)
             if own is not None:

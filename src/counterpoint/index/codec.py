@@ -149,8 +149,26 @@ def _quantised(values: Float[np.ndarray, "n d"], most: int) -> tuple[np.ndarray,
     exact = np.abs(values).max(axis=1, initial=0.0) / most
     scales = exact.astype(np.float16)
     scales = np.where(scales < exact, np.nextafter(scales, np.float16(np.inf)), scales)
+    _keep_exact(values, scales)
     steps = np.where(scales > 0, scales, 1).astype(np.float32)
-    return np.rint(values / steps[:, None]).astype(np.int8), scales
+    integers = np.rint(values / steps[:, None]).astype(np.int8)
+    nothing = ~integers.any(axis=1) & np.isfinite(scales)  # rounded away; infinite is for others to refuse
+    return integers, np.where(nothing, np.float16(0), scales)
+
+
+def _keep_exact(values: Float[np.ndarray, "n d"], scales: Shaped[np.ndarray, " n"]) -> None:
+    """Give decoded rows the scale that they had, so that they are coded as they were.
+
+    A normal scale is found again as it is: its row has an integer ±most. Below float16's normal numbers
+    scales are multiples of 2^-24, and rounding up may leave all integers below most. The least multiple that
+    gives integers exactly is then at most two steps up.
+    """
+    tiny = np.flatnonzero((scales > 0) & (scales < np.finfo(np.float16).tiny))
+    units = values[tiny].astype(np.float64) * 2.0**24
+    steps = scales[tiny].astype(np.float64) * 2.0**24
+    for more in (2, 1, 0):
+        exact = (units % (steps + more)[:, None] == 0).all(axis=1)
+        scales[tiny[exact]] = ((steps + more)[exact] / 2.0**24).astype(np.float16)
 
 
 @final

@@ -17,7 +17,7 @@ from counterpoint.errors import ConfigError, DataError
 from counterpoint.index.where import FieldType
 from counterpoint.types import Document
 
-__all__ = ["column_of", "named_fields", "sql_types", "test_of", "typed", "types_of"]
+__all__ = ["MOST", "column_of", "named_fields", "sql_types", "test_of", "typed", "types_of"]
 
 SQL: Mapping[FieldType, str] = MappingProxyType(
     {"int": "INTEGER", "float": "REAL", "str": "TEXT", "bool": "INTEGER"}

@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import cast, final
+from typing import TYPE_CHECKING, cast, final
 
 from counterpoint.errors import DataError
 from counterpoint.index.parallel import Encoders
 from counterpoint.index.progress import Progress
 from counterpoint.index.settings import BuildModel, TextModel
 from counterpoint.types import Document, Ragged
+
+if TYPE_CHECKING:
+    from counterpoint.index.vector_shards import VectorShards
 
 __all__ = ["BATCH", "Batch", "DocumentStream"]
 
@@ -30,6 +33,7 @@ class DocumentStream:
         model: encodes them; None for a lexical index.
         on_progress: called with the number of documents done, within a batch, too: one may take minutes.
         encoders: processes that encode; None for this one.
+        given: the documents' vectors, where they were encoded before; the model encodes nothing.
 
     Attributes:
         encoder_seconds: that were spent in the model so far, or waiting for other processes.
@@ -42,8 +46,9 @@ class DocumentStream:
         model: TextModel | None,
         on_progress: Callable[[int], None] = lambda done: None,
         encoders: Encoders | None = None,
+        given: VectorShards | None = None,
     ):
-        self._documents, self._encoders = documents, encoders
+        self._documents, self._encoders, self._given = documents, encoders, given
         self._on_progress = on_progress
         self._model = model
         self._counting = model if isinstance(model, BuildModel) else None
@@ -66,6 +71,8 @@ class DocumentStream:
             yield batch, None
         rest = iter(lambda: list(islice(stream, BATCH)), [])
         encode = self._here if self._encoders is None else self._elsewhere
+        if self._given is not None:
+            encode = self._before
         for batch, vectors in encode(rest, done):
             done += len(batch)
             self._on_progress(done)
@@ -77,6 +84,8 @@ class DocumentStream:
         With a model `longest`, the word-pieces that it reads of a document, and `longer`, the documents (or
         passages) that have more; nothing without one.
         """
+        if self._given is not None:
+            return dict(self._given.report)
         return {} if self._counting is None else {"longest": self._counting.longest, "longer": self.longer}
 
     def _here(self, batches: Iterator[list[Document]], done: int) -> Iterator[Batch]:
@@ -91,6 +100,12 @@ class DocumentStream:
             self.longer += longer
             done += len(batch)
             yield batch, vectors
+
+    def _before(self, batches: Iterator[list[Document]], done: int) -> Iterator[Batch]:
+        given = cast("VectorShards", self._given)
+        for batch in batches:
+            yield batch, given.of(batch, done)
+            done += len(batch)
 
     def _elsewhere(self, batches: Iterator[list[Document]], done: int) -> Iterator[Batch]:
         made = cast(Encoders, self._encoders).encode(batches, self._counter(done))

@@ -25,9 +25,9 @@ class BuildKeywords(TypedDict, total=False):
     codec: Literal["auto", "1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None
     gate: float | None
     ann: Literal["hnsw"] | None
-    lexical: bool
+    lexical: bool | None
     analyzer: Literal["english", "english-long", "simple", "none"] | None
-    identifiers: bool
+    identifiers: bool | None
     k1: float | None
     b: float | None
     passage_words: int | None
@@ -35,6 +35,7 @@ class BuildKeywords(TypedDict, total=False):
     overwrite: bool
     resume: bool
     processes: int
+    vectors: bool | None
     id: str | None
     title: str | None
     text: str | None

@@ -22,7 +22,7 @@ from counterpoint.library.keywords import (
     check_keywords,
     with_names,
 )
-from counterpoint.library.options import BACKEND, CACHED_QUERIES, Backend, SearchOptions
+from counterpoint.library.options import BACKEND, CACHED_QUERIES, Backend, ExportOptions, SearchOptions
 from counterpoint.library.remembered import Remembered
 from counterpoint.library.stored import encoder_of
 from counterpoint.search import LEXICAL, Searcher
@@ -308,6 +308,24 @@ class OpenIndex:
                 self.__dict__["_with_model"] = Searcher(now, searcher.model)
             self.index, self._last = now, (None, None)
         return True
+
+    def export(
+        self,
+        folder: str | Path,
+        *,
+        vectors: bool = ExportOptions.vectors,
+        where: str | None = None,
+        overwrite: bool = ExportOptions.overwrite,
+        on_progress: Callable[[int], None] = lambda done: None,
+    ) -> dict[str, Any]:
+        """Write all documents, and vectors if asked for, into a folder that `counterpoint.index` reads.
+
+        See `counterpoint.library.index_export.export_index`.
+        """
+        from counterpoint.library.index_export import export_index
+
+        how = ExportOptions(vectors, where, overwrite)
+        return export_index(self.index, folder, how, on_progress)
 
     def info(self) -> dict[str, Any]:
         """What the index is made of, and how many bytes of what."""

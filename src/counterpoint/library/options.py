@@ -12,16 +12,20 @@ if TYPE_CHECKING:
     from counterpoint.model import Model
 
 __all__ = [
+    "AUTO_MODEL",
     "BACKEND",
     "CACHED_QUERIES",
     "DEFAULT_MODEL",
     "AddOptions",
     "Backend",
     "BuildOptions",
+    "ExportOptions",
     "SearchOptions",
 ]
 
 DEFAULT_MODEL = "minilm"
+AUTO_MODEL = "auto"
+"""The default: of an exported index its own model, of anything else `DEFAULT_MODEL`."""
 
 Backend = Literal["auto", "onnx", "torch"]
 """What encodes queries. auto: the graph that was exported with the index; where there is none, the model with
@@ -37,15 +41,19 @@ CACHED_QUERIES = 256
 class BuildOptions:
     """How an index is built, as `counterpoint index` and `counterpoint.index` take it.
 
+    Of an exported index, what is None is as that index had it.
+
     Attributes:
-        model: name of a preset, folder, hub id, or a model; None or "none" for BM25 alone.
+        model: name of a preset, folder, hub id, or a model; None or "none" for BM25 alone. "auto" takes the
+            model of an exported index, and minilm for anything else.
         codec: how vectors are stored; the model's own choice where None. "auto" takes the codec of fewest
             bytes that hardly changes the ranking of a sample (`counterpoint.index.auto_codec`).
         gate: leave out rows that the model's gate or router weighs at or below this.
         ann: find documents by one vector a text along a graph, instead of looking at all of them.
-        lexical: keep BM25 postings.
+        lexical: keep BM25 postings. Where None, as an exported index has it, and otherwise yes.
         analyzer: how BM25 cuts text into terms; the model's own choice where None, "english" without a model.
-        identifiers: BM25 sees names such as `is_empty` and `checkIfEmpty` as one word and as several.
+        identifiers: BM25 sees names such as `is_empty` and `checkIfEmpty` as one word and as several;
+            yes where None.
         k1: how late further occurrences of a term stop to count in BM25; 0.9 where None.
         b: how much a document's length counts in BM25, from 0 to 1; 0.4 where None.
         passage_words: cut documents into passages of at most so many words; 0 keeps them whole. Where None,
@@ -56,6 +64,8 @@ class BuildOptions:
         resume: go on with an unfinished build in the same folder, of the same documents, model and codec:
             what it encoded is kept. Where there is none, build from the start.
         processes: how many encode; each loads the model, and has a share of the threads.
+        vectors: take the vectors of an exported index in place of encoding its documents. Where None, if it
+            has some, and they were not stored in 1, 2 or 4 bits, which lose more when they are coded again.
         id: the column or key of the id, in CSV, TSV, JSON, JSON Lines, dicts and frames; guessed where None,
             as are title and text.
         title: that of the title.
@@ -67,13 +77,13 @@ class BuildOptions:
         gitignore: leave out what the `.gitignore` files of a folder name.
     """
 
-    model: str | Path | Model | None = DEFAULT_MODEL
+    model: str | Path | Model | None = AUTO_MODEL
     codec: Literal["auto", "1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None = None
     gate: float | None = None
     ann: Literal["hnsw"] | None = None
-    lexical: bool = True
+    lexical: bool | None = None
     analyzer: Literal["english", "english-long", "simple", "none"] | None = None
-    identifiers: bool = True
+    identifiers: bool | None = None
     k1: float | None = None
     b: float | None = None
     passage_words: int | None = None
@@ -81,6 +91,7 @@ class BuildOptions:
     overwrite: bool = False
     resume: bool = False
     processes: int = 1
+    vectors: bool | None = None
     id: str | None = None
     title: str | None = None
     text: str | None = None
@@ -110,6 +121,22 @@ class AddOptions:
     include: str | Sequence[str] | None = None
     exclude: str | Sequence[str] | None = None
     gitignore: bool = True
+
+
+@final
+@dataclass(frozen=True)
+class ExportOptions:
+    """How an index is exported, as `counterpoint export` and `OpenIndex.export` take it.
+
+    Attributes:
+        vectors: write vectors, too, decoded to float32.
+        where: a condition on metadata, as for `SearchOptions`; only documents that meet it are exported.
+        overwrite: replace an export that is there.
+    """
+
+    vectors: bool = False
+    where: str | None = None
+    overwrite: bool = False
 
 
 @final

@@ -55,6 +55,9 @@ class Reading:
             yield from documents
             return
         for document in documents:
+            if document.parent is not None:  # cut already
+                yield document
+                continue
             self.report.passages -= 1  # each is counted as one when it is read
             for passage in cut_passages(document, max_words=self.words):
                 self.report.passages += 1

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from counterpoint.index import Index, TextModel
     from counterpoint.model import Model
 
-__all__ = ["encoder_of", "model_of"]
+__all__ = ["as_built", "encoder_of", "model_of"]
 
 
 def encoder_of(
@@ -110,16 +110,15 @@ def model_of(index: Index, workflow: str = "hybrid", name: str | Path | None = N
     from counterpoint.model import load_model  # brings torch with it
 
     named = str(name or _remembered(index))
-    model = _as_built(load_model(named), named, index)
+    model = as_built(load_model(named), named, (index.manifest.model or {}).get("fingerprint"))
     gate = index.manifest.settings.get("gate")
     return model if gate is None else model.close_gates(gate)
 
 
-def _as_built(model: Model, name: str, index: Index) -> Model:
-    """The model, or the earlier version of its preset that an index was built with."""
+def as_built(model: Model, name: str, built_with: str | None) -> Model:
+    """The model, or the earlier version of its preset that has the fingerprint of an index."""
     from counterpoint.presets import EARLIER
 
-    built_with = (index.manifest.model or {}).get("fingerprint")
     if name in EARLIER and model.fingerprint() != built_with:
         earlier = (make().setup().eval().came_from(name) for make in EARLIER[name])
         return next((older for older in earlier if older.fingerprint() == built_with), model)
