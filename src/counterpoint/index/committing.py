@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
 from counterpoint.files import writing
 from counterpoint.index.database import as_os_error
@@ -16,7 +19,9 @@ from counterpoint.index.manifest import NAME, Manifest, SegmentEntry
 from counterpoint.index.ours import remove_unfinished, unfinished_segment
 from counterpoint.index.sealing import sealed
 
-__all__ = ["commit", "exclusively"]
+__all__ = ["commit", "commit_segments", "exclusively", "holding"]
+
+H = TypeVar("H", Index, Manifest)
 
 
 @contextmanager
@@ -32,16 +37,29 @@ def exclusively(index: Index) -> Iterator[Index]:
     Raises:
         ArtifactError: another process is writing the index, or it cannot be written.
     """
-    folder = index.folder
+    with _held(index.folder, index.refreshed) as now:
+        yield now
+
+
+@contextmanager
+def holding(folder: Path) -> Iterator[Manifest]:
+    """The same for an index that may be too damaged to open; yields its manifest."""
+    with _held(folder, partial(Manifest.read, folder)) as now:
+        yield now
+
+
+@contextmanager
+def _held(folder: Path, read: Callable[[], H]) -> Iterator[H]:
     if not (folder / NAME).exists():  # before a lock is left in a folder that is no index
         Manifest.read(folder)
     with locked(folder):
-        now = index.refreshed()
-        unfinished = unfinished_segment(folder, now.manifest)
+        now = read()
+        manifest = now if isinstance(now, Manifest) else now.manifest
+        unfinished = unfinished_segment(folder, manifest)
         kept = None if unfinished is None else unfinished[0]
-        remove_unfinished(folder, kept, now.manifest)
+        remove_unfinished(folder, kept, manifest)
         try:
-            with writing(folder, lambda: Manifest.read(folder) != now.manifest):
+            with writing(folder, lambda: Manifest.read(folder) != manifest):
                 try:
                     yield now
                 except sqlite3.OperationalError as error:
@@ -60,9 +78,15 @@ def commit(index: Index, segments: Sequence[SegmentEntry], new: Sequence[str], l
         new: folders that were made for them.
         longer: documents among the new ones that have more word-pieces than the model reads.
     """
+    commit_segments(index.folder, index.manifest, segments, new, longer)
+
+
+def commit_segments(
+    folder: Path, manifest: Manifest, segments: Sequence[SegmentEntry], new: Sequence[str], longer: int = 0
+) -> None:
+    """The same for an index of which only the manifest was read."""
     from counterpoint import __version__
 
-    folder, manifest = index.folder, index.manifest
     kept = [entry for entry in segments if entry.live] or list(segments[-1:])
     named = {name for entry in kept for name in entry.folders()}
     files = {

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from counterpoint.exported import ExportedModel
-    from counterpoint.index import Index, TextModel
+    from counterpoint.index import Index, Manifest, TextModel
     from counterpoint.model import Model
 
-__all__ = ["encoder_of", "model_of"]
+__all__ = ["encoder_of", "model_for", "model_of"]
 
 
 def encoder_of(
@@ -88,7 +88,7 @@ def _folder_of(index: Index, name: str | Path | None) -> Path:
 
     if name is None and (index.manifest.model or {}).get("name") is None:
         raise ArtifactError("does not say where its model is", path=index.folder)
-    return locate(str(name or _remembered(index)))
+    return locate(str(name or _remembered(index.folder, index.manifest)))
 
 
 def model_of(index: Index, workflow: str = "hybrid", name: str | Path | None = None) -> Model | None:
@@ -105,35 +105,40 @@ def model_of(index: Index, workflow: str = "hybrid", name: str | Path | None = N
     """
     from counterpoint.search import LEXICAL
 
-    if index.manifest.model is None or workflow == LEXICAL:
+    return None if workflow == LEXICAL else model_for(index.folder, index.manifest, name)
+
+
+def model_for(folder: Path, manifest: Manifest, name: str | Path | None = None) -> Model | None:
+    """The same for an index of which only the manifest was read; None where it was built without a model."""
+    if manifest.model is None:
         return None
     from counterpoint.model import load_model  # brings torch with it
 
-    named = str(name or _remembered(index))
-    model = _as_built(load_model(named), named, index)
-    gate = index.manifest.settings.get("gate")
+    named = str(name or _remembered(folder, manifest))
+    model = _as_built(load_model(named), named, manifest)
+    gate = manifest.settings.get("gate")
     return model if gate is None else model.close_gates(gate)
 
 
-def _as_built(model: Model, name: str, index: Index) -> Model:
+def _as_built(model: Model, name: str, manifest: Manifest) -> Model:
     """The model, or the earlier version of its preset that an index was built with."""
     from counterpoint.presets import EARLIER
 
-    built_with = (index.manifest.model or {}).get("fingerprint")
+    built_with = (manifest.model or {}).get("fingerprint")
     if name in EARLIER and model.fingerprint() != built_with:
         earlier = (make().setup().eval().came_from(name) for make in EARLIER[name])
         return next((older for older in earlier if older.fingerprint() == built_with), model)
     return model
 
 
-def _remembered(index: Index) -> str:
+def _remembered(folder: Path, manifest: Manifest) -> str:
     """The inverse: where the manifest says the model is; both may have moved together."""
-    name = (index.manifest.model or {})["name"]
+    name = (manifest.model or {})["name"]
     if name is None:
         raise ConfigError(
-            f"{index.folder}: the index does not say where its model is; name the model (model=, --model)"
+            f"{folder}: the index does not say where its model is; name the model (model=, --model)"
         )
-    return str((index.folder / name).resolve()) if name.startswith("./") else str(name)
+    return str((folder / name).resolve()) if name.startswith("./") else str(name)
 
 
 def _itself(model: Model) -> Model:
