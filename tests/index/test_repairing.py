@@ -16,7 +16,6 @@ from counterpoint.index.repairing import remedies, repair
 from counterpoint.types import Document
 
 KINDS = ["plain", "graph", "exact", "static", "bits", "lists", "old"]
-ROWS = ("values", "scales", "lengths", "clusters", "centres", "means", "centroids", "centre_scales")
 HURTS = ("flip", "cut", "gone")
 
 
@@ -53,13 +52,7 @@ def make(tmp_path, monkeypatch):
 
 def told(folder, model):
     found = answers(folder, model)
-    return [{k: v for k, v in found[0].items() if k in ("documents", "deleted", "sets")}, *found[1:]]
-
-
-def sources(folder):
-    """Files that no other file of the index has the content of, by what brings them back."""
-    manifest = Manifest.read(folder)
-    return {name: remedies(folder, {name: "damaged"})[name] for name in manifest.files}
+    return [found[0]["documents"], *found[2:]]  # positions change where a segment loses what was deleted
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -145,11 +138,10 @@ def test_a_database_whose_rows_are_all_intact_is_written_again(make):
     folder, model = make("bits")
     expected = told(folder, model)
     name = f"segments/{Manifest.read(folder).segments[0].name}/documents.sqlite"
-    hurt(folder / name, at=30)  # the header's counter of free pages or versions: no row is touched
+    hurt(folder / name, at=68)  # a number for applications in the header, which nothing reads
     done = repair(folder)
     assert name in done.files and done.dropped == 0 and not done.left
-    found = told(folder, model)
-    assert found[2:] == expected[2:] and found[0]["documents"] == expected[0]["documents"]
+    assert told(folder, model) == expected
 
 
 def test_lost_deletes_bring_no_document_back(make):

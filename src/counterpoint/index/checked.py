@@ -188,7 +188,7 @@ class CheckedFolder:
     Args:
         folder: with the files.
         listed: their names with size and checksum; None for files that were just written.
-        but: names of listed files that are not opened, as if they were not there.
+        but: names of listed files that are not opened; asking for one is an error.
         trusted: names of listed files that are read without a check, whatever their size.
 
     Raises:
@@ -215,7 +215,7 @@ class CheckedFolder:
             self._files[name] = CheckedFile(folder / name, *checks)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._files if self._listed is not None else (self.folder / name).exists()
+        return name in self._listed if self._listed is not None else (self.folder / name).exists()
 
     def file(self, name: str) -> CheckedFile:
         """One of them by name.

@@ -237,12 +237,15 @@ class _Repair:
         path, layouts = self._folder / "segments" / name, self._plans.layouts_of(entry)
         mark(path)
         self._new.append(f"segments/{name}")
-        made = {file for step in plan.steps for file in step.makes}
+        encoded = tuple(f"{each}." for each in plan.sets)
         for file in self._manifest.files_of(f"segments/{entry.name}"):
-            if file != BLOCKS and file not in made and not file.startswith(tuple(f"{x}." for x in plan.sets)):
-                _link(plan.copies.get(file, old / file), path / file)
+            if file != BLOCKS and not file.startswith(encoded):
+                if file not in plan.damaged or file in plan.copies:
+                    _link(plan.copies.get(file, old / file), path / file)
         for step in plan.steps:
-            if not any(file.startswith(f"{x}.") for x in plan.sets for file in step.makes):
+            if not any(file.startswith(encoded) for file in step.makes):
+                for file in step.makes:  # never written through a link
+                    (path / file).unlink(missing_ok=True)
                 step.make(path)
         now = replace(entry, name=name)
         return self._encoded(now, {x: layouts[x] for x in plan.sets}) if plan.sets else now

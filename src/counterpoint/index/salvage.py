@@ -13,7 +13,7 @@ from jaxtyping import Int
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import BLOCKS, CheckedFolder
-from counterpoint.index.database import CHECKS, DATABASE
+from counterpoint.index.database import CHECKS, DATABASE, PASSAGES
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.lexical import LexicalSettings
 from counterpoint.index.lexical_builder import LexicalBuilder
@@ -156,8 +156,8 @@ def open_damaged(folder: Path, manifest: Manifest, entry: SegmentEntry, damaged:
     """
     path = folder / "segments" / entry.name
     listed, absent = manifest.files_of(f"segments/{entry.name}"), set[str]()
-    if BLOCKS in damaged:
-        del listed[BLOCKS]
+    if damaged & {BLOCKS, PASSAGES}:  # without them files are checked whole, and any row may be a passage
+        listed = {name: each for name, each in listed.items() if name not in (BLOCKS, PASSAGES)}
     for name in sorted(damaged & listed.keys() - {DATABASE}):
         try:
             CheckedFolder(path, listed, but=listed.keys() - {name, BLOCKS})
