@@ -7,8 +7,9 @@ and scores, and what is counted. The new one's answers are those after an undist
 import shutil
 from dataclasses import replace
 
-from counterpoint.index import Index, IndexSettings, build_index
+from counterpoint.index import Index, IndexSettings, Manifest, build_index
 from counterpoint.index.changing import changing
+from counterpoint.index.repairing import repair
 from counterpoint.search import Searcher
 from counterpoint.types import Document
 from tests.fakes import HashModel
@@ -128,4 +129,64 @@ class Replacing(Changing):
             change.add([*documents(1, 4, "new"), *passages("p", 3, "new")], replace=True)
 
 
-CHANGERS = {"adding": Adding, "deleting": Deleting, "replacing": Replacing, "all changes at once": Changing}
+class Repairing(Deleting):
+    """Files that derive from others, BM25, deletes, and vectors that are encoded again."""
+
+    hurt = ("documents.checks.npy", "words.postings.npy", "mean.scales.npy", "words.frequencies.npy")
+
+    def prepare(self, root):
+        self.build(root / "i")
+        self.answers["new"] = self.answered(root)
+        manifest = Manifest.read(root / "i")
+        files = [f"segments/{manifest.segments[0].name}/{name}" for name in self.hurt]
+        files += [max(x for x in manifest.files if x.startswith("lexical/") and not x.endswith("blocks.npy"))]
+        files += [name for name in manifest.files if name.endswith("words.counts.npy")]
+        for name in files:
+            whole = (root / "i" / name).read_bytes()
+            (root / "i" / name).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        self.damaged = manifest, manifest.damaged(root / "i").keys()
+
+    def act(self, root):
+        assert not repair(root / "i", load=lambda: self.model).left
+
+    def look(self, root):
+        manifest = Manifest.read(root / "i")
+        if (manifest, manifest.damaged(root / "i").keys()) == self.damaged:
+            return "old"
+        return super().look(root)
+
+
+class Salvaging(Repairing):
+    """Documents that are damaged are given up, and listed first."""
+
+    hurt = ("words.values.npy",)
+
+    def act(self, root):
+        assert not repair(root / "i", drop=root / "lost.jsonl").left
+
+    def prepare(self, root):
+        super().prepare(root)
+        trial = root.with_name("trial")
+        shutil.copytree(root, trial)
+        self.act(trial)
+        self.answers["new"] = self.answered(trial)
+        shutil.rmtree(trial)
+
+    def look(self, root):
+        found = super().look(root)
+        assert found == "old" or len((root / "lost.jsonl").read_text().splitlines()) == 5
+        return found
+
+    def leftovers(self, root):
+        (root / "lost.jsonl").unlink()
+        super().leftovers(root)
+
+
+CHANGERS = {
+    "adding": Adding,
+    "deleting": Deleting,
+    "replacing": Replacing,
+    "all changes at once": Changing,
+    "repairing": Repairing,
+    "giving up": Salvaging,
+}
