@@ -219,7 +219,6 @@ def remove(folders: Iterable[Path]) -> None:
             if _is_ours(path):
                 _remove_model(path / MODEL)
                 remove_made(path, MADE)
-                if [found.name for found in path.glob("*")] == [
-                    MARKER
-                ]:  # last, and only if that leaves nothing
+                if [found.name for found in path.glob("*")] == [MARKER]:  # only if that leaves nothing
+                    sync_folder(path)  # last, even if the power fails: ours by it
                     remove_made(path, (MARKER,))
