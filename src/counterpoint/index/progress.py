@@ -58,7 +58,9 @@ class Progress:
         try:
             write_atomically(segment / PROGRESS, lambda path: path.write_text(text, encoding="utf-8"))
         except ArtifactError as error:
-            raise error.__cause__ if isinstance(error.__cause__, OSError) else error
+            if isinstance(error.__cause__, OSError):
+                raise error.__cause__ from None
+            raise
 
     @staticmethod
     def read(segment: Path) -> Progress | None:
