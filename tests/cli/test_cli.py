@@ -1,10 +1,10 @@
 """The command line as a user meets it: what is printed where, and with which exit code."""
 
 import json
-import shutil
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
