@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from counterpoint.errors import ArtifactError
 from counterpoint.files import writing
 from counterpoint.index.database import as_os_error
 from counterpoint.index.index import Index
@@ -64,8 +65,13 @@ def _held(folder: Path, read: Callable[[], H]) -> Iterator[H]:
                     yield now
                 except sqlite3.OperationalError as error:
                     raise as_os_error(error) from error
-        finally:
-            remove_unfinished(folder, kept)
+        except BaseException:
+            with suppress(OSError, ArtifactError):
+                # A commit whose last sync failed may be undone by a power failure: the old files stay.
+                if Manifest.read(folder) == manifest:
+                    remove_unfinished(folder, kept, manifest, settled=True)
+            raise
+        remove_unfinished(folder, kept, settled=True)
 
 
 def commit(index: Index, segments: Sequence[SegmentEntry], new: Sequence[str], longer: int = 0) -> None:

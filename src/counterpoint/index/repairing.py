@@ -283,11 +283,13 @@ class _Repair:
         try:
             segment = open_damaged(self._folder, self._manifest, entry, plan.damaged)
         except ArtifactError:
+            if plan.texts:  # a read that failed, of a file that is intact
+                raise
             return self._all_given_up(entry)
         if entry.deletes is not None:
             segment = segment.at(entry, self._deletes_of(entry))
         try:
-            found = opened_salvage(segment, self._plans.layouts, plan.sets, model)
+            found = opened_salvage(segment, self._plans.layouts, (not plan.texts, plan.sets), model)
             if len(found.lost) and self._drop is None:
                 return entry
             for row, name in found.names_lost():

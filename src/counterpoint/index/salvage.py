@@ -99,23 +99,28 @@ def written_terms(folder: Path, manifest: Manifest, documents: Iterator[Document
 
 
 def opened_salvage(
-    segment: Segment, layouts: Mapping[str, SetLayout], lost_sets: set[str], model: TextModel | None
+    segment: Segment,
+    layouts: Mapping[str, SetLayout],
+    lost: tuple[bool, set[str]],
+    model: TextModel | None,
 ) -> Salvage:
     """Look at every document of a segment that is not deleted.
 
     Args:
         segment: open, with its deletes; of its files some are damaged.
         layouts: of the index's vector sets.
-        lost_sets: those of which something is damaged.
+        lost: whether texts are damaged, and the sets of which something is. The rest is not looked at: a
+            read that fails there is an error, and gives up no document.
         model: encodes all of them again, if any is; None to save what of them is intact.
     """
     pieces = {name: piece_of(segment, name, layout) for name, layout in layouts.items()}
-    encoded = model is not None and bool(lost_sets)
-    reads: list[Callable[[Int[np.ndarray, " k"]], object]] = [
-        lambda rows: [segment.document(row) for row in rows.tolist()]
-    ]
+    texts, sets = lost
+    encoded = model is not None and bool(sets)
+    reads: list[Callable[[Int[np.ndarray, " k"]], object]] = []
+    if texts:
+        reads.append(lambda rows: [segment.document(row) for row in rows.tolist()])
     if not encoded:
-        reads += [_reader(name, piece) for name, piece in pieces.items()]
+        reads += [_reader(name, pieces[name]) for name in sets]
     kept = [rows for rows in _kept(segment.rows, reads) if len(rows)]
     rows = np.concatenate(kept) if kept else np.zeros(0, np.int64)
     return Salvage(segment, pieces, rows, np.setdiff1d(segment.rows, rows), encoded)
