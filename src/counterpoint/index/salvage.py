@@ -168,6 +168,7 @@ def open_damaged(folder: Path, manifest: Manifest, entry: SegmentEntry, damaged:
             CheckedFolder(path, listed, but=listed.keys() - {name, BLOCKS})
         except ArtifactError:
             absent.add(name)
-    if CHECKS not in listed or CHECKS in absent:
+    trusted = {DATABASE} & damaged
+    if trusted and (CHECKS not in listed or CHECKS in absent):
         raise ArtifactError("no row of it can be checked", path=path / DATABASE)
-    return Segment(CheckedFolder(path, listed, but=absent, trusted={DATABASE}), entry)
+    return Segment(CheckedFolder(path, listed, but=absent, trusted=trusted), entry)
