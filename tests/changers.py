@@ -178,7 +178,13 @@ class Salvaging(Repairing):
     hurt = ("words.values.npy",)
 
     def act(self, root):
-        self.finish(root, repair(root / "i", drop=root / "lost.jsonl"))
+        try:
+            done = repair(root / "i", drop=root / "lost.jsonl")
+        except ArtifactError as error:
+            if error.path == root / "lost.jsonl":  # what is in place is the list, before the commit
+                raise ArtifactError("the list cannot be written") from error
+            raise
+        self.finish(root, done)
 
     def prepare(self, root):
         super().prepare(root)

@@ -104,8 +104,10 @@ def _of_set(name: str, layout: SetLayout, names: Collection[str], documents: int
 def _write_checks(folder: Path, documents: int) -> None:
     """Checksums of the rows of a database, and which of these are passages."""
     database = Database(CheckedFolder(folder), documents)
-    checks, passages = NpyWriter(folder / CHECKS, np.uint64, (2,)), NpyWriter(folder / PASSAGES, np.uint32)
-    with checks, passages:
+    with (
+        NpyWriter(folder / CHECKS, np.uint64, (2,)) as checks,
+        NpyWriter(folder / PASSAGES, np.uint32) as passages,
+    ):
         for row, *columns in database.rows():
             checks.append(np.array([document_checks(row, columns)], np.uint64))
             if columns[PARENT - 1] is not None:

@@ -135,10 +135,15 @@ def _remove_model(path: Path) -> None:
 def mark(path: Path) -> None:
     """Make a folder that counts as ours from now on, even if the power fails."""
     path.mkdir(parents=True)
-    (path / MARKER).touch()
-    sync_file(path / MARKER)
-    for above in (path, *list(path.parents)[:3]):  # the last holds the index folder
-        sync_folder(above)
+    try:
+        (path / MARKER).touch()
+        sync_file(path / MARKER)
+        for above in (path, *list(path.parents)[:3]):  # the last holds the index folder
+            sync_folder(above)
+    except OSError:  # a folder that a failed sync has lost is not brought back by another sync
+        remove_made(path, (MARKER,))
+        remove_made(path.parent, ())
+        raise
 
 
 def made(folder: Path) -> list[Path]:
