@@ -8,9 +8,11 @@ import shutil
 from dataclasses import replace
 from unittest.mock import patch
 
-from counterpoint.index import Index, IndexSettings, build_index, merge_rule
+from counterpoint.errors import ArtifactError
+from counterpoint.index import Index, IndexSettings, Manifest, build_index, merge_rule
 from counterpoint.index.changing import changing
 from counterpoint.index.compacting import compact
+from counterpoint.index.repairing import repair
 from counterpoint.search import Searcher
 from counterpoint.types import Document
 from tests.fakes import HashModel
@@ -173,6 +175,80 @@ class Coding(Compacting):
         return kind
 
 
+class Repairing(Deleting):
+    """Files that derive from others, BM25, deletes, and vectors that are encoded again."""
+
+    hurt = ("documents.checks.npy", "words.postings.npy", "mean.scales.npy", "words.frequencies.npy")
+
+    def prepare(self, root):
+        self.build(root / "i")
+        self.answers["new"] = self.answered(root)
+        manifest = Manifest.read(root / "i")
+        files = [f"segments/{manifest.segments[0].name}/{name}" for name in self.hurt]
+        files += [max(x for x in manifest.files if x.startswith("lexical/") and not x.endswith("blocks.npy"))]
+        files += [name for name in manifest.files if name.endswith("words.counts.npy")]
+        for name in files:
+            whole = (root / "i" / name).read_bytes()
+            (root / "i" / name).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        self.damaged = manifest, manifest.damaged(root / "i").keys()
+
+    partly = False
+
+    def act(self, root):
+        self.finish(root, repair(root / "i", load=lambda: self.model))
+
+    def finish(self, root, done):
+        """A file that could not be read counts as damaged, and may be left so."""
+        self.partly = bool(done.left)
+        if self.partly:
+            committed = Manifest.read(root / "i") != self.damaged[0]
+            raise ArtifactError(
+                "damaged still; the new version is in place" if committed else "damaged still"
+            )
+
+    def look(self, root):
+        manifest = Manifest.read(root / "i")
+        damaged = manifest.damaged(root / "i").keys()
+        if (manifest, damaged) == self.damaged:
+            return "old"
+        if self.partly and damaged:
+            assert damaged <= self.damaged[1], damaged
+            return "new"
+        return super().look(root)
+
+
+class Salvaging(Repairing):
+    """Documents that are damaged are given up, and listed first."""
+
+    hurt = ("words.values.npy",)
+
+    def act(self, root):
+        try:
+            done = repair(root / "i", drop=root / "lost.jsonl")
+        except ArtifactError as error:
+            if error.path == root / "lost.jsonl":  # what is in place is the list, before the commit
+                raise ArtifactError("the list cannot be written") from error
+            raise
+        self.finish(root, done)
+
+    def prepare(self, root):
+        super().prepare(root)
+        trial = root.with_name("trial")
+        shutil.copytree(root, trial)
+        self.act(trial)
+        self.answers["new"] = self.answered(trial)
+        shutil.rmtree(trial)
+
+    def look(self, root):
+        found = super().look(root)
+        assert found == "old" or self.partly or len((root / "lost.jsonl").read_text().splitlines()) == 5
+        return found
+
+    def leftovers(self, root):
+        (root / "lost.jsonl").unlink()
+        super().leftovers(root)
+
+
 CHANGERS = {
     "adding": Adding,
     "deleting": Deleting,
@@ -180,4 +256,6 @@ CHANGERS = {
     "all changes at once": Changing,
     "compacting": Compacting,
     "compacting into few bits": Coding,
+    "repairing": Repairing,
+    "giving up": Salvaging,
 }

@@ -3,7 +3,9 @@
 `Disk` sees what goes through Python (`open`, `write`, `os.*`), and from outside the writers that do not
 (SQLite, faiss, safetensors). It can make one operation fail, interrupt it, or take a picture of what a crash
 at that moment leaves: a killed process leaves everything that was done, a power failure only what was synced,
-and of the rest anything.
+and of the rest anything: whole files or pieces of them, in any order.
+
+What is stored through a memory map passes nobody here. Its pages are bytes that were never synced, as any.
 """
 
 import builtins
@@ -16,13 +18,17 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import numpy as np
 import safetensors
 import safetensors.torch
 
 import counterpoint.tensors
 from counterpoint import folders
 
-CRASHES = ("kill", "only what was synced", "names without data", "any of it")
+SECTORS = {"any name, any 512 bytes": 512, "any name, any 4 KiB": 4096}
+"""What was not synced reaches the disk in any order: each entry of a folder, each piece of a file."""
+CRASHES = ("kill", "only what was synced", "names without data", "any of it", *SECTORS)
+PAGE = 4096
 
 
 class Disk:
@@ -31,7 +37,9 @@ class Disk:
     Args:
         root: an existing folder; everything in it counts as synced.
         at: which operation; None for none.
-        what: "EIO", "ENOSPC" (a write is cut short), "interrupt", or a function that is called before it.
+        what: "EIO", "ENOSPC" (a write is cut short), "interrupt", or a function that is called before it;
+            "lost" for a sync that fails with EIO, after which the system takes what it did not write for
+            written, as Linux does: a later sync succeeds and writes only what has changed since.
         exchange: whether the system can swap two folders in one step.
     """
 
@@ -39,7 +47,7 @@ class Disk:
         self.root, self.at, self.what, self.exchange = str(root), at, what, exchange
         self.count, self.log = 0, []
         self._held = {}  # inode to an open descriptor, so that no inode is used twice
-        self._data, self._entries = {}, {}
+        self._data, self._entries, self._lost = {}, {}, {}
         self._busy = False
         for where, _, files in os.walk(root):
             self._sync_folder(where)
@@ -63,7 +71,9 @@ class Disk:
                 raise KeyboardInterrupt
             if self.what == "ENOSPC" and half is not None:
                 half()
-            code = getattr(errno, self.what)
+            if self.what == "lost":
+                self._lose(path)
+            code = errno.EIO if self.what == "lost" else getattr(errno, self.what)
             raise OSError(code, os.strerror(code), str(path))
 
     @contextlib.contextmanager
@@ -76,8 +86,12 @@ class Disk:
             patch(io, "open", opened)
             for name in ("rename", "replace", "unlink", "remove", "mkdir", "rmdir", "open"):
                 patch(os, name, self._before(name, getattr(os, name)))
+            patch(os, "link", self._linking(os.link))
             patch(os, "fsync", self._syncing(os.fsync))
             patch(os, "posix_fallocate", self._descriptor("reserve", os.posix_fallocate))
+            if hasattr(os, "sendfile"):  # by which `shutil` copies
+                patch(os, "sendfile", self._descriptor("sendfile", os.sendfile))
+            patch(np.memmap, "flush", self._flushing(np.memmap.flush))
             patch(folders, "_exchange", self._exchanging(folders._exchange))
             patch(sqlite3, "connect", self._connecting(sqlite3.connect))
             patch(counterpoint.tensors, "save_file", self._saving(safetensors.torch.save_file))
@@ -106,6 +120,21 @@ class Disk:
 
         return wrapped
 
+    def _linking(self, call):
+        def wrapped(source, target, **named):
+            self.event("link", os.path.abspath(target))
+            return call(source, target, **named)
+
+        return wrapped
+
+    def _flushing(self, call):
+        def wrapped(mapped):
+            if isinstance(mapped.filename, os.PathLike | str):
+                self.event("msync", os.path.abspath(mapped.filename))
+            return call(mapped)
+
+        return wrapped
+
     def _syncing(self, call):
         def wrapped(descriptor):
             path = _path_of(descriptor)
@@ -125,7 +154,7 @@ class Disk:
                 return call(file, mode, *rest, **named)
             self.event(f"open {mode}", path)
             opened = call(file, mode, *rest, **named)
-            return _Watched(opened, path, self) if set(mode) & set("wax") else opened
+            return _Watched(opened, path, self) if set(mode) & set("wax+") else opened
 
         return wrapped
 
@@ -178,13 +207,41 @@ class Disk:
 
     def _sync_file(self, path):
         busy, self._busy = self._busy, True
-        self._data[self._hold(path)] = Path(path).read_bytes()
+        inode, whole = self._hold(path), Path(path).read_bytes()
+        self._data[inode] = self._written(self._data.get(inode, b""), whole, self._lost.get(inode))
         self._busy = busy
 
+    @staticmethod
+    def _written(before, whole, lost):
+        """What a sync puts on the disk: all but the pages that are as they were when they were lost."""
+        if lost is None:
+            return whole
+        pages = []
+        for at in range(0, len(whole), PAGE):
+            page = whole[at : at + PAGE]
+            kept = page == lost[at : at + PAGE]
+            pages.append(before[at : at + PAGE].ljust(len(page), b"\0")[: len(page)] if kept else page)
+        return b"".join(pages)
+
     def _sync_folder(self, path):
-        listed = {entry.name: self._hold(entry.path) for entry in os.scandir(path)}
-        kinds = {entry.name: entry.is_dir(follow_symlinks=False) for entry in os.scandir(path)}
-        self._entries[self._hold(path)] = {name: (inode, kinds[name]) for name, inode in listed.items()}
+        inode, now = self._hold(path), self._listed(path)
+        if (lost := self._lost.get(inode)) is not None:
+            before = self._entries.get(inode, {})
+            now = {name: each for name in {*before, *now} if (each := _kept(name, before, now, lost))}
+        self._entries[inode] = now
+
+    def _listed(self, path):
+        return {
+            entry.name: (self._hold(entry.path), entry.is_dir(follow_symlinks=False))
+            for entry in sorted(os.scandir(path), key=lambda entry: entry.name)
+        }
+
+    def _lose(self, path):
+        """A sync fails: what the file or folder has now counts as written, and is not."""
+        busy, self._busy = self._busy, True
+        whole = self._listed(path) if os.path.isdir(path) else Path(path).read_bytes()
+        self._lost[self._hold(path)] = whole
+        self._busy = busy
 
     def close(self):
         """Let go of the inodes."""
@@ -208,6 +265,11 @@ class Disk:
             now = {e.name: (e.inode(), e.is_dir(follow_symlinks=False)) for e in os.scandir(path)}
         keep_new = {"only what was synced": False, "names without data": True}.get(how, rng.random() < 0.5)
         entries = now if keep_new and path is not None else self._entries.get(inode, {})
+        if how in SECTORS and path is not None:
+            before, entries = self._entries.get(inode, {}), {}
+            for name in sorted({*before, *now}):
+                if (found := rng.choice((before, now)).get(name)) is not None:
+                    entries[name] = found
         for name, (child, is_folder) in entries.items():
             here = os.path.join(path, name) if now.get(name, (None,))[0] == child else self._place_of(child)
             if is_folder:
@@ -221,6 +283,8 @@ class Disk:
                 elif rng.random() < 0.5:
                     data = whole
             data = b"" if data is None else data
+            if how in SECTORS and here is not None:
+                data = _torn(data, Path(here).read_bytes(), SECTORS[how], rng)
             (target / name).write_bytes(data)
 
     def _place_of(self, inode):
@@ -245,6 +309,10 @@ class _Watched:
 
         self._disk.event("write", self._path, half)
         return self._file.write(data)
+
+    def truncate(self, size=None):
+        self._disk.event("truncate", self._path)
+        return self._file.truncate(size)
 
     def __getattr__(self, name):
         return getattr(self._file, name)
@@ -290,7 +358,23 @@ class _Connection:
         return self
 
     def __exit__(self, *error):
+        if error[0] is None:
+            self._event("commit")
         return self._connection.__exit__(*error)
+
+
+def _torn(before, after, size, rng):
+    """A file of which each piece is the old one or the new one; zeros where there is none."""
+    length, pieces = rng.choice((len(before), len(after))), []
+    for at in range(0, length, size):
+        piece = rng.choice((before, after))[at : at + size]
+        pieces.append(piece.ljust(min(size, length - at), b"\0")[: length - at])
+    return b"".join(pieces)
+
+
+def _kept(name, before, now, lost):
+    """What a folder's sync puts on the disk of a name: nothing new where that was lost."""
+    return before.get(name) if now.get(name) == lost.get(name) else now.get(name)
 
 
 @contextlib.contextmanager

@@ -271,13 +271,16 @@ def test_every_step_may_fail(name, exchange, step, models, source, tmp_path, cap
     writer.prepare(before)
     old = writer.look(before)
     disk = partial(Disk, exchange=exchange)
-    crashed, operations = crashes(writer, before, old, disk, step)
-    failed = failures(writer, before, old, disk, range(0, operations * len(FAILURES), step), capfd)
-    say(f"{name}, {operations} operations, {crashed} crashes and {failed} failures: 0 bad")
+    crashed, log = crashes(writer, before, old, disk, step)
+    failed = failures(writer, before, old, disk, range(0, len(log) * len(FAILURES), step), capfd)
+    syncs = [at for at, entry in enumerate(log) if entry.startswith("fsync ")]
+    lost = lost_syncs(writer, before, old, disk, syncs[:: max(1, step // 4)], capfd)
+    told = f"{name}, {len(log)} operations, {crashed} crashes, {failed} failures, {lost} lost syncs: 0 bad"
+    say(told)
 
 
 def crashes(writer, before, old, disk, step):
-    """Crash before every operation, in every way; how many crashes, and how many operations there are."""
+    """Crash before every operation, in every way; how many crashes, and the operations that there are."""
     root = before.with_name("undisturbed")
     shutil.copytree(before, root)
     made = []
@@ -305,7 +308,7 @@ def crashes(writer, before, old, disk, step):
         writer.leftovers(target)
         shutil.rmtree(target)
     assert step > 1 or outcomes == {old, "new"}, "no crash came after the commit; the test tests nothing"
-    return len(made), watched.count
+    return len(made), watched.log
 
 
 def failures(writer, before, old, disk, numbers, capfd):
@@ -328,6 +331,31 @@ def failures(writer, before, old, disk, numbers, capfd):
             assert ("new version is in place" in said) <= (found == "new"), where
             later = isinstance(writer, Compacting) and "cannot be read" in said  # when it looks what is left
             assert found == old or what == "interrupt" or "new version is in place" in said or later, where
+        shutil.rmtree(root)
+    return len(numbers)
+
+
+def lost_syncs(writer, before, old, disk, numbers, capfd):
+    """Let syncs fail that lose what they were to write; the power fails at once, or after another attempt.
+
+    A writer that only syncs again, and does not write again, would take what was lost for written.
+    """
+    root, crash = before.with_name("losing"), before.with_name("lost")
+    for at in numbers:
+        shutil.copytree(before, root)
+        losing = disk(root, at, "lost")
+        said = attempt(writer, root, losing, capfd)
+        assert losing.log[at].startswith("fsync "), losing.log[at]
+        where, left = f"{losing.log[at]}: {said}", writer.look(root)
+        assert left == "new" or said is not None, where
+        for again in (False, True):
+            if again and attempt(writer, root, losing, capfd) is not None:
+                raise AssertionError(f"{where}: and the second attempt fails")
+            losing.crashed("only what was synced", crash)
+            found = writer.look(crash)
+            assert found in ((old, "new") if left == "new" or not again else ("new",)), (where, again)
+            shutil.rmtree(crash)
+        losing.close()
         shutil.rmtree(root)
     return len(numbers)
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,20 @@ def test_info_says_what_word_vectors_cost(call, tmp_path):
     assert f"{found['sets']['words']['distinct_ids']} distinct ids" in out
     for purpose in ("vectors: cls", "vectors: words", "ids: words", "offsets: words", "postings: words"):
         assert re.search(rf"{purpose} +{found['bytes_by_purpose'][purpose]:,} ", out)
+
+
+def test_verify_repairs(tmp_path, lexical, call):
+    folder = shutil.copytree(lexical, tmp_path / "i")
+    path = next(folder.glob("lexical/*/*.npy"))
+    path.write_bytes(path.read_bytes()[:-1])
+    code, _, err = call("verify", folder)
+    assert code == 2 and f"{path}: " in err and "--repair makes it again" in err
+    code, out, _ = call("verify", folder, "--repair", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["ok"] and found["repaired"]["files"] == [path.relative_to(folder).as_posix()]
+    code, out, _ = call("verify", folder, "--repair")
+    assert code == 0 and "repaired: 0 files" in out
+    assert call("verify", folder, "--encode")[0] == 2
 
 
 def test_verify_compares_with_brute_force(lexical, call):

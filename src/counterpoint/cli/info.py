@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from counterpoint.cli.console import Json, complain, emit
-from counterpoint.cli.options import IndexFolder
-from counterpoint.cli.progress import progress
+from counterpoint.cli.options import IndexFolder, ModelName
+from counterpoint.cli.progress import loading, progress
 from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
+
+if TYPE_CHECKING:
+    from counterpoint.index.repairing import Repaired
+    from counterpoint.model import Model
 
 __all__ = ["info", "verify"]
 
@@ -53,13 +57,35 @@ def verify(
             help="Also ask so many titles, and compare the answers with those of scoring every document.",
         ),
     ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Make again what derives from intact files.")
+    ] = False,
+    encode: Annotated[
+        bool, typer.Option("--encode", help="With --repair: encode lost vectors again from the texts.")
+    ] = False,
+    drop_damaged: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="With --repair: give up documents that are damaged, and list them in FILE (JSON Lines).",
+        ),
+    ] = None,
+    model: ModelName = None,
     json: Json = False,
 ) -> None:
-    """Compare every file of INDEX with its checksum; exit code 2 if one is damaged."""
+    """Compare every file of INDEX with its checksum; exit code 2 if one is damaged.
+
+    For each damaged file it says what --repair does.
+    """
     from counterpoint.index import Index, Manifest
 
+    if not repair and (encode or drop_damaged is not None):
+        raise ConfigError("--encode and --drop-damaged are ways of --repair; give that, too")
+    repaired = _repaired(index, encode, drop_damaged, model) if repair else None
     manifest = Manifest.read(index)
-    faults = manifest.faults(index)
+    damaged = manifest.damaged(index)
+    faults = [f"{index / name}: {what}" for name, what in damaged.items()]
     if not faults:
         Index(index).close()  # everything is as it was written, and what was written opens
     result: dict[str, Any] = {
@@ -68,13 +94,39 @@ def verify(
         "ok": not faults,
         "faults": faults,
     }
+    if repaired is not None:
+        result["repaired"] = {
+            "files": repaired.files, "encoded": repaired.encoded, "dropped": repaired.dropped,
+        }  # fmt: skip
+    if damaged:
+        result["remedies"] = _remedies(index, damaged)
     if recall is not None and not faults:
         result["recall"] = _recall(index, recall)
     emit(result, lambda: _verified(result), json)
-    for fault in faults:
-        complain(f"error: {fault}")
+    for name, what in damaged.items():
+        complain(f"error: {index / name}: {what}; {result['remedies'][name]}")
     if faults:
         raise typer.Exit(2)
+
+
+def _repaired(index: Path, encode: bool, drop: Path | None, model: str | None) -> Repaired:
+    from counterpoint.index import Manifest
+    from counterpoint.index.repairing import repair
+    from counterpoint.library.stored import model_for
+
+    def load() -> Model | None:
+        with loading((manifest.model or {}).get("name")):
+            return model_for(index, manifest, model)
+
+    manifest = Manifest.read(index)
+    with progress("encoding", "documents", None) as update:
+        return repair(index, load=load if encode else None, drop=drop, on_progress=update)
+
+
+def _remedies(index: Path, damaged: Mapping[str, str]) -> dict[str, str]:
+    from counterpoint.index.repairing import remedies
+
+    return remedies(index, damaged)
 
 
 def _recall(index: Path, count: int) -> dict[str, Any]:
@@ -92,6 +144,11 @@ def _recall(index: Path, count: int) -> dict[str, Any]:
 
 def _verified(result: Mapping[str, Any]) -> str:
     lines = [f"{result['files']} files, {len(result['faults'])} damaged"]
+    if done := result.get("repaired"):
+        lines.append(
+            f"repaired: {len(done['files'])} files; {done['encoded']:,} documents encoded again, "
+            f"{done['dropped']:,} given up"
+        )
     if found := result.get("recall"):
         worst = found["worst"]
         lines.append(

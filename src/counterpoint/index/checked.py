@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar, final
@@ -188,22 +188,34 @@ class CheckedFolder:
     Args:
         folder: with the files.
         listed: their names with size and checksum; None for files that were just written.
+        but: names of listed files that are not opened; asking for one is an error.
+        trusted: names of listed files that are read without a check, whatever their size.
 
     Raises:
         ArtifactError: a file is missing or has another size, or `blocks.npy` is damaged.
     """
 
-    def __init__(self, folder: Path, listed: Mapping[str, FileEntry] | None = None):
+    def __init__(
+        self,
+        folder: Path,
+        listed: Mapping[str, FileEntry] | None = None,
+        *,
+        but: Collection[str] = (),
+        trusted: Collection[str] = (),
+    ):
         self.folder, self._listed = folder, listed
         self._files: dict[str, CheckedFile] = {}
         self._made: dict[Hashable, Any] = {}
         entries = dict(sorted((listed or {}).items()))
         sums = _sums(folder, entries)
         for name, entry in entries.items():
-            self._files[name] = CheckedFile(folder / name, entry, sums.get(name))
+            if name in but:
+                continue
+            checks = (None, None) if name in trusted else (entry, sums.get(name))
+            self._files[name] = CheckedFile(folder / name, *checks)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._files if self._listed is not None else (self.folder / name).exists()
+        return name in self._listed if self._listed is not None else (self.folder / name).exists()
 
     def file(self, name: str) -> CheckedFile:
         """One of them by name.

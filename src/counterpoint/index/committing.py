@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
+from counterpoint.errors import ArtifactError
 from counterpoint.files import writing
 from counterpoint.index.database import as_os_error
 from counterpoint.index.index import Index
@@ -16,7 +20,9 @@ from counterpoint.index.manifest import NAME, Manifest, SegmentEntry
 from counterpoint.index.ours import remove_unfinished, unfinished_segment
 from counterpoint.index.sealing import sealed
 
-__all__ = ["commit", "exclusively", "telling"]
+__all__ = ["commit", "commit_segments", "exclusively", "holding", "telling"]
+
+H = TypeVar("H", Index, Manifest)
 
 
 @contextmanager
@@ -32,18 +38,36 @@ def exclusively(index: Index) -> Iterator[Index]:
     Raises:
         ArtifactError: another process is writing the index, or it cannot be written.
     """
-    folder = index.folder
+    with _held(index.folder, index.refreshed) as now:
+        yield now
+
+
+@contextmanager
+def holding(folder: Path) -> Iterator[Manifest]:
+    """The same for an index that may be too damaged to open; yields its manifest."""
+    with _held(folder, partial(Manifest.read, folder)) as now, _telling(folder, now):
+        yield now
+
+
+@contextmanager
+def _held(folder: Path, read: Callable[[], H]) -> Iterator[H]:
     if not (folder / NAME).exists():  # before a lock is left in a folder that is no index
         Manifest.read(folder)
     with locked(folder):
-        now = index.refreshed()
-        unfinished = unfinished_segment(folder, now.manifest)
+        now = read()
+        manifest = now if isinstance(now, Manifest) else now.manifest
+        unfinished = unfinished_segment(folder, manifest)
         kept = None if unfinished is None else unfinished[0]
-        remove_unfinished(folder, kept, now.manifest)
+        remove_unfinished(folder, kept, manifest)
         try:
             yield now
-        finally:
-            remove_unfinished(folder, kept)
+        except BaseException:
+            with suppress(OSError, ArtifactError):
+                # A commit whose last sync failed may be undone by a power failure: the old files stay.
+                if Manifest.read(folder) == manifest:
+                    remove_unfinished(folder, kept, manifest, settled=True)
+            raise
+        remove_unfinished(folder, kept, settled=True)
 
 
 @contextmanager
@@ -56,7 +80,13 @@ def telling(index: Index) -> Iterator[None]:
     Raises:
         ArtifactError: the disk failed.
     """
-    with writing(index.folder, lambda: Manifest.read(index.folder) != index.manifest):
+    with _telling(index.folder, index.manifest):
+        yield
+
+
+@contextmanager
+def _telling(folder: Path, manifest: Manifest) -> Iterator[None]:
+    with writing(folder, lambda: Manifest.read(folder) != manifest):
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -73,9 +103,15 @@ def commit(index: Index, segments: Sequence[SegmentEntry], new: Sequence[str], l
         new: folders that were made for them.
         longer: documents among the new ones that have more word-pieces than the model reads.
     """
+    commit_segments(index.folder, index.manifest, segments, new, longer)
+
+
+def commit_segments(
+    folder: Path, manifest: Manifest, segments: Sequence[SegmentEntry], new: Sequence[str], longer: int = 0
+) -> None:
+    """The same for an index of which only the manifest was read."""
     from counterpoint import __version__
 
-    folder, manifest = index.folder, index.manifest
     kept = [entry for entry in segments if entry.live] or list(segments[-1:])
     named = {name for entry in kept for name in entry.folders()}
     files = {

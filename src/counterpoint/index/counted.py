@@ -19,7 +19,7 @@ from counterpoint.errors import DataError
 from counterpoint.index.npy import NOTHING, Kept, NpyWriter, Written, open_npy
 from counterpoint.types import Document, Ragged
 
-__all__ = ["IdCounts", "check_finite", "distinct"]
+__all__ = ["IdCounts", "check_finite", "distinct", "write_counts"]
 
 CHUNK = 2**22  # ids looked up at a time; bounds the memory of a build
 DOCUMENTS = 2**12  # counted at a time
@@ -63,16 +63,13 @@ class IdCounts:
         return {self._writer.path.name: self._writer.sync()}
 
     def _count(self, ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> None:
-        _, once = distinct(ids, offsets)
-        for number, count in zip(*(x.tolist() for x in np.unique(once, return_counts=True)), strict=True):
-            self._totals[number] = self._totals.get(number, 0) + count
+        _add(self._totals, ids, offsets)
 
     def close(self) -> None:
         """Write the vocabulary, and the ids' places in it where these are kept."""
         self._writer.close()
-        ids = np.fromiter(sorted(self._totals), np.uint32, len(self._totals))
+        ids, counts = _table(self._totals)
         np.save(self._folder / f"{self._name}.vocabulary.npy", ids)
-        counts = np.array([self._totals[int(number)] for number in ids], np.uint32)
         np.save(self._folder / f"{self._name}.frequencies.npy", counts)
         if self._ranked:
             self._rank(ids)
@@ -87,6 +84,38 @@ class IdCounts:
         with NpyWriter(self._folder / f"{self._name}.ranks.npy", dtype) as ranks:
             for at in range(0, len(ids), CHUNK):
                 ranks.append(np.searchsorted(vocabulary, ids[at : at + CHUNK]).astype(dtype))
+
+
+def write_counts(folder: Path, name: str, offsets: Int[np.ndarray, " b1"]) -> None:
+    """Write vocabulary and frequencies of a set whose ids are complete; of ranks, the frequencies alone.
+
+    Args:
+        folder: of the segment.
+        name: of the set.
+        offsets: where the ids of each document begin.
+    """
+    ranked = (folder / f"{name}.ranks.npy").exists()
+    ids = open_npy(folder / f"{name}.{'ranks' if ranked else 'ids'}.npy")
+    totals: dict[int, int] = {}
+    for first in range(0, len(offsets) - 1, DOCUMENTS):
+        mine = offsets[first : first + DOCUMENTS + 1]
+        _add(totals, ids[mine[0] : mine[-1]], mine - mine[0])
+    vocabulary, counts = _table(totals)
+    if not ranked:
+        np.save(folder / f"{name}.vocabulary.npy", vocabulary)
+    np.save(folder / f"{name}.frequencies.npy", counts)
+
+
+def _add(totals: dict[int, int], ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> None:
+    """Add in how many documents of a batch each id stands."""
+    _, once = distinct(ids, offsets)
+    for number, count in zip(*(x.tolist() for x in np.unique(once, return_counts=True)), strict=True):
+        totals[number] = totals.get(number, 0) + count
+
+
+def _table(totals: dict[int, int]) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+    ids = np.fromiter(sorted(totals), np.uint32, len(totals))
+    return ids, np.array([totals[int(number)] for number in ids], np.uint32)
 
 
 def distinct(

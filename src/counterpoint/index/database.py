@@ -15,7 +15,7 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -195,6 +195,13 @@ class Database:
         self._file.whole()
         sql = f"SELECT count(DISTINCT parent), count(parent) FROM documents {LEAVING_OUT}"
         return tuple(self._answer(sql, _json(but))[0])
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Every row with its number and all its columns, in their order."""
+        self._file.whole()
+        for at in range(0, self._documents, TOGETHER):
+            sql = f"SELECT row, {COLUMNS} FROM documents WHERE row >= ? AND row < ? ORDER BY row"
+            yield from self._answer(sql, at, at + TOGETHER)
 
     def close(self) -> None:
         """Close the file; closing it again does nothing."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from counterpoint.errors import ArtifactError, ConfigError, DataError
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.index.accounts import account_of
 from counterpoint.index.deletes import Counts
 from counterpoint.index.kernels import idf_of
@@ -301,13 +301,7 @@ class Index:
         Raises:
             ArtifactError: saying both fingerprints.
         """
-        built_with = (self.manifest.model or {}).get("fingerprint")
-        if fingerprint != built_with:
-            raise ArtifactError(
-                f"built with the model {str(built_with)[:12]}, this one is {fingerprint[:12]}; "
-                "search with the model that it was built with, or build it again with this one",
-                path=self.folder,
-            )
+        self.manifest.check_model(self.folder, fingerprint)
 
 
 def _live_of(segments: Sequence[Segment]) -> Bool[np.ndarray, " n"] | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from counterpoint.index.paths import Kernels, Meter
     from counterpoint.index.rows import Rows
 
-__all__ = ["BUCKET", "Postings", "documents_near", "write_postings"]
+__all__ = ["BUCKET", "Postings", "documents_near", "write_ids", "write_postings"]
 
 Lists = tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]
 """Where the postings of each row of a query begin and end."""
@@ -66,6 +66,31 @@ def write_postings(folder: Path, name: str) -> None:
         postings[np.repeat(free[found], lengths) + within] = order + at
         free[found] += lengths
     postings.flush()
+
+
+def write_ids(folder: Path, name: str, kind: str) -> None:
+    """Write the ids of a set's rows from its postings: the inverse of `write_postings`.
+
+    Args:
+        folder: of the segment.
+        name: of the set.
+        kind: `ids`, or `ranks` for their places in the vocabulary.
+    """
+    postings, starts, vocabulary = (
+        open_npy(folder / f"{name}.{key}.npy") for key in ("postings", "starts", "vocabulary")
+    )
+    dtype = np.uint16 if kind == "ranks" and len(vocabulary) <= 2**16 else np.uint32
+    path = folder / f"{name}.{kind}.npy"
+    if not len(postings):
+        np.save(path, np.zeros(0, dtype))
+        return
+    ids = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(len(postings),))
+    _reserve(path)
+    for at in range(0, len(postings), CHUNK):
+        some = postings[at : at + CHUNK]
+        ranks = np.searchsorted(starts, np.arange(at, at + len(some)), side="right") - 1
+        ids[some] = ranks if kind == "ranks" else vocabulary[ranks]
+    ids.flush()
 
 
 def _reserve(path: Path) -> None:

@@ -1,7 +1,13 @@
-"""One writer at a time: the lock of an index."""
+"""One writer at a time: the lock of an index.
+
+The system holds the lock (`flock`), so it goes with its process, however that ends. The file stays: without
+it two writers could hold different locks. A file system without locks is refused: a file that says "locked"
+in their place would outlive a writer that is killed.
+"""
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,17 +18,19 @@ from counterpoint.index.ours import LOCK
 
 __all__ = ["locked"]
 
+NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)
+
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Be the one that writes an index.
+    """Be the one that writes an index, among all threads and processes.
 
     Raises:
-        ArtifactError: another process is writing it, or its folder cannot be written.
+        ArtifactError: another is writing it, its folder cannot be written, or its file system has no locks.
     """
     from filelock import FileLock, Timeout  # brings asyncio with it, for which a search has no use
 
-    lock = FileLock(folder / LOCK, blocking=False)
+    lock = FileLock(folder / LOCK, blocking=False, fallback_to_soft=False)
     with writing(folder):
         try:
             lock.acquire()
@@ -30,8 +38,17 @@ def locked(folder: Path) -> Iterator[None]:
             raise ArtifactError(
                 "another process is writing this index; wait for it to end", path=folder
             ) from error
+        except (OSError, NotImplementedError) as error:
+            if isinstance(error, OSError) and error.errno not in NO_LOCKS:
+                raise
+            reason = getattr(error, "strerror", None) or "not implemented"
+            raise ArtifactError(
+                f"its file system has no locks ({reason}), so that two writers could destroy each other's "
+                "work; nothing was changed. Copy the index to a local disk, change it there and copy it back",
+                path=folder,
+            ) from error
     try:
         yield
     finally:
-        with suppress(OSError):  # the empty file stays: without it two writers could hold different locks
+        with suppress(OSError):  # it goes with the process
             lock.release()

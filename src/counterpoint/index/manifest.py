@@ -155,18 +155,50 @@ class Manifest:
         body["files"] = {name: FileEntry(**entry) for name, entry in body["files"].items()}
         return Manifest(**body)
 
+    def check_model(self, folder: Path, fingerprint: str) -> None:
+        """Refuse a model that is not the one the index in `folder` was built with.
+
+        Raises:
+            ArtifactError: saying both fingerprints.
+        """
+        built_with = (self.model or {}).get("fingerprint")
+        if fingerprint != built_with:
+            raise ArtifactError(
+                f"built with the model {str(built_with)[:12]}, this one is {fingerprint[:12]}; "
+                "search with the model that it was built with, or build it again with this one",
+                path=folder,
+            )
+
+    def files_of(self, folder: str) -> dict[str, FileEntry]:
+        """What is listed of one of the index's folders, by name in it."""
+        return {
+            path.removeprefix(f"{folder}/"): entry
+            for path, entry in self.files.items()
+            if path.startswith(f"{folder}/")
+        }
+
     def faults(self, folder: Path) -> list[str]:
         """Files that are missing, or not of the listed size or content; reads every byte."""
-        found = []
-        for name, entry in self.files.items():
-            path = folder / name
-            if not path.is_file():
-                found.append(f"{path}: missing")
-            elif (size := path.stat().st_size) != entry.bytes:
-                found.append(f"{path}: {size:,} bytes, the manifest says {entry.bytes:,}")
-            elif sha256_file(path) != entry.sha256:
-                found.append(f"{path}: its content does not match the checksum in {NAME}")
-        return found
+        return [f"{folder / name}: {what}" for name, what in self.damaged(folder).items()]
+
+    def damaged(self, folder: Path) -> dict[str, str]:
+        """The same, by name: what is wrong with each file."""
+        faults = {name: _fault(folder / name, entry) for name, entry in self.files.items()}
+        return {name: fault for name, fault in faults.items() if fault}
+
+
+def _fault(path: Path, entry: FileEntry) -> str | None:
+    """What is wrong with a file; None where it is as listed."""
+    try:
+        if not path.is_file():
+            return "missing"
+        if (size := path.stat().st_size) != entry.bytes:
+            return f"{size:,} bytes, the manifest says {entry.bytes:,}"
+        if sha256_file(path) != entry.sha256:
+            return f"its content does not match the checksum in {NAME}"
+    except OSError as error:  # what a failing disk says
+        return f"cannot be read: {error.strerror}"
+    return None
 
 
 def checksum_of(body: Mapping[str, Any]) -> str:

@@ -53,12 +53,7 @@ def _open(folder: Path, manifest: Manifest, known: Mapping[str, Segment]) -> Ope
             )
 
     def files(name: str) -> CheckedFolder:
-        listed = {
-            path.removeprefix(f"{name}/"): entry
-            for path, entry in manifest.files.items()
-            if path.startswith(f"{name}/")
-        }
-        return CheckedFolder(folder / name, listed)
+        return CheckedFolder(folder / name, manifest.files_of(name))
 
     segments = tuple(_segment(entry, known.get(entry.name), files) for entry in manifest.segments)
     sets = {}

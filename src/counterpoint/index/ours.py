@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from counterpoint.errors import ArtifactError
-from counterpoint.files import is_abandoned, sync_file, sync_folder, temporaries_of
+from counterpoint.files import is_abandoned, sync_file, sync_folder, temporaries_of, write_atomically
 from counterpoint.folders import SAVED_PART, check_replaceable, remove_made
 from counterpoint.index.manifest import NAME, Manifest
 from counterpoint.index.progress import TEMPORARY, Progress
@@ -135,10 +135,15 @@ def _remove_model(path: Path) -> None:
 def mark(path: Path) -> None:
     """Make a folder that counts as ours from now on, even if the power fails."""
     path.mkdir(parents=True)
-    (path / MARKER).touch()
-    sync_file(path / MARKER)
-    for above in (path, *list(path.parents)[:3]):  # the last holds the index folder
-        sync_folder(above)
+    try:
+        (path / MARKER).touch()
+        sync_file(path / MARKER)
+        for above in (path, *list(path.parents)[:3]):  # the last holds the index folder
+            sync_folder(above)
+    except OSError:  # a folder that a failed sync has lost is not brought back by another sync
+        remove_made(path, (MARKER,))
+        remove_made(path.parent, ())
+        raise
 
 
 def made(folder: Path) -> list[Path]:
@@ -192,21 +197,30 @@ def _name(folder: Path, path: Path) -> str:
     return path.relative_to(folder).as_posix()
 
 
-def remove_unfinished(folder: Path, but: Path | None = None, manifest: Manifest | None = None) -> None:
+def remove_unfinished(
+    folder: Path, but: Path | None = None, manifest: Manifest | None = None, *, settled: bool = False
+) -> None:
     """Remove what the manifest does not name: the work of writers that were killed.
 
     Args:
         folder: of the index.
         but: a segment that stays.
         manifest: of it, if it was read already.
+        settled: whether the manifest is known to be on the disk. Else it is written again before anything is
+            removed: its writer may have been killed before the last sync, or that may have failed, and the
+            one that a power failure brings back names what would be gone.
     """
-    with suppress(OSError):
+    with suppress(OSError, ArtifactError):
         for path in _uncommitted(folder):
             path.unlink()
         listed = _listed(folder, manifest)
         if listed is None:  # nothing is known, so nothing is removed
             return
-        remove(path for path in stored(folder) if path != but and _name(folder, path) not in listed)
+        gone = [path for path in stored(folder) if path != but and _name(folder, path) not in listed]
+        if gone and not settled and (folder / NAME).exists():
+            content = (folder / NAME).read_bytes()
+            write_atomically(folder / NAME, lambda path: path.write_bytes(content))
+        remove(gone)
         for path in folder.glob("segments/*"):
             if _name(folder, path) in listed and _is_ours(path):
                 remove_temporary(path)
@@ -219,7 +233,6 @@ def remove(folders: Iterable[Path]) -> None:
             if _is_ours(path):
                 _remove_model(path / MODEL)
                 remove_made(path, MADE)
-                if [found.name for found in path.glob("*")] == [
-                    MARKER
-                ]:  # last, and only if that leaves nothing
+                if [found.name for found in path.glob("*")] == [MARKER]:  # only if that leaves nothing
+                    sync_folder(path)  # last, even if the power fails: ours by it
                     remove_made(path, (MARKER,))

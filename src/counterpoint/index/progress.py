@@ -48,10 +48,19 @@ class Progress:
     files: Mapping[str, Written]
 
     def write(self, segment: Path) -> None:
-        """Put it on the disk; the files must be there already."""
+        """Put it on the disk; the files must be there already.
+
+        Raises:
+            OSError: it cannot be written. Whoever builds says what became of the index, not of this file.
+        """
         body = asdict(self)
         text = json.dumps({**body, "checksum": checksum_of(body)})
-        write_atomically(segment / PROGRESS, lambda path: path.write_text(text, encoding="utf-8"))
+        try:
+            write_atomically(segment / PROGRESS, lambda path: path.write_text(text, encoding="utf-8"))
+        except ArtifactError as error:
+            if isinstance(error.__cause__, OSError):
+                raise error.__cause__ from None
+            raise
 
     @staticmethod
     def read(segment: Path) -> Progress | None:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from counterpoint.exported import ExportedModel
-    from counterpoint.index import Index, TextModel
+    from counterpoint.index import Index, Manifest, TextModel
     from counterpoint.model import Model
 
-__all__ = ["as_built", "encoder_of", "model_of"]
+__all__ = ["as_built", "encoder_of", "model_for", "model_of"]
 
 
 def encoder_of(
@@ -88,7 +88,7 @@ def _folder_of(index: Index, name: str | Path | None) -> Path:
 
     if name is None and (index.manifest.model or {}).get("name") is None:
         raise ArtifactError("does not say where its model is", path=index.folder)
-    return locate(str(name or _remembered(index)))
+    return locate(str(name or _remembered(index.folder, index.manifest)))
 
 
 def model_of(index: Index, workflow: str = "hybrid", name: str | Path | None = None) -> Model | None:
@@ -105,13 +105,18 @@ def model_of(index: Index, workflow: str = "hybrid", name: str | Path | None = N
     """
     from counterpoint.search import LEXICAL
 
-    if index.manifest.model is None or workflow == LEXICAL:
+    return None if workflow == LEXICAL else model_for(index.folder, index.manifest, name)
+
+
+def model_for(folder: Path, manifest: Manifest, name: str | Path | None = None) -> Model | None:
+    """The same for an index of which only the manifest was read; None where it was built without a model."""
+    if manifest.model is None:
         return None
     from counterpoint.model import load_model  # brings torch with it
 
-    named = str(name or _remembered(index))
-    model = as_built(load_model(named), named, (index.manifest.model or {}).get("fingerprint"))
-    gate = index.manifest.settings.get("gate")
+    named = str(name or _remembered(folder, manifest))
+    model = as_built(load_model(named), named, (manifest.model or {}).get("fingerprint"))
+    gate = manifest.settings.get("gate")
     return model if gate is None else model.close_gates(gate)
 
 
@@ -125,14 +130,14 @@ def as_built(model: Model, name: str, built_with: str | None) -> Model:
     return model
 
 
-def _remembered(index: Index) -> str:
+def _remembered(folder: Path, manifest: Manifest) -> str:
     """The inverse: where the manifest says the model is; both may have moved together."""
-    name = (index.manifest.model or {})["name"]
+    name = (manifest.model or {})["name"]
     if name is None:
         raise ConfigError(
-            f"{index.folder}: the index does not say where its model is; name the model (model=, --model)"
+            f"{folder}: the index does not say where its model is; name the model (model=, --model)"
         )
-    return str((index.folder / name).resolve()) if name.startswith("./") else str(name)
+    return str((folder / name).resolve()) if name.startswith("./") else str(name)
 
 
 def _itself(model: Model) -> Model:

@@ -1,0 +1,363 @@
+"""Repair a damaged index: make again what derives from intact files, and save what can be saved.
+
+A folder of an index never changes. So what is repaired is written into a new folder, of links to the intact
+files and of new ones, and one commit names these. A repair that is killed leaves the damaged index as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from counterpoint.errors import ArtifactError, ConfigError
+from counterpoint.files import write_atomically
+from counterpoint.index.checked import BLOCKS, CheckedFolder
+from counterpoint.index.committing import commit_segments, holding
+from counterpoint.index.database import DATABASE, Database
+from counterpoint.index.deletes import ROWS, Deletes, write_deletes
+from counterpoint.index.derived import Derivation, derivations, steps_for
+from counterpoint.index.kinds import KINDS
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.manifest import Manifest, SegmentEntry
+from counterpoint.index.npy import NOTHING
+from counterpoint.index.ours import mark, new_name, remove_temporary
+from counterpoint.index.piece import Piece
+from counterpoint.index.salvage import Salvage, open_damaged, opened_salvage, written_terms
+from counterpoint.index.settings import TextModel
+from counterpoint.index.stream import DocumentStream
+
+__all__ = ["Repaired", "remedies", "repair"]
+
+AGAIN = "--repair makes it again"
+ENCODE = "--repair --encode encodes the texts again; --repair --drop-damaged FILE gives up what is damaged"
+SALVAGE = (
+    "--repair saves the documents that pass their checks, if all do; "
+    "--repair --drop-damaged FILE gives up the others"
+)
+LOST = "it cannot be made again; copy the index again or build it again"
+
+
+@final
+@dataclass
+class Repaired:
+    """What a repair did.
+
+    Attributes:
+        files: that were damaged and are whole now.
+        encoded: documents that the model encoded again.
+        dropped: documents that were given up.
+        left: files that are damaged still, with what can be done.
+    """
+
+    files: list[str] = field(default_factory=list)
+    encoded: int = 0
+    dropped: int = 0
+    left: dict[str, str] = field(default_factory=dict)
+
+
+def remedies(folder: Path, damaged: Mapping[str, str]) -> dict[str, str]:
+    """For every damaged file of an index what can be done.
+
+    Args:
+        folder: of the index.
+        damaged: as `Manifest.damaged` gives them.
+    """
+    return _Plans(folder, Manifest.read(folder), damaged).remedies()
+
+
+def repair(
+    folder: Path,
+    *,
+    load: Callable[[], TextModel | None] | None = None,
+    drop: Path | None = None,
+    on_progress: Callable[[int], None] = lambda done: None,
+) -> Repaired:
+    """Repair what can be, in one commit; nothing is committed where that is nothing.
+
+    Args:
+        folder: of the index.
+        load: loads the model, which encodes vectors again that were lost; None to leave these.
+        drop: give up documents that nothing else saves, and write which into this file, as JSON Lines.
+        on_progress: called with the number of documents encoded.
+
+    Raises:
+        ArtifactError: another process is writing the index, it cannot be written, another model, or no
+            document could be saved.
+        ConfigError: `load` finds no model.
+    """
+    with holding(folder) as manifest:
+        return _Repair(_Plans(folder, manifest, manifest.damaged(folder)), load, drop, on_progress).run()
+
+
+@final
+@dataclass(frozen=True)
+class _Plan:
+    """What can be done for a segment's folder.
+
+    Attributes:
+        damaged: names of its damaged files.
+        copies: by name an intact file with the same content.
+        steps: what makes others again.
+        lost: files that neither brings back.
+        sets: the vector sets that these are of.
+    """
+
+    damaged: set[str]
+    copies: Mapping[str, Path]
+    steps: list[Derivation]
+    lost: set[str]
+    sets: set[str]
+
+    @property
+    def texts(self) -> bool:
+        """Whether all texts are intact."""
+        return DATABASE not in self.lost
+
+
+@final
+class _Plans:
+    """What is damaged in an index, and what can be done for each segment."""
+
+    def __init__(self, folder: Path, manifest: Manifest, damaged: Mapping[str, str]):
+        self.folder, self.manifest, self.damaged = folder, manifest, damaged
+        self.layouts = {
+            name: SetLayout.from_dict(layout) for name, layout in manifest.settings["layouts"].items()
+        }
+        intact = {entry: name for name, entry in manifest.files.items() if name not in self.damaged}
+        self._twins = {
+            name: folder / intact[manifest.files[name]]
+            for name in self.damaged
+            if manifest.files[name] in intact
+        }
+
+    def damaged_in(self, folder: str | None) -> set[str]:
+        """Names of the damaged files of a folder."""
+        return {path.removeprefix(f"{folder}/") for path in self.damaged if path.startswith(f"{folder}/")}
+
+    def layouts_of(self, entry: SegmentEntry) -> dict[str, SetLayout]:
+        """How the sets are stored in a segment."""
+        return {
+            name: replace(layout, codec=entry.codecs.get(name, layout.codec))
+            for name, layout in self.layouts.items()
+        }
+
+    def plan(self, entry: SegmentEntry) -> _Plan:
+        """What can be done for a segment's own folder."""
+        where = f"segments/{entry.name}"
+        damaged, listed = self.damaged_in(where), self.manifest.files_of(where)
+        copies = {name: self._twins[path] for name in damaged if (path := f"{where}/{name}") in self._twins}
+        known = derivations(listed, self.layouts_of(entry), entry.documents)
+        steps, lost = steps_for(damaged - copies.keys() - {BLOCKS}, known)
+        return _Plan(damaged, copies, steps, lost, {self._owner(name) for name in lost - {DATABASE}} - {""})
+
+    def remedies(self) -> dict[str, str]:
+        """For every damaged file what can be done."""
+        found = dict.fromkeys(self.damaged, LOST)
+        for entry in self.manifest.segments:
+            plan = self.plan(entry)
+            rows_lost = f"{entry.deletes}/{ROWS}" in self.damaged
+            for name in plan.damaged:
+                told = AGAIN if name not in plan.lost else ENCODE if plan.texts else SALVAGE
+                found[f"segments/{entry.name}/{name}"] = LOST if rows_lost and name in plan.lost else told
+            for name in self.damaged_in(entry.lexical):
+                found[f"{entry.lexical}/{name}"] = AGAIN if plan.texts else SALVAGE
+            for name in self.damaged_in(entry.deletes) - {ROWS}:
+                found[f"{entry.deletes}/{name}"] = LOST if rows_lost else AGAIN
+        return found
+
+    def _owner(self, file: str) -> str:
+        """The set whose file it is; empty for none."""
+        return max((name for name in self.layouts if file.startswith(f"{name}.")), key=len, default="")
+
+
+@final
+class _Repair:
+    """The work on all segments, with what was made for them."""
+
+    def __init__(
+        self,
+        plans: _Plans,
+        load: Callable[[], TextModel | None] | None,
+        drop: Path | None,
+        on_progress: Callable[[int], None],
+    ):
+        self._plans, self._folder, self._manifest = plans, plans.folder, plans.manifest
+        self._load, self._drop, self._on_progress = load, drop, on_progress
+        self._model: TextModel | None = None
+        self._new: list[str] = []
+        self._given_up: list[dict[str, object]] = []
+        self._done = Repaired()
+
+    def run(self) -> Repaired:
+        """Repair every segment, write what is given up, and commit."""
+        entries = [self._repaired(entry) for entry in self._manifest.segments]
+        kept = [entry for entry in entries if entry is not None]
+        if not kept:
+            raise ArtifactError("no document could be saved; build the index again", path=self._folder)
+        if self._drop is not None and self._given_up:
+            lines = "".join(json.dumps(each) + "\n" for each in self._given_up)
+            write_atomically(self._drop, lambda path: path.write_text(lines, encoding="utf-8"))
+        if kept != list(self._manifest.segments):
+            commit_segments(self._folder, self._manifest, kept, self._new)
+        told, left = self._plans.remedies(), {name for entry in kept for name in entry.folders()}
+        for path in self._plans.damaged:
+            if path.rpartition("/")[0] in left or path.startswith("models/"):
+                self._done.left[path] = told[path]
+            else:
+                self._done.files.append(path)
+        self._done.dropped = len(self._given_up)
+        return self._done
+
+    def _repaired(self, entry: SegmentEntry) -> SegmentEntry | None:
+        """A segment as it is after the repair; None where it is given up."""
+        plan, rows_lost = self._plans.plan(entry), ROWS in self._plans.damaged_in(entry.deletes)
+        now, whole = entry, not plan.lost or (plan.texts and self._load is not None)
+        if not whole and not rows_lost:
+            saved = self._salvaged(entry, plan)
+            if saved is not entry:
+                return saved
+        if whole and plan.damaged:
+            now = self._made_again(entry, plan)
+        if plan.texts and entry.lexical is not None and self._plans.damaged_in(entry.lexical):
+            now = replace(now, lexical=self._terms(entry))
+        if whole and not rows_lost and entry.deletes is not None and self._plans.damaged_in(entry.deletes):
+            now = replace(now, deletes=self._deletes(now))
+        return now
+
+    def _made_again(self, entry: SegmentEntry, plan: _Plan) -> SegmentEntry:
+        """A segment with all its documents: links to what is intact, and the rest made again."""
+        name, old = new_name(), self._folder / "segments" / entry.name
+        path, layouts = self._folder / "segments" / name, self._plans.layouts_of(entry)
+        mark(path)
+        self._new.append(f"segments/{name}")
+        encoded = tuple(f"{each}." for each in plan.sets)
+        for file in self._manifest.files_of(f"segments/{entry.name}"):
+            if file != BLOCKS and not file.startswith(encoded):
+                if file not in plan.damaged or file in plan.copies:
+                    _link(plan.copies.get(file, old / file), path / file)
+        for step in plan.steps:
+            if not any(file.startswith(encoded) for file in step.makes):
+                for file in step.makes:  # never written through a link
+                    (path / file).unlink(missing_ok=True)
+                step.make(path)
+        now = replace(entry, name=name)
+        return self._encoded(now, {x: layouts[x] for x in plan.sets}) if plan.sets else now
+
+    def _encoded(self, entry: SegmentEntry, layouts: Mapping[str, SetLayout]) -> SegmentEntry:
+        """A segment whose vectors of some sets are encoded again from its texts."""
+        path, model = self._folder / "segments" / entry.name, self._loaded()
+        writers = {
+            name: KINDS[layout.kind].write(path, name, layout, NOTHING) for name, layout in layouts.items()
+        }
+        try:
+            database = Database(CheckedFolder(path), entry.documents)
+            stream = DocumentStream(
+                map(database.document, range(entry.documents)), model, self._told(self._done.encoded)
+            )
+            for batch, vectors in stream.batches():
+                for name, writer in writers.items():
+                    writer.append((vectors or {})[name], batch)
+            database.close()
+            for writer in writers.values():
+                writer.close()
+        finally:
+            for writer in writers.values():
+                writer.abandon()
+        remove_temporary(path)
+        self._done.encoded += entry.documents
+        counted = {name: writer.vectors for name, writer in writers.items()}
+        fitted = any(layout.fitted for layout in layouts.values())
+        fit = {"fit": entry.name, "fitted": entry.documents} if fitted else {}
+        return replace(entry, vectors={**entry.vectors, **counted}, **fit)
+
+    def _salvaged(self, entry: SegmentEntry, plan: _Plan) -> SegmentEntry | None:
+        """A segment of the documents that are whole; as it was, where others may not be given up."""
+        model = self._loaded() if plan.sets and self._load is not None else None
+        try:
+            segment = open_damaged(self._folder, self._manifest, entry, plan.damaged)
+        except ArtifactError:
+            if plan.texts:  # a read that failed, of a file that is intact
+                raise
+            return self._all_given_up(entry)
+        if entry.deletes is not None:
+            segment = segment.at(entry, self._deletes_of(entry))
+        try:
+            found = opened_salvage(segment, self._plans.layouts, (not plan.texts, plan.sets), model)
+            if len(found.lost) and self._drop is None:
+                return entry
+            for row, name in found.names_lost():
+                self._given_up.append({"id": name, "segment": entry.name, "row": row})
+            return self._written(found) if len(found.rows) else None
+        finally:
+            segment.close()
+
+    def _written(self, found: Salvage) -> SegmentEntry:
+        entry = found.write(self._folder, self._manifest, self._model)
+        self._new += entry.folders()
+        self._done.encoded += entry.documents if found.encoded else 0
+        return entry
+
+    def _all_given_up(self, entry: SegmentEntry) -> SegmentEntry | None:
+        """Nothing of a segment can be read."""
+        if self._drop is None:
+            return entry
+        rows = np.arange(entry.documents)
+        if entry.deletes is not None:
+            rows = np.flatnonzero(self._deletes_of(entry).live)
+        self._given_up += [{"id": None, "segment": entry.name, "row": row} for row in rows.tolist()]
+        return None
+
+    def _deletes_of(self, entry: SegmentEntry) -> Deletes:
+        folder = str(entry.deletes)
+        listed = {ROWS: self._manifest.files_of(folder)[ROWS]}
+        return Deletes(CheckedFolder(self._folder / folder, listed), entry.documents, entry.deleted)
+
+    def _terms(self, entry: SegmentEntry) -> str:
+        """BM25 of a segment whose texts are intact; the folder."""
+        where = f"segments/{entry.name}"
+        listed = {DATABASE: self._manifest.files_of(where)[DATABASE]}
+        database = Database(CheckedFolder(self._folder / where, listed), entry.documents)
+        documents = map(database.document, range(entry.documents))
+        name = written_terms(self._folder, self._manifest, documents)
+        database.close()
+        self._new.append(name)
+        return name
+
+    def _deletes(self, entry: SegmentEntry) -> str:
+        """Deletes of a segment that is intact, counted again; the folder."""
+        deletes, name = self._deletes_of(entry), f"deletes/{new_name()}"
+        files, counts = CheckedFolder(self._folder / "segments" / entry.name), {}
+        for each, layout in self._plans.layouts_of(entry).items():
+            if layout.ids:
+                store = KINDS[layout.kind].open(each, layout, [Piece(files, entry.documents, layout)])
+                counts[each] = store.counts_of(deletes.rows)
+        mark(self._folder / name)
+        self._new.append(name)
+        write_deletes(self._folder / name, deletes.live, counts)
+        return name
+
+    def _loaded(self) -> TextModel:
+        if self._model is None:
+            self._model = None if self._load is None else self._load()
+            if self._model is None:
+                raise ConfigError("lost vectors are encoded again by the model that the index was built with")
+            self._manifest.check_model(self._folder, self._model.fingerprint())
+        return self._model
+
+    def _told(self, before: int) -> Callable[[int], None]:
+        return lambda done: self._on_progress(before + done)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Give a file that never changes a second name; a copy, where the file system has no links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)

@@ -1,0 +1,174 @@
+"""Saving the documents of a damaged segment one by one: those whose rows pass their checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from jaxtyping import Int
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index.checked import BLOCKS, CheckedFolder
+from counterpoint.index.database import CHECKS, DATABASE, PASSAGES
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.lexical import LexicalSettings
+from counterpoint.index.lexical_builder import LexicalBuilder
+from counterpoint.index.manifest import Manifest, SegmentEntry
+from counterpoint.index.opening import piece_of
+from counterpoint.index.ours import mark, new_name, remove_temporary
+from counterpoint.index.piece import Piece
+from counterpoint.index.rows import offsets_of, opened_rows
+from counterpoint.index.segment import Segment, SegmentWriter
+from counterpoint.index.settings import TextModel
+from counterpoint.index.static_ids import StaticIds
+from counterpoint.index.stream import DocumentStream
+from counterpoint.types import Document
+
+__all__ = ["Salvage", "open_damaged", "opened_salvage", "written_terms"]
+
+TOGETHER = 512  # documents looked at at a time; bounds the memory
+
+
+@final
+@dataclass(frozen=True)
+class Salvage:
+    """What of a damaged segment can be read.
+
+    Attributes:
+        segment: of which some rows are damaged.
+        pieces: its share of each vector set.
+        rows: of the documents that are whole and not deleted, rising.
+        lost: of those that are damaged and not deleted.
+        encoded: whether vectors come from the model; else they are copied.
+    """
+
+    segment: Segment
+    pieces: Mapping[str, Piece]
+    rows: Int[np.ndarray, " k"]
+    lost: Int[np.ndarray, " l"]
+    encoded: bool
+
+    def names_lost(self) -> Iterator[tuple[int, str | None]]:
+        """The row of each damaged document, and its id; None where that is damaged, too."""
+        for row in self.lost.tolist():
+            name = None
+            with suppress(ArtifactError):
+                name = self.segment.name_of(row)
+            yield row, name
+
+    def write(self, folder: Path, manifest: Manifest, model: TextModel | None) -> SegmentEntry:
+        """Write the documents that are whole into a new segment of the index in `folder`."""
+        old = self.segment.entry
+        entry = SegmentEntry(new_name(), 0, {}, codecs=old.codecs, fit=old.fit, fitted=old.fitted)
+        path, layouts = folder / "segments" / entry.name, {n: p.layout for n, p in self.pieces.items()}
+        mark(path)
+        fits = {} if self.encoded else {n: [p] for n, p in self.pieces.items() if p.layout.fitted}
+        fields = manifest.settings.get("metadata", {})
+        with SegmentWriter(path, layouts, fields, fit=fits) as writer:
+            if self.encoded:
+                for batch, vectors in DocumentStream(self._documents(), model).batches():
+                    writer.append(batch, vectors or {})
+            else:
+                for at in range(0, len(self.rows), TOGETHER):
+                    writer.copy(self.segment, self.pieces, self.rows[at : at + TOGETHER])
+        remove_temporary(path)
+        entry = replace(entry, documents=writer.documents, vectors=writer.vectors)
+        if self.encoded and old.fit is not None:
+            entry = replace(entry, fit=entry.name, fitted=entry.documents)
+        if not manifest.has_lexical:
+            return entry
+        return replace(entry, lexical=written_terms(folder, manifest, self._documents()))
+
+    def _documents(self) -> Iterator[Document]:
+        return map(self.segment.document, self.rows.tolist())
+
+
+def written_terms(folder: Path, manifest: Manifest, documents: Iterator[Document]) -> str:
+    """Write BM25 of some documents into a new folder of an index; which."""
+    name = f"lexical/{new_name()}"
+    mark(folder / name)
+    builder = LexicalBuilder(LexicalSettings.from_dict(manifest.settings["lexical"]), folder / name)
+    for document in documents:
+        builder.add(document.full_text)
+    builder.write(folder / name)
+    return name
+
+
+def opened_salvage(
+    segment: Segment,
+    layouts: Mapping[str, SetLayout],
+    lost: tuple[bool, set[str]],
+    model: TextModel | None,
+) -> Salvage:
+    """Look at every document of a segment that is not deleted.
+
+    Args:
+        segment: open, with its deletes; of its files some are damaged.
+        layouts: of the index's vector sets.
+        lost: whether texts are damaged, and the sets of which something is. The rest is not looked at: a
+            read that fails there is an error, and gives up no document.
+        model: encodes all of them again, if any is; None to save what of them is intact.
+    """
+    pieces = {name: piece_of(segment, name, layout) for name, layout in layouts.items()}
+    texts, sets = lost
+    encoded = model is not None and bool(sets)
+    reads: list[Callable[[Int[np.ndarray, " k"]], object]] = []
+    if texts:
+        reads.append(lambda rows: [segment.document(row) for row in rows.tolist()])
+    if not encoded:
+        reads += [_reader(name, pieces[name]) for name in sets]
+    kept = [rows for rows in _kept(segment.rows, reads) if len(rows)]
+    rows = np.concatenate(kept) if kept else np.zeros(0, np.int64)
+    return Salvage(segment, pieces, rows, np.setdiff1d(segment.rows, rows), encoded)
+
+
+def _kept(
+    rows: Int[np.ndarray, " n"], reads: list[Callable[[Int[np.ndarray, " k"]], object]]
+) -> Iterator[Int[np.ndarray, " k"]]:
+    """Those that can be read in every way: many at a time, and where that fails, in halves."""
+    waiting = [rows[at : at + TOGETHER] for at in range(0, len(rows), TOGETHER)][::-1]
+    while waiting:
+        some = waiting.pop()
+        try:
+            for read in reads:
+                read(some)
+        except ArtifactError:
+            if len(some) > 1:
+                waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
+        else:
+            yield some
+
+
+def _reader(name: str, piece: Piece) -> Callable[[Int[np.ndarray, " k"]], object]:
+    """What reads all that a set has of some documents, and fails where that is damaged."""
+
+    def static(rows: Int[np.ndarray, " k"]) -> object:
+        ids = StaticIds(piece.files, name, offsets_of(piece.files, name, piece.documents))
+        return ids.vocabulary, [ids.ranks[ids.offsets[row] : ids.offsets[row + 1]] for row in rows]
+
+    return static if piece.layout.kind == "static" else lambda rows: opened_rows(piece, name).take(rows)
+
+
+def open_damaged(folder: Path, manifest: Manifest, entry: SegmentEntry, damaged: set[str]) -> Segment:
+    """A segment of which some files are damaged, opened for what is left of it.
+
+    Raises:
+        ArtifactError: nothing of its documents can be read.
+    """
+    path = folder / "segments" / entry.name
+    listed, absent = manifest.files_of(f"segments/{entry.name}"), set[str]()
+    if damaged & {BLOCKS, PASSAGES}:  # without them files are checked whole, and any row may be a passage
+        listed = {name: each for name, each in listed.items() if name not in (BLOCKS, PASSAGES)}
+    for name in sorted(damaged & listed.keys() - {DATABASE}):
+        try:
+            CheckedFolder(path, listed, but=listed.keys() - {name, BLOCKS})
+        except ArtifactError:
+            absent.add(name)
+    trusted = {DATABASE} & damaged
+    if trusted and (CHECKS not in listed or CHECKS in absent):
+        raise ArtifactError("no row of it can be checked", path=path / DATABASE)
+    return Segment(CheckedFolder(path, listed, but=absent, trusted=trusted), entry)
