@@ -10,6 +10,8 @@ from dataclasses import replace
 from counterpoint.errors import ArtifactError
 from counterpoint.index import Index, IndexSettings, Manifest, build_index
 from counterpoint.index.changing import changing
+from counterpoint.index.committing import exclusively
+from counterpoint.index.compacting import compact
 from counterpoint.index.repairing import repair
 from counterpoint.search import Searcher
 from counterpoint.types import Document
@@ -204,11 +206,32 @@ class Salvaging(Repairing):
         super().leftovers(root)
 
 
+class Compacting(Deleting):
+    """Segments with deleted documents become one, of which everything is answered as before."""
+
+    several = True  # commits; a failure after the first, when it looks for more to do, leaves that in place
+
+    def act(self, root):
+        with Index(root / "i") as index:
+            compact(index, everything=True)
+
+    def answered(self, root):
+        with Index(root / "i") as index:
+            return *super().answered(root), len(index.segments)
+
+    def leftovers(self, root):
+        """A compaction that has nothing to do is no writer, and removes nothing; the next writer does."""
+        with Index(root / "i") as index, exclusively(index):
+            pass
+        super().leftovers(root)
+
+
 CHANGERS = {
     "adding": Adding,
     "deleting": Deleting,
     "replacing": Replacing,
     "all changes at once": Changing,
+    "compacting": Compacting,
     "repairing": Repairing,
     "giving up": Salvaging,
 }
