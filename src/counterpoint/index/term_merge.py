@@ -7,6 +7,7 @@ so nothing has to be analysed again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
 
@@ -59,8 +60,11 @@ def _run(terms: TermFiles, live: Bool[np.ndarray, " n"] | None, first: int, stem
     """The terms of a segment's live documents, the first of which gets the number `first`, on the disk."""
     kept = np.ones(terms.documents, bool) if live is None else live
     numbers, end = np.cumsum(kept) - 1 + first, 0
-    writers = {name: NpyWriter(stem.with_name(f"{stem.name}.{name}.npy"), of) for name, of in KINDS.items()}
-    try:
+    with ExitStack() as files:
+        writers = {}
+        for name, kind in KINDS.items():
+            writers[name] = NpyWriter(stem.with_name(f"{stem.name}.{name}.npy"), kind)
+            files.callback(writers[name].abandon)
         writers["lengths"].append(terms.lengths[kept])
         for term, documents, counts in terms.every():
             mine = kept[documents]
@@ -74,7 +78,4 @@ def _run(terms: TermFiles, live: Bool[np.ndarray, " n"] | None, first: int, stem
             writers["counts"].append(counts[mine].astype(np.uint32))
         for writer in writers.values():
             writer.close()
-    finally:
-        for writer in writers.values():
-            writer.abandon()
     return Run(**{name: open_npy(writer.path) for name, writer in writers.items()})
