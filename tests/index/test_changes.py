@@ -21,7 +21,7 @@ from tests.index.test_damage import TokenModel
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, IndexSettings, LexicalSettings, Manifest, build_index
 from counterpoint.index import centroids as centroids_module
-from counterpoint.index import changing as changing_module
+from counterpoint.index import committing as committing_module
 from counterpoint.index.changing import changing
 from counterpoint.search import Run, Searcher, SearchSettings
 from counterpoint.types import Document
@@ -264,7 +264,7 @@ class Life:
                 raise Killed
 
         with ExitStack() as stack:
-            stack.enter_context(patch.object(changing_module, "remove_unfinished", lambda *_, **__: None))
+            stack.enter_context(patch.object(committing_module, "remove_unfinished", lambda *_, **__: None))
             stack.enter_context(patch.object(Manifest, "write", stop))
             stack.enter_context(suppress(Killed))
             self.changed(block)
