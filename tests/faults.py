@@ -16,6 +16,7 @@ import os
 import random
 import shutil
 import sqlite3
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,7 @@ class Disk:
         self.count, self.log = 0, []
         self._held = {}  # inode to an open descriptor, so that no inode is used twice
         self._data, self._entries, self._lost = {}, {}, {}
-        self._busy = False
+        self._busy, self._alone = False, threading.RLock()  # files are synced by several threads
         for where, _, files in os.walk(root):
             self._sync_folder(where)
             for name in files:
@@ -58,8 +59,11 @@ class Disk:
 
     def event(self, name, path, half=None):
         """One operation is about to happen; `half` does the first half of it."""
-        if self._busy or not str(path).startswith(self.root):
-            return
+        with self._alone:
+            if not self._busy and str(path).startswith(self.root):
+                self._happens(name, path, half)
+
+    def _happens(self, name, path, half):
         self.count += 1
         self.log.append(f"{name} {os.path.relpath(path, self.root)}")
         if callable(self.what):
@@ -140,8 +144,9 @@ class Disk:
             path = _path_of(descriptor)
             self.event("fsync", path)
             call(descriptor)
-            if path.startswith(self.root) and not self._busy:
-                (self._sync_folder if os.path.isdir(path) else self._sync_file)(path)
+            with self._alone:
+                if path.startswith(self.root) and not self._busy:
+                    (self._sync_folder if os.path.isdir(path) else self._sync_file)(path)
 
         return wrapped
 
@@ -150,7 +155,9 @@ class Disk:
             if isinstance(file, int):
                 return call(file, mode, *rest, **named)
             path = os.path.abspath(os.fspath(file))
-            if not path.startswith(self.root) or self._busy:
+            with self._alone:
+                unseen = not path.startswith(self.root) or self._busy
+            if unseen:
                 return call(file, mode, *rest, **named)
             self.event(f"open {mode}", path)
             opened = call(file, mode, *rest, **named)

@@ -139,7 +139,9 @@ def build(python: Path, job: dict[str, Any], folder: Path, options: Options) -> 
     return found
 
 
-def child(python: Path, job: dict[str, Any], folder: Path, limit: float) -> dict[str, Any]:
+def child(
+    python: Path, job: dict[str, Any], folder: Path, limit: float, script: Path = SCRIPT
+) -> dict[str, Any]:
     """What a process found, or `outcome`: why it found nothing."""
     folder.mkdir(parents=True, exist_ok=True)
     if sys.stderr.isatty():
@@ -149,7 +151,7 @@ def child(python: Path, job: dict[str, Any], folder: Path, limit: float) -> dict
     result.unlink(missing_ok=True)
     environment = os.environ | {f"{name}_NUM_THREADS": "1" for name in THREADS}
     environment |= {"CUDA_VISIBLE_DEVICES": "", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
-    command = [str(python), str(SCRIPT), json.dumps(job | {"result": str(result)})]
+    command = [str(python), str(script), json.dumps(job | {"result": str(result)})]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

@@ -32,10 +32,14 @@ def main(job: dict) -> None:
 
 
 def check(system, job) -> dict:
+    return checked(system.needs)
+
+
+def checked(modules) -> dict:
     """What is missing, and the versions of what is there."""
-    roots = dict.fromkeys(name.partition(".")[0] for name in system.needs)  # what has it need not be imported
+    roots = dict.fromkeys(name.partition(".")[0] for name in modules)  # what has it need not be imported
     missing = [name for name in roots if importlib.util.find_spec(name) is None]
-    return {"missing": missing, "versions": {} if missing else versions(system.needs)}
+    return {"missing": missing, "versions": {} if missing else versions(modules)}
 
 
 def versions(modules) -> dict[str, str]:

@@ -126,7 +126,7 @@ class Synthetic:
     def queries(self, count: int) -> list[Query]:
         """The first of some two hundred queries, with vectors of the default model."""
         made = [
-            Query(name, " ".join(rows.words), rows.words, rows.values, pooled[0])
+            Query(name, " ".join(rows.words), rows.words, rows.values, pooled[0], rows.ids)
             for name, (rows, pooled) in self.asked("minilm").items()
         ]
         return made[:count]

@@ -21,13 +21,17 @@ CHUNK = 1000  # documents a file
 
 @dataclass(frozen=True)
 class Query:
-    """One query: its row vectors [m, d] and pooled vector [d] (float32), and the terms that BM25 is asked."""
+    """One query: its row vectors [m, d] and pooled vector [d] (float32), and the terms that BM25 is asked.
+
+    Of a synthetic collection row vectors have ids of words [m].
+    """
 
     id: str
     text: str
     terms: list[str]
     tokens: np.ndarray
     pooled: np.ndarray
+    words: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

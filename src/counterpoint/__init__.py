@@ -9,6 +9,7 @@ What a program names is here, and imported when it is first used:
         print(hit.score, hit.id, hit.text)
 """
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,7 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+@cache
 def _version() -> str:
     from importlib.metadata import PackageNotFoundError, version  # a tenth of what a short command costs
 

@@ -55,12 +55,10 @@ class Added:
         }
         self._terms: LexicalBuilder | None = None
         lexical = None
-        mark(self._path)
         if settings["lexical"] is not None:
             lexical = f"lexical/{new_name()}"
-            mark(folder / lexical)
-            bm25 = LexicalSettings.from_dict(settings["lexical"])
-            self._terms = LexicalBuilder(bm25, folder / lexical)
+            self._terms = LexicalBuilder(LexicalSettings.from_dict(settings["lexical"]), folder / lexical)
+        mark(self._path, *([] if lexical is None else [folder / lexical]))
         self._writer = SegmentWriter(self._path, self._layouts, settings.get("metadata", {}))
         self.entry = SegmentEntry(self._name, 0, {}, lexical, codecs=codecs)
 

@@ -18,7 +18,7 @@ from counterpoint.index.kernels import idf_of
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.lexical import Lexical, LexicalSettings
 from counterpoint.index.lexical_store import LEXICAL, LexicalStore
-from counterpoint.index.manifest import Manifest
+from counterpoint.index.manifest import NAME, Manifest
 from counterpoint.index.metadata import column_of, test_of, types_of
 from counterpoint.index.opening import Opened, opened
 from counterpoint.index.segment import Segment
@@ -63,6 +63,7 @@ class Index:
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
+        self._read = _written(self.folder)  # before it is read: a commit in between is not missed
         self._hold(opened(self.folder, ()))
 
     def _hold(self, opened: Opened) -> None:
@@ -85,10 +86,15 @@ class Index:
         Raises:
             ArtifactError: as for opening.
         """
+        written = _written(self.folder)
+        if written is not None and written == self._read:
+            return self
         manifest = Manifest.read(self.folder)
         if manifest == self.manifest:
+            self._read = written
             return self
         other = copy.copy(self)
+        other._read = written
         for name in [name for name in vars(other) if isinstance(vars(Index).get(name), cached_property)]:
             del vars(other)[name]
         other._hold(opened(self.folder, self.segments, manifest))
@@ -312,3 +318,12 @@ def _live_of(segments: Sequence[Segment]) -> Bool[np.ndarray, " n"] | None:
     live = np.concatenate(every)
     live.setflags(write=False)
     return live
+
+
+def _written(folder: Path) -> tuple[int, int, int] | None:
+    """What tells one manifest from the next without reading it; every commit makes a new file."""
+    try:
+        found = (folder / NAME).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

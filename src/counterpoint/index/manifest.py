@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +114,9 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """Commit: after this call the index is what this manifest says; before it, what it was."""
-        body = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        body = {"format": FORMAT, "version": VERSION, **vars(self)}
+        body["segments"] = [vars(segment) for segment in self.segments]
+        body["files"] = {name: vars(entry) for name, entry in self.files.items()}
         body["checksum"] = checksum_of(body)
         text = _lines(body)
         write_atomically(folder / NAME, lambda path: path.write_text(text, encoding="utf-8"))

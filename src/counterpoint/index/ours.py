@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from counterpoint.errors import ArtifactError
-from counterpoint.files import is_abandoned, sync_file, sync_folder, temporaries_of, write_atomically
+from counterpoint.files import is_abandoned, sync_all, sync_folder, temporaries_of, write_atomically
 from counterpoint.folders import SAVED_PART, check_replaceable, remove_made
 from counterpoint.index.manifest import NAME, Manifest
 from counterpoint.index.progress import TEMPORARY, Progress
@@ -132,17 +132,19 @@ def _remove_model(path: Path) -> None:
             path.rmdir()
 
 
-def mark(path: Path) -> None:
-    """Make a folder that counts as ours from now on, even if the power fails."""
-    path.mkdir(parents=True)
+def mark(*paths: Path) -> None:
+    """Make folders that count as ours from now on, even if the power fails."""
+    new = dict.fromkeys(paths)
     try:
-        (path / MARKER).touch()
-        sync_file(path / MARKER)
-        for above in (path, *list(path.parents)[:3]):  # the last holds the index folder
-            sync_folder(above)
+        for path in paths:
+            path.mkdir(parents=True)
+            (path / MARKER).touch()
+            new |= dict.fromkeys([path / MARKER, *list(path.parents)[:3]])  # the last holds the index folder
+        sync_all(new)
     except OSError:  # a folder that a failed sync has lost is not brought back by another sync
-        remove_made(path, (MARKER,))
-        remove_made(path.parent, ())
+        for path in paths:
+            remove_made(path, (MARKER,))
+            remove_made(path.parent, ())
         raise
 
 
@@ -172,8 +174,9 @@ def unfinished_segment(folder: Path, manifest: Manifest | None = None) -> tuple[
     listed = _listed(folder, manifest)
     if listed is None:
         return None
-    found = [(path, Progress.read(path)) for path in folder.glob("segments/*") if _is_ours(path)]
-    left = [(path, kept) for path, kept in found if kept is not None and _name(folder, path) not in listed]
+    unlisted = [path for path in folder.glob("segments/*") if _name(folder, path) not in listed]
+    found = [(path, Progress.read(path)) for path in unlisted if _is_ours(path)]
+    left = [(path, kept) for path, kept in found if kept is not None]
     return max(left, key=lambda pair: (pair[1].documents, pair[0].name), default=None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from counterpoint.files import sync_file, sync_folder
+from counterpoint.files import sync_all
 from counterpoint.index.checked import write_blocks
 from counterpoint.index.manifest import FileEntry
 from counterpoint.index.ours import is_of_index, made
@@ -23,8 +23,5 @@ def sealed(folder: Path, names: Sequence[str]) -> dict[str, FileEntry]:
         if root.parent.name != "models":  # a model has checksums of its own
             write_blocks(root, filter(is_of_index, made(root)))
     paths = sorted(path for root in roots for path in root.rglob("*") if is_of_index(path))
-    for path in paths:
-        sync_file(path)
-    for root in roots:
-        sync_folder(root)
+    sync_all([*paths, *roots])
     return {path.relative_to(folder).as_posix(): FileEntry.of(path) for path in paths}
