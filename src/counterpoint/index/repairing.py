@@ -22,26 +22,18 @@ from counterpoint.index.checked import BLOCKS, CheckedFolder
 from counterpoint.index.committing import commit_segments, holding
 from counterpoint.index.database import DATABASE, Database
 from counterpoint.index.deletes import ROWS, Deletes, write_deletes
-from counterpoint.index.derived import Derivation, derivations, steps_for
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.manifest import Manifest, SegmentEntry
 from counterpoint.index.npy import NOTHING
 from counterpoint.index.ours import mark, new_name, remove_temporary
 from counterpoint.index.piece import Piece
+from counterpoint.index.repair_plan import Plan, Plans
 from counterpoint.index.salvage import Salvage, open_damaged, opened_salvage, written_terms
 from counterpoint.index.settings import TextModel
 from counterpoint.index.stream import DocumentStream
 
 __all__ = ["Repaired", "remedies", "repair"]
-
-AGAIN = "--repair makes it again"
-ENCODE = "--repair --encode encodes the texts again; --repair --drop-damaged FILE gives up what is damaged"
-SALVAGE = (
-    "--repair saves the documents that pass their checks, if all do; "
-    "--repair --drop-damaged FILE gives up the others"
-)
-LOST = "it cannot be made again; copy the index again or build it again"
 
 
 @final
@@ -69,7 +61,7 @@ def remedies(folder: Path, damaged: Mapping[str, str]) -> dict[str, str]:
         folder: of the index.
         damaged: as `Manifest.damaged` gives them.
     """
-    return _Plans(folder, Manifest.read(folder), damaged).remedies()
+    return Plans(folder, Manifest.read(folder), damaged).remedies()
 
 
 def repair(
@@ -93,88 +85,7 @@ def repair(
         ConfigError: `load` finds no model.
     """
     with holding(folder) as manifest:
-        return _Repair(_Plans(folder, manifest, manifest.damaged(folder)), load, drop, on_progress).run()
-
-
-@final
-@dataclass(frozen=True)
-class _Plan:
-    """What can be done for a segment's folder.
-
-    Attributes:
-        damaged: names of its damaged files.
-        copies: by name an intact file with the same content.
-        steps: what makes others again.
-        lost: files that neither brings back.
-        sets: the vector sets that these are of.
-    """
-
-    damaged: set[str]
-    copies: Mapping[str, Path]
-    steps: list[Derivation]
-    lost: set[str]
-    sets: set[str]
-
-    @property
-    def texts(self) -> bool:
-        """Whether all texts are intact."""
-        return DATABASE not in self.lost
-
-
-@final
-class _Plans:
-    """What is damaged in an index, and what can be done for each segment."""
-
-    def __init__(self, folder: Path, manifest: Manifest, damaged: Mapping[str, str]):
-        self.folder, self.manifest, self.damaged = folder, manifest, damaged
-        self.layouts = {
-            name: SetLayout.from_dict(layout) for name, layout in manifest.settings["layouts"].items()
-        }
-        intact = {entry: name for name, entry in manifest.files.items() if name not in self.damaged}
-        self._twins = {
-            name: folder / intact[manifest.files[name]]
-            for name in self.damaged
-            if manifest.files[name] in intact
-        }
-
-    def damaged_in(self, folder: str | None) -> set[str]:
-        """Names of the damaged files of a folder."""
-        return {path.removeprefix(f"{folder}/") for path in self.damaged if path.startswith(f"{folder}/")}
-
-    def layouts_of(self, entry: SegmentEntry) -> dict[str, SetLayout]:
-        """How the sets are stored in a segment."""
-        return {
-            name: replace(layout, codec=entry.codecs.get(name, layout.codec))
-            for name, layout in self.layouts.items()
-        }
-
-    def plan(self, entry: SegmentEntry) -> _Plan:
-        """What can be done for a segment's own folder."""
-        where = f"segments/{entry.name}"
-        damaged, listed = self.damaged_in(where), self.manifest.files_of(where)
-        copies = {name: self._twins[path] for name in damaged if (path := f"{where}/{name}") in self._twins}
-        known = derivations(listed, self.layouts_of(entry), entry.documents)
-        steps, lost = steps_for(damaged - copies.keys() - {BLOCKS}, known)
-        return _Plan(damaged, copies, steps, lost, {self._owner(name) for name in lost - {DATABASE}} - {""})
-
-    def remedies(self) -> dict[str, str]:
-        """For every damaged file what can be done."""
-        found = dict.fromkeys(self.damaged, LOST)
-        for entry in self.manifest.segments:
-            plan = self.plan(entry)
-            rows_lost = f"{entry.deletes}/{ROWS}" in self.damaged
-            for name in plan.damaged:
-                told = AGAIN if name not in plan.lost else ENCODE if plan.texts else SALVAGE
-                found[f"segments/{entry.name}/{name}"] = LOST if rows_lost and name in plan.lost else told
-            for name in self.damaged_in(entry.lexical):
-                found[f"{entry.lexical}/{name}"] = AGAIN if plan.texts else SALVAGE
-            for name in self.damaged_in(entry.deletes) - {ROWS}:
-                found[f"{entry.deletes}/{name}"] = LOST if rows_lost else AGAIN
-        return found
-
-    def _owner(self, file: str) -> str:
-        """The set whose file it is; empty for none."""
-        return max((name for name in self.layouts if file.startswith(f"{name}.")), key=len, default="")
+        return _Repair(Plans(folder, manifest, manifest.damaged(folder)), load, drop, on_progress).run()
 
 
 @final
@@ -183,7 +94,7 @@ class _Repair:
 
     def __init__(
         self,
-        plans: _Plans,
+        plans: Plans,
         load: Callable[[], TextModel | None] | None,
         drop: Path | None,
         on_progress: Callable[[int], None],
@@ -231,7 +142,7 @@ class _Repair:
             now = replace(now, deletes=self._deletes(now))
         return now
 
-    def _made_again(self, entry: SegmentEntry, plan: _Plan) -> SegmentEntry:
+    def _made_again(self, entry: SegmentEntry, plan: Plan) -> SegmentEntry:
         """A segment with all its documents: links to what is intact, and the rest made again."""
         name, old = new_name(), self._folder / "segments" / entry.name
         path, layouts = self._folder / "segments" / name, self._plans.layouts_of(entry)
@@ -277,7 +188,7 @@ class _Repair:
         fit = {"fit": entry.name, "fitted": entry.documents} if fitted else {}
         return replace(entry, vectors={**entry.vectors, **counted}, **fit)
 
-    def _salvaged(self, entry: SegmentEntry, plan: _Plan) -> SegmentEntry | None:
+    def _salvaged(self, entry: SegmentEntry, plan: Plan) -> SegmentEntry | None:
         """A segment of the documents that are whole; as it was, where others may not be given up."""
         model = self._loaded() if plan.sets and self._load is not None else None
         try:
