@@ -61,7 +61,7 @@ def by_loops(store, query, position):
     for m, row in enumerate(whole.rows):
         best = np.float32(-np.inf)
         for at in range(first, last):
-            arrays = part._stored(np.array([at]))
+            arrays = part.stored(np.array([at]))
             codes = codec.integers(arrays["values"], dim)[0]
             exact = sum(int(a) * int(b) for a, b in zip(row, codes, strict=True))
             value = np.float32(exact) * arrays["scales"].astype(np.float32)[0]
