@@ -1,0 +1,105 @@
+"""`counterpoint add`, `replace`, `delete` and `compact`: what they say, and what an error leaves."""
+
+import io
+import json
+
+import pytest
+from tests.cli.commands import fails
+
+from counterpoint.cli.main import main
+from counterpoint.index import Index, Manifest
+
+NEW = [
+    {"_id": "shark", "text": "Sharks are fish of the sea.", "metadata": {"year": 2020}},
+    {"_id": "fox", "text": "A fox that was corrected.", "metadata": {"year": 1999}},
+]
+
+
+@pytest.fixture
+def new(tmp_path):
+    path = tmp_path / "new.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in NEW))
+    return path
+
+
+def said(capsys, *arguments):
+    """What a command says with --json."""
+    capsys.readouterr()
+    assert main([*map(str, arguments), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys, *arguments):
+    """The message of a command that a user mistyped."""
+    capsys.readouterr()
+    code = main([*map(str, arguments)])
+    out, err = capsys.readouterr()
+    assert fails((code, out, err))
+    return err
+
+
+def names(folder):
+    with Index(folder) as index:
+        return set(index.names_of(index.positions))
+
+
+def test_documents_come_and_go(lexical, new, capsys):
+    before = Manifest.read(lexical)
+    error = refused(capsys, "add", lexical, new)
+    assert "'fox': already in the index" in error and Manifest.read(lexical) == before
+    found = said(capsys, "replace", lexical, new)
+    assert (found["added"], found["replaced"], found["documents"], found["deleted"]) == (2, 1, 5, 1)
+    assert said(capsys, "search", lexical, "corrected")["hits"][0]["id"] == "fox"
+    found = said(capsys, "delete", lexical, "whale", "train", "--no-compact")
+    assert (found["deleted"], found["documents"], found["segments"]) == (2, 3, 2)
+    found = said(capsys, "compact", lexical)
+    assert (found["segments_before"], found["segments"], found["deleted"]) == (2, 1, 0)
+    assert names(lexical) == {"shark", "fox", "empty"}
+    assert said(capsys, "compact", lexical)["commits"] == 0
+    assert main(["verify", str(lexical)]) == 0
+
+
+def test_deletes_by_condition_and_from_standard_input(lexical, new, capsys, monkeypatch):
+    assert main(["replace", str(lexical), str(new)]) == 0
+    assert said(capsys, "delete", lexical, "--where", "year < 2000")["deleted"] == 1
+    monkeypatch.setattr("sys.stdin", io.StringIO("whale\n\ntrain\n"))
+    assert said(capsys, "delete", lexical, "-")["deleted"] == 2
+    assert names(lexical) == {"shark", "empty"}
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["delete"], "what is to be deleted"),
+        (["delete", "whale", "--where", "year = 1"], "what is to be deleted"),
+        (["delete", "nobody"], "'nobody': no such document"),
+        (["delete", "--where", "colour = 'red'"], "no metadata field 'colour'"),
+        (["add", "nowhere.jsonl"], "there is no such file or folder"),
+    ],
+)
+def test_what_cannot_be_done_changes_nothing(lexical, capsys, arguments, message):
+    before = Manifest.read(lexical)
+    command, *rest = arguments
+    assert message in refused(capsys, command, lexical, *rest)
+    assert Manifest.read(lexical) == before
+    assert said(capsys, "delete", lexical, "nobody", "--missing-ok")["deleted"] == 0
+
+
+def test_a_folder_that_is_no_index_stays_empty(tmp_path, new, capsys):
+    (tmp_path / "x").mkdir()
+    for command, given in (("add", new), ("delete", "a")):
+        assert "not a Counterpoint index" in refused(capsys, command, tmp_path / "x", given)
+    assert list((tmp_path / "x").iterdir()) == []
+
+
+@pytest.mark.minilm
+@pytest.mark.slow
+def test_the_default_model_adds_and_refits(collection, new, tmp_path, capsys):
+    folder = tmp_path / "hybrid"
+    assert main(["index", str(collection), "-o", str(folder)]) == 0
+    assert said(capsys, "replace", folder, new)["documents"] == 5
+    assert said(capsys, "search", folder, "animals of the ocean")["hits"][0]["id"] in ("whale", "shark")
+    found = said(capsys, "compact", folder, "--refit")
+    assert (found["segments"], found["deleted"]) == (1, 0)
+    assert said(capsys, "search", folder, "animals of the ocean")["hits"][0]["id"] in ("whale", "shark")
+    assert main(["verify", str(folder)]) == 0
