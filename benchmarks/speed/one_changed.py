@@ -6,6 +6,7 @@
 `JOBS`. The process and all threads that a system starts run on one CPU.
 """
 
+import importlib
 import json
 import os
 import sys
@@ -48,10 +49,17 @@ class Work:
         self.documents = Documents(self.files, self.system.kind)
 
     def writer(self):
+        self._import()
         return self.system.writer(self.files, self.folder)
 
     def reader(self):
+        self._import()
         return self.system.reader(self.files, self.folder)
+
+    def _import(self):
+        """What a program that has worked for a second has imported, compiled kernels included."""
+        for name in self.system.needs:
+            importlib.import_module(name)
 
     def queries(self):
         return self.files.queries(self.job["queries"])

@@ -37,7 +37,7 @@ class Some:
 
     def asking(self, at: int) -> Query:
         """A query that the document at a position answers best."""
-        rows = np.zeros((0, 1), np.float32)
+        at, rows = range(len(self))[at], np.zeros((0, 1), np.float32)
         if self.chunk is not None:
             rows = self.chunk.sets[at][:ASKED].astype(np.float32)
         pooled = self.pooled[at] if self.pooled is not None else mean_of(rows)
