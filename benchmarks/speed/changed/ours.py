@@ -3,7 +3,7 @@
 As `OpenIndex` does, a commit is followed by the merges that are due by the rule.
 """
 
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from systems import OURS
@@ -89,10 +89,9 @@ class OurWriter(Writer):
         self._change(lambda change: change.delete(ids))
 
     def _change(self, work, model=None):
-        from counterpoint.index import Index
         from counterpoint.index.changing import changing
 
-        with Index(self._folder) as index, changing(index, model) as change:
+        with changing(self._index, model) as change:
             work(change)
 
     def tidy(self):
@@ -102,11 +101,16 @@ class OurWriter(Writer):
         self._compact(everything=True)
 
     def _compact(self, everything):
-        from counterpoint.index import Index
         from counterpoint.index.compacting import compact
 
-        with Index(self._folder) as index:
-            compact(index, everything=everything)
+        self._index = self._index.refreshed()
+        compact(self._index, everything=everything)
+
+    @cached_property
+    def _index(self):
+        from counterpoint.index import Index
+
+        return Index(self._folder)
 
 
 def documents_of(some):
