@@ -76,7 +76,7 @@ class Change:
         self, index: Index, load: Callable[[], TextModel | None], on_progress: Callable[[int], None]
     ):
         self._index, self._load, self._on_progress = index, load, on_progress
-        self._dead = [np.zeros(0, np.int64) for _ in index.segments]
+        self._dead = [np.zeros(segment.documents, bool) for segment in index.segments]
         self._added: list[Added] = []
         self._longer = 0
 
@@ -136,21 +136,21 @@ class Change:
         Raises:
             ConfigError: it is no condition, or something was added or deleted before in this change.
         """
-        if self._added or any(map(len, self._dead)):
+        if self._added or any(dead.any() for dead in self._dead):
             raise ConfigError("delete by a condition before anything else, or in a change of its own")
         chosen = np.flatnonzero(self._index.matching(condition))
         for number, rows in self._by_segment(chosen):
-            self._dead[number] = rows
+            self._dead[number][rows] = True
         return len(chosen)
 
     def commit(self) -> None:
         """Make the change what the index is; nothing is written where nothing was changed."""
         added = [each for each in self._added if each.live.any()]
-        if not added and not any(map(len, self._dead)):
+        if not added and not any(dead.any() for dead in self._dead):
             return
         entries, new = [], []
-        for segment, rows in zip(self._index.segments, self._dead, strict=True):
-            entry, made = self._entry(segment, rows)
+        for segment, dead in zip(self._index.segments, self._dead, strict=True):
+            entry, made = self._entry(segment, np.flatnonzero(dead))
             entries.append(entry)
             new += made
         for each in added:
@@ -211,7 +211,7 @@ class Change:
         found: dict[str, list[tuple[int, int]]] = {}
         for number, segment in enumerate(self._index.segments):
             for name, rows in segment.rows_of(ids).items():
-                left = np.setdiff1d(rows, self._dead[number]).tolist()
+                left = [row for row in rows if not self._dead[number][row]]
                 if left:
                     found.setdefault(name, []).extend((number, row) for row in left)
         for number, each in enumerate(self._added, len(self._index.segments)):
@@ -233,7 +233,7 @@ class Change:
             by_segment.setdefault(number, []).append(row)
         for number, rows in by_segment.items():
             if number < len(self._dead):
-                self._dead[number] = np.union1d(self._dead[number], rows)
+                self._dead[number][rows] = True
             else:
                 self._added[number - len(self._dead)].live[rows] = False
 
