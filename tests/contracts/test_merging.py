@@ -150,3 +150,15 @@ def test_fresh_rows_are_fitted_as_a_build_of_them_would(tmp_path, kind, codec):
     writer.append(store_of(pieces).take(live), [Document(str(i), "") for i in live])
     writer.close()
     assert contents(one) == contents(Piece(CheckedFolder(tmp_path / "at once"), len(live), layout))
+
+
+def test_a_word_whose_rows_have_no_mean_beside_rows_that_have_one_is_refused(tmp_path):
+    """Joined, the rows without would be read as differences from the mean of the others."""
+    layout = layout_of("exact", "1-bit")
+    one, other = (built(tmp_path / name, layout, np.arange(DOCUMENTS)) for name in ("one", "other"))
+    for key in ("means", "mean_scales", "mean_ranks"):
+        path = other.files.folder / f"v.{key}.npy"
+        np.save(path, np.load(path)[1:])
+    damaged = Piece(CheckedFolder(other.files.folder), DOCUMENTS, layout)
+    with pytest.raises(ArtifactError, match="the means of 'v' differ between segments"):
+        merged(tmp_path / "joined", layout, [one, damaged], fit=[one, damaged])

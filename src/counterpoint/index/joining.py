@@ -137,23 +137,27 @@ class _Words:
     """The means of all words that any of some pieces has a mean for."""
 
     def __init__(self, fit: Sequence[Piece], name: str, dim: int):
-        self._dim, tables, ids = dim, [], []
+        self._dim, tables, ids, without = dim, [], [], []
         for piece in fit:
             kept = {key: piece.files.array(f"{name}.{key}.npy").all() for key in ("means", "mean_scales")}
             ranks = piece.files.array(f"{name}.mean_ranks.npy").all()
-            ids.append(piece.files.array(f"{name}.vocabulary.npy").all()[ranks])
+            vocabulary = piece.files.array(f"{name}.vocabulary.npy").all()
+            ids.append(vocabulary[ranks])
+            without.append(np.delete(vocabulary, ranks))
             tables.append(kept)
         whole = np.concatenate(ids).astype(np.int64)
         self._ids, first, places = np.unique(whole, return_index=True, return_inverse=True)
         self._arrays: Arrays = {}
+        same = not np.isin(self._ids, np.concatenate(without)).any()
         for key, stored in (("values", "means"), ("scales", "mean_scales")):
             every = np.concatenate([table[stored] for table in tables])
             self._arrays[key] = every[first]
-            if not np.array_equal(every, every[first][places]):
-                raise ArtifactError(
-                    f"the means of {name!r} differ between segments that share them; build the index again",
-                    path=fit[0].files.folder,
-                )
+            same = same and np.array_equal(every, every[first][places])
+        if not same:
+            raise ArtifactError(
+                f"the means of {name!r} differ between segments that share them; build the index again",
+                path=fit[0].files.folder,
+            )
 
     def rows_of(self, ids: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n d"]:
         """The rotated means of some words, zero for one without."""
