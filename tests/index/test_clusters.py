@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from counterpoint.index import clusters as clusters_module
-from counterpoint.index.clusters import Clusters, clusters_of
+from counterpoint.index.clusters import Clusters, clusters_of, in_cells
 
 
 def around(rng, count, dim, places, spread=0.05):
@@ -68,3 +68,18 @@ def test_of_equal_centroids_the_first_is_taken():
     twice = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
     found = Clusters(np.zeros((1, 2), np.float32), twice, np.array([0, 3]))
     assert found.nearest(np.array([[2, 0], [0, 3]], np.float32)).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("count", [1, 2, 40])
+def test_centroids_that_are_there_are_found_through_cells(monkeypatch, count):
+    rng = np.random.default_rng(4)
+    rows, centroids = (rng.normal(size=(n, 5)).astype(np.float32) for n in (500, count))
+    found, places = in_cells(centroids)
+    assert sorted(places.tolist()) == list(range(count)) and (np.diff(found.starts) > 0).all()
+    assert np.array_equal(found.centroids, centroids[places])
+    distances = ((rows[:, None].astype(np.float64) - centroids) ** 2).sum(axis=2)
+    near = distances[np.arange(500), places[found.nearest(rows)]]
+    assert (near < distances.min(axis=1) * 1.001 + 1e-6).mean() > 0.8  # of two cells
+    monkeypatch.setattr(clusters_module, "PROBED", len(found.cells))
+    near = distances[np.arange(500), places[found.nearest(rows)]]
+    np.testing.assert_allclose(near, distances.min(axis=1), rtol=1e-4, atol=1e-5)

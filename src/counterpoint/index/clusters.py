@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
-__all__ = ["Clusters", "clusters_of", "nearest_to"]
+__all__ = ["Clusters", "clusters_of", "in_cells"]
 
 PROBED = 2  # cells that a row looks into
 ROUNDS = 6  # of Lloyd's
@@ -69,7 +69,7 @@ def clusters_of(sample: Float[np.ndarray, "n d"], count: int, seed: int = 0) -> 
         seed: of the rows that centroids begin at. One machine gives the same result every time.
     """
     rng = np.random.default_rng(seed)
-    groups = max(1, 2 ** (count.bit_length() // 2))
+    groups = _groups(count)
     some = rng.permutation(len(sample))[: groups * STARTS]
     cells = _fitted(sample[np.sort(some)].astype(np.float32), groups, rng)
     pieces = [sample[at : at + PIECE].astype(np.float32) for at in range(0, len(sample), PIECE)]
@@ -87,6 +87,28 @@ def clusters_of(sample: Float[np.ndarray, "n d"], count: int, seed: int = 0) -> 
     ]
     starts = np.concatenate([[0], np.cumsum([len(each) for each in found])])
     return Clusters(cells[filled], np.concatenate(found), starts)
+
+
+def in_cells(centroids: Float[np.ndarray, "k d"], seed: int = 0) -> tuple[Clusters, Int[np.ndarray, " k"]]:
+    """Cells for centroids that are there.
+
+    Args:
+        centroids: one at least.
+        seed: as of `clusters_of`.
+
+    Returns:
+        The clusters, and for each of their centroids its place among those given.
+    """
+    cells = _fitted(centroids, _groups(len(centroids)), np.random.default_rng(seed))
+    owners = _nearest(centroids, cells, 1)[:, 0]
+    order, sizes = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=len(cells))
+    filled = np.flatnonzero(sizes)
+    return Clusters(cells[filled], centroids[order], np.cumsum([0, *sizes[filled]])), order
+
+
+def _groups(count: int) -> int:
+    """How many cells some centroids have: about the square root of their number."""
+    return max(1, 2 ** (count.bit_length() // 2))
 
 
 def _fitted(rows: Float[np.ndarray, "n d"], count: int, rng: np.random.Generator) -> Float[np.ndarray, "k d"]:
@@ -112,11 +134,6 @@ def _nearest(
         else:
             found[at : at + PIECE] = np.argpartition(closeness, -count, axis=1)[:, -count:]
     return found
-
-
-def nearest_to(rows: Float[np.ndarray, "n d"], centroids: Float[np.ndarray, "k d"]) -> Int[np.ndarray, " n"]:
-    """The nearest centroid of each row, the first of equals; every row meets every centroid."""
-    return _nearest(rows, centroids, 1)[:, 0]
 
 
 def _closeness(

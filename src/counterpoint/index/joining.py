@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import final
 
@@ -17,7 +18,7 @@ from jaxtyping import Float, Int
 from counterpoint.errors import ArtifactError
 from counterpoint.index import coarse
 from counterpoint.index.centroid_lists import write_lists
-from counterpoint.index.clusters import nearest_to
+from counterpoint.index.clusters import Clusters, in_cells
 from counterpoint.index.counted import IdCounts
 from counterpoint.index.inverted import write_postings
 from counterpoint.index.layout import SetLayout
@@ -197,8 +198,14 @@ class _Clusters:
         self._decoded = coarse.decoded(self._arrays, dim)
 
     def nearest(self, rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
-        """The place of the nearest centroid of each row."""
-        return nearest_to(rows, self._decoded)
+        """The place of about the nearest centroid of each row, found as in a build."""
+        clusters, places = self._cells
+        return places[clusters.nearest(rows)]
+
+    @cached_property
+    def _cells(self) -> tuple[Clusters, Int[np.ndarray, " c"]]:
+        """Only made where rows have to be coded."""
+        return in_cells(self._decoded)
 
     def rows(self, places: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n d"]:
         """The rotated centroids at some places."""
