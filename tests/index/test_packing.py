@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoint.index.packing import WIDTHS, pack, unpack
+from counterpoint.index.packing import WIDTHS, pack, unpack, unpack_all
 
 NUMBERS = st.one_of(
     st.integers(0, 3),
@@ -27,6 +27,33 @@ def test_what_was_packed_is_unpacked(lists):
     packed, sizes = pack(np.concatenate([np.array(numbers, np.int64) for numbers in lists]), counts)
     assert packed.dtype == np.uint8 and len(packed) == sizes.sum()
     assert lists_of(packed, sizes, counts) == lists
+
+
+@given(st.lists(st.lists(NUMBERS, min_size=1, max_size=40), min_size=1, max_size=12), st.data())
+def test_many_lists_are_unpacked_as_each_of_them_is(lists, data):
+    """Also where others lie between them."""
+    counts = np.array([len(numbers) for numbers in lists])
+    packed, sizes = pack(np.concatenate([np.array(numbers, np.int64) for numbers in lists]), counts)
+    chosen = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(lists), max_size=len(lists))))
+    starts = (np.cumsum(sizes) - sizes)[chosen]
+    values, used = unpack_all(packed, starts, counts[chosen])
+    assert values.tolist() == [number for i in chosen for number in lists[i]]
+    assert used.tolist() == sizes[chosen].tolist()
+
+
+@given(st.binary(max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=4))
+def test_many_lists_of_any_bytes_are_refused_where_one_of_them_is(content, asked):
+    packed = np.frombuffer(content, np.uint8)
+    starts, counts = (np.array(x, np.int64) for x in (list(zip(*asked, strict=True)) or ([], [])))
+    try:
+        found = [unpack(packed[start:], count) for start, count in asked]
+    except ValueError:
+        with pytest.raises(ValueError, match=r"packed list"):
+            unpack_all(packed, starts, counts)
+    else:
+        values, used = unpack_all(packed, starts, counts)
+        assert values.tolist() == [number for each, _ in found for number in each]
+        assert used.tolist() == [size for _, size in found]
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=40))

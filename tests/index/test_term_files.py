@@ -96,3 +96,28 @@ def test_postings_that_cannot_be_are_refused(tmp_path, name, change):
 def test_a_writer_that_gives_up_leaves_nothing_that_reads_as_data(tmp_path):
     TermFilesWriter(tmp_path, 10, 10).abandon()
     assert all(len(np.load(path)) == 0 for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("together", [1, 3, 2**17])
+def test_every_term_is_read_some_at_a_time(tmp_path, monkeypatch, together):
+    monkeypatch.setattr(term_files, "TOGETHER", together)
+    files, found = write(tmp_path, POSTINGS), {}
+    for part in files.every():
+        ends = np.cumsum(part.sizes)
+        terms = [part.text[a:b].tobytes().decode() for a, b in zip(ends - part.sizes, ends, strict=True)]
+        assert len(terms) == 1 or part.frequencies.sum() <= together
+        rows = iter(zip(part.documents.tolist(), part.counts.tolist(), strict=True))
+        for term, frequency in zip(terms, part.frequencies.tolist(), strict=True):
+            found[term] = dict(next(rows) for _ in range(frequency))
+    assert found == POSTINGS and list(found) == sorted(found)
+    assert list(write(tmp_path / "empty", {}).every()) == []
+
+
+@pytest.mark.parametrize("name, number", [("frequencies", 0), ("posting_ends", 40), ("postings", 6)])
+def test_damage_is_told_when_every_term_is_read(tmp_path, name, number):
+    write(tmp_path, POSTINGS)
+    array = np.load(tmp_path / f"{name}.npy")
+    array[2] = number
+    np.save(tmp_path / f"{name}.npy", array)
+    with pytest.raises(ArtifactError, match="the BM25 postings are damaged"):
+        list(TermFiles(CheckedFolder(tmp_path)).every())

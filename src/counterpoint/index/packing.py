@@ -14,9 +14,9 @@ the width that makes it shortest.
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Int, Integer, UInt8
+from jaxtyping import Int, Integer, UInt, UInt8
 
-__all__ = ["LARGEST_PACKED", "WIDTHS", "pack", "place", "unpack"]
+__all__ = ["LARGEST_PACKED", "WIDTHS", "pack", "place", "taken", "unpack", "unpack_all"]
 
 WIDTHS = (0, 1, 2, 4, 8, 16, 32)
 """They divide 8 or are whole bytes, so a list is unpacked in a few passes over whole arrays."""
@@ -61,6 +61,52 @@ def place(
     """Copy pieces that lie one after the other, each to its own start."""
     shifts = starts - (np.cumsum(sizes) - sizes)
     into[np.arange(len(pieces)) + np.repeat(shifts, sizes)] = pieces
+
+
+def taken(
+    packed: UInt8[np.ndarray, " b"], starts: Int[np.ndarray, " n"], sizes: Int[np.ndarray, " n"]
+) -> UInt8[np.ndarray, " p"]:
+    """The bytes of pieces, one after the other, each from its own start: what `place` undoes."""
+    return packed[np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)]
+
+
+def unpack_all(
+    packed: UInt8[np.ndarray, " b"], starts: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"]
+) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " n"]]:
+    """`unpack` of many lists at once.
+
+    Args:
+        packed: bytes that they are among.
+        starts: where each begins.
+        counts: how many numbers each has, at least one.
+
+    Returns:
+        The numbers of all lists, one list after the other, and how many bytes each list takes.
+
+    Raises:
+        ValueError: there is no packed list at one of these places.
+    """
+    if (starts >= len(packed)).any() or (packed[starts] >= len(WIDTHS)).any():
+        raise ValueError("no packed list begins here")
+    codes = packed[starts]
+    bodies = -(-counts * np.array(WIDTHS)[codes] // 8)
+    if (starts + 1 + bodies > len(packed)).any():
+        raise ValueError("a packed list is cut off")
+    values, exceptions = np.zeros(int(counts.sum()), np.int64), np.zeros(len(counts), np.int64)
+    code_of = np.repeat(codes, counts)
+    for code in np.unique(codes).tolist():
+        own, mine = np.flatnonzero(codes == code), np.flatnonzero(code_of == code)
+        if bits := WIDTHS[code]:
+            body = taken(packed, starts[own] + 1, bodies[own])
+            values[mine] = small = _numbers(body, bodies[own], counts[own], bits)
+            if bits < 32:
+                large = small == _top(bits)
+                exceptions[own] = np.add.reduceat(large, np.cumsum(counts[own]) - counts[own], dtype=np.int64)
+                ends, tails = starts[own] + 1 + bodies[own], EXCEPTION.itemsize * exceptions[own]
+                if (ends + tails > len(packed)).any():
+                    raise ValueError("the exceptions of a packed list are cut off")
+                values[mine[large]] = taken(packed, ends, tails).view(EXCEPTION)
+    return values, 1 + bodies + EXCEPTION.itemsize * exceptions
 
 
 def unpack(packed: UInt8[np.ndarray, " b"], count: int) -> tuple[Int[np.ndarray, " count"], int]:
@@ -128,6 +174,16 @@ def _packed(
     place(room, np.cumsum(filled) - filled, counts, small.astype(np.uint8))
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     return np.bitwise_or.reduce(room.reshape(-1, 8 // bits) << shifts, axis=1), tail
+
+
+def _numbers(
+    body: UInt8[np.ndarray, " b"], bodies: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"], bits: int
+) -> UInt[np.ndarray, " v"]:
+    """The numbers of lists of one width, as they stand there."""
+    if bits >= 8:
+        return body.view(f"<u{bits // 8}")
+    room = bodies * (8 // bits)  # the last byte of a list may have room left
+    return taken(_parts(body, bits), np.cumsum(room) - room, counts)
 
 
 def _parts(body: UInt8[np.ndarray, " b"], bits: int) -> UInt8[np.ndarray, " p"]:

@@ -17,22 +17,24 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import final
 
 import numpy as np
-from jaxtyping import Int, Shaped, UInt32
+from jaxtyping import Int, Shaped, UInt8, UInt32
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.npy import NpyWriter
-from counterpoint.index.packing import LARGEST_PACKED, pack, place, unpack
+from counterpoint.index.packing import LARGEST_PACKED, pack, place, unpack, unpack_all
 
-__all__ = ["TermFiles", "TermFilesWriter", "encoded"]
+__all__ = ["TermFiles", "TermFilesWriter", "Terms", "encoded"]
 
 NAMES = ("terms", "term_ends", "frequencies", "postings", "posting_ends", "lengths")
 NARROW = 2**32
+TOGETHER = 2**17  # postings unpacked at a time when all are read; bounds the memory
 REMEMBERED = 2**16  # terms whose places are kept in memory; it must not grow with the queries
 DAMAGED = "the BM25 postings are damaged; build the index again"
 
@@ -111,6 +113,26 @@ class TermFilesWriter:
 
 
 @final
+@dataclass(frozen=True)
+class Terms:
+    """Some terms, in order, with all their postings.
+
+    Attributes:
+        text: the terms, one after the other.
+        sizes: how many bytes each has.
+        frequencies: how many postings each has.
+        documents: of the postings, rising within each term.
+        counts: how often the term stands in each of these documents.
+    """
+
+    text: UInt8[np.ndarray, " b"]
+    sizes: Int[np.ndarray, " t"]
+    frequencies: Int[np.ndarray, " t"]
+    documents: Int[np.ndarray, " p"]
+    counts: Int[np.ndarray, " p"]
+
+
+@final
 class TermFiles:
     """What `TermFilesWriter` wrote, open for reading.
 
@@ -173,10 +195,33 @@ class TermFiles:
         counts += 1
         return documents, counts
 
-    def every(self) -> Iterator[tuple[bytes, Int[np.ndarray, " p"], Int[np.ndarray, " p"]]]:
-        """Every term in order, with the documents that have it and how often it stands in each."""
-        for at in range(len(self._ends)):
-            yield self._term(at), *self._postings_at(at)
+    def every(self) -> Iterator[Terms]:
+        """All terms in order, with at most `TOGETHER` postings at a time, or those of one term."""
+        total = np.concatenate([[0], np.cumsum(self._counted, dtype=np.int64)])
+        first = 0
+        while first < len(self._counted):
+            last = int(np.searchsorted(total, total[first] + TOGETHER, side="right")) - 1
+            last = max(last, first + 1)
+            yield self._between(first, last)
+            first = last
+
+    def _between(self, first: int, last: int) -> Terms:
+        text, ends = self._text.all(), _edges(self._ends.all(), first, last)
+        edges, frequencies = _edges(self._places, first, last), self._counted[first:last].astype(np.int64)
+        packed, starts = self._postings[edges[0] : edges[-1]], edges[:-1] - edges[0]
+        try:
+            if frequencies.min() < 1 or (np.diff(edges) < 0).any():
+                raise ValueError("a term has no postings")
+            gaps, used = unpack_all(packed, starts, frequencies)
+            counts, rest = unpack_all(packed, starts + used, frequencies)
+        except ValueError as error:
+            raise ArtifactError(f"{DAMAGED} ({error})", path=self._folder) from error
+        documents = np.cumsum(gaps + 1) - 1
+        lasts = np.cumsum(frequencies) - 1
+        documents -= np.repeat(np.concatenate([[0], documents[lasts[:-1]] + 1]), frequencies)
+        if not np.array_equal(used + rest, np.diff(edges)) or (documents[lasts] >= self.documents).any():
+            raise ArtifactError(DAMAGED, path=self._folder)
+        return Terms(text[ends[0] : ends[-1]], np.diff(ends), frequencies, documents, counts + 1)
 
     @cached_property
     def _counted(self) -> UInt32[np.ndarray, " terms"]:
@@ -205,6 +250,12 @@ class TermFiles:
     def _term(self, at: int) -> bytes:
         text, ends = self._vocabulary
         return bytes(text[(ends.item(at - 1) if at else 0) : ends.item(at)])
+
+
+def _edges(ends: Shaped[np.ndarray, " n"], first: int, last: int) -> Int[np.ndarray, " k"]:
+    """Where some neighbours begin, and where the last ends."""
+    before = ends[first - 1 : first] if first else np.zeros(1, ends.dtype)
+    return np.concatenate([before, ends[first:last]]).astype(np.int64)
 
 
 def encoded(term: str) -> bytes:

@@ -66,16 +66,17 @@ def _run(terms: TermFiles, live: Bool[np.ndarray, " n"] | None, first: int, stem
             writers[name] = NpyWriter(stem.with_name(f"{stem.name}.{name}.npy"), of)
             files.callback(writers[name].abandon)
         writers["lengths"].append(terms.lengths[kept])
-        for term, documents, counts in terms.every():
-            mine = kept[documents]
-            if not mine.any():
-                continue
-            end += len(term)
-            writers["text"].append(np.frombuffer(term, np.uint8))
-            writers["ends"].append(np.array([end]))
-            writers["frequencies"].append(np.array([mine.sum()]))
-            writers["documents"].append(numbers[documents[mine]].astype(np.uint32))
-            writers["counts"].append(counts[mine].astype(np.uint32))
+        for part in terms.every():
+            mine = kept[part.documents]
+            owners = np.repeat(np.arange(len(part.sizes)), part.frequencies)
+            left = np.bincount(owners[mine], minlength=len(part.sizes))
+            some = left > 0
+            writers["text"].append(part.text[np.repeat(some, part.sizes)])
+            writers["ends"].append(end + np.cumsum(part.sizes[some]))
+            writers["frequencies"].append(left[some])
+            writers["documents"].append(numbers[part.documents[mine]].astype(np.uint32))
+            writers["counts"].append(part.counts[mine].astype(np.uint32))
+            end = writers["text"].rows
         for writer in writers.values():
             writer.close()
     return Run(**{name: open_npy(writer.path) for name, writer in writers.items()})
