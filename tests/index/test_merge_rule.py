@@ -77,16 +77,27 @@ def test_a_segment_that_is_half_deleted_is_written_again():
     assert due([segment(10, deleted=10)]) is None  # nothing would be left
 
 
-@pytest.mark.parametrize("fitted, fit", [(ENOUGH - 1, None), (10 * ENOUGH, "a")])
-def test_enough_fresh_documents_are_coded(fitted, fit):
+@pytest.mark.parametrize("fitted, fit, first", [(ENOUGH - 1, None, 1), (10 * ENOUGH, "a", 0)])
+def test_enough_fresh_documents_are_coded(fitted, fit, first):
+    """And are written in one go with the neighbours whose fit they take."""
     base = segment(fitted, fit="a", fitted=fitted)
     few = all_due([base, segment(ENOUGH // 2, fresh=True), segment(1, fresh=True)])
     assert few is not None and not few.codes
     merge = all_due([base, segment(ENOUGH // 2, fresh=True), segment(ENOUGH // 2, fresh=True)])
-    assert merge is not None and (merge.first, merge.end, merge.codes, merge.fit) == (1, 3, True, fit)
+    assert merge is not None and (merge.first, merge.end, merge.codes, merge.fit) == (first, 3, True, fit)
 
 
 def test_what_is_compact_stays():
     assert all_due([segment(10)]) is None
     assert all_due([segment(10, fit="a"), segment(20, fit="b"), segment(5, fresh=True)]) is None
     assert all_due([segment(10, fit="a"), segment(20, fit="a")]) is not None
+
+
+def test_by_command_no_document_is_written_twice_where_fits_allow():
+    some = [segment(5000, 9, "a", fitted=5000), segment(900, fresh=True), segment(900, 3, fresh=True)]
+    for segments in (some, [segment(7, fit="b"), *some], [*some, segment(50, fit="a", fitted=5000)]):
+        merge = all_due(segments)
+        assert merge is not None and merge.fit == "a"
+        rest = merged(segments, merge, 0)
+        assert [each.fit for each in rest] == (["b", "a"] if segments[0].fit == "b" else ["a"])
+        assert all_due(rest) is None

@@ -67,7 +67,7 @@ def compact(
 def _merged(index: Index, merge: Merge, on_progress: Callable[[int], None]) -> SegmentEntry:
     """Write the segment that others become."""
     sources = index.segments[merge.first : merge.end]
-    first = sources[0].entry  # those that become one are of one kind
+    first = sources[0].entry  # others are of its kind, or come to share a fit with it
     entry = SegmentEntry(new_name(), 0, {}, codecs=first.codecs, fit=first.fit, fitted=first.fitted)
     if merge.codes and merge.fit is None:
         live = sum(each.entry.live for each in sources)

@@ -20,7 +20,7 @@ doubled.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from counterpoint.index.manifest import SegmentEntry
@@ -64,11 +64,22 @@ def due(segments: Sequence[SegmentEntry]) -> Merge | None:
 
 
 def all_due(segments: Sequence[SegmentEntry]) -> Merge | None:
-    """What a compaction by command does first: neighbours of a kind become one, and no deletes are left."""
-    for first, end in _kinds(segments):
-        some = segments[first:end]
-        found = _merge(segments, first, end)
-        if any(each.live for each in some) and (len(some) > 1 or some[0].deleted or found.codes):
+    """What a compaction by command does first: neighbours of a kind become one, and no deletes are left.
+
+    Fresh documents come before all else, and with them the neighbours that they share a fit with from then
+    on, so that these are written once.
+    """
+    groups = list(_kinds(segments))
+    merges = [_merge(segments, first, end) for first, end in groups]
+    for number, found in enumerate(merges):
+        if found.codes:
+            beside = [groups[i] for i in (number - 1, number + 1) if 0 <= i < len(groups)]
+            same = [each for each in beside if found.fit and segments[each[0]].fit == found.fit]
+            edges = [edge for each in (*same, groups[number]) for edge in each]
+            return replace(found, first=min(edges), end=max(edges))
+    for found in merges:
+        some = segments[found.first : found.end]
+        if any(each.live for each in some) and (len(some) > 1 or some[0].deleted):
             return found
     return None
 
