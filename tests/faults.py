@@ -23,6 +23,7 @@ import numpy as np
 import safetensors
 import safetensors.torch
 
+import counterpoint.files
 import counterpoint.tensors
 from counterpoint import folders
 
@@ -97,6 +98,7 @@ class Disk:
                 patch(os, "sendfile", self._descriptor("sendfile", os.sendfile))
             patch(np.memmap, "flush", self._flushing(np.memmap.flush))
             patch(folders, "_exchange", self._exchanging(folders._exchange))
+            patch(counterpoint.files, "TOGETHER", 1)  # operations have one order, by which they are numbered
             patch(sqlite3, "connect", self._connecting(sqlite3.connect))
             patch(counterpoint.tensors, "save_file", self._saving(safetensors.torch.save_file))
             with contextlib.suppress(ImportError):

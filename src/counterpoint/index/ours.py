@@ -134,13 +134,13 @@ def _remove_model(path: Path) -> None:
 
 def mark(*paths: Path) -> None:
     """Make folders that count as ours from now on, even if the power fails."""
-    new = dict.fromkeys(paths)
+    above = [place for path in paths for place in (path, *list(path.parents)[:3])]  # the last has the index
+    for path in paths:
+        path.mkdir(parents=True)
     try:
         for path in paths:
-            path.mkdir(parents=True)
             (path / MARKER).touch()
-            new |= dict.fromkeys([path / MARKER, *list(path.parents)[:3]])  # the last holds the index folder
-        sync_all(new)
+        sync_all(dict.fromkeys([*(path / MARKER for path in paths), *above]))
     except OSError:  # a folder that a failed sync has lost is not brought back by another sync
         for path in paths:
             remove_made(path, (MARKER,))
