@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -122,7 +123,7 @@ class Description:
 
 def is_export(folder: Path) -> bool:
     """Whether a folder is an exported index."""
-    return (folder / NAME).is_file()
+    return os.path.isfile(folder / NAME)  # false, too, for a name that the system refuses
 
 
 def _faults(body: Mapping[str, Any]) -> list[str]:
