@@ -28,7 +28,7 @@ from tests.fakes import HashModel
 from tests.faults import CRASHES, Disk
 
 SEARCH = {"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "exact": ["words"]}
-SAMPLE = 29  # of so many trials of the long tier the fast one makes one
+SAMPLE = 61  # of so many trials of the long tier the fast one makes one
 FAILURES = ("EIO", "ENOSPC", "interrupt")
 
 
