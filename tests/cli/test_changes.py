@@ -70,8 +70,8 @@ def test_deletes_by_condition_and_from_standard_input(lexical, new, capsys, monk
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["delete"], "what is to be deleted"),
-        (["delete", "whale", "--where", "year = 1"], "what is to be deleted"),
+        (["delete"], "name documents by their IDs"),
+        (["delete", "whale", "--where", "year = 1"], "name documents by their IDs"),
         (["delete", "nobody"], "'nobody': no such document"),
         (["delete", "--where", "colour = 'red'"], "no metadata field 'colour'"),
         (["add", "nowhere.jsonl"], "there is no such file or folder"),

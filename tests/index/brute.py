@@ -123,8 +123,8 @@ class Brute:
         return len(set(ids) & wholes)
 
     def delete_where(self, holds: Callable):
-        gone = [name for name, row in self.rows.items() if holds(row.metadata)]
-        self.rows = {name: row for name, row in self.rows.items() if name not in gone}
+        gone = {row.parent or name for name, row in self.rows.items() if holds(row.metadata)}
+        self.rows = {name: row for name, row in self.rows.items() if (row.parent or name) not in gone}
         return len(gone)
 
     # -- statistics ------------------------------------------------------------------------------------

@@ -636,3 +636,13 @@ def test_a_full_disk_in_the_database_is_told(folder, monkeypatch):
 
     monkeypatch.setattr("counterpoint.index.segment.SegmentWriter.append", full)
     refuses(folder, ArtifactError, "No space left on device", add(some(20, 21)))
+
+
+def test_a_condition_that_one_passage_meets_deletes_the_whole_document(tmp_path):
+    """Passages of a document may differ in their metadata: the heading that each stands below."""
+    cut = [Document(f"a#{i}", f"piece {i}", parent="a", metadata={"section": f"s{i}"}) for i in (1, 2)]
+    build_index([*cut, Document("b", "other")], None, tmp_path / "i")
+    with changing(Index(tmp_path / "i")) as made:
+        assert made.delete_where("section = 's2'") == 1
+    index = Index(tmp_path / "i")
+    assert index.names_of(index.positions) == ["b"]

@@ -45,7 +45,7 @@ def test_what_is_wrong_is_said(notes):
         notes.add([ROWS[0]])
     with pytest.raises(DataError, match="'x': no such document"):
         notes.delete("x")
-    with pytest.raises(ConfigError, match="give ids, or a condition"):
+    with pytest.raises(ConfigError, match="name documents by their ids"):
         notes.delete()
     with pytest.raises(ConfigError, match="no setting 'replaces'"):
         notes.add([], replaces=True)

@@ -35,7 +35,7 @@ def delete(
     from counterpoint.library import OpenIndex
 
     if bool(ids) == (where is not None):
-        raise ConfigError("what is to be deleted? give IDs, or a condition with --where, and not both")
+        raise ConfigError("name documents by their IDs, or by a condition (--where); not by both")
     with OpenIndex(index) as opened:
         named = None if where is not None else _ids(ids or [])
         with opened.writing(compact=compact) as changes:

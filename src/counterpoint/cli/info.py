@@ -185,7 +185,7 @@ def _text(found: Mapping[str, Any]) -> str:
     ]
     for purpose, size in sorted(found["bytes_by_purpose"].items(), key=lambda item: -item[1]):
         lines.append(
-            f"{escaped(purpose):24}{size:>14,}{size / total:>8.1%}{size / found['documents']:>12,.1f}"
+            f"{escaped(purpose):24}{size:>14,}{size / total:>8.1%}{size / max(found['documents'], 1):>12,.1f}"
         )
     lines.append(f"{'all':24}{total:>14,}{1:>8.1%}{found['bytes_per_document']:>12,.1f}")
     if found["factor_over_text"] is not None:

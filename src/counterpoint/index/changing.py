@@ -131,17 +131,17 @@ class Change:
         return deleted
 
     def delete_where(self, condition: str) -> int:
-        """Delete the documents for whose metadata a condition holds; how many, passages counted.
+        """Delete the documents for whose metadata a condition holds; how many, passages not counted.
+
+        A document that was cut is deleted as a whole where it holds for one of its passages.
 
         Raises:
             ConfigError: it is no condition, or something was added or deleted before in this change.
         """
         if self._added or any(dead.any() for dead in self._dead):
             raise ConfigError("delete by a condition before anything else, or in a change of its own")
-        chosen = np.flatnonzero(self._index.matching(condition))
-        for number, rows in self._by_segment(chosen):
-            self._dead[number][rows] = True
-        return len(chosen)
+        names = self._index.names_of(np.flatnonzero(self._index.matching(condition)))
+        return self.delete(self._index.parents.get(name, name) for name in names)
 
     def commit(self) -> None:
         """Make the change what the index is; nothing is written where nothing was changed."""
@@ -236,12 +236,6 @@ class Change:
                 self._dead[number][rows] = True
             else:
                 self._added[number - len(self._dead)].live[rows] = False
-
-    def _by_segment(self, positions: Int[np.ndarray, " k"]) -> Iterator[tuple[int, Int[np.ndarray, " r"]]]:
-        starts = self._index.starts
-        owners = np.searchsorted(starts, positions, side="right") - 1
-        for number in np.unique(owners).tolist():
-            yield number, positions[owners == number] - starts[number]
 
     def _entry(self, segment: Segment, rows: Int[np.ndarray, " k"]) -> tuple[SegmentEntry, list[str]]:
         """A segment with more documents deleted, and the folders that were made for it."""

@@ -238,7 +238,7 @@ class CheckedFolder:
         return CheckedArray(self.file(name))
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What is made of these files, made once: whoever opens a later commit finds it again."""
+        """What `make` returned when it was first called with this key; a later commit shares it."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]

@@ -24,7 +24,7 @@ Value = str | int | float | bool
 @final
 @dataclass(frozen=True)
 class Expression:
-    """A condition; `&`, `|` and `~` join and turn them, and each side of these stands in parentheses."""
+    """A condition. Join conditions by `&` (and), `|` (or), `~` (not), each comparison in parentheses."""
 
     text: str
 
@@ -75,7 +75,7 @@ class Field:
         """Whether it is one of some values.
 
         Raises:
-            ConfigError: there are none.
+            ConfigError: `values` is empty.
         """
         listed = ", ".join(map(_literal, values))
         if not listed:
@@ -87,7 +87,7 @@ class Field:
         return Expression(f"({self._quoted} BETWEEN {_literal(low)} AND {_literal(high)})")
 
     def like(self, pattern: str) -> Expression:
-        """Whether it is like a text in which % stands for anything and _ for one character."""
+        """Whether it matches a pattern, in which % stands for any text and _ for any one character."""
         return self._with("LIKE", pattern)
 
     def is_true(self) -> Expression:

@@ -5,7 +5,7 @@ Each commit that adds documents makes a segment, and a deleted document keeps it
 - where `RUN` segments of a kind are of one size class, these and all smaller ones behind them become one. A
   class has the segments of fewer than 8, 64, 512, ... live documents. One that stands before a larger one
   counts as of that one's class, so there are less than `RUN` segments of each class. A document is written
-  again about once for each class, and never more than `RUN` times;
+  again about once for each class, and never more than `RUN` times for each;
 - a segment of which at least half of the documents are deleted is written again without them.
 
 Documents keep their order, so only neighbours become one.

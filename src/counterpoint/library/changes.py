@@ -76,8 +76,8 @@ class Changes:
 
         Args:
             ids: one or several.
-            where: a condition as `search` takes it, in place of ids. It chooses among the documents that the
-                index had before the change.
+            where: a condition as `search` takes it, in place of ids. It is asked of the documents that the index
+                had before the change; one that was cut goes whole if one of its passages meets it.
             missing_ok: an id that no document has is no error.
 
         Raises:
@@ -85,7 +85,7 @@ class Changes:
             DataError: an id that no document has.
         """
         if (ids is None) == (where is None):
-            raise ConfigError("what is to be deleted? give ids, or a condition (where), and not both")
+            raise ConfigError("name documents by their ids, or by a condition (where); not by both")
         if where is not None:
             return self._change.delete_where(str(where))
         named = [ids] if isinstance(ids, str) else list(ids or ())
