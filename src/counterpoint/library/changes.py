@@ -76,8 +76,8 @@ class Changes:
 
         Args:
             ids: one or several.
-            where: a condition as `search` takes it, in place of ids. It is asked of the documents that the index
-                had before the change; one that was cut goes whole if one of its passages meets it.
+            where: a condition as `search` takes it, in place of ids. It is asked of the documents that the
+                index had before the change; one that was cut goes whole if one of its passages meets it.
             missing_ok: an id that no document has is no error.
 
         Raises:
