@@ -137,7 +137,6 @@ def test_the_rule_alone_merges_what_is_due(tmp_path):
 def test_a_compaction_that_was_killed_goes_on(tmp_path, monkeypatch):
     """Each merge is a commit of its own."""
     index, model = changed(tmp_path / "i", "BM25")
-    build_index(documents(0, 60), model, tmp_path / "j", LAYOUTS["BM25"][1])
     found = answers(index, model)
 
     def killed(done):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -27,50 +28,38 @@ from counterpoint.library.options import AddOptions
 __all__ = ["add", "replace"]
 
 
-def add(
-    index: IndexFolder,
-    source: Source,
-    passage_words: PassageWords = None,
-    id: IdField = None,
-    title: TitleField = None,
-    text: TextField = None,
-    include: Include = None,
-    exclude: Exclude = None,
-    gitignore: Gitignore = True,
-    lenient: Lenient = None,
-    compact: Compact = True,
-    model: ModelName = None,
-    json: Json = False,
-) -> None:
-    """Add the documents of SOURCE to INDEX, all of them in one commit."""
-    options = AddOptions(
-        passage_words=passage_words, lenient=lenient, id=id, title=title, text=text,
-        include=given(include), exclude=given(exclude), gitignore=gitignore,
-    )  # fmt: skip
-    _add(index, source, options, (model, compact), json)
+def _command(replaces: bool, line: str) -> Callable[..., None]:
+    """A command that adds documents; both have the same options."""
+
+    def command(
+        index: IndexFolder,
+        source: Source,
+        passage_words: PassageWords = None,
+        id: IdField = None,
+        title: TitleField = None,
+        text: TextField = None,
+        include: Include = None,
+        exclude: Exclude = None,
+        gitignore: Gitignore = True,
+        lenient: Lenient = None,
+        compact: Compact = True,
+        model: ModelName = None,
+        json: Json = False,
+    ) -> None:
+        options = AddOptions(
+            replace=replaces, passage_words=passage_words, lenient=lenient, id=id, title=title, text=text,
+            include=given(include), exclude=given(exclude), gitignore=gitignore,
+        )  # fmt: skip
+        _add(index, source, options, (model, compact), json)
+
+    command.__doc__ = line
+    return command
 
 
-def replace(
-    index: IndexFolder,
-    source: Source,
-    passage_words: PassageWords = None,
-    id: IdField = None,
-    title: TitleField = None,
-    text: TextField = None,
-    include: Include = None,
-    exclude: Exclude = None,
-    gitignore: Gitignore = True,
-    lenient: Lenient = None,
-    compact: Compact = True,
-    model: ModelName = None,
-    json: Json = False,
-) -> None:
-    """Add the documents of SOURCE to INDEX; those with ids that are there take the others' places."""
-    options = AddOptions(
-        replace=True, passage_words=passage_words, lenient=lenient, id=id, title=title, text=text,
-        include=given(include), exclude=given(exclude), gitignore=gitignore,
-    )  # fmt: skip
-    _add(index, source, options, (model, compact), json)
+add = _command(False, "Add the documents of SOURCE to INDEX, all of them in one commit.")
+replace = _command(
+    True, "Add the documents of SOURCE to INDEX; those with ids that are there take the others' places."
+)
 
 
 def _add(index: Path, source: str, options: AddOptions, how: tuple[str | None, bool], json: bool) -> None:

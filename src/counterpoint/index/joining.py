@@ -19,7 +19,7 @@ from counterpoint.errors import ArtifactError
 from counterpoint.index import coarse
 from counterpoint.index.centroid_lists import write_lists
 from counterpoint.index.clusters import Clusters, in_cells
-from counterpoint.index.counted import IdCounts
+from counterpoint.index.counted import IdCounts, check_finite
 from counterpoint.index.inverted import write_postings
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import write_means
@@ -27,7 +27,7 @@ from counterpoint.index.npy import NpyWriter, Written
 from counterpoint.index.piece import Piece
 from counterpoint.index.residual import coded, kinds_of
 from counterpoint.index.rotation import rotation
-from counterpoint.index.rows import Rows, opened_rows
+from counterpoint.index.rows import opened_rows
 from counterpoint.index.store import VectorWriter
 from counterpoint.types import Document, Ragged, rows_of_sets
 
@@ -70,8 +70,10 @@ class JoinedWriter(VectorWriter):
             files.pop_all()
 
     def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
-        """New documents are not joined: they are added to a segment of their own."""
-        raise NotImplementedError
+        """Add the vectors of new documents."""
+        fault = f"its vector in {self.name!r} is NaN or infinite; check the model, or leave the document out"
+        check_finite(batch.values, batch, documents, fault)
+        self._write(self._coded(batch.values, batch.offsets, batch.ids), batch.offsets, batch.ids)
 
     def copy(self, piece: Piece, documents: Int[np.ndarray, " k"]) -> None:
         """Add some documents of another segment, of the same fit or in another codec."""
@@ -83,22 +85,21 @@ class JoinedWriter(VectorWriter):
             if source.centroids is not None:
                 arrays["clusters"] = source.centroids.places[where]
         else:
-            arrays = self._coded(source, where, offsets, ids)
+            arrays = self._coded(source.values(where), offsets, ids)
+        self._write(arrays, offsets, ids)
+
+    def _write(self, arrays: Arrays, offsets: Int[np.ndarray, " b1"], ids: np.ndarray | None) -> None:
         for key, rows in arrays.items():
             self._writers[key].append(rows)
         self._writers["lengths"].append(np.diff(offsets).astype(np.uint32))
         if self._counts is not None and ids is not None:
             self._counts.append(ids, offsets)
-        self.vectors += len(where)
+        self.vectors += int(offsets[-1])
 
     def _coded(
-        self,
-        source: Rows,
-        where: Int[np.ndarray, " n"],
-        offsets: Int[np.ndarray, " k1"],
-        ids: np.ndarray | None,
+        self, values: Float[np.ndarray, "n d"], offsets: Int[np.ndarray, " b1"], ids: np.ndarray | None
     ) -> Arrays:
-        rows, found = source.values(where) @ rotation(self.layout.dim), {}
+        rows, found = values @ rotation(self.layout.dim), {}
         if isinstance(self._base, _Clusters):
             places = self._base.nearest(rows)
             found["clusters"] = places.astype(np.uint16)
