@@ -162,3 +162,23 @@ def test_a_word_whose_rows_have_no_mean_beside_rows_that_have_one_is_refused(tmp
     damaged = Piece(CheckedFolder(other.files.folder), DOCUMENTS, layout)
     with pytest.raises(ArtifactError, match="the means of 'v' differ between segments"):
         merged(tmp_path / "joined", layout, [one, damaged], fit=[one, damaged])
+
+
+@pytest.mark.parametrize("kind, codec", FITTED)
+def test_new_rows_are_coded_as_copied_ones(tmp_path, kind, codec):
+    """By the same fit: what is appended, and what another segment has in full precision."""
+    layout, some = layout_of(kind, codec), np.arange(DOCUMENTS // 2)
+    fit = [built(tmp_path / "fit", layout, np.arange(DOCUMENTS))]
+    whole = built(tmp_path / "whole", SetLayout(layout.dim, kind, "float32", layout.ids), some)
+    for name in ("appended", "copied"):
+        (tmp_path / name).mkdir()
+        writer = JoinedWriter(tmp_path / name, "v", layout, fit)
+        if name == "copied":
+            writer.copy(whole, some)
+        else:
+            writer.append(given(kind).take(some), [Document(str(i), "") for i in some])
+        writer.close()
+    one, two = (
+        {path.name: path.read_bytes() for path in (tmp_path / x).iterdir()} for x in ("appended", "copied")
+    )
+    assert one == two
