@@ -7,7 +7,6 @@ they are, and rows that wait in 8 bits are coded by what was fitted before: a wo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import final
@@ -17,18 +16,17 @@ from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index import coarse
+from counterpoint.index.arrays_writer import ArraysWriter
 from counterpoint.index.centroid_lists import write_lists
 from counterpoint.index.clusters import Clusters, in_cells
 from counterpoint.index.counted import IdCounts, check_finite
 from counterpoint.index.inverted import write_postings
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import write_means
-from counterpoint.index.npy import NpyWriter, Written
 from counterpoint.index.piece import Piece
 from counterpoint.index.residual import coded, kinds_of
 from counterpoint.index.rotation import rotation
 from counterpoint.index.rows import opened_rows
-from counterpoint.index.store import VectorWriter
 from counterpoint.types import Document, Ragged, rows_of_sets
 
 __all__ = ["JoinedWriter"]
@@ -37,7 +35,7 @@ Arrays = dict[str, np.ndarray]
 
 
 @final
-class JoinedWriter(VectorWriter):
+class JoinedWriter(ArraysWriter):
     """Rows of few bits, coded by a fit that is there.
 
     Args:
@@ -51,7 +49,7 @@ class JoinedWriter(VectorWriter):
     """
 
     def __init__(self, folder: Path, name: str, layout: SetLayout, fit: Sequence[Piece]):
-        self.folder, self.name, self.layout, self.vectors = folder, name, layout, 0
+        self.layout = layout
         parts = [opened_rows(piece, name) for piece in fit]
         self._base: _Words | _Clusters | None = None
         if layout.ids:
@@ -61,13 +59,9 @@ class JoinedWriter(VectorWriter):
         kinds = {**kinds_of(layout), "lengths": (np.uint32, ())}
         if isinstance(self._base, _Clusters):
             kinds["clusters"] = (np.uint16, ())
-        with ExitStack() as files:
-            self._writers: dict[str, NpyWriter] = {}
-            for key, kind in kinds.items():
-                self._writers[key] = NpyWriter(folder / f"{name}.{key}.npy", *kind)
-                files.callback(self._writers[key].abandon)
-            self._counts = IdCounts(folder, name, ranked=True) if layout.ids else None
-            files.pop_all()
+        super().__init__(folder, name, kinds)
+        if layout.ids:
+            self._counts = IdCounts(folder, name, ranked=True)
 
     def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
         """Add the vectors of new documents."""
@@ -108,30 +102,15 @@ class JoinedWriter(VectorWriter):
             rows -= self._base.rows_of(ids)
         return coded(rows, offsets, self.layout) | found
 
-    def sync(self) -> dict[str, Written]:
-        """Put on the disk what was added."""
-        counts = {} if self._counts is None else self._counts.sync()
-        return {writer.path.name: writer.sync() for writer in self._writers.values()} | counts
-
     def close(self) -> None:
         """Finish every file."""
-        for writer in self._writers.values():
-            writer.close()
-        if self._counts is not None:
-            self._counts.close()
+        super().close()
         if self._base is not None:
             self._base.write(self.folder, self.name)
         if isinstance(self._base, _Clusters):
             write_lists(self.folder, self.name)
         if self.layout.kind == "exact":
             write_postings(self.folder, self.name)
-
-    def abandon(self) -> None:
-        """Leave every file as it is."""
-        for writer in self._writers.values():
-            writer.abandon()
-        if self._counts is not None:
-            self._counts.abandon()
 
 
 @final

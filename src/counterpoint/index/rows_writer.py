@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import final
 
@@ -11,6 +10,7 @@ import numpy as np
 from jaxtyping import Int
 
 from counterpoint.errors import ShapeError
+from counterpoint.index.arrays_writer import ArraysWriter
 from counterpoint.index.centroid_lists import write_lists
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS, Bits
@@ -18,12 +18,11 @@ from counterpoint.index.counted import IdCounts, check_finite
 from counterpoint.index.graph import write_graph
 from counterpoint.index.inverted import write_postings
 from counterpoint.index.layout import SetLayout
-from counterpoint.index.npy import NOTHING, Kept, NpyWriter, Written
+from counterpoint.index.npy import NOTHING, Kept
 from counterpoint.index.piece import Piece
 from counterpoint.index.residual import encode_residuals
 from counterpoint.index.rows import Rows, opened_rows
 from counterpoint.index.sketch import LEAST, write_sketch
-from counterpoint.index.store import VectorWriter
 from counterpoint.types import Document, Ragged, rows_of_sets
 
 __all__ = ["RowsWriter"]
@@ -32,7 +31,7 @@ RAW = "raw"  # of rows that wait for the means of their words, in float16
 
 
 @final
-class RowsWriter(VectorWriter):
+class RowsWriter(ArraysWriter):
     """Rows as their codec makes them, with lengths and ids.
 
     Rows of few bits wait in a file of their own until all words are counted, see
@@ -40,8 +39,7 @@ class RowsWriter(VectorWriter):
     """
 
     def __init__(self, folder: Path, name: str, layout: SetLayout, kept: Kept = NOTHING):
-        self.folder, self.name, self.layout = folder, name, layout
-        self.vectors = 0
+        self.layout = layout
         self._codec = CODECS[layout.codec]
         self._waits = not layout.pooled and isinstance(self._codec, Bits)
         arrays: dict[str, tuple[type[np.generic], tuple[int, ...]]] = (
@@ -49,18 +47,16 @@ class RowsWriter(VectorWriter):
         )
         if not layout.pooled:
             arrays["lengths"] = (np.uint32, ())
-        with ExitStack() as files:
-            self._writers = {}
-            for key, kind in arrays.items():
-                self._writers[key] = NpyWriter(folder / f"{name}.{key}.npy", *kind, kept=kept)
-                files.callback(self._writers[key].abandon)
-            counted = self._writers["values" if layout.pooled else "lengths"]
-            self.documents = counted.rows
-            self._counts = None
-            if layout.ids:
+        super().__init__(folder, name, arrays, kept)
+        counted = self._writers["values" if layout.pooled else "lengths"]
+        self.documents = counted.rows
+        if layout.ids:
+            try:
                 lengths = np.ones(counted.rows, np.int64) if layout.pooled else counted.read()
                 self._counts = IdCounts(folder, name, ranked=self._waits, kept=(kept, lengths))
-            files.pop_all()
+            except BaseException:
+                self.abandon()
+                raise
 
     def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
         """Add the vectors of the next documents."""
@@ -102,17 +98,9 @@ class RowsWriter(VectorWriter):
         self.vectors += len(where)
         self.documents += len(documents)
 
-    def sync(self) -> dict[str, Written]:
-        """Put on the disk what was appended."""
-        counts = {} if self._counts is None else self._counts.sync()
-        return {writer.path.name: writer.sync() for writer in self._writers.values()} | counts
-
     def close(self) -> None:
         """Finish every file; rows that waited are coded, postings and graphs made of what is stored."""
-        for writer in self._writers.values():
-            writer.close()
-        if self._counts is not None:
-            self._counts.close()
+        super().close()
         if self._waits:
             encode_residuals(self.folder, self.name, self.layout)
         if (self.folder / f"{self.name}.centroids.npy").exists():
@@ -126,10 +114,3 @@ class RowsWriter(VectorWriter):
 
     def _written(self) -> Rows:
         return Rows(CheckedFolder(self.folder), self.name, self.layout, self.documents)
-
-    def abandon(self) -> None:
-        """Leave every file as it is."""
-        for writer in self._writers.values():
-            writer.abandon()
-        if self._counts is not None:
-            self._counts.abandon()
