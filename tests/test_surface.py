@@ -6,7 +6,6 @@ import pkgutil
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -111,19 +110,12 @@ def test_what_needs_no_torch_loads_none():
     assert done.stdout.strip() == "False"
 
 
-def test_help_answers_at_once():
-    def once():
-        started = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-X", "importtime", "-m", "counterpoint", "--help"],
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0 and "evaluate" in done.stdout
-        assert not re.search(r"\| +(torch|transformers|numpy)$", done.stderr, re.MULTILINE)
-        return time.perf_counter() - started
-
-    assert min(once() for _ in range(5)) < 0.5
+def test_help_imports_little():
+    """What it costs is measured by `benchmarks/speed/shell.py`."""
+    command = [sys.executable, "-X", "importtime", "-m", "counterpoint", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and "evaluate" in done.stdout
+    assert not re.search(r"\| +(torch|transformers|numpy)$", done.stderr, re.MULTILINE)
 
 
 def test_files_stay_short():

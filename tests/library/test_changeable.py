@@ -6,6 +6,7 @@ from tests.fakes import HashModel
 import counterpoint as cp
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.library import changeable
+from counterpoint.model import load_model
 
 ROWS = [{"id": f"d{i}", "text": f"text about {i} and word{i % 3}", "year": 2000 + i} for i in range(6)]
 
@@ -91,3 +92,19 @@ def test_the_model_goes_on_answering_after_a_change(tmp_path):
     assert notes.search("fox", workflow="dense").hits
     notes.add([{"id": "c", "text": "fox fox"}])
     assert {hit.id for hit in notes.search("fox", workflow="dense")} == {"a", "b", "c"}
+
+
+@pytest.mark.minilm
+@pytest.mark.slow
+def test_a_refit_keeps_the_model_that_the_index_keeps(tmp_path):
+    """One without a source is saved with the index, which a rebuild replaces."""
+    model = load_model("minilm")
+    model._origin = None
+    notes = cp.index([{"id": "a", "text": "A whale sings."}], tmp_path / "i", model=model)
+    notes.add([{"id": "b", "text": "Trains leave at nine."}])
+    before = notes.index.manifest.model["name"]
+    assert notes.compact(refit=True) == 1
+    other = cp.open(tmp_path / "i")
+    assert other.index.manifest.model["name"] not in (None, before)
+    assert [hit.id for hit in other.search("animals of the ocean", k=1)] == ["a"]
+    assert other.add([{"id": "c", "text": "A cat."}]) == 1
