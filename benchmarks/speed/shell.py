@@ -2,8 +2,8 @@
 
     python benchmarks/speed/shell.py INDEX [--query TEXT] [--runs N]
 
-Prints `import counterpoint`, `counterpoint --help`, a search by BM25, and a search as the index is searched by
-default. The targets are 0.1, 0.5, 0.5 and 1 CPU second.
+Prints `import counterpoint`, `counterpoint --help`, a search by BM25, and a search as the index is searched
+by default. The targets are 0.1, 0.5, 0.5 and 1 CPU second.
 """
 
 import argparse

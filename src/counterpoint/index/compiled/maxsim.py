@@ -152,7 +152,7 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
             each document, (k, the same).
         stored: of all n rows of the set: the packed codes, (n, bytes) uint8; the factors, float16 as (n,)
             uint16; the numbers of the words, uint8, each in 0, 2 or 4 bytes, the lowest first; and b, the
-            bits of a component. A code c of b bits means the integer 2c + 1 − 2^b, which is odd. Codes of 8 bits are the
+            bits of a component. A code c of b bits means the integer 2c + 1 − 2^b. Codes of 8 bits are the
             signed integers themselves.
         where: the row of the first table of each word; the first row of each of k documents, and the end of
             its last.
