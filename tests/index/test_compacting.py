@@ -10,6 +10,7 @@ from tests.index.test_damage import TokenModel
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index import Index, IndexSettings, Manifest, build_index, centroids, merge_rule
+from counterpoint.index.accounts import fit_text
 from counterpoint.index.changing import changing
 from counterpoint.index.compacting import compact
 from counterpoint.index.manifest import FileEntry
@@ -179,3 +180,23 @@ def test_an_index_of_which_nothing_is_left(tmp_path):
         change.add(documents(0, 3))
     assert len(now.refreshed()) == 3
     shutil.rmtree(tmp_path / "i")
+
+
+def test_info_says_how_many_documents_no_fit_has_seen(tmp_path, small):
+    model, settings = LAYOUTS["2-bit"]
+    build_index(documents(0, 20), model, tmp_path / "i", settings)
+    assert Index(tmp_path / "i").info()["fit"] == {"seen": 20, "later": 0, "waiting": 0, "due": False}
+    with changing(Index(tmp_path / "i"), model) as change:
+        change.add(documents(20, 30))
+        change.delete(["d0", "d1"])
+    assert Index(tmp_path / "i").info()["fit"] == {"seen": 18, "later": 10, "waiting": 10, "due": False}
+    with changing(Index(tmp_path / "i"), model) as change:
+        change.add(documents(30, 42))
+    fit = Index(tmp_path / "i").info()["fit"]
+    assert fit == {"seen": 18, "later": 22, "waiting": 22, "due": True}
+    assert fit_text({"fit": fit}).endswith("of which 22 wait in 8 bits; compact --refit fits them to all")
+    compact(Index(tmp_path / "i"), everything=True)
+    fit = Index(tmp_path / "i").info()["fit"]
+    assert fit == {"seen": 40, "later": 0, "waiting": 0, "due": False}  # a fit of their own
+    build_index(documents(0, 3), HashModel(), tmp_path / "j", LAYOUTS["float16"][1])
+    assert Index(tmp_path / "j").info()["fit"] is None and fit_text({"fit": None}) == ""

@@ -167,12 +167,22 @@ def _texts(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _text(found: Mapping[str, Any]) -> str:
-    from counterpoint.index.accounts import auto_text, built_text, counted_text, cut_text, queries_text
+    from counterpoint.index.accounts import (
+        auto_text,
+        built_text,
+        changed_text,
+        counted_text,
+        cut_text,
+        fit_text,
+        queries_text,
+    )
 
     total = found["bytes"]
     lines = [
         f"{counted_text(found)}, {total:,} bytes ({found['bytes_per_document']:,.0f} a document)",
         escaped(f"written {found['created']} by counterpoint {found['software']}"),
+        *([changed] if (changed := changed_text(found)) else []),
+        *([fit] if (fit := fit_text(found)) else []),
         *([f"built in {built}"] if (built := built_text(found)) else []),
         escaped(f"model {found['model']['name']} ({found['model']['fingerprint'][:12]})")
         if found["model"]

@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from counterpoint.index.index import Index
     from counterpoint.index.layout import SetLayout
 
-__all__ = ["account_of", "auto_text", "built_text", "counted_text", "cut_text", "queries_text"]
+__all__ = [
+    "account_of",
+    "auto_text",
+    "built_text",
+    "changed_text",
+    "counted_text",
+    "cut_text",
+    "fit_text",
+    "queries_text",
+]
+
+REFIT = 0.5  # share of documents that no fit has seen, from which on a new fit is worth its time
 
 PURPOSES: Mapping[str, str] = MappingProxyType(
     {
@@ -56,7 +67,8 @@ def account_of(index: Index) -> dict[str, Any]:
     have more than the `model_reads` word-pieces that the model reads; both are None where nobody
     counted. `text_bytes` are those of titles and texts in UTF-8. `factor_over_text` is everything that is not
     text (the whole index but the documents' database) over them; None where there is no text. `built` is what
-    the build took, see `Manifest.cost`; `auto_codec` how the codec was chosen, or None where it was given.
+    the build took, see `Manifest.cost`; `fit` how many documents came after means and
+    centroids were fitted; `auto_codec` how the codec was chosen, or None where it was given.
     """
     purposes: dict[str, int] = {}
     for path in sorted(index.folder.rglob("*")):
@@ -80,6 +92,7 @@ def account_of(index: Index) -> dict[str, Any]:
         "text_bytes": text,
         "factor_over_text": beside / text if text else None,
         "sets": {name: _set(index, name, purposes) for name in index.layouts},
+        "fit": _fit(index),
         "auto_codec": index.manifest.settings.get("auto"),
         "built": dict(index.manifest.cost),
         "created": index.manifest.created,
@@ -95,6 +108,31 @@ def counted_text(account: Mapping[str, Any]) -> str:
     documents, passages = account["documents"], account["passages"]
     found = f"{documents:,} {'document' if documents == 1 else 'documents'}"
     return found if passages == documents else f"{found} in {passages:,} passages"
+
+
+def changed_text(account: Mapping[str, Any]) -> str:
+    """What changes have left that a compaction may join or remove; empty where there is nothing."""
+    segments, deleted = account["segments"], account["deleted"]
+    if segments == 1 and not deleted:
+        return ""
+    return (
+        f"{segments:,} {'segment' if segments == 1 else 'segments'}; deleted documents that still take room: "
+        f"{deleted:,}"
+    )
+
+
+def fit_text(account: Mapping[str, Any]) -> str:
+    """How far means and centroids are those of the documents; empty where nothing was fitted.
+
+    >>> fit_text({"fit": {"seen": 900, "later": 300, "waiting": 100, "due": False}})
+    'means or centroids were fitted to 900 documents; 300 came later, of which 100 wait in 8 bits'
+    """
+    fit = account["fit"]
+    if fit is None:
+        return ""
+    told = f"means or centroids were fitted to {fit['seen']:,} documents; {fit['later']:,} came later"
+    waits = f", of which {fit['waiting']:,} wait in 8 bits" if fit["waiting"] else ""
+    return f"{told}{waits}" + ("; compact --refit fits them to all" if fit["due"] else "")
 
 
 def auto_text(account: Mapping[str, Any]) -> str:
@@ -165,6 +203,24 @@ def cut_text(account: Mapping[str, Any]) -> str:
         f"{longer:,} of {passages:,} {units} are longer than the {account['model_reads']:,} word-pieces that "
         f"{model} reads; {ends}; see --passage-words"
     )
+
+
+def _fit(index: Index) -> dict[str, Any] | None:
+    """How many documents the fits have seen, as far as they are still there; None where nothing is fitted.
+
+    `due` by a rule: the documents that came later are more than `REFIT` of all.
+    """
+    if not any(layout.fitted for layout in index.layouts.values()):
+        return None
+    live: dict[str | None, int] = {}
+    fitted: dict[str | None, int] = {}
+    for segment in index.segments:
+        entry = segment.entry
+        live[entry.fit] = live.get(entry.fit, 0) + entry.live
+        fitted[entry.fit] = entry.fitted
+    later = sum(max(0, count - fitted[fit]) for fit, count in live.items())
+    due = later > REFIT * len(index)
+    return {"seen": len(index) - later, "later": later, "waiting": live.get(None, 0), "due": due}
 
 
 def _whole(index: Index) -> int:
