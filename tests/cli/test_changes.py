@@ -103,3 +103,14 @@ def test_the_default_model_adds_and_refits(collection, new, tmp_path, capsys):
     assert (found["segments"], found["deleted"]) == (1, 0)
     assert said(capsys, "search", folder, "animals of the ocean")["hits"][0]["id"] in ("whale", "shark")
     assert main(["verify", str(folder)]) == 0
+
+
+def test_info_says_what_changes_left(lexical, new, capsys):
+    assert main(["replace", str(lexical), str(new), "--no-compact"]) == 0
+    capsys.readouterr()
+    assert main(["info", str(lexical)]) == 0
+    assert "2 segments; deleted documents that still take room: 1" in capsys.readouterr().out
+    gone = sorted(names(lexical))
+    assert said(capsys, "delete", lexical, *gone)["documents"] == 0
+    assert main(["info", str(lexical)]) == 0 and "0 documents" in capsys.readouterr().out
+    assert said(capsys, "search", lexical, "fox")["hits"] == []
