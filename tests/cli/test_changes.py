@@ -56,6 +56,7 @@ def test_documents_come_and_go(lexical, new, capsys):
     assert (found["segments_before"], found["segments"], found["deleted"]) == (2, 1, 0)
     assert names(lexical) == {"shark", "fox", "empty"}
     assert said(capsys, "compact", lexical)["commits"] == 0
+    assert main(["compact", str(lexical)]) == 0 and "nothing to do" in capsys.readouterr().out
     assert main(["verify", str(lexical)]) == 0
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -41,12 +42,14 @@ def compact(
             "segments_before": before["segments"], "deleted": after["deleted"],
             "deleted_before": before["deleted"], "bytes": after["bytes"], "bytes_before": before["bytes"],
         }  # fmt: skip
-        emit(
-            result,
-            lambda: (
-                f"{before['segments']:,} to {after['segments']:,} segments, {before['deleted']:,} to "
-                f"{after['deleted']:,} deleted documents, {before['bytes'] / 2**20:,.1f} to "
-                f"{after['bytes'] / 2**20:,.1f} MiB"
-            ),
-            json,
-        )
+        emit(result, lambda: _text(result), json)
+
+
+def _text(result: Mapping[str, Any]) -> str:
+    if not result["commits"]:
+        return "nothing to do: no segments to join, and no deleted documents to leave out"
+    return (
+        f"{result['segments_before']:,} to {result['segments']:,} segments, {result['deleted_before']:,} to "
+        f"{result['deleted']:,} deleted documents, {result['bytes_before'] / 2**20:,.1f} to "
+        f"{result['bytes'] / 2**20:,.1f} MiB"
+    )
