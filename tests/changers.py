@@ -226,7 +226,8 @@ class Salvaging(Repairing):
         try:
             done = repair(root / "i", drop=root / "lost.jsonl")
         except ArtifactError as error:
-            if error.path == root / "lost.jsonl":  # what is in place is the list, before the commit
+            # What is in place then is the list, before the commit.
+            if error.path == root / "lost.jsonl" and "in place" in str(error):
                 raise ArtifactError("the list cannot be written") from error
             raise
         self.finish(root, done)
