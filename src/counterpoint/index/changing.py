@@ -23,8 +23,6 @@ from counterpoint.index.added import Added
 from counterpoint.index.committing import commit, exclusively, telling
 from counterpoint.index.deletes import Counts, write_deletes
 from counterpoint.index.index import Index
-from counterpoint.index.lexical import LexicalSettings
-from counterpoint.index.lexical_builder import LexicalBuilder
 from counterpoint.index.manifest import SegmentEntry
 from counterpoint.index.ours import mark, new_name
 from counterpoint.index.segment import Segment
@@ -32,6 +30,7 @@ from counterpoint.index.settings import TextModel
 from counterpoint.index.stored_rows import merged_counts
 from counterpoint.index.stream import BATCH, DocumentStream
 from counterpoint.index.term_scores import PARAMETERS
+from counterpoint.index.terms_again import terms_again
 from counterpoint.types import Document
 
 __all__ = ["Change", "changing"]
@@ -241,7 +240,8 @@ class Change:
         """A segment with more documents deleted, and the folders that were made for it."""
         entry, made = segment.entry, list[str]()
         if segment.terms is not None and PARAMETERS in segment.terms:
-            entry = replace(entry, lexical=self._terms_of(segment))
+            every = map(segment.document, range(segment.documents))
+            entry = replace(entry, lexical=terms_again(self._folder, self._index.manifest, every))
             made.append(entry.lexical or "")
         if not len(rows):
             return entry, made
@@ -261,17 +261,6 @@ class Change:
                 before = [] if segment.deletes is None else [segment.deletes.counts(name)]
                 counts[name] = merged_counts([*before, store.counts_of(positions)])
         return counts
-
-    def _terms_of(self, segment: Segment) -> str:
-        """BM25 files of a segment whose own have scores in place of counts: an earlier version's."""
-        name = f"lexical/{new_name()}"
-        mark(self._folder / name)
-        settings = LexicalSettings.from_dict(self._index.manifest.settings["lexical"])
-        builder = LexicalBuilder(settings, self._folder / name)
-        for row in range(segment.documents):
-            builder.add(segment.document(row).full_text)
-        builder.write(self._folder / name)
-        return name
 
 
 def _told(ids: Sequence[str]) -> str:

@@ -6,16 +6,13 @@ with the files that they have open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from counterpoint.index.committing import commit, exclusively, telling
 from counterpoint.index.index import Index
 from counterpoint.index.layout import SetLayout
-from counterpoint.index.lexical import LexicalSettings
-from counterpoint.index.lexical_builder import LexicalBuilder
 from counterpoint.index.manifest import SegmentEntry
 from counterpoint.index.merge_rule import Merge, all_due, due
 from counterpoint.index.opening import piece_of
@@ -25,6 +22,7 @@ from counterpoint.index.segment import Segment, SegmentWriter
 from counterpoint.index.term_files import TermFiles
 from counterpoint.index.term_merge import merge_terms
 from counterpoint.index.term_scores import PARAMETERS
+from counterpoint.index.terms_again import terms_again
 
 __all__ = ["compact"]
 
@@ -87,12 +85,7 @@ def _merged(index: Index, merge: Merge, on_progress: Callable[[int], None]) -> S
                 on_progress(writer.documents)
     remove_temporary(path)
     entry = replace(entry, documents=writer.documents, vectors=writer.vectors)
-    if not index.manifest.has_lexical:
-        return entry
-    lexical = f"lexical/{new_name()}"
-    mark(index.folder / lexical)
-    _merge_lexical(index, sources, index.folder / lexical)
-    return replace(entry, lexical=lexical)
+    return entry if not index.manifest.has_lexical else replace(entry, lexical=_lexical(index, sources))
 
 
 def _layouts(index: Index, entry: SegmentEntry) -> dict[str, SetLayout]:
@@ -115,14 +108,14 @@ def _fits(index: Index, merge: Merge, entry: SegmentEntry) -> Mapping[str, list[
     return {name: [piece_of(segment, name, layout) for segment in chosen] for name, layout in fitted.items()}
 
 
-def _merge_lexical(index: Index, sources: tuple[Segment, ...], folder: Path) -> None:
-    """BM25 of the new segment: merged, or counted again where an earlier version kept scores."""
+def _lexical(index: Index, sources: Sequence[Segment]) -> str:
+    """BM25 of the new segment; the folder. Of an earlier version's scores, counts are made again."""
     terms = [(segment.terms, segment.live) for segment in sources if segment.terms is not None]
-    if not any(PARAMETERS in files for files, _ in terms):
-        opened = [(files.once("terms", partial(TermFiles, files)), live) for files, live in terms]
-        return merge_terms(opened, folder)
-    builder = LexicalBuilder(LexicalSettings.from_dict(index.manifest.settings["lexical"]), folder)
-    for segment in sources:
-        for row in segment.rows.tolist():
-            builder.add(segment.document(row).full_text)
-    builder.write(folder)
+    if any(PARAMETERS in files for files, _ in terms):
+        every = (segment.document(row) for segment in sources for row in segment.rows.tolist())
+        return terms_again(index.folder, index.manifest, every)
+    name = f"lexical/{new_name()}"
+    mark(index.folder / name)
+    opened = [(files.once("terms", partial(TermFiles, files)), live) for files, live in terms]
+    merge_terms(opened, index.folder / name)
+    return name

@@ -29,9 +29,10 @@ from counterpoint.index.npy import NOTHING
 from counterpoint.index.ours import mark, new_name, remove_temporary
 from counterpoint.index.piece import Piece
 from counterpoint.index.repair_plan import Plan, Plans
-from counterpoint.index.salvage import Salvage, open_damaged, opened_salvage, written_terms
+from counterpoint.index.salvage import Salvage, open_damaged, opened_salvage
 from counterpoint.index.settings import TextModel
 from counterpoint.index.stream import DocumentStream
+from counterpoint.index.terms_again import terms_again
 
 __all__ = ["Repaired", "remedies", "repair"]
 
@@ -236,7 +237,7 @@ class _Repair:
         listed = {DATABASE: self._manifest.files_of(where)[DATABASE]}
         database = Database(CheckedFolder(self._folder / where, listed), entry.documents)
         documents = map(database.document, range(entry.documents))
-        name = written_terms(self._folder, self._manifest, documents)
+        name = terms_again(self._folder, self._manifest, documents)
         database.close()
         self._new.append(name)
         return name

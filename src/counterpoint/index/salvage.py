@@ -15,8 +15,6 @@ from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import BLOCKS, CheckedFolder
 from counterpoint.index.database import CHECKS, DATABASE, PASSAGES
 from counterpoint.index.layout import SetLayout
-from counterpoint.index.lexical import LexicalSettings
-from counterpoint.index.lexical_builder import LexicalBuilder
 from counterpoint.index.manifest import Manifest, SegmentEntry
 from counterpoint.index.opening import piece_of
 from counterpoint.index.ours import mark, new_name, remove_temporary
@@ -26,9 +24,10 @@ from counterpoint.index.segment import Segment, SegmentWriter
 from counterpoint.index.settings import TextModel
 from counterpoint.index.static_ids import StaticIds
 from counterpoint.index.stream import DocumentStream
+from counterpoint.index.terms_again import terms_again
 from counterpoint.types import Document
 
-__all__ = ["Salvage", "open_damaged", "opened_salvage", "written_terms"]
+__all__ = ["Salvage", "open_damaged", "opened_salvage"]
 
 TOGETHER = 512  # documents looked at at a time; bounds the memory
 
@@ -81,21 +80,10 @@ class Salvage:
             entry = replace(entry, fit=entry.name, fitted=entry.documents)
         if not manifest.has_lexical:
             return entry
-        return replace(entry, lexical=written_terms(folder, manifest, self._documents()))
+        return replace(entry, lexical=terms_again(folder, manifest, self._documents()))
 
     def _documents(self) -> Iterator[Document]:
         return map(self.segment.document, self.rows.tolist())
-
-
-def written_terms(folder: Path, manifest: Manifest, documents: Iterator[Document]) -> str:
-    """Write BM25 of some documents into a new folder of an index; which."""
-    name = f"lexical/{new_name()}"
-    mark(folder / name)
-    builder = LexicalBuilder(LexicalSettings.from_dict(manifest.settings["lexical"]), folder / name)
-    for document in documents:
-        builder.add(document.full_text)
-    builder.write(folder / name)
-    return name
 
 
 def opened_salvage(

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, final
 from counterpoint.data.beir import plain_or_packed
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index.codec import CODECS, Bits
-from counterpoint.index.lexical import LexicalSettings
 from counterpoint.index.settings import IndexSettings
 from counterpoint.index.vector_shards import VectorShards
 from counterpoint.library.export_description import MODEL, Description, is_export
@@ -70,16 +69,10 @@ class Import:
         Raises:
             ConfigError: they cannot be.
         """
-        said = dict(self.about.settings)
+        said = self.about.settings
         if said.get("search") is not None:
             SearchSettings.from_dict(said["search"])
-        lexical = said.pop("lexical")
-        sets = said.pop("sets", None)
-        return IndexSettings(
-            **said,
-            lexical=None if lexical is None else LexicalSettings.from_dict(lexical),
-            sets=None if sets is None else tuple(sets),
-        )
+        return IndexSettings.from_dict(said)
 
     def model(self, gate: float | None) -> Model | None:
         """The model that the index was built with, its gate closed as it was unless a gate is given.
