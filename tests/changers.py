@@ -12,6 +12,7 @@ from counterpoint.errors import ArtifactError
 from counterpoint.index import Index, IndexSettings, Manifest, build_index, merge_rule
 from counterpoint.index.changing import changing
 from counterpoint.index.compacting import compact
+from counterpoint.index.manifest import COPY, NAME
 from counterpoint.index.repairing import repair
 from counterpoint.search import Searcher
 from counterpoint.types import Document
@@ -94,7 +95,7 @@ class Changing:
         with Index(folder) as index:
             named = {name for entry in index.manifest.segments for name in entry.folders()}
         assert {path.relative_to(folder).as_posix() for path in folder.glob("*/*")} == named
-        assert {path.name for path in folder.iterdir()} <= {"manifest.json", ".lock", *STORES}
+        assert {path.name for path in folder.iterdir()} <= {NAME, COPY, ".lock", *STORES}
         assert {path.name for path in root.iterdir()} == {"i"}
 
 

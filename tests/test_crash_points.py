@@ -16,6 +16,8 @@ from counterpoint.cli.main import main
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
 from counterpoint.errors import ArtifactError, CounterpointError
 from counterpoint.index import Index, IndexSettings, build_index, keep_search, progress, stream
+from counterpoint.index.manifest import COPY, NAME
+from counterpoint.index.manifest_copy import restore
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.library import model_of
 from counterpoint.model import Model, load_model
@@ -71,7 +73,7 @@ class Building:
         folder = root / "i"
         stored = [path.parent.name for path in folder.glob("*/*")]
         assert sorted(stored) == ["lexical", "segments"], stored
-        assert {path.name for path in folder.iterdir()} == {"manifest.json", ".lock", "lexical", "segments"}
+        assert {path.name for path in folder.iterdir()} == {NAME, COPY, ".lock", "lexical", "segments"}
         assert {path.name for path in root.iterdir()} == {"i"}
 
 
@@ -129,7 +131,7 @@ class BuildingWithModel:
         assert sorted(path.parent.name for path in folder.glob("*/*")) == sorted(stores)
         queries = {"queries.json", "queries.onnx"}
         assert {path.name for path in folder.glob("models/*/*")} == {".counterpoint", "model", *queries}
-        assert {path.name for path in folder.iterdir()} == {"manifest.json", ".lock", *stores}
+        assert {path.name for path in folder.iterdir()} == {NAME, COPY, ".lock", *stores}
 
 
 class Keeping(Building):
@@ -302,6 +304,7 @@ def crashes(writer, before, old, disk, step):
     for where, target in made:
         found = writer.look(target)
         assert found in (old, "new"), where
+        assert from_copy(writer, target) in (None, old, "new"), where
         outcomes.add(found)
         writer.act(target)  # what was left is no obstacle, and is removed
         assert writer.look(target) == "new", where
@@ -309,6 +312,19 @@ def crashes(writer, before, old, disk, step):
         shutil.rmtree(target)
     assert step > 1 or outcomes == {old, "new"}, "no crash came after the commit; the test tests nothing"
     return len(made), watched.log
+
+
+def from_copy(writer, root):
+    """What an index is once its manifest is lost and made again; None where there is no copy of it."""
+    if not (root / "i" / COPY).exists():
+        return None
+    other = root.with_name("from-copy")
+    shutil.copytree(root, other)
+    (other / "i" / NAME).unlink(missing_ok=True)
+    assert restore(other / "i") == NAME
+    found = writer.look(other)
+    shutil.rmtree(other)
+    return found
 
 
 def failures(writer, before, old, disk, numbers, capfd):
@@ -323,6 +339,7 @@ def failures(writer, before, old, disk, numbers, capfd):
         where = f"{what} at {failing.log[at]}: {said}"
         found = writer.look(root)
         assert found in (old, "new"), where
+        assert from_copy(writer, root) in (None, old, "new"), where
         if said is None:
             assert found == "new", where
         else:

@@ -79,12 +79,18 @@ def verify(
     For each damaged file it says what --repair does.
     """
     from counterpoint.index import Index, Manifest
+    from counterpoint.index.manifest import COPY
+    from counterpoint.index.manifest_copy import damaged_copy
 
     if not repair and (encode or drop_damaged is not None):
         raise ConfigError("--encode and --drop-damaged are ways of --repair; give that, too")
     repaired = _repaired(index, encode, drop_damaged, model) if repair else None
     manifest = Manifest.read(index)
     damaged = manifest.damaged(index)
+    remedies = _remedies(index, damaged) if damaged else {}
+    if damaged_copy(index):
+        damaged[COPY] = "damaged"
+        remedies[COPY] = "--repair makes it again"
     faults = [f"{index / name}: {what}" for name, what in damaged.items()]
     if not faults:
         Index(index).close()  # everything is as it was written, and what was written opens
@@ -99,7 +105,7 @@ def verify(
             "files": repaired.files, "encoded": repaired.encoded, "dropped": repaired.dropped,
         }  # fmt: skip
     if damaged:
-        result["remedies"] = _remedies(index, damaged)
+        result["remedies"] = remedies
     if recall is not None and not faults:
         result["recall"] = _recall(index, recall)
     emit(result, lambda: _verified(result), json)
@@ -115,10 +121,10 @@ def _repaired(index: Path, encode: bool, drop: Path | None, model: str | None) -
     from counterpoint.library.stored import model_for
 
     def load() -> Model | None:
+        manifest = Manifest.read(index)  # not before the repair, which may have to make it again
         with loading((manifest.model or {}).get("name")):
             return model_for(index, manifest, model)
 
-    manifest = Manifest.read(index)
     with progress("encoding", "documents", None) as update:
         return repair(index, load=load if encode else None, drop=drop, on_progress=update)
 

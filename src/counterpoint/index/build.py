@@ -26,6 +26,7 @@ from counterpoint.index.ours import (
     remove_index,
     remove_temporary,
     remove_unfinished,
+    settle,
     stored,
     unfinished_segment,
 )
@@ -156,6 +157,7 @@ def kept_text(folder: str | Path) -> str:
 
 def _tidy(folder: Path, new: Sequence[Path], error: BaseException) -> None:
     """After a failure: keep what was encoded and has a record, and say so; remove the rest."""
+    settle(folder, settled=True)
     remove(path for path in new if Progress.read(path) is None)
     if kept := kept_text(folder):
         error.add_note(kept)

@@ -1,28 +1,40 @@
-"""`manifest.json`: the one file that says what an index consists of. Replacing it is the commit."""
+"""`manifest.json`: the one file that says what an index consists of. Replacing it is the commit.
+
+`manifest.copy.json` has the same bytes, for a repair when the disk has damaged the first. A reader never
+takes it for the manifest. Whatever either names is on the disk: nothing is removed while they differ.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import ArtifactError
-from counterpoint.files import sha256_file, write_atomically
+from counterpoint.files import sha256_file, sync_all, temporary_beside, write_atomically
 
 if TYPE_CHECKING:
     from counterpoint.index.codec import CodecName
 
-__all__ = ["FileEntry", "Manifest", "SegmentEntry", "checksum_of"]
+__all__ = ["FileEntry", "Manifest", "OtherVersion", "SegmentEntry", "checksum_of", "write_bytes"]
 
 NAME = "manifest.json"
+COPY = "manifest.copy.json"
 FORMAT = "counterpoint-index"
 VERSION = 5
+_REMEDY = "`counterpoint verify INDEX --repair` puts its copy in place if there is one"
 READABLE = (1, 2, 3, 4, 5)
 """1 had no postings of words, and offsets in place of lengths; 2 had no static sets; 3 had flags in place of
 kinds of stores, and no codecs of few bits; 4 had one segment, BM25 beside it, and no deletes."""
+
+
+class OtherVersion(ArtifactError):
+    """A manifest that another version of counterpoint reads."""
 
 
 @dataclass(frozen=True)
@@ -118,17 +130,21 @@ class Manifest:
         body["segments"] = [vars(segment) for segment in self.segments]
         body["files"] = {name: vars(entry) for name, entry in self.files.items()}
         body["checksum"] = checksum_of(body)
-        text = _lines(body)
-        write_atomically(folder / NAME, lambda path: path.write_text(text, encoding="utf-8"))
+        write_bytes(folder, _lines(body).encode())
 
     @staticmethod
-    def read(folder: Path) -> Manifest:
+    def read(folder: Path, name: str = NAME) -> Manifest:
         """Read and check a manifest.
 
+        Args:
+            folder: of the index.
+            name: of the file; a repair asks for `COPY`.
+
         Raises:
-            ArtifactError: no index here, an unfinished one, a damaged manifest, or another version.
+            OtherVersion: another version of counterpoint reads it.
+            ArtifactError: no index here, an unfinished one, or a damaged manifest.
         """
-        path = folder / NAME
+        path = folder / name
         try:
             body = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
@@ -136,20 +152,20 @@ class Manifest:
         except OSError as error:
             raise ArtifactError(f"cannot be read: {error.strerror}", path=path) from error
         except ValueError as error:
-            raise ArtifactError(
-                "not valid JSON; the file is damaged, build the index again", path=path
-            ) from error
+            raise ArtifactError(f"not valid JSON; the file is damaged, {_REMEDY}", path=path) from error
         if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
             raise ArtifactError("not the manifest of a Counterpoint index", path=path)
         version = body.pop("version", None)
         if version not in READABLE:
-            raise ArtifactError(
+            raise OtherVersion(
                 f"index format {version!r}, this version of counterpoint reads {_listed(READABLE)}; "
                 "build the index again or install the version that wrote it",
                 path=path,
             )
         if body.pop("checksum", None) != checksum_of({"format": FORMAT, "version": version, **body}):
-            raise ArtifactError("the checksum does not match; the file was damaged or edited", path=path)
+            raise ArtifactError(
+                f"the checksum does not match; the file was damaged or edited, {_REMEDY}", path=path
+            )
         segments = [SegmentEntry(**segment) for segment in body["segments"]]
         if (lexical := body.pop("lexical", None)) is not None:  # up to format 4
             segments[0] = replace(segments[0], lexical=lexical)
@@ -187,6 +203,27 @@ class Manifest:
         """The same, by name: what is wrong with each file."""
         faults = {name: _fault(folder / name, entry) for name, entry in self.files.items()}
         return {name: fault for name, fault in faults.items() if fault}
+
+
+def write_bytes(folder: Path, content: bytes) -> None:
+    """Put a manifest into a folder, and its copy just before it. Both are synced at once.
+
+    Raises:
+        ArtifactError: it could not be written; the message says which manifest is there now.
+    """
+
+    def write(path: Path) -> None:
+        path.write_bytes(content)
+        copy = temporary_beside(folder / COPY)
+        try:
+            copy.write_bytes(content)
+            sync_all([path, copy])
+            os.replace(copy, folder / COPY)
+        finally:
+            with suppress(OSError):
+                copy.unlink(missing_ok=True)
+
+    write_atomically(folder / NAME, write)
 
 
 def _fault(path: Path, entry: FileEntry) -> str | None:
@@ -230,6 +267,8 @@ def _listed(versions: tuple[int, ...]) -> str:
 def _why_absent(folder: Path) -> str:
     if not folder.exists():
         return "there is no such folder; build an index with: counterpoint index SOURCE -o INDEX"
+    if (folder / COPY).exists():
+        return f"{NAME} is missing; `counterpoint verify INDEX --repair` puts its copy in place"
     if (folder / "segments").exists():
         return "an unfinished index (its build was interrupted); run `counterpoint index` again with --resume"
     return "not a Counterpoint index (no manifest.json); build one with: counterpoint index SOURCE -o INDEX"

@@ -11,9 +11,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from counterpoint.errors import ArtifactError
-from counterpoint.files import is_abandoned, sync_all, sync_folder, temporaries_of, write_atomically
+from counterpoint.files import is_abandoned, sync_all, sync_folder, temporaries_of
 from counterpoint.folders import SAVED_PART, check_replaceable, remove_made
-from counterpoint.index.manifest import NAME, Manifest
+from counterpoint.index.manifest import COPY, NAME, Manifest, write_bytes
 from counterpoint.index.progress import TEMPORARY, Progress
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "remove_index",
     "remove_temporary",
     "remove_unfinished",
+    "settle",
     "stored",
     "unfinished_segment",
 ]
@@ -61,7 +62,7 @@ def remove_index(folder: str | Path) -> None:
     """Remove an index, finished or not, and nothing else that is in its folder."""
     folder = Path(folder)
     with suppress(OSError):
-        for path in [folder / NAME, *_uncommitted(folder)]:
+        for path in [folder / COPY, folder / NAME, *_uncommitted(folder)]:
             path.unlink(missing_ok=True)
         remove(stored(folder))
         for store in STORES:
@@ -76,11 +77,11 @@ def check_ours(folder: Path) -> None:
         ArtifactError: naming what it is.
     """
     there = stored(folder)
-    for path in (*(folder / name for name in (NAME, LOCK, *STORES)), *there):
+    for path in (*(folder / name for name in (NAME, COPY, LOCK, *STORES)), *there):
         if path.is_symlink():
             name = path.relative_to(folder).as_posix()
             raise ArtifactError(f"{name!r} is a link; an index is not written through links", path=folder)
-    ours = (NAME, LOCK, *STORES, *(path.name for path in _uncommitted(folder)))
+    ours = (NAME, COPY, LOCK, *STORES, *(path.name for path in _uncommitted(folder)))
     foreign = [path for path in folder.iterdir() if path.name not in ours]
     foreign += [path for path in there if not _is_ours(path)]
     if foreign:
@@ -100,7 +101,8 @@ def _uncommitted(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     before = re.compile(rf"\.{re.escape(NAME)}\.\d+\.partial")  # as earlier versions named them
-    return [p for p in folder.iterdir() if before.fullmatch(p.name)] + temporaries_of(folder / NAME)
+    found = [path for path in folder.iterdir() if before.fullmatch(path.name)]
+    return found + temporaries_of(folder / NAME) + temporaries_of(folder / COPY)
 
 
 def _is_ours(path: Path) -> bool:
@@ -220,13 +222,38 @@ def remove_unfinished(
         if listed is None:  # nothing is known, so nothing is removed
             return
         gone = [path for path in stored(folder) if path != but and _name(folder, path) not in listed]
-        if gone and not settled and (folder / NAME).exists():
-            content = (folder / NAME).read_bytes()
-            write_atomically(folder / NAME, lambda path: path.write_bytes(content))
+        if gone:
+            settle(folder, settled)
         remove(gone)
         for path in folder.glob("segments/*"):
             if _name(folder, path) in listed and _is_ours(path):
                 remove_temporary(path)
+
+
+def settle(folder: Path, settled: bool) -> None:
+    """Before something is removed, have the manifest on the disk, and a copy that is the same or none.
+
+    Args:
+        folder: of the index, which one writer holds.
+        settled: whether the manifest is known to be on the disk.
+
+    Raises:
+        ArtifactError: it cannot be written again.
+        OSError: the copy of another manifest cannot be removed.
+    """
+    manifest, copy = folder / NAME, folder / COPY
+    content = manifest.read_bytes() if manifest.exists() else None
+    same = not copy.exists() or copy.read_bytes() == content
+    if content is not None and not (settled and same):
+        try:
+            write_bytes(folder, content)
+            return
+        except ArtifactError:
+            if not settled:
+                raise
+    if not same:
+        copy.unlink()
+        sync_folder(folder)
 
 
 def remove(folders: Iterable[Path]) -> None:

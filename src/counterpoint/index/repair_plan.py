@@ -9,7 +9,7 @@ from typing import final
 
 from counterpoint.index.checked import BLOCKS
 from counterpoint.index.database import DATABASE
-from counterpoint.index.deletes import ROWS
+from counterpoint.index.deletes import BOTH
 from counterpoint.index.derived import Derivation, derivations, steps_for
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.manifest import Manifest, SegmentEntry
@@ -70,6 +70,15 @@ class Plans:
         """Names of the damaged files of a folder."""
         return {path.removeprefix(f"{folder}/") for path in self.damaged if path.startswith(f"{folder}/")}
 
+    def rows_of(self, entry: SegmentEntry) -> str | None:
+        """The file that says which documents of a segment are deleted; None where that is lost.
+
+        A segment without deletes has lost nothing: the first of the two names.
+        """
+        damaged = self.damaged_in(entry.deletes)
+        listed = BOTH if entry.deletes is None else self.manifest.files_of(entry.deletes)
+        return next((name for name in BOTH if name in listed and name not in damaged), None)
+
     def layouts_of(self, entry: SegmentEntry) -> dict[str, SetLayout]:
         """How the sets are stored in a segment."""
         return {
@@ -91,13 +100,13 @@ class Plans:
         found = dict.fromkeys(self.damaged, LOST)
         for entry in self.manifest.segments:
             plan = self.plan(entry)
-            rows_lost = f"{entry.deletes}/{ROWS}" in self.damaged
+            rows_lost = self.rows_of(entry) is None
             for name in plan.damaged:
                 told = AGAIN if name not in plan.lost else ENCODE if plan.texts else SALVAGE
                 found[f"segments/{entry.name}/{name}"] = LOST if rows_lost and name in plan.lost else told
             for name in self.damaged_in(entry.lexical):
                 found[f"{entry.lexical}/{name}"] = AGAIN if plan.texts else SALVAGE
-            for name in self.damaged_in(entry.deletes) - {ROWS}:
+            for name in self.damaged_in(entry.deletes):
                 found[f"{entry.deletes}/{name}"] = LOST if rows_lost else AGAIN
         return found
 

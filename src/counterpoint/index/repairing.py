@@ -21,10 +21,11 @@ from counterpoint.files import write_atomically
 from counterpoint.index.checked import BLOCKS, CheckedFolder
 from counterpoint.index.committing import commit_segments, holding
 from counterpoint.index.database import DATABASE, Database
-from counterpoint.index.deletes import ROWS, Deletes, write_deletes
+from counterpoint.index.deletes import Deletes, write_deletes
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.manifest import Manifest, SegmentEntry
+from counterpoint.index.manifest_copy import restore
 from counterpoint.index.npy import NOTHING
 from counterpoint.index.ours import mark, new_name, remove_temporary
 from counterpoint.index.piece import Piece
@@ -85,8 +86,12 @@ def repair(
             document could be saved.
         ConfigError: `load` finds no model.
     """
+    restored = restore(folder)
     with holding(folder) as manifest:
-        return _Repair(Plans(folder, manifest, manifest.damaged(folder)), load, drop, on_progress).run()
+        done = _Repair(Plans(folder, manifest, manifest.damaged(folder)), load, drop, on_progress).run()
+    if restored is not None:
+        done.files.insert(0, restored)
+    return done
 
 
 @final
@@ -129,7 +134,7 @@ class _Repair:
 
     def _repaired(self, entry: SegmentEntry) -> SegmentEntry | None:
         """A segment as it is after the repair; None where it is given up."""
-        plan, rows_lost = self._plans.plan(entry), ROWS in self._plans.damaged_in(entry.deletes)
+        plan, rows_lost = self._plans.plan(entry), self._plans.rows_of(entry) is None
         now, whole = entry, not plan.lost or (plan.texts and self._load is not None)
         if not whole and not rows_lost:
             saved = self._salvaged(entry, plan)
@@ -227,9 +232,12 @@ class _Repair:
         return None
 
     def _deletes_of(self, entry: SegmentEntry) -> Deletes:
-        folder = str(entry.deletes)
-        listed = {ROWS: self._manifest.files_of(folder)[ROWS]}
-        return Deletes(CheckedFolder(self._folder / folder, listed), entry.documents, entry.deleted)
+        folder, name = str(entry.deletes), self._plans.rows_of(entry)
+        if name is None:
+            raise ArtifactError("which documents are deleted is lost", path=self._folder / folder)
+        listed = {name: self._manifest.files_of(folder)[name]}
+        files = CheckedFolder(self._folder / folder, listed)
+        return Deletes(files, entry.documents, entry.deleted, rows=name)
 
     def _terms(self, entry: SegmentEntry) -> str:
         """BM25 of a segment whose texts are intact; the folder."""
