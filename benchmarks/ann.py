@@ -20,7 +20,7 @@ import numpy as np
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index, IndexSettings, VectorSet, build_index
-from counterpoint.model import load_model
+from counterpoint.loading import load_model
 from counterpoint.search import Searcher
 from counterpoint.types import Document, Ragged
 

@@ -31,8 +31,9 @@ from counterpoint.encode import DualEncoder, EncodeOptions, Encoder, Mean, TextI
 from counterpoint.index import Index, LexicalSettings, build_index
 from counterpoint.learn import BM25Negatives, Mining, drawn_lists, graded_lists
 from counterpoint.learn.formats import read_collection, write_n_way
+from counterpoint.loading import load_model
 from counterpoint.measure import evaluate
-from counterpoint.model import Model, load_model
+from counterpoint.model import Model
 from counterpoint.plots import check_format
 from counterpoint.search import Searcher, SearchSettings
 

@@ -22,8 +22,8 @@ from colberter_effects import figure5, show_effects, values_of
 from counterpoint.data import open_collection
 from counterpoint.encode import EncodeOptions
 from counterpoint.index import Index, IndexSettings, build_index
+from counterpoint.loading import load_model
 from counterpoint.measure import evaluate, stored_bytes
-from counterpoint.model import load_model
 from counterpoint.search import Searcher
 
 SYSTEMS = ("uni-colberter", "colberter")

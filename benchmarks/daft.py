@@ -42,7 +42,8 @@ from counterpoint.learn import (
     Train,
     WatchSettings,
 )
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.recipe import DataSettings, Recipe
 from counterpoint.score import Dot
 

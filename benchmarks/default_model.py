@@ -17,8 +17,8 @@ from pathlib import Path
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
+from counterpoint.loading import load_model
 from counterpoint.measure import evaluate
-from counterpoint.model import load_model
 from counterpoint.search import Searcher, SearchSettings
 
 MEASURES = ["nDCG@10", "R@100"]

@@ -32,8 +32,8 @@ from safetensors.torch import load_file
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
+from counterpoint.loading import load_model
 from counterpoint.measure import all_shares, evaluate
-from counterpoint.model import load_model
 from counterpoint.search import LEXICAL, Searcher, SearchSettings
 from counterpoint.search.settings import parse_weights
 

@@ -31,9 +31,10 @@ from counterpoint.data import open_collection
 from counterpoint.encode import DualEncoder, Encoder
 from counterpoint.index import Index, build_index
 from counterpoint.index.kernels import idf_of, maxsim_table
+from counterpoint.loading import load_model
 from counterpoint.measure import evaluate
 from counterpoint.measure.inter_iso import mean_rows
-from counterpoint.model import Model, load_model
+from counterpoint.model import Model
 from counterpoint.search import Run, Searcher
 from counterpoint.types import Ragged
 

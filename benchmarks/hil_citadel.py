@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from counterpoint.index import Index, build_index
 from counterpoint.learn import BM25Negatives
+from counterpoint.loading import load_model
 from counterpoint.measure import evaluate
-from counterpoint.model import load_model
 from counterpoint.recipe import DataSettings, load_recipe
 from counterpoint.search import Searcher
 

@@ -13,7 +13,8 @@ from torch import equal, nn
 
 from counterpoint.encode import DualEncoder, Encoder, TextInput
 from counterpoint.index import Index, build_index
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.types import Ragged
 
 WEIGHTS = {"lexical": 1.0, "mean": 1.0}

@@ -11,7 +11,7 @@ from roc_rows import HIDDEN, PAIRS, START
 
 from counterpoint.encode import load_interactive
 from counterpoint.index import Index, build_index
-from counterpoint.model import load_model
+from counterpoint.loading import load_model
 from counterpoint.search import Fusion, Run, Searcher, fuse_runs
 
 RERANKED = 50  # of BM25's documents

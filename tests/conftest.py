@@ -106,7 +106,7 @@ def tiny_bert_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def default_model():
     """The model `minilm`, loaded once a process. Read only."""
-    from counterpoint.model import load_model
+    from counterpoint.loading import load_model
 
     return load_model("minilm")
 

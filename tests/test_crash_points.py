@@ -20,7 +20,8 @@ from counterpoint.index.manifest import COPY, NAME
 from counterpoint.index.manifest_copy import restore
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.library import model_of
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.part import Part
 from counterpoint.search import Searcher
 from counterpoint.types import Document

@@ -20,7 +20,8 @@ from counterpoint.encode import (
 )
 from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
 from counterpoint.index import Index, LexicalSettings, build_index
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.part import Part
 from counterpoint.score import Dot, MaxSim
 from counterpoint.search import Searcher, SearchSettings

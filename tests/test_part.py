@@ -13,7 +13,8 @@ from safetensors.torch import load_file, save_file
 from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer, WholeWords, load_encoder
 from counterpoint.errors import ArtifactError
 from counterpoint.learn.start import Start
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.part import Part
 from counterpoint.transform import Whitening
 from tests.damage import damaged, fuzz

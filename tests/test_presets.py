@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterpoint.model import load_model
+from counterpoint.loading import load_model
 from counterpoint.presets import PRESETS
 from counterpoint.search import SearchSettings
 

@@ -25,7 +25,9 @@ LAYERS = [
         "frames",
         "memory",
         "pages",
+        "provenance",
         "shipped",
+        "version",
     },
     {"config", "dry_run", "typed", "types"},
     {"identifiers", "tensors", "vectors"},
@@ -116,11 +118,6 @@ def test_help_imports_little():
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and "evaluate" in done.stdout
     assert not re.search(r"\| +(torch|transformers|numpy)$", done.stderr, re.MULTILINE)
-
-
-def test_files_stay_short():
-    for path in SOURCE.rglob("*.py"):
-        assert len(path.read_text().splitlines()) <= 350, path
 
 
 def dangers(tree):

@@ -11,7 +11,8 @@ from tqdm import tqdm
 
 from counterpoint.data import open_collection
 from counterpoint.files import write_atomically
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 
 MODELS = ("minilm", "colberter")
 

@@ -9,17 +9,19 @@ What a program names is here, and imported when it is first used:
         print(hit.score, hit.id, hit.text)
 """
 
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from counterpoint.version import version
 
 if TYPE_CHECKING:
     from counterpoint.index import Index
     from counterpoint.index.field import field
     from counterpoint.library import OpenIndex, index
     from counterpoint.library import open_index as open
+    from counterpoint.loading import load_model
     from counterpoint.measure import compare, evaluate
-    from counterpoint.model import Model, load_model
+    from counterpoint.model import Model
     from counterpoint.recipe import Recipe, train
     from counterpoint.search import Run, Searcher, SearchSettings
     from counterpoint.types import Document
@@ -50,7 +52,8 @@ _HOMES = {  # `index` is the package of that name, which can be called
     "index.field": ("field",),
     "library": ("OpenIndex",),
     "measure": ("compare", "evaluate"),
-    "model": ("Model", "load_model"),
+    "loading": ("load_model",),
+    "model": ("Model",),
     "recipe": ("Recipe", "train"),
     "search": ("Run", "SearchSettings", "Searcher"),
     "types": ("Document",),
@@ -61,7 +64,7 @@ _PACKAGES += ("search", "sweep", "transform", "errors", "model", "presets", "typ
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        return _version()
+        return version()
     if name in _PACKAGES:
         return import_module(f"{__name__}.{name}")
     if name == "open":
@@ -70,16 +73,6 @@ def __getattr__(name: str) -> object:
         if name in names:
             return getattr(import_module(f"{__name__}.{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-@cache
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # a tenth of what a short command costs
-
-    try:
-        return version("counterpoint-ir")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "0+unknown"
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from importlib.metadata import entry_points
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
 
@@ -31,6 +31,8 @@ class Declared:
 
     provenance: frozenset[str] = frozenset()
     """Arguments that say where something came from and change nothing it computes; not fingerprinted."""
+    needs_vectors: ClassVar[bool] = False
+    """Whether it goes by vectors, which a cross-encoder does not make; what names a set by `on` does, too."""
 
     @classmethod
     def parameters_of(cls) -> Mapping[str, inspect.Parameter]:

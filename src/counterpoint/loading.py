@@ -1,4 +1,4 @@
-"""From a folder or a name on the hub to a model."""
+"""From a name, a folder or the hub to a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from counterpoint.encode import DualEncoder, Head, InteractiveEncoder, load_encoder
-from counterpoint.encode.checkpoints import colberter
+from counterpoint.encode.checkpoints import search_of
 from counterpoint.encode.checkpoints.modules import A_TEXT, TRIAL, Checkpoint
 from counterpoint.encode.saved import saved_model
 from counterpoint.encode.sources import locate
@@ -19,12 +19,29 @@ from counterpoint.encode.weights import read_json
 from counterpoint.errors import ArtifactError, NotFittedError
 from counterpoint.foreign import reading
 from counterpoint.memory import keep_freed_memory
-from counterpoint.model import Model, load_model
+from counterpoint.model import Model
 from counterpoint.part import Part
+from counterpoint.presets import PRESETS
 from counterpoint.search import SearchSettings
 from counterpoint.transform import Normalise
 
-__all__ = ["load_elsewhere", "load_from"]
+__all__ = ["load_elsewhere", "load_model"]
+
+
+def load_model(source: str | Path, revision: str | None = None) -> Model:
+    """A model by the name of a preset, or from a folder or the hub in any layout that `load_encoder` reads.
+
+    The folder of a run (`counterpoint train`) stands for the model that it ended with.
+
+    Raises:
+        ArtifactError: nothing there, or something that is not complete.
+        MissingExtraError: a preset whose package is not installed.
+    """
+    name = str(source)
+    if name in PRESETS:
+        return PRESETS[name]().setup().eval().came_from(name)
+    model = _loaded(name, revision)
+    return model.came_from(name) if revision is None else model
 
 
 def load_elsewhere(source: str, threads: int) -> Model:
@@ -34,12 +51,8 @@ def load_elsewhere(source: str, threads: int) -> Model:
     return load_model(source)
 
 
-def load_from(name: str, revision: str | None) -> Model:
-    """A model from a folder or the hub, in any layout that `load_encoder` reads.
-
-    Raises:
-        ArtifactError: nothing there, or something that is not complete.
-    """
+def _loaded(name: str, revision: str | None) -> Model:
+    """A model from a folder or the hub."""
     source = Path(name)
     folder = saved_model(source)
     if folder is not None:
@@ -54,10 +67,8 @@ def load_from(name: str, revision: str | None) -> Model:
     checkpoint = Checkpoint(locate(name, revision), name, revision)
     encoder = load_encoder(name, revision)
     with reading(checkpoint.folder):
-        if colberter.recognises(checkpoint):  # it says how its parts are scored together
-            model = Model(encoder, search=colberter.search_settings(checkpoint))
-        else:
-            model = _cosine_model(encoder, checkpoint.folder)
+        search = search_of(checkpoint)
+        model = _cosine_model(encoder, checkpoint.folder) if search is None else Model(encoder, search=search)
         return _tried(model.setup().eval(), checkpoint.folder)
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast, final
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from counterpoint.encode import (
@@ -32,7 +32,7 @@ from counterpoint.transform import Normalise, Transform
 from counterpoint.types import Ragged, Side, Span
 from counterpoint.vectors import Representation, Vectors
 
-__all__ = ["Model", "load_model"]
+__all__ = ["Model"]
 
 ROWS = 64
 """Rows that transforms map at a time, always."""
@@ -91,16 +91,15 @@ class Model(Part):
     def _sets(self) -> dict[str, VectorSet]:
         self.setup()
         heads = cast(Mapping[str, Head], self.encoder.query.heads)
-        empty = {name: Ragged.from_list([], dim=dim) for name, dim in self.encoder.sets.items()}
         return {
             name: VectorSet(
-                packed.dim,
+                self._mapped(name, torch.zeros(0, dim)).shape[1],
                 heads[name].pooled,
                 not heads[name].pooled,
                 heads[name].static and name not in self.encoder.gates,
                 self.encoder.special_ids(name),
             )
-            for name, packed in self._transformed(empty).items()
+            for name, dim in self.encoder.sets.items()
         }
 
     @property
@@ -203,13 +202,13 @@ class Model(Part):
 
     def encode_query(self, texts: Sequence[str], options: EncodeOptions | None = None) -> dict[str, Ragged]:
         """Vector sets of queries, by name, in the order of the texts."""
-        return self._transformed(self.encoder.encode_query(texts, options))
+        return self._prepared().encoder.encode_query(texts, options, self._mapped)
 
     def encode_document(
         self, texts: Sequence[str], options: EncodeOptions | None = None
     ) -> dict[str, Ragged]:
         """Vector sets of documents, by name, in the order of the texts."""
-        return self._transformed(self.encoder.encode_document(texts, options))
+        return self._prepared().encoder.encode_document(texts, options, self._mapped)
 
     @property
     def longest(self) -> int:
@@ -251,8 +250,7 @@ class Model(Part):
         Raises:
             ConfigError: the set is not static, as `sets[name]` says.
         """
-        rows = self.encoder.table(name, side).float().cpu()
-        return self._mapped(name, Ragged(rows.numpy(), np.array([0, len(rows)]))).values
+        return self._mapped(name, self.encoder.table(name, side).float().cpu()).numpy()
 
     def close_gates(self, threshold: float) -> Model:
         """Drop documents' rows that a gate or router weighs at or below a threshold, too: a smaller index.
@@ -301,47 +299,26 @@ class Model(Part):
         }
         return replace(settings, search={**said, **matching})
 
-    def _transformed(self, sets: Mapping[str, Ragged]) -> dict[str, Ragged]:
+    def _prepared(self) -> Model:
         if not self.is_set_up:
             with self.encoder.evaluation.lock:  # another thread may be at it
                 self.setup()
-        return {name: self._mapped(name, packed) for name, packed in sets.items()}
+        return self
 
     @torch.inference_mode()
-    def _mapped(self, name: str, packed: Ragged) -> Ragged:
-        """Apply a set's maps to its packed rows, in blocks of one shape: other rows change none.
+    def _mapped(self, name: str, rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d2"]:
+        """Apply a set's maps to its rows, in blocks of one shape: other rows change none.
 
         What fills the last block up is ones, since flows pass zeros over.
         """
         if not self.steps(name):
-            return packed
-        count = len(packed.values)
-        rows = functional.pad(torch.from_numpy(packed.values), (0, 0, 0, -count % ROWS), value=1.0)
+            return rows
+        filled = functional.pad(rows, (0, 0, 0, -len(rows) % ROWS if len(rows) else ROWS), value=1.0)
         real = torch.ones(1, ROWS, dtype=torch.bool)
-        blocks = rows.split(ROWS) if count else (rows,)
-        mapped = [self._map(name, Vectors(block[None], real[:, : len(block)])).values[0] for block in blocks]
-        return Ragged(torch.cat(mapped)[:count].numpy(), packed.offsets, packed.ids)
+        mapped = [self._map(name, Vectors(block[None], real)).values[0] for block in filled.split(ROWS)]
+        return torch.cat(mapped)[: len(rows)]
 
     def _map(self, name: str, vectors: Vectors) -> Vectors:
         for step in self.steps(name):
             vectors = step(vectors)
         return vectors
-
-
-def load_model(source: str | Path, revision: str | None = None) -> Model:
-    """A model by the name of a preset, or from a folder or the hub in any layout that `load_encoder` reads.
-
-    The folder of a run (`counterpoint train`) stands for the model that it ended with.
-
-    Raises:
-        ArtifactError: nothing there, or something that is not complete.
-        MissingExtraError: a preset whose package is not installed.
-    """
-    from counterpoint.loading import load_from
-    from counterpoint.presets import PRESETS
-
-    name = str(source)
-    if name in PRESETS:
-        return PRESETS[name]().setup().eval().came_from(name)
-    model = load_from(name, revision)
-    return model.came_from(name) if revision is None else model

@@ -49,13 +49,20 @@ class Vectors:
         """The same rows with other values, for example after a map."""
         return replace(self, values=values)
 
-    def ragged(self) -> Ragged:
-        """Drop the padding and cross to numpy (float32, on the CPU)."""
+    def rows(self) -> Float[Tensor, "n d"]:
+        """The real rows, one text's after the other's (float32, on the CPU)."""
+        return self.values.detach().cpu()[self.mask.cpu()].float()
+
+    def ragged(self, rows: Float[Tensor, "n d2"] | None = None) -> Ragged:
+        """Cross to numpy, without the padding.
+
+        Args:
+            rows: what `rows()` gave, perhaps mapped; None for the rows themselves.
+        """
         mask = self.mask.cpu()
-        lengths = mask.sum(1).numpy()
-        values = self.values.detach().cpu()[mask].float().numpy()
+        offsets = np.concatenate([[0], np.cumsum(mask.sum(1).numpy())]).astype(np.int64)
         ids = None if self.ids is None else self.ids.cpu()[mask].numpy()
-        return Ragged(values, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), ids)
+        return Ragged((self.rows() if rows is None else rows).numpy(), offsets, ids)
 
     def first(self, count: int) -> Vectors:
         """The sets of the first texts, without a copy."""

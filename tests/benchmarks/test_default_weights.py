@@ -12,8 +12,8 @@ from safetensors.torch import save_file
 from counterpoint.data import open_collection
 from counterpoint.errors import ArtifactError
 from counterpoint.index import Index, LexicalSettings, build_index
+from counterpoint.loading import load_model
 from counterpoint.measure import evaluate
-from counterpoint.model import load_model
 from counterpoint.search import Searcher, SearchSettings
 from counterpoint.types import Document
 

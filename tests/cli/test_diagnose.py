@@ -20,10 +20,11 @@ from counterpoint.encode import (
     TokenVectors,
     Transformer,
 )
+from counterpoint.loading import load_model
 from counterpoint.measure.alignment import kl_divergence, profile
 from counterpoint.measure.inter_iso import inter_iso
 from counterpoint.measure.isotropy import iso_score, partition_isotropy
-from counterpoint.model import Model, load_model
+from counterpoint.model import Model
 from counterpoint.types import Ragged
 
 LINES = [

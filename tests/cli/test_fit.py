@@ -12,7 +12,8 @@ from counterpoint.cli.sampling import drawn
 from counterpoint.data import open_collection
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
 from counterpoint.encode.checkpoints.modules import A_TEXT
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "whale"]
 

@@ -9,7 +9,7 @@ from tests.recipe.small import write_collection
 
 from counterpoint.encode import load_encoder
 from counterpoint.index import Index
-from counterpoint.model import load_model
+from counterpoint.loading import load_model
 from counterpoint.search import Searcher
 
 

@@ -107,7 +107,7 @@ def test_lines_are_counted_where_there_are_too_many_to_read_ahead(collection, tm
 
 
 def test_a_build_tells_of_every_batch_that_was_encoded(tiny_bert_folder, tmp_path):
-    from counterpoint.model import load_model
+    from counterpoint.loading import load_model
 
     told = []
     documents = [Document(str(n), "the cat sat on the mat " * (1 + 7 * n)) for n in range(5)]
@@ -116,7 +116,7 @@ def test_a_build_tells_of_every_batch_that_was_encoded(tiny_bert_folder, tmp_pat
 
 
 def test_a_model_tells_how_many_texts_are_done(tiny_bert_folder):
-    from counterpoint.model import load_model
+    from counterpoint.loading import load_model
 
     told = []
     model = load_model(tiny_bert_folder)

@@ -13,7 +13,7 @@ from tests.encode.tiny import FP32, TEXTS
 
 from counterpoint.encode import load_encoder
 from counterpoint.errors import ArtifactError
-from counterpoint.model import load_model
+from counterpoint.loading import load_model
 
 # No word is cut by the window, and none is Chinese: there the released code cuts words otherwise than BERT.
 SHORT = [TEXTS[0], "Where is the red house? In what?", *TEXTS[2:4]]

@@ -23,7 +23,8 @@ from counterpoint.encode import (
 )
 from counterpoint.errors import ConfigError
 from counterpoint.learn.fit import token_rows
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.part import Part
 
 QUERY, DOCUMENT = TextInput(12, marker="[unused0]", expand_to=12), TextInput(24, marker="[unused1]")

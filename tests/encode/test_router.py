@@ -21,7 +21,6 @@ from counterpoint.encode import (
     Router,
     Transformer,
 )
-from counterpoint.encode.batching import in_batches
 from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
 from counterpoint.model import Model
 from counterpoint.part import Part
@@ -229,7 +228,7 @@ def test_texts_come_back_to_their_places_whatever_the_batches(tiny_bert_folder):
 
     model = made(tiny_bert_folder)
     options = EncodeOptions(budget=1, precision="fp32", device="cpu")
-    batches = in_batches(model, model.query, TEXTS, "query", options, model)
+    batches = model.query.in_batches(TEXTS, "query", options, model, model)
     places = [place for found, _, _ in batches for place in found]
     assert sorted(places) == list(range(len(TEXTS))) != places
 

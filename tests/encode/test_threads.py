@@ -10,7 +10,8 @@ from tests.encode.tiny import FP32
 
 import counterpoint as cp
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 
 THREADS = 8
 NOUNS = ("lung", "date", "whale", "train", "python", "otter", "bridge", "fox")

@@ -14,7 +14,8 @@ from counterpoint.errors import ArtifactError
 from counterpoint.exported import open_export, session
 from counterpoint.exporting import export_queries
 from counterpoint.exporting.parity import difference
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,8 @@ from counterpoint.encode import (
 from counterpoint.exported import open_export
 from counterpoint.exporting import export_queries, write
 from counterpoint.exporting.parity import BOUND, difference
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.presets import PRESETS
 from counterpoint.transform import Nice, Normalise, Whitening
 

@@ -119,7 +119,7 @@ def test_a_choice_stays_when_a_build_goes_on(tmp_path, monkeypatch):
 def test_the_command_line_tells_the_choice(tmp_path, monkeypatch, capsys):
     lines = (json.dumps({"_id": d.id, "text": d.text}) for d in DOCUMENTS)
     (tmp_path / "c.jsonl").write_text("\n".join(lines))
-    monkeypatch.setattr("counterpoint.model.load_model", lambda name: HashModelOfCommands(48))
+    monkeypatch.setattr("counterpoint.loading.load_model", lambda name: HashModelOfCommands(48))
     command = ["index", str(tmp_path / "c.jsonl"), "--model", "hash", "--codec", "auto", "-o"]
     assert main([*command, str(tmp_path / "i"), "--json"]) == 0
     streams = capsys.readouterr()

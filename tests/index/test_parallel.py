@@ -13,7 +13,8 @@ from counterpoint.cli.main import main
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import IndexSettings, build_index, parallel, progress, stream
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.types import Document
 
 

@@ -240,7 +240,7 @@ def test_damage_is_found(tmp_path):
 def test_the_command_line_says_how_to_go_on(tmp_path, monkeypatch, capsys):
     lines = [f'{{"_id": "{i}", "text": "word{i % 9} a"}}\n' for i in range(20)]
     (tmp_path / "c.jsonl").write_text("".join(lines[:10]) + "no JSON\n")
-    monkeypatch.setattr("counterpoint.model.load_model", lambda name: HashModelOfCommands())
+    monkeypatch.setattr("counterpoint.loading.load_model", lambda name: HashModelOfCommands())
     command = [
         "index",
         str(tmp_path / "c.jsonl"),

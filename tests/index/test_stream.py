@@ -14,7 +14,8 @@ from counterpoint.index.accounts import built_text, counted_text, cut_text
 from counterpoint.index.manifest import NAME
 from counterpoint.library import index as build
 from counterpoint.library import open_index
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.types import Document
 
 WORDS = "paris is in france"

@@ -203,10 +203,10 @@ def test_a_model_needs_pooled_vectors(monkeypatch):
     class Words(HashModel):
         sets = {"words": VectorSet(16, False, False)}
 
-    monkeypatch.setattr("counterpoint.model.load_model", lambda name: Words())
+    monkeypatch.setattr("counterpoint.loading.load_model", lambda name: Words())
     with pytest.raises(ConfigError, match="no pooled vectors, only words"):
         TopicBatches(topics=2, model="words").topics_of(topical(), 0)
-    monkeypatch.setattr("counterpoint.model.load_model", lambda name: HashModel())
+    monkeypatch.setattr("counterpoint.loading.load_model", lambda name: HashModel())
     assert len(set(TopicBatches(topics=2, model="both").topics_of(topical(), 0))) == 2
 
 

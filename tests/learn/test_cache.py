@@ -16,7 +16,7 @@ from counterpoint.config import Setting
 from counterpoint.errors import ArtifactError, ConfigError, DataError, ShapeError
 from counterpoint.index import VectorSet
 from counterpoint.learn import Example, NegativeCache, TrainingSet, join_drawn, make_batch
-from counterpoint.learn.running_cache import _Stream
+from counterpoint.learn.running_cache import RunningCache, _Stream
 from counterpoint.score import Dot, MaxSim
 from counterpoint.vectors import Vectors
 
@@ -34,7 +34,7 @@ def encode(ids):
 
 
 def filled(documents=CORPUS, seed=0, **settings):
-    cache = NegativeCache(**{"size": 16, "candidates": 4, **settings}).start(SETS, documents, seed)
+    cache = RunningCache(NegativeCache(**{"size": 16, "candidates": 4, **settings}), SETS, documents, seed)
     cache.fill(encode)
     return cache
 
@@ -137,7 +137,7 @@ def test_several_draws_are_different_and_the_step_decides_them():
 
 
 def test_no_gradient_and_no_document_that_has_no_vector():
-    cache = NegativeCache(size=8, candidates=2).start(SETS, CORPUS[:4], 0)
+    cache = RunningCache(NegativeCache(size=8, candidates=2), SETS, CORPUS[:4], 0)
     q = queries(3)
     q["cls"].values.requires_grad_()
     empty = cache.draw(scoring(q), [set()] * 3, step=0)
@@ -237,7 +237,7 @@ def test_a_run_that_is_taken_up_draws_what_it_would_have_drawn(tmp_path, replace
     tensors, numbers = first.state()
     save_file(tensors, tmp_path / "cache.safetensors")
     (tmp_path / "cache.json").write_text(json.dumps(numbers))
-    second = NegativeCache(size=16, candidates=4, **settings).start(SETS, CORPUS, 0)
+    second = RunningCache(NegativeCache(size=16, candidates=4, **settings), SETS, CORPUS, 0)
     second.restore(
         load_file(tmp_path / "cache.safetensors"), json.loads((tmp_path / "cache.json").read_text())
     )
@@ -249,7 +249,7 @@ def test_a_run_that_is_taken_up_draws_what_it_would_have_drawn(tmp_path, replace
 def test_another_caches_state_is_refused():
     tensors, numbers = filled().state()
     with pytest.raises(ArtifactError, match=r"shape \(16, 3\), this run's \(32, 3\)"):
-        NegativeCache(size=32, candidates=4).start(SETS, CORPUS, 0).restore(tensors, numbers)
+        RunningCache(NegativeCache(size=32, candidates=4), SETS, CORPUS, 0).restore(tensors, numbers)
 
 
 # -- in a batch --------------------------------------------------------------------------------------------
@@ -299,9 +299,9 @@ def test_settings_that_cannot_be_carried_out():
     with pytest.raises(ConfigError, match="size must be at least 1, found 0"):
         NegativeCache(size=0)
     with pytest.raises(ConfigError, match="the sets cls, dense; on=None"):
-        NegativeCache().start({**SETS, "dense": SETS["cls"]}, CORPUS, 0)
+        RunningCache(NegativeCache(), {**SETS, "dense": SETS["cls"]}, CORPUS, 0)
     with pytest.raises(ConfigError, match="'words' has many vectors"):
-        NegativeCache(on="words").start({"words": VectorSet(3, False, True)}, CORPUS, 0)
+        RunningCache(NegativeCache(on="words"), {"words": VectorSet(3, False, True)}, CORPUS, 0)
 
 
 def test_vectors_and_scores_that_do_not_fit():

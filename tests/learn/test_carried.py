@@ -22,7 +22,8 @@ from counterpoint.index import Index, build_index
 from counterpoint.learn import Contrastive, Fit, Job, Train, train
 from counterpoint.learn.carried import carry
 from counterpoint.learn.checkpoint import Checkpoint
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.score import Dot, MaxSim, Mix, ZScore
 from counterpoint.search import Searcher
 from counterpoint.transform import Normalise, Whitening

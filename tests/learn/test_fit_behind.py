@@ -28,7 +28,8 @@ from counterpoint.learn import (
     recentre_behind,
     train,
 )
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.score import Dot
 from counterpoint.transform import FlowTraining, Nice, Normalise, Whitening
 

@@ -21,8 +21,9 @@ from counterpoint.encode import (
 )
 from counterpoint.learn import Fit, FromData, InterIso, Job, PairwiseCrossEntropy, Step, Targets, Train, train
 from counterpoint.learn.start import Start
+from counterpoint.loading import load_model
 from counterpoint.measure.inter_iso import delta_inter_iso, pair_inter_iso
-from counterpoint.model import Model, load_model
+from counterpoint.model import Model
 from counterpoint.recipe import load_recipe
 from counterpoint.score import MaxSim, ZScore
 

@@ -34,7 +34,8 @@ from counterpoint.learn import (
     taught,
 )
 from counterpoint.learn.teachers import models
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.score import Dot, MaxSim
 from counterpoint.search import Run, Searcher
 from counterpoint.types import Document

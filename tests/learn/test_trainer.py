@@ -29,7 +29,7 @@ from counterpoint.learn import (
     train,
 )
 from counterpoint.learn.checkpoint import Checkpoint
-from counterpoint.model import load_model
+from counterpoint.loading import load_model
 from counterpoint.part import Part
 from counterpoint.score import Dot
 

@@ -6,7 +6,7 @@ from tests.fakes import HashModel
 import counterpoint as cp
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.library import changeable
-from counterpoint.model import load_model
+from counterpoint.loading import load_model
 
 ROWS = [{"id": f"d{i}", "text": f"text about {i} and word{i % 3}", "year": 2000 + i} for i in range(6)]
 

@@ -12,7 +12,8 @@ from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.exported import ExportedModel
 from counterpoint.index import Index
 from counterpoint.library.stored import encoder_of
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.transform import FlowTraining, Nice
 
 

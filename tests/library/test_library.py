@@ -17,7 +17,8 @@ from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transf
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index import Index, IndexSettings, build_index
 from counterpoint.library import BuildOptions, SearchOptions
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.presets import EARLIER
 from counterpoint.types import Document
 

@@ -213,7 +213,7 @@ FAULTS = {
                 negatives=(FromData(),),
             )
         ),
-        "cache: draws is 2, and drawn reads one drawn negative; take 1",
+        "cache: draws is 2, and drawn reads 1 for a query; take 1",
     ),
     "a cache on nothing": (
         stages(train(CachedContrastive(), cache=NegativeCache(on="cls"))),

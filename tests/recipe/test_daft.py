@@ -7,7 +7,7 @@ import pytest
 from tests.encode.tiny import VOCABULARY, save_tiny_bert, tiny_tokenizer
 from tests.recipe.small import WORDS, write_collection
 
-from counterpoint.model import load_model
+from counterpoint.loading import load_model
 from counterpoint.recipe import change, load_recipe, read_material, run_recipe
 
 

@@ -9,7 +9,7 @@ from tests.recipe.small import WORDS, write_collection
 
 from counterpoint.encode import InteractiveEncoder, Router, Transformer
 from counterpoint.learn import Fit, Train
-from counterpoint.model import load_model
+from counterpoint.loading import load_model
 from counterpoint.recipe import (
     change,
     load_recipe,

@@ -6,8 +6,8 @@ from random import Random
 import numpy as np
 import pytest
 
+from counterpoint.loading import load_model
 from counterpoint.measure.isotropy import partition_isotropy
-from counterpoint.model import load_model
 from counterpoint.recipe import change, load_recipe, read_material, run_recipe, shipped_recipes, variants_of
 
 SETS = {"isotropy": "tokens", "repbert": "mean"}

@@ -12,7 +12,7 @@ from tests.recipe.small import declared, write_collection
 import counterpoint.learn.trainer
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.learn import Build, MarginMSE, RandomNegatives, Train
-from counterpoint.model import load_model
+from counterpoint.loading import load_model
 from counterpoint.recipe import DataSettings, change, describe_run, load_recipe, read_material, run_recipe
 from counterpoint.recipe.run_folder import begin_session, end_session
 

@@ -30,7 +30,8 @@ from counterpoint.learn import (
     Train,
     train,
 )
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.score import Dot, MaxSim, ZScore
 from counterpoint.search import Searcher
 from counterpoint.search.explain import _Rows

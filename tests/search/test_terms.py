@@ -9,7 +9,7 @@ from tests.learn.test_trainer import StopAt, Stopped, log, losses
 from counterpoint.encode import load_interactive
 from counterpoint.index import Index, build_index
 from counterpoint.learn import Job, train
-from counterpoint.model import load_model
+from counterpoint.loading import load_model
 from counterpoint.recipe import change, load_recipe
 from counterpoint.score import MaxSim
 from counterpoint.search import Searcher

@@ -9,7 +9,7 @@ from systems import OURS, System
 def build(codec, files, folder):
     from counterpoint.data import open_collection
     from counterpoint.index import build_index
-    from counterpoint.model import load_model
+    from counterpoint.loading import load_model
 
     model = load_model("minilm")
     documents = islice(open_collection(files.about["data"]).documents(), files.documents)

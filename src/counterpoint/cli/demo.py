@@ -41,7 +41,7 @@ def demo(
     """Index the documentation of this Python's standard library and answer three questions about it."""
     from rich.console import Console
 
-    from counterpoint.model import load_model
+    from counterpoint.loading import load_model
     from counterpoint.search import Searcher
 
     console = Console(highlight=False)

@@ -131,7 +131,7 @@ def diagnose(
             f"{model}: not a training run (no metrics.jsonl), so name a COLLECTION to take texts from"
         )
     if collection is not None:
-        from counterpoint.model import load_model  # brings torch with it
+        from counterpoint.loading import load_model  # brings torch with it
 
         drawn = sample_of(collection, split, sample, seed, DEPTH if pairs == "bm25" else 0)
         result |= {"collection": collection, "split": drawn.split}

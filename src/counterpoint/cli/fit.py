@@ -101,7 +101,7 @@ def fit(
     from counterpoint.errors import ArtifactError, ConfigError
     from counterpoint.folders import SAVED_PART, check_replaceable
     from counterpoint.learn import FitTexts, fit_behind, fitted_dim, recentre_behind
-    from counterpoint.model import load_model
+    from counterpoint.loading import load_model
 
     given = {"rank": rank, "shrinkage": shrinkage, "power": power, "steps": steps, "level": level}
     for name in (name for name, value in given.items() if value is not None):

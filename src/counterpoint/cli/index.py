@@ -27,6 +27,7 @@ from counterpoint.cli.sources import (
 )
 from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
+from counterpoint.index.codec_names import CodecChoice
 from counterpoint.library.options import AUTO_MODEL, BuildOptions
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def index(
         ),
     ] = AUTO_MODEL,
     codec: Annotated[
-        Literal["auto", "1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None,
+        CodecChoice | None,
         typer.Option(
             help="How vectors are stored; auto: as the documents allow. Default: the model's own choice.",
             show_default=False,

@@ -51,9 +51,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from counterpoint import __version__
+        from counterpoint.version import version
 
-        typer.echo(f"counterpoint {__version__}")
+        typer.echo(f"counterpoint {version()}")
         raise typer.Exit
 
 

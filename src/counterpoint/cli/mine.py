@@ -60,7 +60,7 @@ def mine(
     from counterpoint.learn import BM25Negatives, Mining, ModelNegatives, drawn_lists, graded_lists
     from counterpoint.learn.formats import read_collection, write_n_way
     from counterpoint.learn.seeds import seed_of
-    from counterpoint.model import load_model
+    from counterpoint.loading import load_model
 
     if not output.parent.is_dir():  # told now, not after minutes of mining
         raise ConfigError(f"{output}: there is no such folder to write into; make it first")

@@ -107,7 +107,7 @@ def _texts(collection: Collection, wanted: set[str]) -> dict[str, str]:
 def _tell(output: Path, settings: dict[str, Any]) -> None:
     """Write down what the output was made of."""
     from counterpoint.files import write_atomically
-    from counterpoint.sweep.provenance import provenance
+    from counterpoint.provenance import provenance
 
     packages = ("torch", "transformers", "tokenizers", "numpy")
     document = {**settings, **provenance(typed(), packages)}

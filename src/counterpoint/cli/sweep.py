@@ -62,7 +62,7 @@ def sweep(
 
 
 def _load(name: str) -> SweepModel:
-    from counterpoint.model import load_model  # brings torch with it
+    from counterpoint.loading import load_model  # brings torch with it
 
     return load_model(name)
 

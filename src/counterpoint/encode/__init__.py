@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from counterpoint.encode.interactive import InteractiveEncoder, Pairs
     from counterpoint.encode.keyed import Keyed
     from counterpoint.encode.layers import Activation, Layer, Linear, Stack, Unit
-    from counterpoint.encode.router import BY_LOAD, BY_ROUTER, Routed, Router
+    from counterpoint.encode.routed import BY_LOAD, BY_ROUTER, Routed
+    from counterpoint.encode.router import Router
     from counterpoint.encode.terms import SparseTerms
     from counterpoint.encode.text import TextInput
     from counterpoint.encode.token_heads import PUNCTUATION, Static, TokenVectors
@@ -89,7 +90,8 @@ _HOMES = {
     "interactive": ("InteractiveEncoder", "Pairs"),
     "keyed": ("Keyed",),
     "layers": ("Activation", "Layer", "Linear", "Stack", "Unit"),
-    "router": ("BY_LOAD", "BY_ROUTER", "Routed", "Router"),
+    "routed": ("BY_LOAD", "BY_ROUTER", "Routed"),
+    "router": ("Router",),
     "terms": ("SparseTerms",),
     "text": ("TextInput",),
     "token_heads": ("PUNCTUATION", "Static", "TokenVectors"),

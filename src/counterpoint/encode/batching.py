@@ -1,22 +1,14 @@
-"""Encoding many texts: batches filled by token count, results in the order of the texts."""
+"""Encoding many texts: options, and batches filled by token count."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-import numpy as np
 import torch
 
-from counterpoint.encode.tokens import Kind, Tokens
 from counterpoint.errors import ConfigError
-from counterpoint.types import Ragged, Side
-from counterpoint.vectors import Representation, Vectors
-
-if TYPE_CHECKING:
-    from counterpoint.encode.dual import DualEncoder
-    from counterpoint.encode.encoder import Encoder
 
 __all__ = [
     "EncodeOptions",
@@ -24,9 +16,7 @@ __all__ = [
     "ShapedBatch",
     "bf16_gains",
     "default_budget",
-    "encode",
-    "encode_layers",
-    "in_batches",
+    "runs_in_bf16",
     "shaped_batches",
     "token_batches",
 ]
@@ -159,85 +149,3 @@ def runs_in_bf16(options: EncodeOptions, device: torch.device, *, short: bool = 
     if options.precision == "auto":
         return bf16_gains(device) and not (short and device.type == "cpu")
     return options.precision == "bf16"
-
-
-def encode(
-    model: DualEncoder,
-    texts: Sequence[str],
-    side: Side,
-    options: EncodeOptions,
-    sets: Mapping[str, int] | None = None,
-) -> dict[str, Ragged]:
-    """Vector sets of texts by name, in their order; the other texts do not change a text's vectors.
-
-    `sets` are those wanted of what the model makes, with their numbers of components; all of its own if None.
-    """
-    sets = model.sets if sets is None else sets
-    parts: dict[str, list[Ragged]] = {name: [] for name in sets}
-    done: list[int] = []
-    for batch, _, made in in_batches(model, model.encoder(side), texts, side, options, model):
-        done += batch
-        for name in parts:
-            parts[name].append(made[name].ragged())
-    order = np.argsort(np.array(done, dtype=np.int64))
-    return {
-        name: Ragged.concatenate(found).take(order) if found else Ragged.from_list([], dim=sets[name])
-        for name, found in parts.items()
-    }
-
-
-def encode_layers(
-    model: DualEncoder, texts: Sequence[str], side: Side, options: EncodeOptions
-) -> Iterator[tuple[list[int], list[Ragged]]]:
-    """Hidden states batch by batch: positions of the texts, and for each layer their states.
-
-    Of every position that is not padding, special ones included, with its vocabulary id.
-    """
-    encoder = model.setup().encoder(side)
-
-    def make(tokens: Tokens) -> Representation:
-        states, real = encoder.backbone.hidden_states(tokens), tokens.kinds != Kind.PADDING
-        return {str(number): Vectors(layer, real, tokens.ids) for number, layer in enumerate(states)}
-
-    for batch, _, made in in_batches(model, encoder, texts, side, options, make):
-        yield batch, [vectors.ragged() for vectors in made.values()]
-
-
-def in_batches(
-    model: DualEncoder | Encoder,
-    encoder: Encoder,
-    texts: Sequence[str],
-    side: Side,
-    options: EncodeOptions,
-    make: Callable[[Tokens], Representation],
-) -> Iterator[tuple[list[int], Tokens, Representation]]:
-    """Positions of the texts of each batch, its tokens, and what is made of them without gradients.
-
-    Args:
-        model: in evaluation mode until the last batch is taken.
-        encoder: tokenises.
-        texts: to be encoded.
-        side: which they are.
-        options: how.
-        make: from tokens.
-    """
-    device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    short = side == "query"
-    reduced = runs_in_bf16(options, device, short=short)
-    *rows, empty = encoder.rows([*texts, ""], side)
-    budget = options.budget or default_budget(device, short=short)
-    limit = encoder.max_positions
-    if options.on_longer is not None:
-        options.on_longer(sum(row.cut is not None for row in rows))
-    model.to(device)
-    with model.evaluation.of(model):
-        for batch in shaped_batches([len(row) for row in rows], budget, limit):
-            found, count = [rows[index] for index in batch.texts], len(batch.texts)
-            filled = [*found, *[empty] * (batch.rows - count)]
-            tokens = encoder.pad(filled, side, batch.width).to(device)
-            with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=reduced):
-                made = make(tokens)
-            kept = {name: vectors.first(count) for name, vectors in made.items()}
-            yield batch.texts, tokens.first(count), kept
-            if options.progress is not None:
-                options.progress(count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import final
 
 import numpy as np
@@ -10,23 +10,25 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from counterpoint.encode.batching import EncodeOptions, encode, encode_layers
+from counterpoint.encode.batching import EncodeOptions
 from counterpoint.encode.encoder import Encoder
-from counterpoint.encode.evaluation import Evaluation
+from counterpoint.encode.evaluation import Evaluated, Evaluation
 from counterpoint.encode.gate import BY_GATE, Gate
 from counterpoint.encode.keyed import Keyed
 from counterpoint.encode.layers import Layer
-from counterpoint.encode.tokens import Tokens
+from counterpoint.encode.tokens import Kind, Tokens
 from counterpoint.errors import ConfigError
 from counterpoint.part import Part
 from counterpoint.types import Ragged, Side, Span
-from counterpoint.vectors import Representation
+from counterpoint.vectors import Representation, Vectors
 
 __all__ = ["DualEncoder"]
 
+Map = Callable[[str, Float[Tensor, "n d"]], Float[Tensor, "n d2"]]
+
 
 @final
-class DualEncoder(Part):
+class DualEncoder(Part, Evaluated):
     """An encoder for queries and one for documents; one for both, and saved once, where `document` is None.
 
     Args:
@@ -130,17 +132,46 @@ class DualEncoder(Part):
             name: layers[name].out_dim if name in layers else dim for name, dim in self.query.sets.items()
         }
 
-    def encode_query(self, texts: Sequence[str], options: EncodeOptions | None = None) -> dict[str, Ragged]:
-        """Vector sets of queries, by name, in the order of the texts."""
-        self.setup()
-        return encode(self, texts, "query", options or EncodeOptions())
+    def encode_query(
+        self, texts: Sequence[str], options: EncodeOptions | None = None, then: Map | None = None
+    ) -> dict[str, Ragged]:
+        """Vector sets of queries, by name, in the order of the texts.
+
+        Args:
+            texts: of the queries.
+            options: how.
+            then: applied to the rows of every set, by its name, before they leave torch.
+        """
+        return self._encode(texts, "query", options, self.sets, then)
 
     def encode_document(
-        self, texts: Sequence[str], options: EncodeOptions | None = None
+        self, texts: Sequence[str], options: EncodeOptions | None = None, then: Map | None = None
     ) -> dict[str, Ragged]:
-        """Vector sets of documents, by name, in the order of the texts."""
-        self.setup()
-        return encode(self, texts, "document", options or EncodeOptions())
+        """Vector sets of documents; see `encode_query`."""
+        return self._encode(texts, "document", options, self.sets, then)
+
+    def _encode(
+        self,
+        texts: Sequence[str],
+        side: Side,
+        options: EncodeOptions | None,
+        sets: Mapping[str, int],
+        then: Map | None = None,
+    ) -> dict[str, Ragged]:
+        """Some vector sets of texts, with their numbers of components; no text changes another's vectors."""
+        then = then or (lambda name, rows: rows)
+        parts: dict[str, list[Ragged]] = {
+            name: [Ragged.from_list([], dim=then(name, torch.zeros(0, dim)).shape[1])]
+            for name, dim in sets.items()
+        }
+        done: list[int] = []
+        batches = self.encoder(side).in_batches(texts, side, options or EncodeOptions(), self, self)
+        for batch, _, made in batches:
+            done += batch
+            for name, found in parts.items():
+                found.append(made[name].ragged(then(name, made[name].rows())))
+        order = np.argsort(np.array(done, dtype=np.int64))
+        return {name: Ragged.concatenate(found[1:] or found).take(order) for name, found in parts.items()}
 
     def encode_stream(
         self, chunks: Iterable[Sequence[str]], options: EncodeOptions | None = None
@@ -157,7 +188,14 @@ class DualEncoder(Part):
         Layer 0 is what goes into the first one. There is a row for every position that is not padding, [CLS],
         [SEP] and ColBERT's [MASK] included, with its vocabulary id.
         """
-        yield from encode_layers(self, texts, side, options or EncodeOptions())
+        encoder = self.setup().encoder(side)
+
+        def make(tokens: Tokens) -> Representation:
+            states, real = encoder.backbone.hidden_states(tokens), tokens.kinds != Kind.PADDING
+            return {str(number): Vectors(layer, real, tokens.ids) for number, layer in enumerate(states)}
+
+        for batch, _, made in encoder.in_batches(texts, side, options or EncodeOptions(), make, self):
+            yield batch, [vectors.ragged() for vectors in made.values()]
 
     def gate_weights(self, texts: Sequence[str], name: str, options: EncodeOptions | None = None) -> Ragged:
         """What a gate or a router makes of each row of documents that `spans` tells of: r, and the row's id.
@@ -173,7 +211,7 @@ class DualEncoder(Part):
         if name not in weighed:
             raise ConfigError(f"no gate on {name!r}; there is one on {', '.join(weighed) or 'none'}")
         gate = name + BY_GATE
-        return encode(self, texts, "document", options or EncodeOptions(), {gate: 1})[gate]
+        return self._encode(texts, "document", options, {gate: 1})[gate]
 
     def special_ids(self, name: str) -> tuple[int, ...]:
         """Ids of a set's rows that stand for nothing in a text, on either side."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import final
 
 import numpy as np
@@ -11,9 +11,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from counterpoint.encode.backbone import Transformer
-from counterpoint.encode.batching import EncodeOptions, in_batches
+from counterpoint.encode.batching import EncodeOptions, default_budget, runs_in_bf16, shaped_batches
 from counterpoint.encode.choice import Choice
-from counterpoint.encode.evaluation import Evaluation
+from counterpoint.encode.evaluation import Evaluated, Evaluation
 from counterpoint.encode.gate import BY_GATE
 from counterpoint.encode.heads import Head
 from counterpoint.encode.keyed import Keyed
@@ -31,7 +31,7 @@ __all__ = ["Encoder"]
 
 
 @final
-class Encoder(Part):
+class Encoder(Part, Evaluated):
     """A backbone with named heads, and how texts of each side are put before it.
 
     Args:
@@ -155,6 +155,45 @@ class Encoder(Part):
                     made[name] = head(states, tokens)
         return made
 
+    def in_batches(
+        self,
+        texts: Sequence[str],
+        side: Side,
+        options: EncodeOptions,
+        make: Callable[[Tokens], Representation] | None = None,
+        model: Evaluated | None = None,
+    ) -> Iterator[tuple[list[int], Tokens, Representation]]:
+        """Positions of the texts of each batch, its tokens, and what is made of them without gradients.
+
+        Args:
+            texts: to be encoded.
+            side: which they are.
+            options: how.
+            make: from tokens; this encoder if None.
+            model: in evaluation mode until the last batch is taken; this encoder if None.
+        """
+        make, model = make or self, model or self
+        device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        short = side == "query"
+        reduced = runs_in_bf16(options, device, short=short)
+        *rows, empty = self.rows([*texts, ""], side)
+        budget = options.budget or default_budget(device, short=short)
+        limit = self.max_positions
+        if options.on_longer is not None:
+            options.on_longer(sum(row.cut is not None for row in rows))
+        model.to(device)
+        with model.evaluation.of(model):
+            for batch in shaped_batches([len(row) for row in rows], budget, limit):
+                found, count = [rows[index] for index in batch.texts], len(batch.texts)
+                filled = [*found, *[empty] * (batch.rows - count)]
+                tokens = self.pad(filled, side, batch.width).to(device)
+                with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=reduced):
+                    made = make(tokens)
+                kept = {name: vectors.first(count) for name, vectors in made.items()}
+                yield batch.texts, tokens.first(count), kept
+                if options.progress is not None:
+                    options.progress(count)
+
     def table(self, name: str) -> Float[Tensor, "v d"]:
         """The vector of every vocabulary id in a static set.
 
@@ -187,7 +226,7 @@ class Encoder(Part):
         if not isinstance(head, Keyed):
             return [head.choice.spans(row, side, name_of) for row in self.rows(texts, side)]
         found: list[list[Span]] = [[] for _ in texts]
-        for places, tokens, made in in_batches(self, self, texts, side, EncodeOptions(), self):
+        for places, tokens, made in self.in_batches(texts, side, EncodeOptions()):
             spans = head.spans_of(made[name + BY_GATE], tokens, name_of)
             for place, row in zip(places, spans, strict=True):
                 found[place] = row
@@ -199,7 +238,7 @@ class Encoder(Part):
         if not isinstance(head, Keyed):
             return [head.choice.ids(row, side) for row in self.rows(texts, side)]
         found: list[Int[np.ndarray, " n"]] = [np.zeros(0, np.int64) for _ in texts]
-        for places, _, made in in_batches(self, self, texts, side, EncodeOptions(), self):
+        for places, _, made in self.in_batches(texts, side, EncodeOptions()):
             packed = made[name + BY_GATE].ragged()
             for at, place in enumerate(places):
                 found[place] = packed.ids_of(at)

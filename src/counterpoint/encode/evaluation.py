@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
@@ -9,7 +10,7 @@ from typing import final
 
 from torch import nn
 
-__all__ = ["Evaluation"]
+__all__ = ["Evaluated", "Evaluation"]
 
 
 @final
@@ -43,3 +44,9 @@ class Evaluation:
                 self._inside -= 1
                 if not self._inside:
                     module.train(self._training)
+
+
+class Evaluated(nn.Module, ABC):
+    """A module by which several threads may encode."""
+
+    evaluation: Evaluation

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from jaxtyping import Float
 from torch import Tensor
 
 from counterpoint.encode.choice import Choice
 from counterpoint.encode.heads import Head
+from counterpoint.encode.router import Router
 from counterpoint.encode.tokens import Tokens
 from counterpoint.errors import ConfigError, NotFittedError
 from counterpoint.types import Span
 from counterpoint.vectors import Vectors
-
-if TYPE_CHECKING:
-    from counterpoint.encode.router import Router
 
 __all__ = ["Keyed"]
 

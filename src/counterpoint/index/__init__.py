@@ -11,11 +11,10 @@ if TYPE_CHECKING:
     from counterpoint.index.analysis import Analyzer
     from counterpoint.index.best import Among, best_of
     from counterpoint.index.build import build_index, keep_search, kept_text, remove_index
-    from counterpoint.index.codec import CodecName
+    from counterpoint.index.codec_names import CodecChoice, CodecName
     from counterpoint.index.index import Index
     from counterpoint.index.layout import AnnName, SetLayout
-    from counterpoint.index.lexical import Lexical, LexicalSettings, TermMatch
-    from counterpoint.index.lexical_store import LEXICAL
+    from counterpoint.index.lexical import LEXICAL, Lexical, LexicalSettings, TermMatch
     from counterpoint.index.lexical_vectors import (
         BM25Vectors,
         TermStatistics,
@@ -38,6 +37,7 @@ __all__ = [
     "Asked",
     "BM25Vectors",
     "BuildModel",
+    "CodecChoice",
     "CodecName",
     "ExportsQueries",
     "Index",
@@ -70,11 +70,10 @@ _HOMES = {
     "analysis": ("Analyzer",),
     "best": ("Among", "best_of"),
     "build": ("build_index", "keep_search", "kept_text", "remove_index"),
-    "codec": ("CodecName",),
+    "codec_names": ("CodecChoice", "CodecName"),
     "index": ("Index",),
     "layout": ("AnnName", "SetLayout"),
-    "lexical": ("Lexical", "LexicalSettings", "TermMatch"),
-    "lexical_store": ("LEXICAL",),
+    "lexical": ("LEXICAL", "Lexical", "LexicalSettings", "TermMatch"),
     "lexical_vectors": (
         "BM25Vectors",
         "TermStatistics",

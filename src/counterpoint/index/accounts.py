@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,9 @@ from counterpoint.index.database import CHECKS, DATABASE, PASSAGES
 from counterpoint.index.manifest import NAME
 
 if TYPE_CHECKING:
-    from counterpoint.index.index import Index
     from counterpoint.index.layout import SetLayout
+    from counterpoint.index.opening import Opened
+    from counterpoint.index.segment import Segment
 
 __all__ = [
     "account_of",
@@ -59,7 +60,7 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
 """Of a vector set's file, by the word behind its set's name."""
 
 
-def account_of(index: Index) -> dict[str, Any]:
+def account_of(folder: Path, held: Opened, distinct: Callable[[str], int]) -> dict[str, Any]:
     """Sizes by purpose and by vector set, and how the index compares with the plain text of its documents.
 
     `documents` counts a document that was cut once, `passages` all that can be found. `deleted` are those
@@ -70,20 +71,22 @@ def account_of(index: Index) -> dict[str, Any]:
     the build took, see `Manifest.cost`; `fit` how many documents came after means and
     centroids were fitted; `auto_codec` how the codec was chosen, or None where it was given.
     """
+    manifest, segments, sets = held
     purposes: dict[str, int] = {}
-    for path in sorted(index.folder.rglob("*")):
+    layouts = {name: store.layout for name, store in sets.items()}
+    for path in sorted(folder.rglob("*")):
         if path.is_file():
-            purpose = _purpose(path.relative_to(index.folder), index.layouts)
+            purpose = _purpose(path.relative_to(folder), layouts)
             purposes[purpose] = purposes.get(purpose, 0) + path.stat().st_size
-    total, documents = sum(purposes.values()), _whole(index)
-    text = sum(segment.text_bytes() for segment in index.segments)
+    total, documents, passages = sum(purposes.values()), _whole(segments), manifest.documents
+    text = sum(segment.text_bytes() for segment in segments)
     beside = total - purposes.get("documents", 0)
-    counted = index.manifest.report
+    counted = manifest.report
     return {
         "documents": documents,
-        "passages": len(index),
-        "deleted": index.end - len(index),
-        "segments": len(index.segments),
+        "passages": passages,
+        "deleted": sum(segment.documents for segment in segments) - passages,
+        "segments": len(segments),
         "longer_than_model": counted.get("longer"),
         "model_reads": counted.get("longest"),
         "bytes": total,
@@ -91,15 +94,15 @@ def account_of(index: Index) -> dict[str, Any]:
         "bytes_by_purpose": purposes,
         "text_bytes": text,
         "factor_over_text": beside / text if text else None,
-        "sets": {name: _set(index, name, purposes) for name in index.layouts},
-        "fit": _fit(index),
-        "auto_codec": index.manifest.settings.get("auto"),
-        "built": dict(index.manifest.cost),
-        "created": index.manifest.created,
-        "software": index.manifest.software,
-        "model": index.manifest.model,
-        "lexical": index.manifest.settings["lexical"],
-        "search": index.manifest.settings["search"],
+        "sets": {name: _set(held, name, purposes, distinct) for name in sets},
+        "fit": _fit(segments, layouts),
+        "auto_codec": manifest.settings.get("auto"),
+        "built": dict(manifest.cost),
+        "created": manifest.created,
+        "software": manifest.software,
+        "model": manifest.model,
+        "lexical": manifest.settings["lexical"],
+        "search": manifest.settings["search"],
     }
 
 
@@ -205,41 +208,47 @@ def cut_text(account: Mapping[str, Any]) -> str:
     )
 
 
-def _fit(index: Index) -> dict[str, Any] | None:
+def _fit(segments: Sequence[Segment], layouts: Mapping[str, SetLayout]) -> dict[str, Any] | None:
     """How many documents the fits have seen, as far as they are still there; None where nothing is fitted.
 
     `due` by a rule: the documents that came later are more than `REFIT` of all.
     """
-    if not any(layout.fitted for layout in index.layouts.values()):
+    if not any(layout.fitted for layout in layouts.values()):
         return None
     live: dict[str | None, int] = {}
     fitted: dict[str | None, int] = {}
-    for segment in index.segments:
+    for segment in segments:
         entry = segment.entry
         live[entry.fit] = live.get(entry.fit, 0) + entry.live
         fitted[entry.fit] = entry.fitted
     later = sum(max(0, count - fitted[fit]) for fit, count in live.items())
-    due = later > REFIT * len(index)
-    return {"seen": len(index) - later, "later": later, "waiting": live.get(None, 0), "due": due}
+    documents = sum(live.values())
+    due = later > REFIT * documents
+    return {"seen": documents - later, "later": later, "waiting": live.get(None, 0), "due": due}
 
 
-def _whole(index: Index) -> int:
+def _whole(segments: Sequence[Segment]) -> int:
     """Number of documents, one that was cut into passages counted once."""
-    cut = [segment.parents() for segment in index.segments]
-    return len(index) + sum(parents - passages for parents, passages in cut)
+    cut = [segment.parents() for segment in segments]
+    return sum(segment.entry.live for segment in segments) + sum(
+        parents - passages for parents, passages in cut
+    )
 
 
-def _set(index: Index, name: str, purposes: Mapping[str, int]) -> dict[str, Any]:
+def _set(
+    held: Opened, name: str, purposes: Mapping[str, int], distinct: Callable[[str], int]
+) -> dict[str, Any]:
     """One vector set; `bytes` are those of all its files.
 
     `vectors` are as many as the model made, of which a static set stores none: `stored_ids` says how many ids
     it keeps, each once a document. Those of deleted documents, which still take room, are among them;
     `vectors_per_document` goes by what a passage of all that are stored has.
     """
-    layout = index.layouts[name]
-    vectors = sum(entry.vectors[name] for entry in index.manifest.segments)
+    manifest, segments, sets = held
+    layout, end = sets[name].layout, sum(segment.documents for segment in segments)
+    vectors = sum(entry.vectors[name] for entry in manifest.segments)
     static = layout.kind == "static"
-    ids = int(index.sets[name].lengths.sum()) if static else None
+    ids = int(sets[name].lengths.sum()) if static else None
     size = sum(size for purpose, size in purposes.items() if purpose.endswith(f": {name}"))
     return {
         "dim": layout.dim,
@@ -247,10 +256,10 @@ def _set(index: Index, name: str, purposes: Mapping[str, int]) -> dict[str, Any]
         "static": static,
         "stored_ids": ids,
         "vectors": vectors,
-        "vectors_per_document": vectors / max(index.end, 1) * len(index) / max(_whole(index), 1),
+        "vectors_per_document": vectors / max(end, 1) * manifest.documents / max(_whole(segments), 1),
         "bytes": size,
         "bytes_per_vector": size / max(vectors, 1),
-        "distinct_ids": index.distinct_ids(name) if layout.ids else None,
+        "distinct_ids": distinct(name) if layout.ids else None,
     }
 
 

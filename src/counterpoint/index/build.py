@@ -45,6 +45,7 @@ from counterpoint.index.stream import DocumentStream
 from counterpoint.index.writing import Work, Written, write_documents
 from counterpoint.memory import peak_resident
 from counterpoint.types import Document
+from counterpoint.version import version
 
 if TYPE_CHECKING:
     from counterpoint.index.vector_shards import VectorShards
@@ -182,8 +183,6 @@ def _resolved(
 
 def _describe(folder: Path, model: TextModel | None, written: Written, others: Sequence[str]) -> Manifest:
     """Sync the new files and list them with their checksums; `others` are postings and a model."""
-    from counterpoint import __version__
-
     settings, segment = written.settings, written.entry
     auto = {} if written.auto is None else {"auto": written.auto}
     layouts = {name: asdict(layout) for name, layout in settings.layouts(model).items()}
@@ -196,7 +195,7 @@ def _describe(folder: Path, model: TextModel | None, written: Written, others: S
         described = {"name": settings.model, "fingerprint": model.fingerprint()}
     return Manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        software=__version__,
+        software=version(),
         model=described,
         settings={**asdict(settings), "layouts": layouts, **auto},
         segments=(replace(segment, lexical=lexical, **fit),),

@@ -1,6 +1,6 @@
 """How vectors become bytes: each codec is a pair of pure functions and says what it stores.
 
-A new codec is one class here and one entry in `CODECS`; the contract suite then finds it.
+A new codec is a class and an entry in `CODECS` here, and a name in `codec_names`; contract suites find it.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float, Shaped, UInt
 
+from counterpoint.index.codec_names import CodecName
 from counterpoint.index.rotation import Turn, rotated, rotation
 from counterpoint.index.rounded import Rounded, rounded
 
-__all__ = ["CODECS", "Bits", "Codec", "CodecName", "Integral"]
-
-CodecName = Literal["float32", "float16", "int8", "int4", "4-bit", "2-bit", "1-bit"]
+__all__ = ["CODECS", "Bits", "Codec", "Integral"]
 
 
 class Codec(ABC):

@@ -19,6 +19,7 @@ from counterpoint.index.lock import locked
 from counterpoint.index.manifest import NAME, Manifest, SegmentEntry
 from counterpoint.index.ours import remove_unfinished, unfinished_segment
 from counterpoint.index.sealing import sealed
+from counterpoint.version import version
 
 __all__ = ["commit", "commit_segments", "exclusively", "holding", "telling"]
 
@@ -110,8 +111,6 @@ def commit_segments(
     folder: Path, manifest: Manifest, segments: Sequence[SegmentEntry], new: Sequence[str], longer: int = 0
 ) -> None:
     """The same for an index of which only the manifest was read."""
-    from counterpoint import __version__
-
     kept = [entry for entry in segments if entry.live] or list(segments[-1:])
     named = {name for entry in kept for name in entry.folders()}
     files = {
@@ -126,7 +125,7 @@ def commit_segments(
     replace(
         manifest,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        software=__version__,
+        software=version(),
         segments=tuple(kept),
         files=files,
         report=report,

@@ -16,8 +16,8 @@ from counterpoint.index.accounts import account_of
 from counterpoint.index.deletes import Counts
 from counterpoint.index.kernels import idf_of
 from counterpoint.index.layout import SetLayout
-from counterpoint.index.lexical import Lexical, LexicalSettings
-from counterpoint.index.lexical_store import LEXICAL, LexicalStore
+from counterpoint.index.lexical import LEXICAL, Lexical, LexicalSettings
+from counterpoint.index.lexical_store import LexicalStore
 from counterpoint.index.manifest import NAME, Manifest
 from counterpoint.index.metadata import column_of, test_of, types_of
 from counterpoint.index.opening import Opened, opened
@@ -299,7 +299,7 @@ class Index:
 
     def info(self) -> dict[str, Any]:
         """Sizes by purpose and by set, and over the plain text; see `counterpoint.index.accounts`."""
-        return account_of(self)
+        return account_of(self.folder, (self.manifest, self.segments, self.sets), self.distinct_ids)
 
     def check_model(self, fingerprint: str) -> None:
         """Refuse a model that is not the one this index was built with.

@@ -19,6 +19,7 @@ from jaxtyping import Float, Int, UInt32
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.near import documents_near
 from counterpoint.index.npy import open_npy
 from counterpoint.index.store import Asked
 
@@ -26,13 +27,12 @@ if TYPE_CHECKING:
     from counterpoint.index.paths import Kernels, Meter
     from counterpoint.index.rows import Rows
 
-__all__ = ["BUCKET", "Postings", "documents_near", "write_ids", "write_postings"]
+__all__ = ["Postings", "write_ids", "write_postings"]
 
 Lists = tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]
 """Where the postings of each row of a query begin and end."""
 
 POSTING = 400  # products that numpy computes in the time that it takes for one posting
-BUCKET = 32  # rows of which only the first one's document is kept
 CHUNK = 2**22  # rows sorted at a time; bounds the memory of a build
 
 
@@ -102,13 +102,6 @@ def _reserve(path: Path) -> None:
     if hasattr(os, "posix_fallocate"):
         with open(path, "r+b") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
-
-
-def documents_near(offsets: Int[np.ndarray, " n1"]) -> UInt32[np.ndarray, " b"]:
-    """The document of the first of every `BUCKET` rows, and the last document: an eighth of a byte a row."""
-    firsts = np.arange(0, offsets[-1], BUCKET)
-    owners = np.searchsorted(offsets, firsts, side="right") - 1
-    return np.append(owners, max(len(offsets) - 2, 0)).astype(np.uint32)
 
 
 @final

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from counterpoint.index.codec import CODECS, Bits, CodecName
+from counterpoint.index.codec import CODECS, Bits
+from counterpoint.index.codec_names import CodecName
 
 __all__ = ["AnnName", "Kind", "SetLayout"]
 

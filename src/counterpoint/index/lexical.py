@@ -18,8 +18,10 @@ from counterpoint.index.score_column import ScoreColumn
 from counterpoint.index.term_scores import Part, term_scores
 from counterpoint.types import Span
 
-__all__ = ["Lexical", "LexicalSettings", "TermMatch"]
+__all__ = ["LEXICAL", "Lexical", "LexicalSettings", "TermMatch"]
 
+LEXICAL = "lexical"
+"""Name of the BM25 part of a score; every other part is named after its vector set."""
 MEMORY = 128 * 2**20
 """Bytes of the last terms' scores that are kept; a posting has 8."""
 TOGETHER = 64  # queries, as many as are searched at a time

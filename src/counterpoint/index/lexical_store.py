@@ -11,10 +11,7 @@ from jaxtyping import Float, Int
 from counterpoint.index.lexical import Lexical
 from counterpoint.index.store import PROBES, Everything, Store
 
-__all__ = ["LEXICAL", "LexicalStore"]
-
-LEXICAL = "lexical"
-"""Name of the BM25 part; every other part is named after its vector set."""
+__all__ = ["LexicalStore"]
 
 
 @final

@@ -19,7 +19,7 @@ from counterpoint.errors import ArtifactError
 from counterpoint.files import sha256_file, sync_all, temporary_beside, write_atomically
 
 if TYPE_CHECKING:
-    from counterpoint.index.codec import CodecName
+    from counterpoint.index.codec_names import CodecName
 
 __all__ = ["FileEntry", "Manifest", "OtherVersion", "SegmentEntry", "checksum_of", "write_bytes"]
 

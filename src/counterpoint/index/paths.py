@@ -19,8 +19,8 @@ from jaxtyping import Float
 
 from counterpoint.index import proposing
 from counterpoint.index.codec import CODECS, Integral
-from counterpoint.index.inverted import documents_near
 from counterpoint.index.kernels import Products, maxsim_by
+from counterpoint.index.near import documents_near
 from counterpoint.index.packing import pack
 from counterpoint.index.rotation import rotated
 from counterpoint.index.rounded import rounded

@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.config import plain
 from counterpoint.errors import ConfigError
-from counterpoint.index.codec import CODECS, Bits, CodecName
+from counterpoint.index.codec import CODECS, Bits
+from counterpoint.index.codec_names import CodecChoice, CodecName
 from counterpoint.index.layout import AnnName, Kind, SetLayout
-from counterpoint.index.lexical import LexicalSettings
-from counterpoint.index.lexical_store import LEXICAL
+from counterpoint.index.lexical import LEXICAL, LexicalSettings
 from counterpoint.index.where import FieldType
 from counterpoint.typed import faults_of
 from counterpoint.types import Ragged, Side, Span
@@ -179,7 +179,7 @@ class IndexSettings:
         gate: what the model's gates were closed to before (`Model.close_gates`); None where nothing was done.
     """
 
-    codec: CodecName | Literal["auto"] = "int8"
+    codec: CodecChoice = "int8"
     sets: tuple[str, ...] | None = None
     lexical: LexicalSettings | None = LexicalSettings()
     search: Mapping[str, Any] | None = None

@@ -96,11 +96,11 @@ def write_documents(work: Work, segment: Path, lexical: Path | None) -> Written:
 
 def _plan(work: Work, settings: IndexSettings, auto: dict[str, Any] | None) -> dict[str, Any]:
     """What decides the vectors and how they are stored."""
-    from counterpoint import __version__
+    from counterpoint.version import version
 
     return {
         "model": None if work.model is None else work.model.fingerprint(),
-        "counterpoint": __version__,
+        "counterpoint": version(),
         "codec": work.settings.codec,
         "metadata": dict(settings.metadata),
         "layouts": {name: asdict(layout) for name, layout in settings.layouts(work.model).items()},

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from counterpoint.errors import ConfigError, MissingExtraError
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 
 if TYPE_CHECKING:
     from mteb import TaskMetadata

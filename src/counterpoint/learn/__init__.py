@@ -2,9 +2,10 @@
 
 from counterpoint.learn.alignment import AlignmentStop
 from counterpoint.learn.batches import Batch, Draw, RandomBatches, Sampler, make_batch
-from counterpoint.learn.cache import NegativeCache, join_drawn
+from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.cross import cross_step, own_pairs
 from counterpoint.learn.development import DevelopmentSet, first_stage, rerank, retrieve
+from counterpoint.learn.drawn import join_drawn
 from counterpoint.learn.examples import Example, TrainingSet
 from counterpoint.learn.fit import FitTexts
 from counterpoint.learn.fit_behind import Level, fit_behind, fitted_dim, raw_length, recentre_behind

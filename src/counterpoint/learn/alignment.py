@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -54,6 +54,8 @@ class AlignmentStop(Stop):
             side must have to count as aligned; 0 for the paper's rule.
         every: steps between looks; None for every evaluation, which is once an epoch unless said otherwise.
     """
+
+    needs_vectors: ClassVar[bool] = True
 
     on: str | None = None
     delta: float | None = None

@@ -1,22 +1,14 @@
-"""`NegativeCache`: DAFT's cache of document vectors as a recipe declares it, and its negatives in a batch."""
+"""`NegativeCache`: DAFT's cache of document vectors as a recipe declares it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import final
-
-import torch
+from dataclasses import dataclass
+from typing import ClassVar, final
 
 from counterpoint.config import Setting
 from counterpoint.errors import ConfigError
-from counterpoint.index import VectorSet
-from counterpoint.learn.batches import Batch
-from counterpoint.learn.examples import TrainingSet
-from counterpoint.learn.running_cache import Drawn, RunningCache
 
-__all__ = ["NegativeCache", "join_drawn"]
+__all__ = ["NegativeCache"]
 
 
 @final
@@ -38,6 +30,8 @@ class NegativeCache(Setting):
         replace: renewed entries become other documents of the corpus; else their own are encoded again.
         on: the vector set, which has one vector a text; may be left out where the model makes one only.
     """
+
+    needs_vectors: ClassVar[bool] = True
 
     size: int = 4096
     candidates: int = 64
@@ -69,58 +63,3 @@ class NegativeCache(Setting):
     def memory(self, dim: int) -> int:
         """Bytes that the vectors take."""
         return 4 * self.size * dim
-
-    def start(
-        self,
-        sets: Mapping[str, VectorSet],
-        documents: Sequence[str],
-        seed: int,
-        device: torch.device | str = "cpu",
-    ) -> RunningCache:
-        """An empty cache; fill it before the first step.
-
-        Args:
-            sets: those of the model.
-            documents: ids of the corpus, in an order that is the same in every run.
-            seed: of the run, the same on every process, since all must draw alike.
-            device: where the vectors are kept and scored.
-
-        Raises:
-            ConfigError: it is not clear which set is meant, or it has many vectors a text.
-        """
-        name = next(iter(sets)) if self.on is None and len(sets) == 1 else self.on
-        if name is None or name not in sets:
-            raise ConfigError(f"NegativeCache: the model makes the sets {', '.join(sets)}; on={self.on!r}")
-        if not sets[name].pooled:
-            raise ConfigError(f"NegativeCache: {name!r} has many vectors a text; the cache keeps one of each")
-        return RunningCache(replace(self, on=name), sets[name].dim, documents, seed, device)
-
-
-def join_drawn(batch: Batch, drawn: Drawn, data: TrainingSet) -> Batch:
-    """The batch with each query's drawn negatives directly behind its positive, and the cached scores."""
-    targets = batch.targets
-    columns = {document: column for column, document in enumerate(batch.document_ids)}
-    place = [[columns.setdefault(document, len(columns)) for document in ids] for ids in drawn.documents]
-    width = max(map(len, place))
-    added = torch.tensor([[*row, *[-1] * (width - len(row))] for row in place], dtype=torch.int64)
-    own = torch.cat([targets.own[:, :1], added.to(targets.own), targets.own[:, 1:]], 1)
-    new = list(columns)[len(batch.document_ids) :]
-    relevant = [data.relevant.get(query, frozenset()) for query in batch.query_ids]
-    allowed = [[document not in known for document in new] for known in relevant]
-    extra = torch.tensor(allowed, dtype=torch.bool, device=own.device).view(len(relevant), len(new))
-    teacher = targets.teacher
-    if teacher is not None:
-        unknown = teacher.new_full((len(teacher), width), math.nan)
-        teacher = torch.cat([teacher[:, :1], unknown, teacher[:, 1:]], 1)
-    return replace(
-        batch,
-        document_ids=tuple(columns),
-        documents=(*batch.documents, *(data.documents[document] for document in new)),
-        targets=replace(
-            targets,
-            own=own,
-            candidates=torch.cat([targets.candidates, extra], 1),
-            teacher=teacher,
-            cached=drawn.scores,
-        ),
-    )

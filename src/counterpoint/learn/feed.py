@@ -16,7 +16,7 @@ from counterpoint.learn.stages import Train
 from counterpoint.learn.teachers import taught
 
 if TYPE_CHECKING:
-    from counterpoint.learn.trainer import Run
+    from counterpoint.learn.run import Run
 
 __all__ = ["Feed"]
 

@@ -24,7 +24,7 @@ from counterpoint.transform.flow import HELD_OUT, MOST_HELD_OUT
 from counterpoint.vectors import Vectors
 
 if TYPE_CHECKING:
-    from counterpoint.learn.trainer import Run
+    from counterpoint.learn.run import Run
 
 __all__ = ["FitTexts", "fit", "linear_of", "rows_of_set", "token_rows", "tokenwise_of"]
 

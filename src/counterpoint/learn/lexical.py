@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import torch
@@ -37,6 +37,8 @@ class BM25Terms(Setting):
         analyzer: how texts are cut into terms.
         repeats: a term that stands twice in a query counts twice, as in our index; once as RoC prints it.
     """
+
+    needs_vectors: ClassVar[bool] = True
 
     k1: float = 0.9
     b: float = 0.4

@@ -31,7 +31,7 @@ from counterpoint.learn.stop import Situation
 from counterpoint.learn.watch import Looked, Watch
 
 if TYPE_CHECKING:
-    from counterpoint.learn.trainer import Run
+    from counterpoint.learn.run import Run
 
 __all__ = ["Loop"]
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast, final
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from counterpoint.errors import ConfigError
+from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.step import Step
+from counterpoint.learn.traits import SetTraits
 from counterpoint.part import Part
 from counterpoint.score import Scorer
 
@@ -40,6 +42,8 @@ class Loss(Part, ABC):
 
     needs: frozenset[Need] = frozenset()
     """What a stage must bring for this loss to mean anything; `counterpoint.recipe.check` asks."""
+    drawn: int | None = None
+    """How many of the negatives that a cache draws for a query it reads; None for all of them."""
 
     # Not a class attribute: torch keeps submodules elsewhere, and a default here would hide them.
     def __init__(self, name: str | None = None, scorer: Scorer | None = None):
@@ -50,6 +54,19 @@ class Loss(Part, ABC):
     @abstractmethod
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The loss of one step, averaged over its queries."""
+
+    def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
+        """Why it cannot be trained by, which `counterpoint.recipe.check` asks; unknown sets it says itself.
+
+        Args:
+            sets: the model's vector sets by name, and what its routers make beside them.
+            cache: the stage's negative cache.
+        """
+        yield from ()
+
+    def faults_of_pairs(self) -> Iterator[str]:
+        """Why a cross-encoder, which scores a query's own documents only, cannot be trained by it."""
+        yield from ()
 
     @property
     def label(self) -> str:

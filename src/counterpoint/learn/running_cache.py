@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -15,13 +15,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from counterpoint.errors import ArtifactError, ConfigError, DataError, ShapeError
+from counterpoint.index import VectorSet
+from counterpoint.learn.cache import NegativeCache
+from counterpoint.learn.drawn import Drawn
 from counterpoint.learn.seeds import seed_of
 from counterpoint.vectors import Representation, Vectors
 
-if TYPE_CHECKING:
-    from counterpoint.learn.cache import NegativeCache
-
-__all__ = ["Drawn", "RunningCache"]
+__all__ = ["RunningCache"]
 
 Encode = Callable[[Sequence[str]], Float[Tensor, "n d"]]
 """From ids of documents to their vectors, one each; called in evaluation mode, without gradients."""
@@ -33,37 +33,40 @@ BLOCK = 1 << 16  # vectors scored at a time
 FILL = 1024  # documents encoded at a time when the cache is filled
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """Negatives of a step.
-
-    Attributes:
-        documents: for each query the ids drawn, best perturbed score first; fewer than `draws` only where all
-            other candidates are ruled out.
-        scores: of every candidate, not scaled, −∞ where a group has none; what `Targets.cached` wants.
-    """
-
-    documents: list[list[str]]
-    scores: Float[Tensor, "q k"]
-
-
 @final
 class RunningCache:
-    """The cache of one stage; made by `NegativeCache.start`.
+    """The cache of one stage; it is empty, and is to be filled before the first step.
 
     A document stands in it at most once. An entry without a vector (not filled yet, or encoded as zeros) is
     never drawn.
+
+    Args:
+        settings: of the cache.
+        sets: the model's vector sets.
+        documents: ids of the corpus, in an order that is the same in every run.
+        seed: of the run, the same on every process, since all must draw alike.
+        device: where the vectors are kept and scored.
+
+    Raises:
+        ConfigError: it is not clear which set is meant, or it has many vectors a text.
     """
 
     def __init__(
         self,
         settings: NegativeCache,
-        dim: int,
+        sets: Mapping[str, VectorSet],
         documents: Sequence[str],
         seed: int,
-        device: torch.device | str,
+        device: torch.device | str = "cpu",
     ):
-        self.settings = settings
+        name = next(iter(sets)) if settings.on is None and len(sets) == 1 else settings.on
+        if name is None or name not in sets:
+            raise ConfigError(
+                f"NegativeCache: the model makes the sets {', '.join(sets)}; on={settings.on!r}"
+            )
+        if not sets[name].pooled:
+            raise ConfigError(f"NegativeCache: {name!r} has many vectors a text; the cache keeps one of each")
+        self.settings, dim = replace(settings, on=name), sets[name].dim
         self.vectors = torch.zeros(settings.size, dim, device=device)
         self._usable = torch.zeros(settings.size, dtype=torch.bool, device=device)
         self._slots: OrderedDict[str, int] = OrderedDict()  # by document, the oldest first

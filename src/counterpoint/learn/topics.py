@@ -91,7 +91,7 @@ class TopicBatches(Sampler):
     def _vectors(self, texts: Sequence[str], seed: int) -> Float[np.ndarray, "n d"]:
         if self.model is None:
             return term_vectors(texts, seed_of(seed, "term vectors"))
-        from counterpoint.model import load_model
+        from counterpoint.loading import load_model
 
         model = load_model(self.model)
         pooled = [name for name, found in model.sets.items() if found.pooled]

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING
 
 import torch
-from torch import nn
 
 from counterpoint.errors import ConfigError, MissingExtraError
 from counterpoint.index import build_index
-from counterpoint.learn.carried import carry
 from counterpoint.learn.checkpoint import Checkpoint
-from counterpoint.learn.development import first_stage
 from counterpoint.learn.fit import fit
-from counterpoint.learn.job import Job, Metrics, Reporter, Silent
-from counterpoint.learn.processes import Processes
-from counterpoint.learn.seeds import seed_of
+from counterpoint.learn.job import Job, Reporter, Silent
+from counterpoint.learn.loop import Loop
+from counterpoint.learn.run import Run
 from counterpoint.learn.stages import Build, Fit, Train
-from counterpoint.learn.start import write_start
 from counterpoint.memory import keep_freed_memory
 from counterpoint.model import Model
-from counterpoint.score import Scorer
-from counterpoint.search import Run as SearchRun
 from counterpoint.types import Document
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
-__all__ = ["Run", "train"]
+__all__ = ["train"]
 
 
 def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -> Path:
@@ -70,8 +61,6 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
         here = checkpoint if checkpoint is not None and number == checkpoint.stage else None
         match stage:
             case Train():
-                from counterpoint.learn.loop import Loop
-
                 Loop(run, number, stage).go(here)
             case Fit():
                 fit(run, stage, _vector_model(run, stage).eval())
@@ -86,130 +75,6 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
         job.model.eval().save(job.folder / "model", overwrite=True)
     run.accelerator.end_training()
     return job.folder / "model"
-
-
-@final
-@dataclass(frozen=True)
-class Run:
-    """A job being carried out: where it computes and writes."""
-
-    job: Job
-    accelerator: Accelerator
-    reporter: Reporter
-    search: Mapping[str, Any] | None  # of the model as it was declared
-
-    @property
-    def processes(self) -> Processes:
-        """Those that take part."""
-        return Processes(self.accelerator)
-
-    @cached_property
-    def first_stage(self) -> SearchRun:
-        """What a cross-encoder reranks to be evaluated; searched once a run.
-
-        Raises:
-            ConfigError: there are no development queries.
-        """
-        if self.job.development is None:
-            raise ConfigError("there are no development queries to search")
-        return first_stage(
-            self.job.development,
-            self.job.depth,
-            on_progress=lambda done: self.reporter.busy("indexing for BM25", done),
-        )
-
-    @property
-    def metrics(self) -> Metrics:
-        """The log of numbers."""
-        return Metrics(self.job.folder / "metrics.jsonl")
-
-    def scorer_of(self, stage: Train) -> Scorer:
-        """The stage's scorer, or the job's.
-
-        Raises:
-            ConfigError: there is neither.
-        """
-        scorer = stage.scorer or self.job.scorer
-        if scorer is None:
-            raise ConfigError(f"{stage.name}: needs a scorer, its own or the recipe's")
-        return scorer
-
-    def set_up(self) -> None:
-        """Load and allocate everything, the same on every process, and move it to the device."""
-        torch.manual_seed(seed_of(self.job.seed, "model"))
-        for module in self.modules().values():
-            module.setup()  # type: ignore[operator]
-            module.to(self.accelerator.device)
-
-    def begin(self) -> None:
-        """Take over another model's weights where that is wanted, and write down what the run begins with."""
-        start, facts = self.job.start, {}
-        if start is not None:
-            taken = start.give(self.job.model)
-            self.reporter.note(f"Started from {start.source}: {taken}")
-            facts = {**start.to_dict(), **asdict(taken)}
-        if self.processes.rank == 0:
-            write_start(self.job.folder, self.job.model, facts)
-
-    def carry(self, stages: int) -> tuple[bool, str] | None:
-        """Search the model by what the last scorer that learns has learnt in so many stages, if it can be."""
-        model = self.job.vector_model
-        if model is None:  # a cross-encoder has no scorer
-            return None
-        model.search = self.search
-        for stage in reversed(self.job.stages[:stages]):
-            if isinstance(stage, Train) and (carried := carry(self.scorer_of(stage), model)):
-                return carried
-        return None
-
-    def leave_out(self, number: int) -> None:
-        """Pass over maps of the model that a later stage fits, and no stage before this one has."""
-        model = self.job.vector_model
-        if model is None:
-            return
-        fits = [(at, stage) for at, stage in enumerate(self.job.stages) if isinstance(stage, Fit)]
-
-        def waiting(what: str) -> set[str]:
-            later = {stage.on for at, stage in fits if stage.what == what and at >= number}
-            return later - {stage.on for at, stage in fits if stage.what == what and at < number}
-
-        model.leave_out(waiting("transforms"), waiting("tokenwise"))
-
-    def modules(self) -> dict[str, nn.Module]:
-        """Everything that may learn, by name: the model, each training stage's scorer and objective."""
-        found: dict[str, nn.Module] = {"model": self.job.model}
-        for number, stage in enumerate(self.job.stages):
-            if isinstance(stage, Train):
-                if self.job.vector_model is not None:
-                    found[f"scorer{number}"] = self.scorer_of(stage)
-                found[f"objective{number}"] = stage.objective
-        return found
-
-    def save(
-        self, stage: int, step: int, state: dict[str, object], tensors: dict[str, dict[str, torch.Tensor]]
-    ) -> None:
-        """Write a checkpoint, by the first process; the others wait."""
-        if self.processes.rank == 0:
-            weights = {
-                f"{name}:{key}": tensor
-                for name, module in self.modules().items()
-                for key, tensor in module.state_dict().items()
-            }
-            checkpoint = Checkpoint(stage, step, state, {"weights": weights, **tensors})
-            checkpoint.write(self.job.folder / "checkpoints")
-        self.accelerator.wait_for_everyone()
-
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Take the weights back, and drop what was logged after it."""
-        for name, module in self.modules().items():
-            own = {
-                key.removeprefix(f"{name}:"): tensor
-                for key, tensor in checkpoint.tensors["weights"].items()
-                if key.startswith(f"{name}:")
-            }
-            module.load_state_dict(own)
-        if self.processes.rank == 0:
-            self.metrics.rewind(checkpoint.stage, checkpoint.step)
 
 
 def _accelerator(folder: Path) -> Accelerator:

@@ -191,7 +191,7 @@ def _model(options: BuildOptions, exported: Import | None) -> Model | None:
     if named is None:
         return None
     if isinstance(named, str | Path):
-        from counterpoint.model import load_model  # brings torch with it
+        from counterpoint.loading import load_model  # brings torch with it
 
         model = load_model(named)
     else:

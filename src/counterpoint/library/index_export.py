@@ -22,7 +22,8 @@ from counterpoint.data import write_documents
 from counterpoint.errors import ConfigError
 from counterpoint.folders import publish_folder
 from counterpoint.index import Index
-from counterpoint.index.codec import CODECS, Bits, CodecName
+from counterpoint.index.codec import CODECS, Bits
+from counterpoint.index.codec_names import CodecName
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.static import StaticStore
 from counterpoint.index.stored_rows import split_by_segment
@@ -163,6 +164,6 @@ def _model(index: Index, home: Path, target: Path) -> dict[str, str | None] | No
 
 
 def _version() -> str:
-    from counterpoint import __version__
+    from counterpoint.version import version
 
-    return __version__
+    return version()

@@ -83,7 +83,7 @@ class Import:
         name, about = self.model_name, self.about.model
         if name is None or about is None:
             return None
-        from counterpoint.model import load_model  # brings torch with it
+        from counterpoint.loading import load_model  # brings torch with it
 
         expected = str(about["fingerprint"])
         model = as_built(load_model(name), name, expected)

@@ -8,6 +8,7 @@ from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from counterpoint.errors import ConfigError
+from counterpoint.index.codec_names import CodecChoice
 from counterpoint.library.options import AddOptions, BuildOptions, SearchOptions
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class BuildKeywords(TypedDict, total=False):
     """What `index` takes beside source, path and model: `BuildOptions` says what each is."""
 
-    codec: Literal["auto", "1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None
+    codec: CodecChoice | None
     gate: float | None
     ann: Literal["hnsw"] | None
     lexical: bool | None

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, final
 
+from counterpoint.index.codec_names import CodecChoice
+
 if TYPE_CHECKING:
     from counterpoint.index.field import Expression
     from counterpoint.model import Model
@@ -78,7 +80,7 @@ class BuildOptions:
     """
 
     model: str | Path | Model | None = AUTO_MODEL
-    codec: Literal["auto", "1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"] | None = None
+    codec: CodecChoice | None = None
     gate: float | None = None
     ann: Literal["hnsw"] | None = None
     lexical: bool | None = None

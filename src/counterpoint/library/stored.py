@@ -112,7 +112,7 @@ def model_for(folder: Path, manifest: Manifest, name: str | Path | None = None) 
     """The same for an index of which only the manifest was read; None where it was built without a model."""
     if manifest.model is None:
         return None
-    from counterpoint.model import load_model  # brings torch with it
+    from counterpoint.loading import load_model  # brings torch with it
 
     named = str(name or _remembered(folder, manifest))
     model = as_built(load_model(named), named, (manifest.model or {}).get("fingerprint"))

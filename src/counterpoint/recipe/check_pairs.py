@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from counterpoint.config import Declared
-from counterpoint.learn import (
-    AlignmentStop,
-    BM25Terms,
-    CachedContrastive,
-    Contrastive,
-    ModelNegatives,
-    NegativeCache,
-    Train,
-    WatchSettings,
-)
+from counterpoint.learn import Train, WatchSettings
 from counterpoint.recipe.inside import losses_of, outside_teachers, training
 from counterpoint.recipe.recipe import Recipe
-from counterpoint.score import Scorer
 
 __all__ = ["pair_faults"]
 
@@ -44,17 +33,12 @@ def _vector_parts(stage: Train, where: str) -> Iterator[str]:
     """What a stage declares that goes by the model's vectors; what is inside of such a part is not named."""
     named: list[str] = []
     for path, part in outside_teachers(stage, where):
-        if not path.startswith(tuple(named)) and _needs_vectors(part):
+        needs = part.needs_vectors or isinstance(getattr(part, "on", None), str)
+        if needs and not path.startswith(tuple(named)):
             named.append(f"{path}.")
             yield f"{path}: {type(part).__name__} {NO_VECTORS}"
     if stage.watch != WatchSettings():
         yield f"{where}.watch: {NO_VECTORS}"
-
-
-def _needs_vectors(part: Declared) -> bool:
-    """Parts that are known to, and all that name a vector set."""
-    known = Scorer | NegativeCache | BM25Terms | CachedContrastive | AlignmentStop | ModelNegatives
-    return isinstance(part, known) or isinstance(getattr(part, "on", None), str)
 
 
 def _comparisons(stage: Train) -> Iterator[str]:
@@ -64,8 +48,4 @@ def _comparisons(stage: Train) -> Iterator[str]:
             yield f"{loss.label} compares a query's own documents; give the stage negatives"
         if "lexical" in loss.needs:
             yield f"{loss.label}: {NO_VECTORS}"
-        if isinstance(loss, Contrastive) and loss.symmetric:
-            yield (
-                f"{loss.label}: symmetric compares a document's scores for several queries, and a "
-                "cross-encoder scores a query's own documents only; leave it out"
-            )
+        yield from loss.faults_of_pairs()

@@ -8,19 +8,9 @@ from typing import Any, cast
 from counterpoint.config import plain
 from counterpoint.encode import BY_ROUTER, DualEncoder, Head, Routed
 from counterpoint.errors import ConfigError
-from counterpoint.learn import (
-    CachedContrastive,
-    Fit,
-    GateSparsity,
-    Loss,
-    NegativeCache,
-    Orthogonality,
-    RouterBalance,
-    RouterSparsity,
-    TermSparsity,
-    Train,
-)
+from counterpoint.learn import Fit, Loss, NegativeCache, Train
 from counterpoint.learn.fit import linear_of, tokenwise_of
+from counterpoint.learn.traits import SetTraits
 from counterpoint.model import Model
 from counterpoint.recipe.inside import losses_of, outside_teachers, training
 from counterpoint.recipe.recipe import Recipe
@@ -50,29 +40,19 @@ def vector_faults(recipe: Recipe, model: Model) -> Iterator[str]:
     for stage in training(recipe):
         yield from (f"stages.{stage.name}: {fault}" for fault in _train(recipe, stage))
         for loss in losses_of(stage):
-            yield from (f"stages.{stage.name}: {fault}" for fault in _weighed(loss, encoder))
+            found = loss.faults(_traits(encoder), stage.cache)
+            yield from (f"stages.{stage.name}: {fault}" for fault in found)
 
 
-def _weighed(loss: Loss, encoder: DualEncoder) -> Iterator[str]:
-    """Losses on a gate or a router that is not there, or on a set of another kind."""
-    heads = encoder.query.heads
-    if isinstance(loss, GateSparsity) and loss.on in heads and loss.on not in encoder.gates:
-        yield (
-            f"{loss.label} closes the gate of {loss.on!r}, and the model has none there; give it "
-            f"DualEncoder(..., gates={{{loss.on!r}: Gate()}})"
-        )
+def _traits(encoder: DualEncoder) -> dict[str, SetTraits]:
+    """The vector sets of a model that is not set up, and what its routers make beside them for losses."""
+    heads = {name: cast(Head, head) for name, head in encoder.query.heads.items()}
     routed = [name for name, head in heads.items() if isinstance(head, Routed)]
-    if isinstance(loss, RouterBalance | RouterSparsity) and loss.on in heads and loss.on not in routed:
-        yield f"{loss.label} goes by the router of {loss.on!r}, which has none; make it Routed(Router())"
-    pooled = [name for name, head in heads.items() if cast(Head, head).pooled]
-    if isinstance(loss, Orthogonality) and loss.on in heads and loss.on not in pooled:
-        yield f"{loss.label} takes one vector a text, and {loss.on!r} has many; name a pooled set"
-    without_ids = [*pooled, *(name + BY_ROUTER for name in routed)]
-    if isinstance(loss, TermSparsity) and loss.norm == "flops" and loss.on in without_ids:
-        yield (
-            f"{loss.label}: 'flops' goes by terms, and the rows of {loss.on!r} have no ids; name a set of "
-            "terms, or take norm='l1'"
-        )
+    sets = {
+        name: SetTraits(head.pooled, not head.pooled, name in encoder.gates, name in routed)
+        for name, head in heads.items()
+    }
+    return sets | {name + BY_ROUTER: SetTraits(pooled=True, ids=False) for name in routed}
 
 
 def _search(said: Mapping[str, Any], sets: list[str]) -> Iterator[str]:
@@ -157,16 +137,11 @@ def _cache(cache: NegativeCache, losses: list[Loss]) -> Iterator[str]:
     if all("teacher" in loss.needs for loss in losses):
         yield "no loss of this stage uses it; leave it out"
         return
-    of_cache = [loss for loss in losses if isinstance(loss, CachedContrastive)]
-    for loss in of_cache:
-        if loss.scale != cache.scale:
-            yield (
-                f"negatives are drawn with scale {cache.scale:g}, and {loss.label} has scale {loss.scale:g}; "
-                "only if they are equal is its gradient that of the softmax"
-            )
-    if of_cache and cache.draws > 1 and all(loss in of_cache or "teacher" in loss.needs for loss in losses):
-        names = ", ".join(loss.label for loss in of_cache)
-        yield f"draws is {cache.draws}, and {names} reads one drawn negative; take 1"
+    reads = [loss.drawn for loss in losses if "teacher" not in loss.needs]
+    most = max((count for count in reads if count is not None), default=0)
+    if None not in reads and cache.draws > most:
+        names = ", ".join(loss.label for loss in losses if loss.drawn is not None)
+        yield f"draws is {cache.draws}, and {names} reads {most} for a query; take {most}"
 
 
 def _unknown_sets(path: str, names: Iterable[str], sets: list[str]) -> Iterator[str]:

@@ -24,10 +24,10 @@ from counterpoint.files import write_atomically, writing
 from counterpoint.folders import remove_made
 from counterpoint.learn.checkpoint import latest_place
 from counterpoint.learn.start import START_FILE, Start
+from counterpoint.provenance import provenance, revision_of
 from counterpoint.recipe.material import Material
 from counterpoint.recipe.recipe import Recipe, differences
 from counterpoint.recipe.source import RECIPE_FILE
-from counterpoint.sweep.provenance import provenance, revision_of
 from counterpoint.typed import shown
 
 __all__ = [

@@ -25,6 +25,8 @@ class Scorer(Part, ABC):
     Scorers add up and take weights: `Dot("cls") + 0.3 * MaxSim("words")` is a scorer again.
     """
 
+    needs_vectors = True
+
     @abstractmethod
     def forward(self, q: Representation, d: Representation) -> Float[Tensor, "q d"]:
         """Score every query of `q` against every document of `d`; padding never changes a score."""

@@ -23,7 +23,8 @@ from counterpoint.search.feedback import with_feedback
 from counterpoint.search.first import NONE, NOTHING, FirstStages, Proposal
 from counterpoint.search.fusion import Fusion, fuse
 from counterpoint.search.hits import Answer, Hit
-from counterpoint.search.prepared import PreparedQuery, Scored, prepare, slopes_of
+from counterpoint.search.order import trec_order
+from counterpoint.search.prepared import Candidates, PreparedQuery, Scored, prepare, slopes_of
 from counterpoint.search.run import Run
 from counterpoint.search.settings import LEXICAL, Plan, SearchSettings, Workflow, plan_for
 
@@ -91,14 +92,15 @@ class Searcher:
         plan = plan_for(workflow, self.index, self.settings)
         (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
         (found,) = self._first.propose([prepared], plan, k, self._among)
-        scored = with_feedback(self.index, self._score(prepared, plan, found), plan, self.settings)
-        rows = at_least_best(scored.scores, k)
-        documents = [self.index.document(int(found.positions[row])) for row in rows]
-        known = {document.id: (int(row), document) for row, document in zip(rows, documents, strict=True)}
-        ranked = Run({"": {name: float(scored.scores[row]) for name, (row, _) in known.items()}}).top(k)[""]
+        scored = self._scored(self._candidates(prepared, plan, found), plan, self.settings)
         hits = tuple(
-            Hit(rank, score, known[name][1], scored.parts(known[name][0]))
-            for rank, (name, score) in enumerate(ranked, start=1)
+            Hit(
+                rank,
+                float(scored.scores[row]),
+                self.index.document(int(scored.positions[row])),
+                scored.parts(row),
+            )
+            for rank, row in enumerate(self._ranked(scored, k), start=1)
         )
         if explain:
             hits = explain_hits((self.index, self.model), prepared, plan, scored, hits)
@@ -188,7 +190,7 @@ class Searcher:
         plans = [plan_for("hybrid", self.index, each) for each in settings]
         if not plans:
             return
-        own = replace(plans[0], weights=dict.fromkeys(plans[0].weights, 1.0), adapt={})
+        own = replace(plans[0], adapt={})
         for each, plan in zip(settings, plans, strict=True):
             if plan.weights.keys() != own.weights.keys():
                 raise ConfigError(
@@ -200,16 +202,10 @@ class Searcher:
                 )
             if each.apart_from_weights() != self.settings.apart_from_weights():
                 raise ConfigError("settings that are searched together differ in weights and feedback only")
-        scored = self._scored(queries, self._depth(k), own, None, on_progress)
-        found = dict(scored)
+        found = dict(self._all_candidates(queries, self._depth(k), own, None, on_progress))
         for each, plan in zip(settings, plans, strict=True):
-            runs = {}
-            for qid, candidates in found.items():
-                weights = weights_of(plan, candidates.evidence)
-                weighed = candidates.contributions * np.array([weights[part] for part in own.weights])
-                fused = replace(candidates, scores=weighed.sum(axis=1), contributions=weighed)
-                runs[qid] = with_feedback(self.index, fused, plan, each)
-            yield self._best(runs, k, plan)
+            scored = {qid: self._scored(candidates, plan, each) for qid, candidates in found.items()}
+            yield self._best(scored, k, plan)
 
     def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
         """The hybrid over all documents, or over those of `run`: a `Retriever`."""
@@ -225,9 +221,8 @@ class Searcher:
         candidates: Run | None,
         on_progress: Callable[[int], None],
     ) -> Run:
-        found = self._scored(queries, self._depth(k), plan, candidates, on_progress)
-        fed = {qid: with_feedback(self.index, scored, plan, self.settings) for qid, scored in found}
-        return self._best(fed, k, plan)
+        found = self._all_candidates(queries, self._depth(k), plan, candidates, on_progress)
+        return self._best({qid: self._scored(each, plan, self.settings) for qid, each in found}, k, plan)
 
     @cached_property
     def _first(self) -> FirstStages:
@@ -261,32 +256,38 @@ class Searcher:
             run = run.max_passage({name: self.index.parents.get(name, name) for name in passages})
         return run.top(k)
 
-    def _scored(
+    def _ranked(self, scored: Scored, k: int) -> list[int]:
+        """The rows of the best `k` candidates, best first; only those that can be are named."""
+        rows = at_least_best(scored.scores, k)
+        names = self.index.names_of(scored.positions[rows])
+        return rows[trec_order(names, scored.scores[rows])[:k]].tolist()
+
+    def _all_candidates(
         self,
         queries: Mapping[str, str],
         depth: int,
         plan: Plan,
-        candidates: Run | None,
+        given: Run | None,
         on_progress: Callable[[int], None],
-    ) -> Iterator[tuple[str, Scored]]:
-        """Query by query the candidates' scores before feedback."""
+    ) -> Iterator[tuple[str, Candidates]]:
+        """Query by query the candidates, found or given, and what each part says of them."""
         stream, done = iter(queries.items()), 0
         while batch := list(islice(stream, min(TOGETHER, max(1, SCORES // max(1, self.index.end))))):
             prepared = prepare([text for _, text in batch], plan, self.settings, self.index, self.model)
-            if candidates is None:
+            if given is None:
                 proposals = self._first.propose(prepared, plan, depth, self._among)
             else:  # only weights depend on what would be found
                 proposals = repeat(NOTHING)
                 if plan.adapt:
                     proposals = self._first.propose(prepared, plan, 1, self._among)
             for (qid, text), query, found in zip(batch, prepared, proposals, strict=False):
-                asked = found if candidates is None else self._candidates(candidates, qid)
+                asked = found if given is None else self._given(given, qid)
                 asked, found = (asked, found) if text.strip() else (NOTHING, NOTHING)
-                yield qid, self._score(query, plan, found, asked)
+                yield qid, self._candidates(query, plan, found, asked)
             done += len(batch)
             on_progress(done)
 
-    def _candidates(self, run: Run, query: str) -> Proposal:
+    def _given(self, run: Run, query: str) -> Proposal:
         """The positions of given documents, for reranking; no part has scored them yet."""
         ranked = [name for name, _ in run[query]] if query in run else []
         names = [passage for name in ranked for passage in self._passages.get(name, [name])]
@@ -299,10 +300,10 @@ class Searcher:
         found = np.array(positions, dtype=np.int64)
         return Proposal(found if self._among is None else found[self._among[found]], {}, NONE)
 
-    def _score(
+    def _candidates(
         self, query: PreparedQuery, plan: Plan, found: Proposal, asked: Proposal | None = None
-    ) -> Scored:
-        """Every part exactly, scaled, then fused; feedback comes after it.
+    ) -> Candidates:
+        """Every part's exact scores of what was found, or of what was asked for, before they are weighed.
 
         What was found decides the weights of the query, also where other candidates are asked for.
         """
@@ -315,12 +316,18 @@ class Searcher:
         evidence = evidence_of(parts, known, rows)
         if asked is not None and asked is not found:
             found, table = asked, self._table(query, plan, asked)
-        fusion = Fusion(weights=weights_of(plan, evidence), method="convex")
+        return Candidates(found.positions, table, evidence)
+
+    def _scored(self, found: Candidates, plan: Plan, settings: SearchSettings) -> Scored:
+        """The candidates' scores: their parts weighed and fused, and feedback."""
+        weights = adapted(plan.weights, plan.adapt, found.evidence) if plan.adapt else plan.weights
+        fusion = Fusion(weights=weights, method="convex")
         if len(plan.weights) + len(plan.feedback) > 1:
-            fusion = replace(fusion, method=self.settings.method, normalise=self.settings.normalise)
-        fused, contributions = fuse(table, fusion)
-        slopes = slopes_of(table, contributions, fusion)
-        return Scored(found.positions, fused, contributions, tuple(plan.weights), slopes, evidence)
+            fusion = replace(fusion, method=settings.method, normalise=settings.normalise)
+        fused, contributions = fuse(found.table, fusion)
+        slopes = slopes_of(found.table, contributions, fusion)
+        scored = Scored(found.positions, fused, contributions, tuple(plan.weights), slopes)
+        return with_feedback(self.index, scored, plan, settings)
 
     def _table(self, query: PreparedQuery, plan: Plan, found: Proposal) -> Float[np.ndarray, "c parts"]:
         """The candidates' scores by each part, over its ceiling."""
@@ -338,11 +345,6 @@ def at_least_best(scores: Float[np.ndarray, " c"], k: int) -> Int[np.ndarray, " 
     if k >= len(scores):
         return np.arange(len(scores))
     return np.flatnonzero(scores >= np.partition(scores, -k)[-k])
-
-
-def weights_of(plan: Plan, evidence: Mapping[str, float]) -> Mapping[str, float]:
-    """The weights of one query."""
-    return adapted(plan.weights, plan.adapt, evidence) if plan.adapt else plan.weights
 
 
 def _check_depth(k: int) -> None:

@@ -6,36 +6,20 @@ Both halves take part in saying which documents those are, so what either found 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from counterpoint.index import Index
 from counterpoint.search.fusion import Fusion, fuse
-from counterpoint.search.prepared import Scored, slopes_of
+from counterpoint.search.prepared import Feedback, Scored, slopes_of
 from counterpoint.search.settings import Plan, SearchSettings
 
-__all__ = ["FEEDBACK", "Feedback", "likeness", "units_of", "with_feedback"]
+__all__ = ["FEEDBACK", "likeness", "units_of", "with_feedback"]
 
 FEEDBACK = "feedback"
 """Name of what feedback adds, among the parts of a score."""
-
-
-@dataclass(frozen=True)
-class Feedback:
-    """How like each candidate is to the best ones.
-
-    Attributes:
-        scores: Σ_j w_j cos(d_j, d) for each candidate d, over the best candidates d_j; of several pooled sets
-            the mean. Between −1 and 1.
-        rows: which candidates are the best, by row.
-        weights: w of each; they sum to 1.
-    """
-
-    scores: Float[np.ndarray, " c"]
-    rows: Int[np.ndarray, " b"]
-    weights: Float[np.ndarray, " b"]
 
 
 def likeness(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -14,10 +14,7 @@ from counterpoint.index import Asked, Index, TextModel
 from counterpoint.search.fusion import Fusion
 from counterpoint.search.settings import LEXICAL, Plan, SearchSettings
 
-if TYPE_CHECKING:
-    from counterpoint.search.feedback import Feedback
-
-__all__ = ["PreparedQuery", "Scored", "prepare", "slopes_of"]
+__all__ = ["Candidates", "Feedback", "PreparedQuery", "Scored", "prepare", "slopes_of"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +45,37 @@ class PreparedQuery:
 
 
 @dataclass(frozen=True)
+class Candidates:
+    """The candidates of one query, and what each part says of them, before anything is weighed.
+
+    Attributes:
+        positions: in the index.
+        table: the exact scores, a column a part, over the part's ceiling.
+        evidence: by part, what it has to go by (see `counterpoint.search.adapt`).
+    """
+
+    positions: Int[np.ndarray, " c"]
+    table: Float[np.ndarray, "c parts"]
+    evidence: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """How like each candidate is to the best ones.
+
+    Attributes:
+        scores: Σ_j w_j cos(d_j, d) for each candidate d, over the best candidates d_j; of several pooled sets
+            the mean. Between −1 and 1.
+        rows: which candidates are the best, by row.
+        weights: w of each; they sum to 1.
+    """
+
+    scores: Float[np.ndarray, " c"]
+    rows: Int[np.ndarray, " b"]
+    weights: Float[np.ndarray, " b"]
+
+
+@dataclass(frozen=True)
 class Scored:
     """The scores of one query's candidates, and what each part contributed to them.
 
@@ -56,7 +84,6 @@ class Scored:
         scores: fused.
         contributions: their rows sum to `scores`.
         names: the parts, in the order of the columns.
-        evidence: by part, what it has to go by (see `counterpoint.search.adapt`).
         slopes: by part, how much a contribution grows with the part's own score.
         feedback: what the last column came from, if it is feedback's.
     """
@@ -66,7 +93,6 @@ class Scored:
     contributions: Float[np.ndarray, "c parts"]
     names: tuple[str, ...]
     slopes: Mapping[str, float]
-    evidence: Mapping[str, float] = field(default_factory=dict)
     feedback: Feedback | None = None
 
     def parts(self, row: int) -> dict[str, float]:

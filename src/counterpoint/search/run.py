@@ -12,6 +12,7 @@ from jaxtyping import Float, Shaped
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.frames import frame
+from counterpoint.search.order import trec_order
 
 if TYPE_CHECKING:
     import pandas
@@ -238,20 +239,7 @@ def _ranked(query: str, names: list[str], values: list[float]) -> Ranking:
         )
     ids = np.empty(len(names), dtype=object)
     ids[:] = names
-    with np.errstate(over="ignore"):  # beyond single precision is infinite for trec_eval too
-        keys = scores.astype(np.float32)
-    order = np.argsort(-keys, kind="stable")
-    _break_ties(order, keys, ids)
+    order = trec_order(names, scores)
     ids, scores = ids[order], scores[order]
     ids.flags.writeable = scores.flags.writeable = False
     return ids, scores
-
-
-def _break_ties(order: np.ndarray, keys: np.ndarray, ids: np.ndarray) -> None:
-    """Sort each stretch of equal keys by falling id, in place; there are few, so only they are visited."""
-    ranked = keys[order]
-    equal = np.concatenate([[False], ranked[1:] == ranked[:-1], [False]])
-    starts, ends = np.flatnonzero(~equal[:-1] & equal[1:]), np.flatnonzero(equal[:-1] & ~equal[1:])
-    for start, end in zip(starts, ends, strict=True):
-        stretch = order[start : end + 1]
-        order[start : end + 1] = sorted(stretch, key=ids.__getitem__, reverse=True)

@@ -10,10 +10,10 @@ from statistics import fmean
 from typing import Any
 
 from counterpoint.escapes import escaped
+from counterpoint.provenance import provenance
 from counterpoint.sweep.cells import Cell
 from counterpoint.sweep.page import page
 from counterpoint.sweep.plan import Outcome, SweepPlan
-from counterpoint.sweep.provenance import provenance
 from counterpoint.sweep.store import Store
 from counterpoint.sweep.timing import HITS, QUERIES, SECONDS
 

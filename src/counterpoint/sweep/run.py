@@ -12,12 +12,12 @@ from typing import Any, final
 from counterpoint.errors import CounterpointError
 from counterpoint.index import Index, TextModel, build_index
 from counterpoint.measure import evaluate
+from counterpoint.provenance import provenance
 from counterpoint.search import LEXICAL, Run, Searcher
 from counterpoint.sweep.cells import Cell, SweepModel
 from counterpoint.sweep.encodings import CachedModel
 from counterpoint.sweep.grid import ModelEntry
 from counterpoint.sweep.plan import Failure, Loader, Outcome, SweepPlan
-from counterpoint.sweep.provenance import provenance
 from counterpoint.sweep.report import report_of, write_report
 from counterpoint.sweep.store import GRID, Store
 from counterpoint.sweep.timing import HITS, HeldQueries, Latency, measure_latency, sample

@@ -8,7 +8,8 @@ import torch
 from tests.cli.commands import fails
 
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.plots.scores import scores_plot
 
 

@@ -32,7 +32,7 @@ from counterpoint.learn import (
 )
 from counterpoint.learn import trainer as trainer_module
 from counterpoint.learn.learners import PairLearner
-from counterpoint.model import load_model
+from counterpoint.loading import load_model
 from counterpoint.score import Dot
 
 KEPT = ["dog", "run", "running", "sat", "query", "where", "what", "of", "on", "an"]

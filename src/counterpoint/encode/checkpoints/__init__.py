@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 from counterpoint.encode.checkpoints import colberter, multivector, plain, pylate, sentence, stanford
 from counterpoint.encode.checkpoints.modules import Checkpoint
@@ -14,7 +16,7 @@ from counterpoint.foreign import reading
 from counterpoint.part import Part
 from counterpoint.tensors import check_finite
 
-__all__ = ["load_encoder"]
+__all__ = ["FAMILIES", "Family", "load_encoder", "search_of"]
 
 
 def load_encoder(source: str | Path, revision: str | None = None) -> DualEncoder:
@@ -47,27 +49,43 @@ def load_encoder(source: str | Path, revision: str | None = None) -> DualEncoder
         return _own(folder)
     checkpoint = Checkpoint(folder, str(source), revision)
     with reading(folder):
-        encoder = _read(checkpoint).setup().eval()
+        encoder = _family_of(checkpoint).read(checkpoint).setup().eval()
     check_finite(encoder.state_dict(), folder)
     return encoder
 
 
-def _read(checkpoint: Checkpoint) -> DualEncoder:
-    folder = checkpoint.folder
-    if (folder / "modules.json").is_file():
-        if pylate.recognises(checkpoint):
-            return pylate.read(checkpoint)
-        return (
-            multivector.read(checkpoint) if multivector.recognises(checkpoint) else sentence.read(checkpoint)
-        )
-    if stanford.recognises(checkpoint):
-        return stanford.read(checkpoint)
-    if colberter.recognises(checkpoint):
-        return colberter.read(checkpoint)
-    if (folder / "config.json").is_file():
-        return plain.read(checkpoint)
+@runtime_checkable
+class Family(Protocol):
+    """A module that reads the checkpoints of one library."""
+
+    @staticmethod
+    def recognises(checkpoint: Checkpoint) -> bool:
+        """Whether a checkpoint is one of them, as far as families before this one have not taken it."""
+        ...
+
+    @staticmethod
+    def read(checkpoint: Checkpoint) -> DualEncoder:
+        """Read one."""
+        ...
+
+
+FAMILIES: Sequence[Family] = (pylate, multivector, sentence, stanford, colberter, plain)
+"""In the order in which they are asked; one that says how a model is searched has `search_settings`, too."""
+
+
+def search_of(checkpoint: Checkpoint) -> Mapping[str, Any] | None:
+    """How a checkpoint says that its vectors are scored together; None where it does not."""
+    settings = getattr(_family_of(checkpoint), "search_settings", None)
+    return None if settings is None else settings(checkpoint)
+
+
+def _family_of(checkpoint: Checkpoint) -> Family:
+    for family in FAMILIES:
+        if family.recognises(checkpoint):
+            return family
     raise ArtifactError(
-        "no model here: expected part.toml, modules.json, artifact.metadata or config.json", path=folder
+        "no model here: expected part.toml, modules.json, artifact.metadata or config.json",
+        path=checkpoint.folder,
     )
 
 

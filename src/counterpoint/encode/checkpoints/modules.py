@@ -51,6 +51,11 @@ class Checkpoint:
     source: str
     revision: str | None
 
+    @property
+    def lists_modules(self) -> bool:
+        """Whether there is a `modules.json`."""
+        return (self.folder / "modules.json").is_file()
+
     @cached_property
     def settings(self) -> dict[str, Any]:
         """`config_sentence_transformers.json`; nothing where it is absent."""

@@ -25,7 +25,9 @@ __all__ = ["read", "recognises"]
 
 def recognises(checkpoint: Checkpoint) -> bool:
     """Whether a mask is among the modules, in the list itself or behind a router."""
-    return any(module.kind == "MultiVectorMask" for module in checkpoint.modules("query"))
+    return checkpoint.lists_modules and any(
+        module.kind == "MultiVectorMask" for module in checkpoint.modules("query")
+    )
 
 
 def read(checkpoint: Checkpoint) -> DualEncoder:

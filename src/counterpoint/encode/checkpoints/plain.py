@@ -9,7 +9,12 @@ from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.heads import Mean
 from counterpoint.encode.text import TextInput
 
-__all__ = ["read"]
+__all__ = ["read", "recognises"]
+
+
+def recognises(checkpoint: Checkpoint) -> bool:
+    """Whether there is a configuration, of whatever architecture."""
+    return (checkpoint.folder / "config.json").is_file()
 
 
 def read(checkpoint: Checkpoint) -> DualEncoder:

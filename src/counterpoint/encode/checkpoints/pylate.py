@@ -28,6 +28,8 @@ _LENGTHS: dict[Side, int] = {"query": 32, "document": 180}
 
 def recognises(checkpoint: Checkpoint) -> bool:
     """Whether a module or a setting is PyLate's."""
+    if not checkpoint.lists_modules:
+        return False
     settings = checkpoint.settings
     own = settings.get("model_type") == "ColBERT" or "query_prefix" in settings
     return own or any(name.startswith("pylate.") for name in checkpoint.classes)

@@ -20,7 +20,7 @@ from counterpoint.encode.text import TextInput
 from counterpoint.errors import ArtifactError
 from counterpoint.types import Side
 
-__all__ = ["both_sides", "longest", "prompt", "read", "transformer_settings"]
+__all__ = ["both_sides", "longest", "prompt", "read", "recognises", "transformer_settings"]
 
 _FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -30,6 +30,11 @@ _FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
+
+
+def recognises(checkpoint: Checkpoint) -> bool:
+    """Whether modules are listed, of whatever kinds."""
+    return checkpoint.lists_modules
 
 
 def read(checkpoint: Checkpoint) -> DualEncoder:

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit, types
 
 from counterpoint.index.compiled.machine import given, prefetch
-from counterpoint.index.inverted import BUCKET
+from counterpoint.index.near import BUCKET
 
 __all__ = ["add_postings", "matched"]
 

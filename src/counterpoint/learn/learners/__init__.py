@@ -10,8 +10,8 @@ from counterpoint.learn.learners.pairs import PairLearner
 from counterpoint.learn.learners.vectors import VectorLearner
 
 if TYPE_CHECKING:
+    from counterpoint.learn.run import Run
     from counterpoint.learn.stages import Train
-    from counterpoint.learn.trainer import Run
 
 __all__ = ["Learner", "Made", "PairLearner", "VectorLearner", "learner_of"]
 

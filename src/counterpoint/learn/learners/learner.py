@@ -22,8 +22,8 @@ from counterpoint.learn.optimiser import named_parameters
 from counterpoint.learn.step import Step
 
 if TYPE_CHECKING:
+    from counterpoint.learn.run import Run
     from counterpoint.learn.stages import Train
-    from counterpoint.learn.trainer import Run
 
 __all__ = ["Learner", "Made"]
 

@@ -18,8 +18,8 @@ from counterpoint.learn.gradient_cache import PairEncoding
 from counterpoint.learn.learners.learner import Learner, Made
 
 if TYPE_CHECKING:
+    from counterpoint.learn.run import Run
     from counterpoint.learn.stages import Train
-    from counterpoint.learn.trainer import Run
 
 __all__ = ["PairLearner"]
 

@@ -9,13 +9,13 @@ import torch
 from torch import nn
 
 from counterpoint.learn.batches import Batch, one_owner_each
-from counterpoint.learn.cache import join_drawn
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.development import DevelopmentSet, retrieve
+from counterpoint.learn.drawn import Drawn, join_drawn
 from counterpoint.learn.gradient_cache import TextEncoding
 from counterpoint.learn.learners.learner import Learner, Made
 from counterpoint.learn.lexical import RunningTerms
-from counterpoint.learn.running_cache import Drawn, RunningCache
+from counterpoint.learn.running_cache import RunningCache
 from counterpoint.learn.step import Step
 from counterpoint.model import Model
 from counterpoint.search import LEXICAL
@@ -23,8 +23,8 @@ from counterpoint.types import Side
 from counterpoint.vectors import Representation
 
 if TYPE_CHECKING:
+    from counterpoint.learn.run import Run
     from counterpoint.learn.stages import Train
-    from counterpoint.learn.trainer import Run
 
 __all__ = ["VectorLearner"]
 
@@ -109,8 +109,8 @@ class VectorLearner(Learner):
             )
         if self.stage.cache is None:
             return
-        self.cache = self.stage.cache.start(
-            self.model.sets, sorted(documents), self.run.job.seed, self.device
+        self.cache = RunningCache(
+            self.stage.cache, self.model.sets, sorted(documents), self.run.job.seed, self.device
         )
         if checkpoint is not None:
             self.cache.restore(checkpoint.tensors["cache"], checkpoint.state["cache"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import final
 
 import torch
@@ -11,10 +12,12 @@ from torch.nn import functional
 
 from counterpoint.errors import ConfigError
 from counterpoint.index import project_terms
+from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.lexical import bm25_scores, lexical_set
 from counterpoint.learn.loss import Loss
 from counterpoint.learn.losses.entries import own_entries, own_negatives, wide
 from counterpoint.learn.step import Step
+from counterpoint.learn.traits import SetTraits
 from counterpoint.score import Scorer
 from counterpoint.vectors import Vectors
 
@@ -46,6 +49,11 @@ class Orthogonality(Loss):
             raise ConfigError(f"Orthogonality: seed must be at least 0, found {seed}")
         self.on = on
         self.seed = seed
+
+    def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
+        """A set of many vectors a text."""
+        if self.on in sets and not sets[self.on].pooled:
+            yield f"{self.label} takes one vector a text, and {self.on!r} has many; name a pooled set"
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The mean over queries plus that over documents.

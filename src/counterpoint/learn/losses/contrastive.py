@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Literal, final
 
 import torch
@@ -9,9 +10,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from counterpoint.errors import ConfigError
+from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.loss import Loss
 from counterpoint.learn.losses.entries import cross_entropy, wide
 from counterpoint.learn.step import Step, Targets
+from counterpoint.learn.traits import SetTraits
 from counterpoint.score import Scorer
 
 __all__ = ["CachedContrastive", "Candidates", "Contrastive"]
@@ -57,6 +60,14 @@ class Contrastive(Loss):
         self.candidates: Candidates = candidates
         self.symmetric = symmetric
 
+    def faults_of_pairs(self) -> Iterator[str]:
+        """A document's scores for several queries."""
+        if self.symmetric:
+            yield (
+                f"{self.label}: symmetric compares a document's scores for several queries, and a "
+                "cross-encoder scores a query's own documents only; leave it out"
+            )
+
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The mean over the queries, of both directions where `symmetric`."""
         logits = wide(self.scores(step)) * (self.scale / self.temperature)
@@ -84,10 +95,20 @@ class CachedContrastive(Loss):
     """
 
     needs = frozenset({"cache"})
+    drawn = 1
+    needs_vectors = True
 
     def __init__(self, name: str | None = None, scale: float = 1.0):
         super().__init__(name)
         self.scale = scale
+
+    def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
+        """Another scale than that by which negatives are drawn."""
+        if cache is not None and self.scale != cache.scale:
+            yield (
+                f"cache: negatives are drawn with scale {cache.scale:g}, and {self.label} has scale "
+                f"{self.scale:g}; only if they are equal is its gradient that of the softmax"
+            )
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The mean of −ln p₊ over the queries, with the gradient of the estimator.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import final
 
 from jaxtyping import Float
@@ -9,9 +10,11 @@ from torch import Tensor
 
 from counterpoint.encode.gate import BY_GATE
 from counterpoint.errors import ConfigError
+from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.loss import Loss
 from counterpoint.learn.losses.entries import own_entries, wide
 from counterpoint.learn.step import Step
+from counterpoint.learn.traits import SetTraits
 
 __all__ = ["GateSparsity"]
 
@@ -32,6 +35,14 @@ class GateSparsity(Loss):
     def __init__(self, on: str, name: str | None = None):
         super().__init__(name)
         self.on = on
+
+    def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
+        """A set without a gate."""
+        if self.on in sets and not sets[self.on].gated:
+            yield (
+                f"{self.label} closes the gate of {self.on!r}, and the model has none there; give it "
+                f"DualEncoder(..., gates={{{self.on!r}: Gate()}})"
+            )
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The mean over positives plus that over negatives, where there are some.

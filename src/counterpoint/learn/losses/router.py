@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import final
 
 from jaxtyping import Float
@@ -9,9 +10,11 @@ from torch import Tensor
 
 from counterpoint.encode import BY_GATE, BY_LOAD
 from counterpoint.errors import ConfigError
+from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.loss import Loss
 from counterpoint.learn.losses.entries import own_documents, wide
 from counterpoint.learn.step import Step
+from counterpoint.learn.traits import SetTraits
 from counterpoint.vectors import Representation, Vectors
 
 __all__ = ["RouterBalance", "RouterSparsity"]
@@ -34,6 +37,10 @@ class RouterBalance(Loss):
     def __init__(self, on: str, name: str | None = None):
         super().__init__(name)
         self.on = on
+
+    def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
+        """A set without a router."""
+        yield from _unrouted(self, self.on, sets)
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The sum of both sides.
@@ -60,6 +67,10 @@ class RouterSparsity(Loss):
         super().__init__(name)
         self.on = on
 
+    def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
+        """A set without a router."""
+        yield from _unrouted(self, self.on, sets)
+
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The mean over the documents.
 
@@ -68,6 +79,11 @@ class RouterSparsity(Loss):
         """
         found = _beside(self, step.d, BY_GATE)
         return wide(found.values[..., 0]).masked_fill(~found.mask, 0).sum(1)[own_documents(step)].mean()
+
+
+def _unrouted(loss: Loss, on: str, sets: Mapping[str, SetTraits]) -> Iterator[str]:
+    if on in sets and not sets[on].routed:
+        yield f"{loss.label} goes by the router of {on!r}, which has none; make it Routed(Router())"
 
 
 def _unevenness(load: Float[Tensor, "b 2 v"]) -> Float[Tensor, ""]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, final
 
 from jaxtyping import Float
 from torch import Tensor
 
 from counterpoint.errors import ConfigError, ShapeError
+from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.loss import Loss
 from counterpoint.learn.losses.entries import own_documents, wide
 from counterpoint.learn.step import Step
+from counterpoint.learn.traits import SetTraits
 from counterpoint.types import Side
 from counterpoint.vectors import Vectors
 
@@ -48,6 +50,14 @@ class TermSparsity(Loss):
         self.on = on
         self.norm: Literal["flops", "l1"] = norm
         self.sides = sides
+
+    def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
+        """FLOPS of rows without ids."""
+        if self.norm == "flops" and self.on in sets and not sets[self.on].ids:
+            yield (
+                f"{self.label}: 'flops' goes by terms, and the rows of {self.on!r} have no ids; name a set "
+                "of terms, or take norm='l1'"
+            )
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The sum over the sides.

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -120,6 +120,8 @@ class ModelNegatives(Mined):
             where None.
         workflow: how the model searches; the vectors alone, by its own weights and feedback.
     """
+
+    needs_vectors: ClassVar[bool] = True
 
     every: int | None = None
     workflow: Workflow = "hybrid"

@@ -15,7 +15,8 @@ from counterpoint.errors import ConfigError
 from counterpoint.index import IndexSettings
 from counterpoint.learn.examples import TrainingSet
 from counterpoint.learn.teachers.teacher import Grader, Teacher
-from counterpoint.model import Model, load_model
+from counterpoint.loading import load_model
+from counterpoint.model import Model
 from counterpoint.score import Dot, MaxSim, Scorer, Sum
 from counterpoint.search import LEXICAL, SearchSettings
 from counterpoint.search.settings import plan_of_parts

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import counterpoint
+from counterpoint.version import version as own_version
 
 __all__ = ["provenance", "revision_of"]
 
@@ -31,11 +31,11 @@ def provenance(command: str, packages: Sequence[str] = PACKAGES) -> dict[str, An
         "command": command,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {
-            "counterpoint": counterpoint.__version__,
+            "counterpoint": own_version(),
             "python": platform.python_version(),
             **{name: _version(name) for name in packages},
         },
-        "revision": revision_of(Path(counterpoint.__file__).parents[2]),
+        "revision": revision_of(Path(__file__).parents[2]),
         "machine": {
             "system": platform.platform(),
             "processor": _processor(),

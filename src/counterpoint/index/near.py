@@ -1,0 +1,17 @@
+"""Whose a row is, nearly: the documents of some rows, from which the search for any other's begins."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Int, UInt32
+
+__all__ = ["BUCKET", "documents_near"]
+
+BUCKET = 32  # rows of which only the first one's document is kept
+
+
+def documents_near(offsets: Int[np.ndarray, " n1"]) -> UInt32[np.ndarray, " b"]:
+    """The document of the first of every `BUCKET` rows, and the last document: an eighth of a byte a row."""
+    firsts = np.arange(0, offsets[-1], BUCKET)
+    owners = np.searchsorted(offsets, firsts, side="right") - 1
+    return np.append(owners, max(len(offsets) - 2, 0)).astype(np.uint32)
