@@ -32,7 +32,7 @@ from counterpoint.loading import load_model
 from counterpoint.measure import all_shares, evaluate
 from counterpoint.measure.significance import bootstrap_interval
 from counterpoint.search import Run, Searcher, SearchSettings
-from counterpoint.search.settings import parse_weights, plan_for
+from counterpoint.search.settings import parse_weights
 
 PARTS = ("lexical", "mean", "words")
 SPLITS = {name: ("train", "dev", "test") for name in ("conala", "nl2bash", "perspectrum", "mqp")}
@@ -157,15 +157,14 @@ def scored(name: str, options: argparse.Namespace) -> Scores:
             SearchSettings.for_index(index), weights=dict.fromkeys(PARTS, 1.0), adapt={}, feedback=0.0
         )
         searcher = Searcher(index, model, settings)
-        plan = replace(plan_for("hybrid", index, settings), weights=dict.fromkeys(PARTS, 1.0))
-        each = list(searcher._scored(queries, DEPTH, plan, None, lambda done: None))
+        each = list(searcher.candidates(queries, DEPTH))
         alone = [searcher.run(queries, 10, workflow=workflow) for workflow in ("lexical", "dense", "words")]
         names = [[index.name_of(int(position)) for position in found.positions] for _, found in each]
     width = max(10, *(len(some) for some in names))
     table = np.full((len(each), width, len(PARTS)), -9, np.float32)
     gains = np.zeros((len(each), width), np.float32)
     for row, (query, candidates) in enumerate(each):
-        table[row, : len(names[row])] = candidates.contributions
+        table[row, : len(names[row])] = candidates.table
         gains[row, : len(names[row])] = [max(0, qrels[query].get(document, 0)) for document in names[row]]
     ideal = [sorted((max(0, grade) for grade in qrels[query].values()), reverse=True) for query in queries]
     return Scores(

@@ -192,6 +192,18 @@ def test_several_weights_for_the_time_of_one_search(index, fusion, monkeypatch):
     assert len(calls) == 1
 
 
+def test_candidates_before_they_are_weighed(index, searcher):
+    queries, done = {str(i): text for i, text in enumerate(QUERIES)}, []
+    found = dict(searcher.candidates(queries, 3, on_progress=done.append))
+    assert list(found) == list(queries) and done == [5]
+    for name, text in queries.items():
+        for position, row in zip(found[name].positions.tolist(), found[name].table, strict=True):
+            wanted = parts_by_loops(index, text, index.document(position))
+            assert row == pytest.approx([wanted[part] for part in SETTINGS.weights], abs=1e-5)
+    ((_, lexical),) = searcher.candidates({"q": "fox"}, workflow="lexical")
+    assert lexical.table.shape == (len(lexical.positions), 1)
+
+
 def test_several_weights_are_of_the_same_parts_and_settings_alike(searcher):
     each = [replace(SETTINGS, weights=weights) for weights in EACH]
     assert list(searcher.run_each({"q": "fox"}, 3, [])) == []

@@ -165,6 +165,25 @@ class Searcher:
             )
         return runs
 
+    def candidates(
+        self,
+        queries: Mapping[str, str],
+        k: int = 1000,
+        *,
+        workflow: Workflow = "hybrid",
+        on_progress: Callable[[int], None] = lambda done: None,
+    ) -> Iterator[tuple[str, Candidates]]:
+        """Query by query what each part says of the candidates, before anything is weighed.
+
+        Args:
+            queries: id to text.
+            k: documents that first stages look for.
+            workflow: how to search.
+            on_progress: called with the number of queries done.
+        """
+        plan = plan_for(workflow, self.index, self.settings)
+        yield from self._all_candidates(queries, self._depth(k), plan, None, on_progress)
+
     def run_each(
         self,
         queries: Mapping[str, str],
