@@ -37,7 +37,7 @@ LAYERS = [
     {"search"},
     {"explain", "exported", "exporting", "loading", "measure", "model", "plots", "presets"},
     {"integrations", "learn", "sweep"},
-    {"library", "recipe"},
+    {"library", "recipe", "testing"},
     {"cli"},
 ]
 TORCH_FREE = {

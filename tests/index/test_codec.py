@@ -5,12 +5,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from counterpoint.index.codec import CODECS
+from counterpoint.testing import check_codec
 
 rows = hnp.arrays(
     np.float32,
     st.tuples(st.integers(0, 6), st.integers(1, 9)),
     elements=st.floats(-1000, 1000, width=16),
 )
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_keeps_every_rule(name):
+    check_codec(lambda: CODECS[name])
 
 
 @pytest.mark.parametrize("name", CODECS)

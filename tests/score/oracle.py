@@ -3,11 +3,11 @@
 import math
 
 import hypothesis.strategies as st
-import torch
 
-from counterpoint.vectors import Vectors
+from counterpoint.testing.texts import DIM, vectors
 
-DIM = 3
+__all__ = ["DIM", "dot", "maxsim", "sets", "unit", "vectors"]
+
 INTEGERS = st.integers(-3, 3)  # products and sums of small whole numbers are exact in any order
 
 
@@ -41,18 +41,3 @@ def sets(max_texts=3, max_rows=4, min_texts=1):
     """Batches: lists of texts, each a list of (row, id)."""
     row = st.tuples(st.lists(INTEGERS, min_size=DIM, max_size=DIM), st.integers(1, 4))
     return st.lists(st.lists(row, max_size=max_rows), min_size=min_texts, max_size=max_texts)
-
-
-def vectors(texts, *, extra=0, filler=float("nan"), dtype=torch.float32, holes=False):
-    """Padded vectors of a batch; padding holds `filler`, and with `holes` real rows are not contiguous."""
-    step = 2 if holes else 1
-    width = max([len(text) for text in texts], default=0) * step + extra
-    values = torch.full((len(texts), width, DIM), filler, dtype=dtype)
-    mask = torch.zeros(len(texts), width, dtype=torch.bool)
-    ids = torch.zeros(len(texts), width, dtype=torch.int64)
-    for i, text in enumerate(texts):
-        for j, (row, id_) in enumerate(text):
-            values[i, j * step] = torch.tensor(row, dtype=dtype)
-            mask[i, j * step] = True
-            ids[i, j * step] = id_
-    return Vectors(values, mask, ids)

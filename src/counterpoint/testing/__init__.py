@@ -1,0 +1,8 @@
+"""What parts promise, as functions to call on parts of your own: `check_scorer(lambda: Mine("words"))`."""
+
+from counterpoint.testing.codecs import check_codec
+from counterpoint.testing.losses import check_loss
+from counterpoint.testing.parts import check_part
+from counterpoint.testing.scorers import check_scorer
+
+__all__ = ["check_codec", "check_loss", "check_part", "check_scorer"]

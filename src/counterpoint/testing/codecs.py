@@ -1,0 +1,69 @@
+"""What every codec promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import numpy as np
+from jaxtyping import Float
+
+from counterpoint.index.codec import Codec
+from counterpoint.testing.rules import try_rules
+
+__all__ = ["RULES", "check_codec"]
+
+
+def check_codec(declare: Callable[[], Codec], draws: int = 12) -> None:
+    """Check a codec with rows of 1 to 9 components.
+
+    Args:
+        declare: makes one.
+        draws: random inputs for each rule.
+
+    Raises:
+        AssertionError: naming the rule that is broken.
+    """
+    try_rules(RULES, declare, draws)
+
+
+def some_rows(random: Random) -> Float[np.ndarray, "n d"]:
+    """Up to six rows of one length, some of them zeros."""
+    rng = np.random.default_rng(random.getrandbits(32))
+    rows = rng.normal(size=(random.randint(0, 6), random.randint(1, 9))) * 10 ** rng.uniform(-3, 3)
+    rows[rng.random(len(rows)) < 0.2] = 0
+    return rows.astype(np.float32)
+
+
+def writes_what_its_layout_says(codec: Codec, random: Random) -> None:
+    """`encode` gives the arrays of `layout`, a row each, and `decode` rows of float32."""
+    rows = some_rows(random)
+    arrays, layout = codec.encode(rows), codec.layout(rows.shape[1])
+    assert arrays.keys() == layout.keys(), f"arrays {sorted(arrays)}, the layout says {sorted(layout)}"
+    for name, (dtype, shape) in layout.items():
+        assert arrays[name].dtype == dtype, f"{name} is of {arrays[name].dtype}, the layout says {dtype}"
+        assert arrays[name].shape == (len(rows), *shape), f"{name} has the shape {arrays[name].shape}"
+    decoded = codec.decode(arrays, rows.shape[1])
+    assert decoded.dtype == np.float32 and decoded.shape == rows.shape, "decoded rows have another form"
+
+
+def codes_each_row_by_itself(codec: Codec, random: Random) -> None:
+    """No row changes what another one is stored as."""
+    rows = some_rows(random)
+    together = codec.encode(rows)
+    for at in range(len(rows)):
+        for name, alone in codec.encode(rows[at : at + 1]).items():
+            assert alone[0].tobytes() == together[name][at].tobytes(), f"row {at} alone has other {name}"
+
+
+def keeps_directions(codec: Codec, random: Random) -> None:
+    """A decoded row points where the row does, and zeros stay zeros."""
+    rows = some_rows(random)
+    decoded = codec.decode(codec.encode(rows), rows.shape[1]).astype(np.float64)
+    assert np.isfinite(decoded).all(), "a decoded component is not finite"
+    along = (decoded * rows).sum(axis=1)
+    assert (along[rows.any(axis=1)] > 0).all(), "a decoded row points away from the row"
+    assert not decoded[~rows.any(axis=1)].any(), "zeros are not decoded as zeros"
+
+
+RULES = (writes_what_its_layout_says, codes_each_row_by_itself, keeps_directions)

@@ -1,0 +1,153 @@
+"""What every loss promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.testing import assert_close
+
+from counterpoint.config import restore
+from counterpoint.learn import Loss, Step
+from counterpoint.testing.rules import try_rules
+from counterpoint.testing.steps import some_step
+from counterpoint.vectors import Vectors
+
+__all__ = ["RULES", "check_loss"]
+
+NAN = float("nan")
+
+
+def check_loss(declare: Callable[[], Loss], draws: int = 12) -> None:
+    """Check a loss, whose sets are named `cls` (one row a text) and `words`, of 3 components.
+
+    Args:
+        declare: makes one.
+        draws: random steps for each rule.
+
+    Raises:
+        AssertionError: naming the rule that is broken.
+
+    Example:
+        >>> from counterpoint.learn import MarginMSE
+        >>> check_loss(MarginMSE, draws=2)
+    """
+    try_rules(RULES, lambda: declare().setup(), draws)
+
+
+def is_a_finite_scalar(loss: Loss, random: Random) -> None:
+    """It is one finite number with a finite gradient, of scores of any size."""
+    step = some_step(random, 1.0)
+    step, leaves = _learning(replace(step, scores=step.scores * random.choice([1.0, 1e4])))
+    found = loss(step)
+    assert found.shape == () and torch.isfinite(found), f"the loss is {found}"
+    assert found.requires_grad, "the loss has no gradient"
+    found.backward()
+    reached = [leaf.grad for leaf in leaves if leaf.grad is not None]
+    assert reached, "no gradient reaches scores or vectors"
+    assert all(torch.isfinite(gradient).all() for gradient in reached), "a gradient is not finite"
+
+
+def ignores_the_order_of_documents(loss: Loss, random: Random) -> None:
+    """The order of a batch's documents does not matter."""
+    step = some_step(random)
+    order = torch.arange(len(step.d["cls"])).roll(2).flip(0)
+    own = step.targets.own
+    moved = order.argsort()[own.clamp(min=0)].masked_fill(own < 0, -1)
+    targets = replace(step.targets, own=moved, candidates=step.targets.candidates[:, order])
+    d = {name: found.take(order) for name, found in step.d.items()}
+    again = loss(replace(step, d=d, scores=step.scores[:, order], targets=targets))
+    assert_close(again, loss(step), rtol=1e-4, atol=1e-4)
+
+
+def ignores_padding(loss: Loss, random: Random) -> None:
+    """Rows that a mask hides do not matter, whatever stands there."""
+    step = some_step(random)
+    q, d = (
+        {name: found if name == "cls" else _padded(found) for name, found in side.items()}
+        for side in (step.q, step.d)
+    )
+    assert_close(loss(replace(step, q=q, d=d)), loss(step))
+
+
+def ignores_own_documents_that_are_not_there(loss: Loss, random: Random) -> None:
+    """A query that has fewer documents of its own than others has none in their place."""
+    step = some_step(random)
+    own, teacher = functional.pad(step.targets.own, (0, 1), value=-1), step.targets.teacher
+    assert teacher is not None
+    targets = replace(step.targets, own=own, teacher=functional.pad(teacher, (0, 1), value=NAN))
+    assert_close(loss(replace(step, targets=targets)), loss(step))
+
+
+def ignores_documents_that_are_no_candidates(loss: Loss, random: Random) -> None:
+    """A document that must not count for any query does not, however high its score."""
+    step = some_step(random)
+    d = {
+        name: Vectors(
+            functional.pad(found.values, (0, 0, 0, 0, 0, 1)),
+            functional.pad(found.mask, (0, 0, 0, 1)),
+            None if found.ids is None else functional.pad(found.ids, (0, 0, 0, 1)),
+        )
+        for name, found in step.d.items()
+    }
+    scores = functional.pad(step.scores, (0, 1), value=1e4)
+    targets = replace(step.targets, candidates=functional.pad(step.targets.candidates, (0, 1)))
+    assert_close(loss(replace(step, d=d, scores=scores, targets=targets)), loss(step))
+
+
+def has_no_gradient_without_weight(loss: Loss, random: Random) -> None:
+    """Times 0 it is 0, and so are its gradients."""
+    step, leaves = _learning(some_step(random))
+    found = (0.0 * loss)(step)
+    found.backward()
+    assert found.item() == 0
+    assert not any(leaf.grad.any() for leaf in leaves if leaf.grad is not None)
+
+
+def is_multiplied_by_its_weight(loss: Loss, random: Random) -> None:
+    """Times 3 it is three times as much."""
+    step = some_step(random)
+    assert_close((3.0 * loss)(step), 3 * loss(step))
+
+
+def survives_the_trip_through_plain_data(loss: Loss, random: Random) -> None:
+    """What `to_dict` says makes a loss that gives the same number."""
+    step = some_step(random)
+    again = restore(loss.to_dict()).setup()
+    assert type(again) is type(loss) and again.to_dict() == loss.to_dict()
+    assert torch.equal(again(step), loss(step))
+
+
+RULES = (
+    is_a_finite_scalar,
+    ignores_the_order_of_documents,
+    ignores_padding,
+    ignores_own_documents_that_are_not_there,
+    ignores_documents_that_are_no_candidates,
+    has_no_gradient_without_weight,
+    is_multiplied_by_its_weight,
+    survives_the_trip_through_plain_data,
+)
+
+
+def _learning(step: Step) -> tuple[Step, list[Tensor]]:
+    """The same step, its scores and vectors asking for gradients; and those leaves."""
+    step = replace(
+        step,
+        scores=step.scores.clone().requires_grad_(),
+        q={name: found.with_values(found.values.clone().requires_grad_()) for name, found in step.q.items()},
+        d={name: found.with_values(found.values.clone().requires_grad_()) for name, found in step.d.items()},
+    )
+    sets = [*step.q.values(), *step.d.values()]
+    return step, [step.scores, *(found.values for found in sets)]
+
+
+def _padded(rows: Vectors) -> Vectors:
+    """More rows, masked, that hold NaN."""
+    values = functional.pad(rows.values, (0, 0, 0, 2), value=NAN)
+    ids = None if rows.ids is None else functional.pad(rows.ids, (0, 2), value=7)
+    return Vectors(values, functional.pad(rows.mask, (0, 2)), ids)

@@ -1,0 +1,157 @@
+"""The checks for third parties: what is right passes, what is wrong is refused by the rule that it breaks."""
+
+import numpy as np
+import pytest
+import torch
+
+from counterpoint.index.codec import Codec
+from counterpoint.learn import Contrastive, Loss, MarginMSE
+from counterpoint.part import Part
+from counterpoint.score import Dot, MaxSim, Scorer
+from counterpoint.testing import check_codec, check_loss, check_part, check_scorer
+from counterpoint.transform import Normalise, Whitening
+from counterpoint.types import Explanation
+
+REAL = MaxSim("words")
+
+
+class Wrong(Scorer):
+    """MaxSim with one fault."""
+
+    def __init__(self, fault: str = "none"):
+        super().__init__()
+        self.fault = fault
+
+    def forward(self, q, d):
+        if self.fault == "padding":
+            d = {"words": d["words"].with_values(d["words"].values.nan_to_num(9.0))}
+            d = {"words": type(d["words"])(d["words"].values, torch.ones_like(d["words"].mask))}
+        scores = REAL(q, d)
+        if self.fault == "order":
+            rows = zip(d["words"].values, d["words"].mask, strict=True)
+            last = [own[mask][-1].sum() if mask.any() else torch.tensor(0.0) for own, mask in rows]
+            scores = scores + torch.stack(last)
+        if self.fault == "pairs":
+            scores = scores - scores.mean()
+        if self.fault == "empty":
+            scores = scores + 1
+        return scores.detach() if self.fault == "gradients" else scores
+
+    def explain(self, q, d):
+        score = self(q, d).item()
+        leaves = [Explanation("half", score / 2)] if self.fault == "leaves" else []
+        return Explanation("all", score, tuple(leaves))
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule"),
+    [
+        ("padding", "ignores_padding"),
+        ("order", "ignores_the_order_of_rows"),
+        ("pairs", "scores_a_batch_as_its_pairs"),
+        ("empty", "scores_empty_texts_zero"),
+        ("gradients", "has_gradients"),
+        ("leaves", "explains_by_leaves_that_sum"),
+    ],
+)
+def test_a_wrong_scorer_is_refused(fault, rule):
+    with pytest.raises(AssertionError, match=f"Wrong breaks the rule '{rule}'"):
+        check_scorer(lambda: Wrong(fault))
+
+
+def test_right_ones_pass():
+    check_scorer(Wrong)
+    check_scorer(lambda: Dot("cls") + 0.3 * MaxSim("words", exact=True))
+    check_loss(MarginMSE)
+    check_loss(lambda: Contrastive(temperature=0.5))
+    check_part(Normalise)
+    check_part(Whitening, {"dim": 4, "rank": 2})
+
+
+class WrongLoss(Loss):
+    """Minus the mean score, with one fault."""
+
+    def __init__(self, fault: str = "none", name: str | None = None):
+        super().__init__(name)
+        self.fault = fault
+
+    def forward(self, step):
+        if self.fault == "infinite":
+            return step.scores.exp().exp().sum()
+        if self.fault == "order":
+            return (step.scores * torch.arange(step.scores.shape[1])).mean()
+        if self.fault == "candidates":
+            return step.scores.mean()
+        if self.fault == "own":
+            return step.scores.gather(1, step.targets.own[:, :1]).mean() / step.targets.own.shape[1]
+        words = step.d["words"].values.mean() if self.fault == "padding" else 0
+        return words - step.scores.gather(1, step.targets.own[:, :1]).mean()
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule"),
+    [
+        ("infinite", "is_a_finite_scalar"),
+        ("order", "ignores_the_order_of_documents"),
+        ("padding", "ignores_padding"),
+        ("own", "ignores_own_documents_that_are_not_there"),
+        ("candidates", "ignores_documents_that_are_no_candidates"),
+    ],
+)
+def test_a_wrong_loss_is_refused(fault, rule):
+    with pytest.raises(AssertionError, match=f"WrongLoss breaks the rule '{rule}'"):
+        check_loss(lambda: WrongLoss(fault))
+
+
+class Changes(Part):
+    """Stores another value than it was given."""
+
+    def __init__(self, size: int = 2):
+        super().__init__()
+        self.size = size + 1
+
+
+class Allocates(Part):
+    """Makes its weights too early."""
+
+    def __init__(self, size: int = 2):
+        super().__init__()
+        self.size = size
+        self.weight_ = torch.nn.Parameter(torch.zeros(size))
+
+
+@pytest.mark.parametrize("cls", [Changes, Allocates])
+def test_a_wrong_part_is_refused(cls):
+    with pytest.raises(AssertionError, match=f"{cls.__name__} breaks the rule 'stores_its_arguments'"):
+        check_part(cls, {"size": 3})
+
+
+class WrongCodec(Codec):
+    """float32 with one fault."""
+
+    def __init__(self, fault):
+        self.fault = fault
+
+    def layout(self, dim):
+        return {"values": (np.float64 if self.fault == "layout" else np.float32, (dim,))}
+
+    def encode(self, values):
+        largest = max(1.0, np.abs(values).max(initial=0)) if self.fault == "rows" else 1.0
+        return {"values": (values / largest).astype(np.float32)}
+
+    def decode(self, arrays, dim):
+        return -arrays["values"] if self.fault == "sign" else np.asarray(arrays["values"])
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule"),
+    [
+        ("layout", "writes_what_its_layout_says"),
+        ("rows", "codes_each_row_by_itself"),
+        ("sign", "keeps_directions"),
+    ],
+)
+def test_a_wrong_codec_is_refused(fault, rule):
+    with pytest.raises(AssertionError, match=f"WrongCodec breaks the rule '{rule}'"):
+        check_codec(lambda: WrongCodec(fault))
+    check_codec(lambda: WrongCodec("none"))
