@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from counterpoint.encode import Linear, Mean
 from counterpoint.index.codec import Codec
 from counterpoint.learn import Contrastive, Loss, MarginMSE
 from counterpoint.part import Part
@@ -66,6 +67,7 @@ def test_right_ones_pass():
     check_loss(lambda: Contrastive(temperature=0.5))
     check_part(Normalise)
     check_part(Whitening, {"dim": 4, "rank": 2})
+    check_part(Mean, {"in_dim": 5, "projection": Linear(3)})
 
 
 class WrongLoss(Loss):

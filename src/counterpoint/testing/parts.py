@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -35,7 +36,7 @@ def check_part(cls: type[Part], arguments: Mapping[str, Any] | None = None) -> N
     for rule in RULES:
         with TemporaryDirectory() as folder:
             try:
-                rule(cls, given, Path(folder))
+                rule(cls, deepcopy(given), Path(folder))  # parts among them are set up
             except AssertionError as error:
                 broken = f"{cls.__name__} breaks the rule {rule.__name__!r}"
                 raise AssertionError(f"{broken}: {rule.__doc__} {error}") from error
@@ -88,7 +89,7 @@ def comes_back_bit_for_bit(cls: type[Part], arguments: Mapping[str, Any], folder
 def keeps_its_dtype(cls: type[Part], arguments: Mapping[str, Any], folder: Path) -> None:
     """A part in another precision is saved and loaded in it, and moves to other devices."""
     for dtype in (torch.float64, torch.bfloat16):
-        part, path = cls(**arguments).setup().to(dtype), folder / str(dtype)
+        part, path = cls(**deepcopy(dict(arguments))).setup().to(dtype), folder / str(dtype)
         part.save(path)
         again = Part.load(path)
         for name, tensor in part.state_dict().items():

@@ -8,7 +8,7 @@ import torch
 from counterpoint.learn import Step, Targets
 from counterpoint.testing.steps import some_step
 
-NAN = float("nan")
+NAN, INF = float("nan"), float("inf")
 
 
 @st.composite
