@@ -12,8 +12,6 @@ What a program names is here, and imported when it is first used:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from counterpoint.version import version
-
 if TYPE_CHECKING:
     from counterpoint.index import Index
     from counterpoint.index.field import field
@@ -64,7 +62,7 @@ _PACKAGES += ("search", "sweep", "transform", "errors", "model", "presets", "typ
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        return version()
+        return import_module(f"{__name__}.version").version()
     if name in _PACKAGES:
         return import_module(f"{__name__}.{name}")
     if name == "open":

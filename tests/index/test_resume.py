@@ -180,7 +180,7 @@ def test_another_model_or_layout_is_refused_and_what_is_kept_stays(tmp_path, mod
 
 def test_another_version_is_refused(tmp_path, monkeypatch):
     interrupted(tmp_path / "i", 30)
-    monkeypatch.setattr("counterpoint.__version__", "99")
+    monkeypatch.setattr("counterpoint.version.version", lambda: "99")
     with pytest.raises(ArtifactError, match="this one has '99'; ask for the same, or build from the start"):
         build_index(DOCUMENTS, HashModel(), tmp_path / "i", resume=True)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoint.index.checked import BLOCKS
 from counterpoint.index.database import CHECKS, DATABASE, PASSAGES
-from counterpoint.index.manifest import NAME
+from counterpoint.index.manifest import COPY, NAME
 
 if TYPE_CHECKING:
     from counterpoint.index.layout import SetLayout
@@ -265,7 +265,7 @@ def _set(
 
 def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
     """What a file of the index is for."""
-    if path.name == NAME:
+    if path.name in (NAME, COPY):
         return "manifest"
     if path.parts[0] in ("lexical", "deletes"):
         return path.parts[0]

@@ -30,7 +30,7 @@ from counterpoint.learn import (
     TrainingSet,
     train,
 )
-from counterpoint.learn import trainer as trainer_module
+from counterpoint.learn import run as run_module
 from counterpoint.learn.learners import PairLearner
 from counterpoint.loading import load_model
 from counterpoint.score import Dot
@@ -156,13 +156,13 @@ def test_an_interrupted_run_goes_on_to_the_same_losses(tiny_bert_folder, tmp_pat
 
 def test_the_first_stage_is_searched_once_a_run(tiny_bert_folder, tmp_path, monkeypatch):
     searched = []
-    search = trainer_module.first_stage
+    search = run_module.first_stage
 
     def counting(development, depth, **more):
         searched.append(depth)
         return search(development, depth, **more)
 
-    monkeypatch.setattr(trainer_module, "first_stage", counting)
+    monkeypatch.setattr(run_module, "first_stage", counting)
     stages = [stage(name=name, steps=4, evaluate_every=2) for name in ("one", "two")]
     train(job(tiny_bert_folder, tmp_path / "run", *stages, development=development_set(), depth=7))
     assert searched == [7]
