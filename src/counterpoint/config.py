@@ -32,7 +32,7 @@ class Declared:
     provenance: frozenset[str] = frozenset()
     """Arguments that say where something came from and change nothing it computes; not fingerprinted."""
     needs_vectors: ClassVar[bool] = False
-    """Whether it goes by vectors, which a cross-encoder does not make; what names a set by `on` does, too."""
+    """Whether it needs a model that makes vectors; with an argument `on`, a vector set, it does anyway."""
 
     @classmethod
     def parameters_of(cls) -> Mapping[str, inspect.Parameter]:

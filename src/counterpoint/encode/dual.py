@@ -160,10 +160,7 @@ class DualEncoder(Part, Evaluated):
     ) -> dict[str, Ragged]:
         """Some vector sets of texts, with their numbers of components; no text changes another's vectors."""
         then = then or (lambda name, rows: rows)
-        parts: dict[str, list[Ragged]] = {
-            name: [Ragged.from_list([], dim=then(name, torch.zeros(0, dim)).shape[1])]
-            for name, dim in sets.items()
-        }
+        parts: dict[str, list[Ragged]] = {name: [] for name in sets}
         done: list[int] = []
         batches = self.encoder(side).in_batches(texts, side, options or EncodeOptions(), self, self)
         for batch, _, made in batches:
@@ -171,7 +168,10 @@ class DualEncoder(Part, Evaluated):
             for name, found in parts.items():
                 found.append(made[name].ragged(then(name, made[name].rows())))
         order = np.argsort(np.array(done, dtype=np.int64))
-        return {name: Ragged.concatenate(found[1:] or found).take(order) for name, found in parts.items()}
+        for name, found in parts.items():
+            if not found:  # no texts
+                found.append(Ragged.from_list([], dim=then(name, torch.zeros(0, sets[name])).shape[1]))
+        return {name: Ragged.concatenate(found).take(order) for name, found in parts.items()}
 
     def encode_stream(
         self, chunks: Iterable[Sequence[str]], options: EncodeOptions | None = None

@@ -75,7 +75,7 @@ class Routed(Keyed):
     def route(
         self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None
     ) -> tuple[Vectors, dict[str, Vectors]]:
-        """One row a token and key, and what stands beside them under the ends of names.
+        """One row for each token and key, and other vectors of the same texts, by the end of their name.
 
         `BY_GATE`: the weight of every token and key, dropped ones too, with the keys as ids. In training mode
         `BY_ROUTER` and `BY_LOAD`, which losses on the router go by.
@@ -83,7 +83,7 @@ class Routed(Keyed):
         table = self.needed(table)
         count = self.keys[0 if tokens.side == "query" else 1]
         real = tokens.attention[:, 1:]
-        hidden = hidden[:, 1:].masked_fill(~real[:, :, None], 0)  # what stands at padding may be anything
+        hidden = hidden[:, 1:].masked_fill(~real[:, :, None], 0)  # padding may hold anything
         chosen = self.router(hidden, real, table, count)
         weights = chosen.weights.flatten(1).unsqueeze(-1)
         rows = self.finish(hidden).repeat_interleave(chosen.keys.shape[2], dim=1)

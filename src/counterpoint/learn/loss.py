@@ -56,7 +56,7 @@ class Loss(Part, ABC):
         """The loss of one step, averaged over its queries."""
 
     def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
-        """Why it cannot be trained by, which `counterpoint.recipe.check` asks; unknown sets it says itself.
+        """Why a model cannot be trained by it; `counterpoint.recipe.check` looks for unknown sets itself.
 
         Args:
             sets: the model's vector sets by name, and what its routers make beside them.
