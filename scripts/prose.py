@@ -1,0 +1,104 @@
+"""Print how long the sentences of every page are, and where words stand that we do not use.
+
+    python scripts/prose.py [--longest N] [PAGE…]
+
+Pages are README.md, CONTRIBUTING.md, CHANGELOG.md and docs/ unless they are named. Tables, code and headings are not
+counted; a piece of code within a sentence counts as one word. The exit code is 1 if a page has more than 25 words a
+sentence, all pages together more than 20, or a word of the list is found.
+"""
+
+import argparse
+import re
+import statistics
+import sys
+from pathlib import Path
+
+import markdown
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).parents[1]
+A_PAGE, ALL_PAGES = 25, 20  # the most words a sentence has on average
+# Words that made readers stop, and what to write in their place.
+WORDS = {
+    r"\bst(?:ands?|ood|anding) in\b": "replaces, is used in place of",
+    r"\bbeside\b": "next to, with, as well as",
+    r"\bbehind\b": "after, of, under",
+    r"\bby the like of\b": "similar documents",
+    r"\bwhat is to be\b": "say which thing",
+    r"\bwho knows\b": "if you know",
+    r"\ba (?:line|vector|file|row) an? (?:query|text|document|line|run|topic)\b": "one … per …",
+    r"\bmaterial\b": "training data",
+    r"\bclose_gates\b": "prune",
+    r"\bfit_behind\b": "fit_after",
+}
+SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9`⌘])")
+SHORT_FORMS = re.compile(r"\b(e\.g|i\.e|vs|cf|et al|eq|no|p|approx)\.", re.IGNORECASE)
+
+
+def pages(named):
+    """The pages that are read, in order."""
+    if named:
+        return [Path(page) for page in named]
+    return [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").glob("*.md"))
+
+
+def sentences(page):
+    """The sentences of a page's paragraphs and list items."""
+    html = markdown.markdown(page.read_text(encoding="utf-8"), extensions=["tables", "fenced_code", "admonition", "sane_lists"])
+    soup = BeautifulSoup(html, "html.parser")
+    for element in soup(["pre", "table", "h1", "h2", "h3", "h4", "h5", "script", "style"]):
+        element.decompose()
+    for code in soup("code"):
+        code.replace_with("⌘")
+    for nested in soup.select("li ul, li ol"):
+        nested.parent.insert_after(nested.extract())
+    for block in soup(["p", "li", "dd"]):
+        if block.name == "li" and block.find("p"):
+            continue
+        text = SHORT_FORMS.sub(r"\1", " ".join(block.get_text(" ").split()))
+        yield from (s for s in SENTENCE.split(text) if re.search(r"\w", s))
+
+
+def length(sentence):
+    """How many words a sentence has."""
+    return len(re.findall(r"[\w⌘][\w⌘'’.,@/+-]*", sentence))
+
+
+def unwanted(page):
+    """(line number, word found, what to write) of a page, code blocks left out."""
+    fenced = False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            for word, better in WORDS.items():
+                for match in re.finditer(word, line, re.IGNORECASE):
+                    yield number, match.group(), better
+
+
+def main():
+    """Print one line per page, then what was found; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("pages", nargs="*")
+    parser.add_argument("--longest", type=int, default=0, metavar="N", help="print the N longest sentences of each page, too")
+    arguments = parser.parse_args()
+    every, bad = [], False
+    for page in pages(arguments.pages):
+        found = list(sentences(page))
+        lengths = [length(s) for s in found]
+        every += lengths
+        mean = statistics.fmean(lengths) if lengths else 0.0
+        bad |= mean > A_PAGE
+        print(f"{mean:5.1f} words  {len(lengths):4} sentences  {sum(n > A_PAGE for n in lengths):3} above {A_PAGE}  {page.name}")
+        for sentence in sorted(found, key=length, reverse=True)[: arguments.longest]:
+            print(f"      {length(sentence)}: {sentence}")
+        for number, word, better in unwanted(page):
+            bad = True
+            print(f"      {page.name}:{number}: '{word}' → {better}")
+    mean = statistics.fmean(every)
+    print(f"{mean:5.1f} words  {len(every):4} sentences  all pages")
+    return int(bad or mean > ALL_PAGES)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
