@@ -22,6 +22,7 @@ from counterpoint.index.codec import CODECS, Integral
 from counterpoint.index.kernels import Products, maxsim_by
 from counterpoint.index.near import documents_near
 from counterpoint.index.packing import pack
+from counterpoint.index.postings import saturated
 from counterpoint.index.rotation import rotated
 from counterpoint.index.rounded import rounded
 
@@ -47,6 +48,7 @@ class Kernels(NamedTuple):
     interactions: Callable[..., Any]
     add_postings: Callable[..., Any]
     matched: Callable[..., Any]
+    saturated: Callable[..., Any]
     halves: Float[np.ndarray, " 65536"]
 
 
@@ -71,6 +73,7 @@ def _loaded() -> Kernels | None:
         from counterpoint.index.compiled.dots import asked_of
         from counterpoint.index.compiled.inverted import add_postings, matched
         from counterpoint.index.compiled.maxsim import HALVES, maxsim_bits, products_of
+        from counterpoint.index.compiled.postings import saturated as of_postings
         from counterpoint.index.compiled.proposing import gathered, interactions, levels_of, probed
         from counterpoint.index.compiled.scan import scan_int8, scan_some
         from counterpoint.index.compiled.sketched import sketched_rows
@@ -79,7 +82,8 @@ def _loaded() -> Kernels | None:
         return None
     lists = probed, levels_of, gathered, interactions
     pooled = scan_int8, scan_some, turn, sketched_rows
-    found = Kernels(asked_of, maxsim_bits, products_of, *pooled, *lists, add_postings, matched, HALVES)
+    by_id = add_postings, matched, of_postings
+    found = Kernels(asked_of, maxsim_bits, products_of, *pooled, *lists, *by_id, HALVES)
     if _agrees(found):
         return found
     logging.getLogger(__name__).warning(
@@ -130,7 +134,9 @@ def _agrees(kernels: Kernels) -> bool:
     if kernels.sketched(integers, bits).tobytes() != summed.tobytes():
         return False
     turned = rotated(query.rows, kernels.turn)
-    return turned.tobytes() == rotated(query.rows).tobytes() and _candidates_agree(kernels, rng)
+    if turned.tobytes() != rotated(query.rows).tobytes():
+        return False
+    return _candidates_agree(kernels, rng) and _postings_agree(kernels, rng)
 
 
 def _matches_agree(
@@ -177,6 +183,22 @@ def _candidates_agree(kernels: Kernels, rng: np.random.Generator) -> bool:
             proposing.interactions(levels, places, firsts, firsts + 9),
         )
     )
+
+
+def _postings_agree(kernels: Kernels, rng: np.random.Generator) -> bool:
+    """The same for postings of every width, with exceptions among them."""
+    count = np.array([200])
+    for most in (1, 2, 3, 9, 200, 4_000):
+        gaps, counts = rng.integers(0, most, 200), rng.integers(0, most, 200)
+        gaps[7] = counts[9] = most + 9
+        packed = np.concatenate([pack(each, count)[0] for each in (gaps, counts)])
+        norms = rng.random(int(gaps.sum()) + 200)
+        live, found = rng.random(len(norms)) < 0.9, (np.empty(200, np.int64), np.empty(200))
+        kept = kernels.saturated(packed, 200, (norms, live), found)
+        wanted = saturated(packed, 200, norms, live)
+        if any(one[:kept].tobytes() != other.tobytes() for one, other in zip(found, wanted, strict=True)):
+            return False
+    return True
 
 
 def _rows_of(similarity: Float[np.ndarray, "m n"], stored: slice) -> Products:

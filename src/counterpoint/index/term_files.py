@@ -28,7 +28,8 @@ from jaxtyping import Int, Shaped, UInt8, UInt32
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.npy import NpyWriter
-from counterpoint.index.packing import LARGEST_PACKED, pack, place, unpack, unpack_all
+from counterpoint.index.packing import LARGEST_PACKED, pack, place, unpack_all
+from counterpoint.index.postings import unpacked
 
 __all__ = ["TermFiles", "TermFilesWriter", "Terms", "encoded"]
 
@@ -174,26 +175,25 @@ class TermFiles:
 
     def postings(self, term: str) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]:
         """The documents that have a term, rising, and how often it stands in each."""
+        packed, frequency = self.packed(term)
+        if not frequency:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        try:
+            return unpacked(packed, frequency, self.documents)
+        except ValueError as error:
+            raise self.damaged(error) from error
+
+    def packed(self, term: str) -> tuple[UInt8[np.ndarray, " b"], int]:
+        """The postings of a term as they are stored, and how many there are."""
         at = self._find(term)
         if at is None:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        return self._postings_at(at)
+            return np.zeros(0, np.uint8), 0
+        ends = self._places
+        return self._postings[(ends.item(at - 1) if at else 0) : ends.item(at)], self._counted.item(at)
 
-    def _postings_at(self, at: int) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]:
-        frequency, ends = self._counted.item(at), self._places
-        packed = self._postings[(ends.item(at - 1) if at else 0) : ends.item(at)]
-        try:
-            gaps, used = unpack(packed, frequency)
-            counts, rest = unpack(packed[used:], frequency)
-        except ValueError as error:
-            raise ArtifactError(f"{DAMAGED} ({error})", path=self._folder) from error
-        gaps += 1
-        documents = gaps.cumsum()
-        documents -= 1
-        if used + rest != len(packed) or documents[-1:] >= self.documents:
-            raise ArtifactError(DAMAGED, path=self._folder)
-        counts += 1
-        return documents, counts
+    def damaged(self, why: object) -> ArtifactError:
+        """What says that postings cannot be unpacked."""
+        return ArtifactError(f"{DAMAGED} ({why})", path=self._folder)
 
     def every(self) -> Iterator[Terms]:
         """All terms in order, with at most `TOGETHER` postings at a time, or those of one term."""
@@ -215,7 +215,7 @@ class TermFiles:
             gaps, used = unpack_all(packed, starts, frequencies)
             counts, rest = unpack_all(packed, starts + used, frequencies)
         except ValueError as error:
-            raise ArtifactError(f"{DAMAGED} ({error})", path=self._folder) from error
+            raise self.damaged(error) from error
         documents = np.cumsum(gaps + 1) - 1
         lasts = np.cumsum(frequencies) - 1
         documents -= np.repeat(np.concatenate([[0], documents[lasts[:-1]] + 1]), frequencies)

@@ -10,10 +10,12 @@ from functools import cached_property, partial
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int, UInt8
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.paths import Kernels, Meter
+from counterpoint.index.postings import Live, saturated
 from counterpoint.index.term_files import TermFiles
 
 __all__ = ["PARAMETERS", "ComputedScores", "Part", "StoredScores", "TermScores", "term_scores"]
@@ -21,7 +23,10 @@ __all__ = ["PARAMETERS", "ComputedScores", "Part", "StoredScores", "TermScores",
 PARAMETERS = "params.index.json"
 """Only folders that bm25s wrote have it."""
 REMEMBERED = 2**16  # terms whose frequencies are kept in memory; it must not grow with the queries
-Live = Bool[np.ndarray, " n"] | None
+WORK = (
+    100_000  # what numpy does in the time that it takes for one term of one part, in products of two numbers
+)
+ALL = np.zeros(0, bool)
 
 
 class TermScores(ABC):
@@ -78,36 +83,46 @@ class ComputedScores(TermScores):
         self.documents = self.end - lost
         self._row = np.int32 if self.end < 2**31 else np.int64
         self._known: dict[str, int] = {}
+        self._meter = Meter()
 
     def frequency(self, term: str) -> int:
         """In how many documents a term stands."""
-        if term not in self._known:
-            pairs = zip(self._parts, self._live, strict=True)
-            found = sum(_frequency(part, mask, term) for part, mask in pairs)
-            if len(self._known) >= REMEMBERED:
-                return found
-            self._known[term] = found
-        return self._known[term]
+        found = self._known.get(term)
+        if found is None:
+            whole = all(mask is None for mask in self._live)
+            found = sum(p.frequency(term) for p in self._parts) if whole else len(self._saturated(term)[0])
+            self._remember(term, found)
+        return found
 
     def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
         """The documents that have a term, rising, and the score of the term in each."""
-        df = self.frequency(term)
+        rows, shares = self._saturated(term)
+        df = len(rows)
+        self._remember(term, df)
         idf = np.float32(math.log(1 + (self.documents - df + 0.5) / (df + 0.5)))
-        rows, scores, first = [], [], 0
-        for part, mask, norms in zip(self._parts, self._live, self._norms, strict=True):
-            found, counts = part.postings(term)
-            if mask is not None:
-                kept = mask[found]
-                found, counts = found[kept], counts[kept]
-            own = norms[found]  # changed in place: fresh arrays cost as much as the sums
-            own += counts
-            np.divide(counts, own, out=own)
-            own *= idf
-            found += first
-            rows.append(found.astype(self._row))
-            scores.append(own.astype(np.float32))
+        shares *= idf
+        return rows.astype(self._row), shares.astype(np.float32)
+
+    def _remember(self, term: str, df: int) -> None:
+        if len(self._known) < REMEMBERED:
+            self._known[term] = df
+
+    def _saturated(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+        """The documents that have a term, and its saturated frequency in each: tf / (tf + norm)."""
+        kernels = self._meter.kernels(WORK * len(self._parts))
+        of_part = saturated if kernels is None else partial(_compiled, kernels)
+        rows, shares, first = [np.zeros(0, np.int64)], [np.zeros(0)], 0
+        for part, live, norms in zip(self._parts, self._live, self._norms, strict=True):
+            packed, count = part.packed(term)
+            if count:
+                try:
+                    found = of_part(packed, count, norms, live)
+                except ValueError as error:
+                    raise part.damaged(error) from error
+                rows.append(found[0] + first if first else found[0])
+                shares.append(found[1])
             first += part.documents
-        return (rows[0], scores[0]) if len(rows) == 1 else (np.concatenate(rows), np.concatenate(scores))
+        return (rows[1], shares[1]) if len(rows) == 2 else (np.concatenate(rows), np.concatenate(shares))
 
     @cached_property
     def _norms(self) -> list[Float[np.ndarray, " documents"]]:
@@ -118,9 +133,19 @@ class ComputedScores(TermScores):
         return [self._k1 * (rest + self._b * part.lengths / (average or 1.0)) for part in self._parts]
 
 
-def _frequency(part: TermFiles, live: Live, term: str) -> int:
-    """In how many documents of a part that are not deleted a term stands."""
-    return part.frequency(term) if live is None else int(live[part.postings(term)[0]].sum())
+def _compiled(
+    kernels: Kernels,
+    packed: UInt8[np.ndarray, " b"],
+    count: int,
+    norms: Float[np.ndarray, " d"],
+    live: Live,
+) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+    """`saturated` by a kernel: the same to the last bit."""
+    rows, shares = np.empty(count, np.int64), np.empty(count)
+    kept = kernels.saturated(packed, count, (norms, ALL if live is None else live), (rows, shares))
+    if kept < 0:
+        raise ValueError("they are not packed postings of this collection")
+    return rows[:kept], shares[:kept]
 
 
 def _length(part: TermFiles, live: Live) -> int:
