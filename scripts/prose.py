@@ -2,9 +2,9 @@
 
     python scripts/prose.py [--longest N] [PAGE…]
 
-Pages are README.md, CONTRIBUTING.md, CHANGELOG.md and docs/ unless they are named. Tables, code and headings are not
-counted; a piece of code within a sentence counts as one word. The exit code is 1 if a page has more than 25 words a
-sentence, all pages together more than 20, or a word of the list is found.
+Without names, it reads README.md, CONTRIBUTING.md, CHANGELOG.md and docs/. Tables, code blocks and headings
+are not counted. Code within a sentence counts as one word. The exit code is 1 if a page has more than 25
+words per sentence, all pages together more than 20, or a word of `WORDS` is found.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import markdown
 from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).parents[1]
+EXTENSIONS = ["tables", "fenced_code", "admonition", "sane_lists"]
 A_PAGE, ALL_PAGES = 25, 20  # the most words a sentence has on average
 # Words that made readers stop, and what to write in their place.
 WORDS = {
@@ -39,12 +40,16 @@ def pages(named):
     """The pages that are read, in order."""
     if named:
         return [Path(page) for page in named]
-    return [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").glob("*.md"))
+    return [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+        (ROOT / "docs").glob("*.md")
+    )
 
 
 def sentences(page):
     """The sentences of a page's paragraphs and list items."""
-    html = markdown.markdown(page.read_text(encoding="utf-8"), extensions=["tables", "fenced_code", "admonition", "sane_lists"])
+    html = markdown.markdown(
+        page.read_text(encoding="utf-8"), extensions=["tables", "fenced_code", "admonition", "sane_lists"]
+    )
     soup = BeautifulSoup(html, "html.parser")
     for element in soup(["pre", "table", "h1", "h2", "h3", "h4", "h5", "script", "style"]):
         element.decompose()
@@ -80,7 +85,9 @@ def main():
     """Print one line per page, then what was found; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("pages", nargs="*")
-    parser.add_argument("--longest", type=int, default=0, metavar="N", help="print the N longest sentences of each page, too")
+    parser.add_argument(
+        "--longest", type=int, default=0, metavar="N", help="print the N longest sentences of each page, too"
+    )
     arguments = parser.parse_args()
     every, bad = [], False
     for page in pages(arguments.pages):
@@ -89,7 +96,8 @@ def main():
         every += lengths
         mean = statistics.fmean(lengths) if lengths else 0.0
         bad |= mean > A_PAGE
-        print(f"{mean:5.1f} words  {len(lengths):4} sentences  {sum(n > A_PAGE for n in lengths):3} above {A_PAGE}  {page.name}")
+        long = sum(n > A_PAGE for n in lengths)
+        print(f"{mean:5.1f} words  {len(lengths):4} sentences  {long:3} above {A_PAGE}  {page.name}")
         for sentence in sorted(found, key=length, reverse=True)[: arguments.longest]:
             print(f"      {length(sentence)}: {sentence}")
         for number, word, better in unwanted(page):

@@ -93,12 +93,11 @@ def is_there(name):
     """A command that its parser takes, a benchmark with these options, or a recipe."""
     first, *arguments = shlex.split(name)
     if first == "python":
-        source = "".join(
-            file.read_text(encoding="utf-8")
-            for file in (ROOT / "benchmarks").glob(f"{Path(arguments[0]).stem}*.py")
-        )
-        options = [word for word in arguments if word.startswith("--")]
-        return (ROOT / arguments[0]).is_file() and all(f'"{option}"' in source for option in options)
+        script = (ROOT / arguments[1].replace(".", "/")).with_suffix(".py")
+        files = [*script.parent.glob(f"{script.stem}*.py"), ROOT / "benchmarks" / "common.py"]
+        source = "".join(file.read_text(encoding="utf-8") for file in files)
+        options = [word for word in arguments[2:] if word.startswith("--")]
+        return script.is_file() and all(f'"{option}"' in source for option in options)
     if first == "counterpoint":
         command = typer.main.get_command(app).commands[arguments[0]]
         command.make_context(arguments[0], arguments[1:])

@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-sys.path += [str(BENCHMARKS), str(BENCHMARKS / "speed")]
+ROOT = Path(__file__).parents[2]
+sys.path += [str(ROOT), str(ROOT / "benchmarks" / "speed")]

@@ -4,10 +4,10 @@ import json
 from argparse import Namespace
 
 import pytest
-from colberter import evaluate_collection, folder_of, joined
-from colberter_effects import STANDALONE, figure5, show_effects, syntheses_of, values_of
-from colberter_rows import row, tokens
-from colberter_tables import show, stored
+from benchmarks.papers.colberter import evaluate_collection, folder_of, one_model
+from benchmarks.papers.colberter_effects import STANDALONE, figure5, show_effects, syntheses_of, values_of
+from benchmarks.papers.colberter_rows import row, tokens
+from benchmarks.papers.colberter_tables import show, stored
 from tests.recipe.small import write_collection
 
 from counterpoint.search import Run
@@ -80,7 +80,7 @@ def test_a_collection_is_searched_by_rows_and_beside_them(tmp_path, capsys):
         "query-id\tcorpus-id\tscore\n" + "".join(f"q{i}\td{i}\t1\n" for i in range(4)) + "q0\td9\t0\n"
     )
     row(tokens(32)).declared_model().setup().eval().save(folder_of(ROW, tmp_path))
-    model, settings = joined([ROW], tmp_path, {})
+    model, settings = one_model([ROW], tmp_path, {})
     found = evaluate_collection("small", model, settings, Namespace(data=tmp_path, output=tmp_path))
     assert found["rows"][ROW]["refined"].keys() == {"nDCG@10", "R@100"}
     # All forty documents are candidates of both retrievers, so that refined they are ranked alike.

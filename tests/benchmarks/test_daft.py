@@ -1,7 +1,7 @@
 """The columns of the benchmark of DAFT that are not measured but computed."""
 
 import pytest
-from daft import savings
+from benchmarks.papers.daft import savings
 
 
 def test_savings_are_those_of_the_papers_table_2(golden):

@@ -6,7 +6,7 @@ from argparse import Namespace
 from dataclasses import replace
 
 import pytest
-from default_weights import kept, main
+from benchmarks.default.weights import kept, main
 from safetensors.torch import save_file
 
 from counterpoint.data import open_collection

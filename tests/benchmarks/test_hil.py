@@ -1,10 +1,10 @@
-"""The rows of `benchmarks/hil.py` and what its tables say of them."""
+"""The rows of `benchmarks/papers/hil.py` and what its tables say of them."""
 
 from dataclasses import replace
 
 import numpy as np
-from hil_rows import Budget, rows
-from hil_tables import delta, show
+from benchmarks.papers.hil_rows import Budget, rows
+from benchmarks.papers.hil_tables import delta, show
 
 from counterpoint.measure.inter_iso import delta_inter_iso
 from counterpoint.recipe import check

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 import torch
-from isotropy import one_model, saved, with_tests
-from isotropy_figures import bars, draw, pairs
-from isotropy_tables import summary
-from isotropy_vectors import Encoded, Texts
+from benchmarks.papers.isotropy import one_model, saved, with_tests
+from benchmarks.papers.isotropy_figures import bars, draw, pairs
+from benchmarks.papers.isotropy_tables import summary
+from benchmarks.papers.isotropy_vectors import Encoded, Texts
 
 
 def measured(value):

@@ -8,7 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from query_weights import FAMILIES, HALVES, adapted_all, by_query, main, named, prepared, scored, settings_of
+from benchmarks.default.query_weights import (
+    FAMILIES,
+    HALVES,
+    adapted_all,
+    by_query,
+    main,
+    named,
+    prepared,
+    scored,
+    settings_of,
+)
 
 from counterpoint.index import Index
 from counterpoint.search import Searcher, SearchSettings
@@ -73,7 +83,7 @@ def test_all_queries_at_once_have_the_weights_of_each():
 @pytest.mark.minilm
 def test_the_tables_are_printed_and_saved(options, tmp_path, monkeypatch, capsys):
     few = {family: lambda ways=ways: [*ways()][:3] for family, ways in FAMILIES.items()}
-    monkeypatch.setattr("query_weights.FAMILIES", few)
+    monkeypatch.setattr("benchmarks.default.query_weights.FAMILIES", few)
     command = ["query_weights.py", options.data, "--work", options.work, "--json", tmp_path / "found.json"]
     monkeypatch.setattr(sys, "argv", [*map(str, command), "--collections", *options.collections])
     main()

@@ -3,10 +3,10 @@
 from argparse import Namespace
 
 import pytest
-from roc import joined, trained_rows
-from roc_figures import draw
-from roc_rows import CLEAR, NAIVE
-from roc_tables import DAGGER, marks, show
+from benchmarks.papers.roc import merged, trained_rows
+from benchmarks.papers.roc_figures import draw
+from benchmarks.papers.roc_rows import CLEAR, NAIVE
+from benchmarks.papers.roc_tables import DAGGER, marks, show
 
 
 def test_rows_that_are_not_there_are_said(tmp_path, capsys):
@@ -18,12 +18,12 @@ def test_rows_that_are_not_there_are_said(tmp_path, capsys):
 
 def test_only_evaluations_of_the_same_rows_go_together():
     first = {"trained on": "a", "weights": {"E": {"weight": 1.0}}, "collections": {"a": 1}}
-    assert joined({"1": first, "2": {**first, "collections": {"b": 2}}})["collections"] == {"a": 1, "b": 2}
+    assert merged({"1": first, "2": {**first, "collections": {"b": 2}}})["collections"] == {"a": 1, "b": 2}
     for changed in ({"trained on": "b"}, {"weights": {"E": {"weight": 1.1}}}):
         with pytest.raises(SystemExit, match=f"1 and 2 differ in '{next(iter(changed))}'"):
-            joined({"1": first, "2": {**first, **changed}})
+            merged({"1": first, "2": {**first, **changed}})
     with pytest.raises(SystemExit, match="2 has 'a' again"):
-        joined({"1": first, "2": first})
+        merged({"1": first, "2": first})
 
 
 def test_a_weight_at_the_edge_of_the_grid_is_marked(capsys):

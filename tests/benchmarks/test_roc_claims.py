@@ -3,9 +3,17 @@
 import math
 
 import pytest
-from roc_claims import adverse, by_resampling, complementarity, outcome, pairs, shares, verdicts
-from roc_rows import CLEAR, EMBEDDING, NAIVE, OURS
-from roc_statistics import draws, rank_correlation, resampled_means, resampled_shares
+from benchmarks.papers.roc_claims import (
+    adverse,
+    by_resampling,
+    complementarity,
+    outcome,
+    pairs,
+    shares,
+    verdicts,
+)
+from benchmarks.papers.roc_rows import CLEAR, EMBEDDING, NAIVE, OURS
+from benchmarks.papers.roc_statistics import draws, rank_correlation, resampled_means, resampled_shares
 
 QUERIES = range(100)
 BM25 = range(50)  # what it answers

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from roc_mask_cue import first, hidden
+from benchmarks.papers.roc_mask_cue import first, hidden
 
 from counterpoint.encode.interactive import PairRow
 
