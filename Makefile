@@ -6,7 +6,7 @@ RUN     = $(VENV)/bin/python -m
 PYTEST  = $(RUN) pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-all lint docs check clean
+.PHONY: help quickstart test test-all coverage lint docs dist check clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: .*## /\t/' | expand -t 14
@@ -21,6 +21,9 @@ test: $(VENV)/.installed-test        ## set up and run the tests, on two cores
 test-all: $(VENV)/.installed-test    ## set up and run every test, sweeps and fuzzing too
 	$(PYTEST) -m ''
 
+coverage: $(VENV)/.installed-test    ## run the tests, and print how much of the source they run
+	$(PYTEST) --cov=counterpoint --cov-report=term:skip-covered --cov-report=html:htmlcov
+
 lint: $(VENV)/.installed-dev         ## ruff and pyright
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
@@ -29,10 +32,13 @@ lint: $(VENV)/.installed-dev         ## ruff and pyright
 docs: $(VENV)/.installed-dev         ## build the documentation, every warning an error
 	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
 
+dist: $(VENV)/.installed-dev         ## build the wheel and the source distribution into dist/
+	$(RUN) build --outdir dist
+
 check: lint docs test                ## exactly what CI runs
 
 clean:                               ## remove the environment and everything built
-	rm -rf $(VENV) site dist quickstart-index .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site dist htmlcov .coverage quickstart-index .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/.installed-run:  EXTRAS = minilm,files
 $(VENV)/.installed-test: EXTRAS = minilm,test
