@@ -129,7 +129,7 @@ class VectorStore(Store[Asked]):
 
     @abstractmethod
     def best_rows(self, query: Asked, position: int) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """For each query row, the document row that gives its score in `scores`, and its share of the score.
+        """For each query row, the document row that `scores` uses, and its contribution to the score.
 
         The first row on ties; -1 if no row gave the score: the document is empty, has no row with the same
         id, or the best similarity is below the floor.
