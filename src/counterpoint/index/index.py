@@ -292,7 +292,7 @@ class Index:
 
     @cached_property
     def _others(self) -> tuple[Mapping[str, FieldType], Mapping[str, str]]:
-        """The types of undeclared fields, and for fields without a type the reason."""
+        """The types of undeclared fields, and for fields without a single type, the types found."""
         return types_of({pair for segment in self.segments for pair in segment.kinds()})
 
     # -- accounts --------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ class Lexical:
         return total
 
     def ceiling(self, query: str) -> float:
-        """Upper bound of the score, which no document reaches: the sum of idf over the query's terms.
+        """Upper bound of the score: the sum of idf over the query's terms.
 
         It depends only on the query and the collection. So a score divided by it does not depend on which
         other documents were found. An unknown term counts with df = 0; an unknown identifier counts only by

@@ -4,7 +4,7 @@ Each commit that adds documents makes a segment, and deleted documents still use
 commit:
 
 - `RUN` segments of one kind and one size class are merged, with all smaller ones after them. The classes hold
-  segments of fewer than 8, 64, 512, ... live documents. A segment before a larger one counts as of the larger
+  segments of fewer than 8, 64, 512, ... live documents. A segment before a larger one counts in the larger
   one's class, so each class has fewer than `RUN` segments. A document is rewritten about once per class, and
   never more than `RUN` times per class;
 - a segment with at least half of its documents deleted is rewritten without them.

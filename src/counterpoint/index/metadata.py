@@ -108,7 +108,7 @@ def test_of(name: str) -> str:
 
 
 def types_of(seen: Iterable[tuple[str, str]]) -> tuple[dict[str, FieldType], dict[str, str]]:
-    """The types of fields by the JSON values in all documents, and for the others the reason for none.
+    """The types of fields by their JSON values in all documents; for others, the types found.
 
     Args:
         seen: distinct pairs of field and SQLite's name for a type of value.
