@@ -110,7 +110,7 @@ def test_info_says_what_changes_left(lexical, new, capsys):
     assert main(["replace", str(lexical), str(new), "--no-compact"]) == 0
     capsys.readouterr()
     assert main(["info", str(lexical)]) == 0
-    assert "2 segments; deleted documents that still take room: 1" in capsys.readouterr().out
+    assert "2 segments; deleted documents still on disk: 1" in capsys.readouterr().out
     gone = sorted(names(lexical))
     assert said(capsys, "delete", lexical, *gone)["documents"] == 0
     assert main(["info", str(lexical)]) == 0 and "0 documents" in capsys.readouterr().out

@@ -130,4 +130,4 @@ def test_the_command_line_tells_the_choice(tmp_path, monkeypatch, capsys):
     assert said in " ".join(capsys.readouterr().out.split())
     (tmp_path / "c.jsonl").write_text('{"_id": "a", "text": "b"}\n')
     assert main([*command, str(tmp_path / "j")]) == 0
-    assert "codec int8, a safe one: 1 documents are too few" in " ".join(capsys.readouterr().err.split())
+    assert "codec int8, the default: 1 documents are too few" in " ".join(capsys.readouterr().err.split())

@@ -103,7 +103,7 @@ def test_what_is_added_is_found_and_stands_last(folder):
 @pytest.mark.parametrize(
     ("documents", "match"),
     [
-        (some(2, 5), "'d2', 'd3', 'd4': already in the index; replace what is there, or leave it out"),
+        (some(2, 5), "'d2', 'd3', 'd4': already in the index; replace the document, or leave it out"),
         (some(1, 7), "'d1', 'd2', 'd3' and 3 more: already in the index"),
         (cut("p", 1), "'p#0'.*: already in the index"),
         ([Document("p", "whole")], "'p': already in the index"),
@@ -203,7 +203,7 @@ def test_passages_are_replaced_and_deleted_with_their_document(folder):
     ("step", "match"),
     [
         (delete("d1", "nobody"), "'nobody': no such document in the index; nothing was changed"),
-        (delete("p#0"), "'p#0' is a passage; delete or replace the document that it is of"),
+        (delete("p#0"), "'p#0' is a passage; delete or replace the document it was cut from"),
         (delete("p#0", missing_ok=True), "'p#0' is a passage"),
         (delete(*"abcde"), "'a', 'b', 'c' and 2 more: no such document"),
         (add([Document("p#0", "x")], replace=True), "'p#0' is a passage"),
@@ -298,7 +298,7 @@ def test_documents_are_deleted_by_a_condition(typed):
 
 
 def test_a_condition_comes_first(typed):
-    match = "delete by a condition before anything else, or in a change of its own"
+    match = "delete by a condition before anything else, or in a separate change"
     refuses(typed, ConfigError, match, delete("d1"), lambda made: made.delete_where("year = 2000"))
     refuses(typed, ConfigError, match, add(some(20, 21)), lambda made: made.delete_where("year = 2000"))
 
@@ -324,7 +324,7 @@ def test_the_model_is_asked_for_only_where_something_is_encoded(tmp_path):
     build_index(FIRST, HashModel(), tmp_path / "i")
     with Index(tmp_path / "i") as index, changing(index, load=lambda: pytest.fail("loaded")) as made:
         made.delete(["d1"])
-    refuses(tmp_path / "i", ConfigError, "documents are added with the model", add(some(20, 21)))
+    refuses(tmp_path / "i", ConfigError, "adding documents needs the model", add(some(20, 21)))
     wrong = HashModel(seed=1)
     refuses(tmp_path / "i", ArtifactError, "built with the model hash-16-0", add(some(20, 21)), model=wrong)
     with Index(tmp_path / "i") as index, changing(index, load=HashModel) as made:
@@ -609,9 +609,9 @@ def test_deletes_of_another_segment_are_refused(tmp_path):
     assert [x.tolist() for x in found.counts("words")] == [[3, 7], [1, 2]]
     with pytest.raises(ValueError, match="read-only"):
         found.live[0] = False
-    with pytest.raises(ArtifactError, match="the deletes are not of this segment"):
+    with pytest.raises(ArtifactError, match="the deletes do not fit this segment"):
         Deletes(CheckedFolder(tmp_path), 8, 2)
-    with pytest.raises(ArtifactError, match="2 documents are deleted, the manifest says 3"):
+    with pytest.raises(ArtifactError, match="2 documents are deleted, but the manifest says 3"):
         Deletes(CheckedFolder(tmp_path), 9, 3)
 
 

@@ -112,7 +112,7 @@ def test_a_document_that_cannot_be_encoded_is_named(tmp_path, at):
 
 def test_a_process_that_dies_is_told(tmp_path):
     documents = [*DOCUMENTS[:20], Document("bad", "a fatal text"), *DOCUMENTS[20:]]
-    with pytest.raises(ConfigError, match="that encoded documents 'd14' to 'bad' died; perhaps memory"):
+    with pytest.raises(ConfigError, match="that encoded documents 'd14' to 'bad' died, perhaps out of mem"):
         build_index(documents, Elsewhere(), tmp_path / "i", processes=2)
 
 

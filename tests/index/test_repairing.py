@@ -156,7 +156,7 @@ def test_lost_deletes_bring_no_document_back(make):
     for name in both:
         hurt(folder / name)
     done = repair(folder, load=lambda: model, drop=folder.with_name("lost"))
-    assert list(done.left) == both and all("cannot be made again" in told for told in done.left.values())
+    assert list(done.left) == both and all("cannot be recreated" in told for told in done.left.values())
     assert Manifest.read(folder) == manifest
 
 
@@ -178,6 +178,6 @@ def test_another_model_encodes_nothing(make):
     hurt(folder / name)
     with pytest.raises(ArtifactError, match="built with the model"):
         repair(folder, load=lambda: HashModel(seed=1))
-    with pytest.raises(ConfigError, match="encoded again by the model"):
+    with pytest.raises(ConfigError, match="encoding lost vectors needs the model"):
         repair(folder, load=lambda: None)
     assert len(list((folder / "segments").iterdir())) == 2

@@ -44,7 +44,7 @@ def test_texts_that_are_longer_than_the_model_reads_are_counted(short, tmp_path,
     found = read([Document(str(at), text) for at, text in enumerate(texts)], short, tmp_path / "index")
     assert (found["longer_than_model"], found["model_reads"]) == (longer, 8)
     assert cut_text(found).startswith(f"{longer} of 5 documents are longer than the 8 word-pieces that ")
-    assert cut_text(found).endswith("; only BM25 sees their ends; see --passage-words")
+    assert cut_text(found).endswith("; only BM25 indexes the rest; see --passage-words")
 
 
 def test_the_title_counts_and_nothing_is_said_of_what_fits(short, tmp_path):
@@ -118,7 +118,7 @@ def test_counts_of_the_default_model_are_told_everywhere(tmp_path, monkeypatch, 
     )
     assert main(["index", str(tmp_path / "long.jsonl"), "-o", str(tmp_path / "i")]) == 0
     said = (
-        "2 of 3 documents are longer than the 512 word-pieces that minilm reads; only BM25 sees their ends; "
+        "2 of 3 documents are longer than the 512 word-pieces that minilm reads; only BM25 indexes the rest; "
         "see --passage-words"
     )
     assert said in " ".join(capsys.readouterr().err.split())

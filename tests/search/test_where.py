@@ -97,7 +97,7 @@ def test_fields_have_types(searcher):
 
 def test_values_that_have_not_their_declared_type_are_refused(tmp_path):
     kept = IndexSettings(lexical=None, metadata={"year": "int"})
-    with pytest.raises(DataError, match=r"'b': its metadata field 'year' is 'soon', which is no int"):
+    with pytest.raises(DataError, match=r"'b': its metadata field 'year' is 'soon', which is not of type"):
         several = [
             Document("a", "fox", metadata={"year": "1999"}),
             Document("b", "x", metadata={"year": "soon"}),

@@ -90,10 +90,10 @@ _HOMES = {
 
 
 class _Callable(ModuleType):
-    """`counterpoint.index(source, path)` builds an index: the package has the name of the call."""
+    """Makes the package callable: `counterpoint.index(source, path)` builds an index."""
 
     def __call__(self, source: Any, path: str | Path, *settings: Any, **more: Any) -> Any:
-        """Build an index of whatever is named and open it: `counterpoint.library.index`."""
+        """Build an index of a source and open it: `counterpoint.library.index`."""
         return import_module("counterpoint.library").index(source, path, *settings, **more)
 
 
@@ -101,9 +101,9 @@ sys.modules[__name__].__class__ = _Callable
 
 
 def __getattr__(name: str) -> object:
-    if name == "__signature__":  # what notebooks and `inspect` show of the call
+    if name == "__signature__":  # shown by notebooks and `inspect`
         return signature(import_module("counterpoint.library").index)
-    for home, names in _HOMES.items():  # a search has no use for what builds
+    for home, names in _HOMES.items():  # lazily: a search does not need the modules for building
         if name in names:
             return getattr(import_module(f"{__name__}.{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What an index takes on disk: every byte of its folder counted once, by what it is for."""
+"""Disk usage of an index: every byte of its folder counted once, by purpose."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
     "queries_text",
 ]
 
-REFIT = 0.5  # share of documents that no fit has seen, from which on a new fit is worth its time
+REFIT = 0.5  # a refit is recommended once a larger share of documents was added after the fit
 
 PURPOSES: Mapping[str, str] = MappingProxyType(
     {
@@ -57,19 +57,19 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
         "sign_scales": "sketch",
     }
 )
-"""Of a vector set's file, by the word behind its set's name."""
+"""The purpose of a vector set's file, by the part of its name after the set."""
 
 
 def account_of(folder: Path, held: Opened, distinct: Callable[[str], int]) -> dict[str, Any]:
-    """Sizes by purpose and by vector set, and how the index compares with the plain text of its documents.
+    """Sizes by purpose and by vector set, and the size of the index relative to its texts.
 
-    `documents` counts a document that was cut once, `passages` all that can be found. `deleted` are those
-    that still take room, in `segments`. `longer_than_model` of the passages
-    have more than the `model_reads` word-pieces that the model reads; both are None where nobody
-    counted. `text_bytes` are those of titles and texts in UTF-8. `factor_over_text` is everything that is not
-    text (the whole index but the documents' database) over them; None where there is no text. `built` is what
-    the build took, see `Manifest.cost`; `fit` how many documents came after means and
-    centroids were fitted; `auto_codec` how the codec was chosen, or None where it was given.
+    `documents` counts a document that was cut into passages once; `passages` counts everything that can be
+    found. `deleted` documents still use disk space, in `segments`. `longer_than_model` passages have more
+    than the `model_reads` word-pieces that the model reads; both are None if they were not counted.
+    `text_bytes` counts titles and texts in UTF-8. `factor_over_text` is the size of everything but the
+    documents' database, divided by `text_bytes`; None without text. `built` is the cost of the build, see
+    `Manifest.cost`. `fit` says how many documents were added after the fit of means and centroids, and
+    `auto_codec` how the codec was chosen, or is None if it was given.
     """
     manifest, segments, sets = held
     purposes: dict[str, int] = {}
@@ -107,49 +107,49 @@ def account_of(folder: Path, held: Opened, distinct: Callable[[str], int]) -> di
 
 
 def counted_text(account: Mapping[str, Any]) -> str:
-    """What an index holds, as documents, and as passages where some were cut."""
+    """The number of documents, and of passages if some were cut."""
     documents, passages = account["documents"], account["passages"]
     found = f"{documents:,} {'document' if documents == 1 else 'documents'}"
     return found if passages == documents else f"{found} in {passages:,} passages"
 
 
 def changed_text(account: Mapping[str, Any]) -> str:
-    """What changes have left that a compaction may join or remove; empty where there is nothing."""
+    """The segments and deletes that a compaction may merge or remove; empty if there are none."""
     segments, deleted = account["segments"], account["deleted"]
     if segments == 1 and not deleted:
         return ""
     return (
-        f"{segments:,} {'segment' if segments == 1 else 'segments'}; deleted documents that still take room: "
+        f"{segments:,} {'segment' if segments == 1 else 'segments'}; deleted documents still on disk: "
         f"{deleted:,}"
     )
 
 
 def fit_text(account: Mapping[str, Any]) -> str:
-    """How far means and centroids are those of the documents; empty where nothing was fitted.
+    """How many documents the means and centroids were fitted to; empty if nothing was fitted.
 
     >>> fit_text({"fit": {"seen": 900, "later": 300, "waiting": 100, "due": False}})
-    'means or centroids were fitted to 900 documents; 300 came later, of which 100 wait in 8 bits'
+    'means or centroids were fitted to 900 documents; 300 were added later, of which 100 are kept in 8 bits'
     """
     fit = account["fit"]
     if fit is None:
         return ""
-    told = f"means or centroids were fitted to {fit['seen']:,} documents; {fit['later']:,} came later"
-    waits = f", of which {fit['waiting']:,} wait in 8 bits" if fit["waiting"] else ""
+    told = f"means or centroids were fitted to {fit['seen']:,} documents; {fit['later']:,} were added later"
+    waits = f", of which {fit['waiting']:,} are kept in 8 bits" if fit["waiting"] else ""
     return f"{told}{waits}" + ("; compact --refit fits them to all" if fit["due"] else "")
 
 
 def auto_text(account: Mapping[str, Any]) -> str:
-    """How the codec was chosen; empty where it was given."""
+    """How the codec was chosen; empty if it was given."""
     found = account["auto_codec"]
     if found is None:
         return ""
     if not found["queries"]:
         return (
-            f"codec {found['codec']}, a safe one: {found['documents']:,} documents are too few to compare "
-            "codecs by, or none has a vector that is stored"
+            f"codec {found['codec']}, the default: {found['documents']:,} documents are too few to compare "
+            "codecs, or no vectors are stored"
         )
     measured = "; ".join(
-        f"{one['codec']} {one['bytes']:,.0f} bytes a document, {_percent(min(one['overlap'].values()))}"
+        f"{one['codec']} {one['bytes']:,.0f} bytes per document, {_percent(min(one['overlap'].values()))}"
         for one in found["measured"]
     )
     return (
@@ -163,7 +163,7 @@ def _percent(share: float) -> str:
 
 
 def built_text(account: Mapping[str, Any]) -> str:
-    """What building took; empty for an index of an earlier version.
+    """What the build took; empty for an index of an earlier version.
 
     >>> built_text({"built": {"seconds": 80.0, "encoder_seconds": 76.0, "peak_resident_bytes": 2**30}})
     '80.0 s: 95 % in the encoder, 5 % in everything else; peak resident memory 1,024 MiB'
@@ -179,12 +179,12 @@ def built_text(account: Mapping[str, Any]) -> str:
 
 
 def queries_text(account: Mapping[str, Any]) -> str:
-    """What encodes the queries of an index that has a model; empty without one."""
+    """How queries are encoded; empty for an index without a model."""
     if not account["model"]:
         return ""
     told = account["model"].get("queries")
     if told is None:
-        return "queries are encoded with torch: no export; build the index again to have one"
+        return "queries are encoded with torch; build the index again to export an encoder without torch"
     if "why" in told:
         return f"queries are encoded with torch: {told['why']}"
     return (
@@ -194,14 +194,14 @@ def queries_text(account: Mapping[str, Any]) -> str:
 
 
 def cut_text(account: Mapping[str, Any]) -> str:
-    """What of the documents the model did not read; empty where it read all, or nobody counted."""
+    """How many texts are longer than the model reads; empty if none is, or nothing was counted."""
     longer, passages = account["longer_than_model"], account["passages"]
     if not longer:
         return ""
     units = "documents" if passages == account["documents"] else "passages"
     name = (account["model"] or {}).get("name") or "./"
-    model = "the model" if name.startswith("./") else name  # a path that only the index has a use for
-    ends = "only BM25 sees their ends" if account["lexical"] else "nothing sees their ends"
+    model = "the model" if name.startswith("./") else name  # such a path is internal to the index
+    ends = "only BM25 indexes the rest" if account["lexical"] else "the rest is not indexed"
     return (
         f"{longer:,} of {passages:,} {units} are longer than the {account['model_reads']:,} word-pieces that "
         f"{model} reads; {ends}; see --passage-words"
@@ -209,9 +209,9 @@ def cut_text(account: Mapping[str, Any]) -> str:
 
 
 def _fit(segments: Sequence[Segment], layouts: Mapping[str, SetLayout]) -> dict[str, Any] | None:
-    """How many documents the fits have seen, as far as they are still there; None where nothing is fitted.
+    """How many live documents the fits have seen; None if nothing is fitted.
 
-    `due` by a rule: the documents that came later are more than `REFIT` of all.
+    `due` is True if more than `REFIT` of all documents were added later.
     """
     if not any(layout.fitted for layout in layouts.values()):
         return None
@@ -228,7 +228,7 @@ def _fit(segments: Sequence[Segment], layouts: Mapping[str, SetLayout]) -> dict[
 
 
 def _whole(segments: Sequence[Segment]) -> int:
-    """Number of documents, one that was cut into passages counted once."""
+    """Number of documents, counting one that was cut into passages once."""
     cut = [segment.parents() for segment in segments]
     return sum(segment.entry.live for segment in segments) + sum(
         parents - passages for parents, passages in cut
@@ -238,11 +238,11 @@ def _whole(segments: Sequence[Segment]) -> int:
 def _set(
     held: Opened, name: str, purposes: Mapping[str, int], distinct: Callable[[str], int]
 ) -> dict[str, Any]:
-    """One vector set; `bytes` are those of all its files.
+    """Sizes of one vector set; `bytes` counts all its files.
 
-    `vectors` are as many as the model made, of which a static set stores none: `stored_ids` says how many ids
-    it keeps, each once a document. Those of deleted documents, which still take room, are among them;
-    `vectors_per_document` goes by what a passage of all that are stored has.
+    `vectors` is the number that the model made. A static set stores none of them: `stored_ids` is the number
+    of its ids, each once per document. Both include deleted documents that are still on disk.
+    `vectors_per_document` is derived from the average over all stored passages.
     """
     manifest, segments, sets = held
     layout, end = sets[name].layout, sum(segment.documents for segment in segments)
@@ -264,7 +264,6 @@ def _set(
 
 
 def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
-    """What a file of the index is for."""
     if path.name in (NAME, COPY):
         return "manifest"
     if path.parts[0] in ("lexical", "deletes"):

@@ -30,17 +30,17 @@ __all__ = ["Added"]
 class Added:
     """A segment that grows batch by batch. Nothing is fitted to it.
 
-    Rows that would be differences from means or centroids wait in 8 bits: of few documents there would be no
-    means worth having, and a compaction codes them once there are enough.
+    Rows of a codec that needs means or centroids are stored in 8 bits for now, since few documents give no
+    useful means. A compaction encodes them once there are enough.
 
     Args:
         folder: of the index.
         layouts: of its vector sets.
-        settings: as the manifest says them.
+        settings: of the manifest.
 
     Attributes:
-        live: for every document that was appended whether it was not deleted again.
-        entry: what a manifest says of it, once it is closed.
+        live: for each appended document, whether it was not deleted again.
+        entry: its manifest entry; complete after `close`.
     """
 
     def __init__(self, folder: Path, layouts: Mapping[str, SetLayout], settings: Mapping[str, Any]):
@@ -67,7 +67,7 @@ class Added:
         return self._folder / "segments" / self._name
 
     def __len__(self) -> int:
-        """How many documents were appended, deleted ones among them."""
+        """Number of documents appended, including deleted ones."""
         return self._writer.documents
 
     def append(self, documents: Sequence[Document], vectors: Mapping[str, Ragged]) -> None:
@@ -97,7 +97,7 @@ class Added:
         return self._names[row]
 
     def rows_of(self, document_id: str) -> list[int]:
-        """The rows of the document or the passage of an id, and of all passages of it, less deleted ones."""
+        """The rows of the document or passage with an id and of its passages, without deleted ones."""
         return [row for row in self._rows.get(document_id, ()) if self.live[row]]
 
     def close(self) -> None:
@@ -114,11 +114,10 @@ class Added:
             self.entry = replace(self.entry, deletes=deletes, deleted=int((~self.live).sum()))
 
     def abandon(self) -> None:
-        """Close the files as they are; after `close` this does nothing."""
+        """Close the files as they are; does nothing after `close`."""
         self._writer.abandon()
 
     def _counts(self, rows: Int[np.ndarray, " k"]) -> dict[str, Counts]:
-        """By set what some documents have of its ids."""
         files, counts = CheckedFolder(self._path), {}
         for name, layout in self._layouts.items():
             if layout.ids:

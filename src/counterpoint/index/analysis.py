@@ -1,4 +1,4 @@
-"""From text to lexical terms, with the place of each term kept: BM25 matches them, explanations show them."""
+"""Split text into lexical terms, with their spans. BM25 matches the terms, explanations show the spans."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ __all__ = ["Analyzer", "AnalyzerName", "check_analyzer"]
 
 AnalyzerName = Literal["english", "english-long", "simple", "none"]
 
-# A run of letters and digits is a term; scripts written without spaces have one term a character, as in BERT.
+# A run of letters and digits is a term. Scripts without spaces have one term per character, as in BERT.
 UNSPACED = "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+"
 TERM = re.compile(f"({WORD})")
-# The ending that an apostrophe ties to a word ("don't", "Parkinson's") belongs to it and is no term.
-# "ll", "re" and "ve" are stop words.
+# A short ending after an apostrophe ("don't", "Parkinson's") is not a term of its own. The endings "ll",
+# "re" and "ve" are stop words.
 WITH_ENDING = re.compile(rf"({WORD})(?:['’‘`´][stdm](?!\w))?", re.IGNORECASE)
 
 
 @final
 class Analyzer:
-    """Cut a text into terms.
+    """Split a text into terms.
 
     Args:
-        name: `english` lower-cases, drops Lucene's 33 stop words and stems (Snowball's English), as Pyserini
-            does (Porter's there); `english-long` drops 173 of NLTK's, question words among them, and what an
-            apostrophe ties to a word ("don't", "Parkinson's"), not single letters ("vitamin D"), and stems;
-            `simple` drops all of NLTK's 179 and does not stem; `none` only lower-cases, for other languages.
-        identifiers: see `is_empty`, `checkIfEmpty`, `date.today` and `HTTP2Server` as one term and as a term
-            for each of their pieces, too.
+        name: `english` lower-cases, drops Lucene's 33 stop words and stems with Snowball's English stemmer.
+            Pyserini does the same with Porter's. `english-long` stems, too, and drops 173 stop words of NLTK,
+            including question words, and endings after an apostrophe ("don't", "Parkinson's"). It keeps
+            single letters ("vitamin D"). `simple` drops all of NLTK's 179 and does not stem. `none` only
+            lower-cases, for other languages.
+        identifiers: index `is_empty`, `checkIfEmpty`, `date.today` and `HTTP2Server` both as one term and as
+            one term for each of their pieces.
     """
 
     def __init__(self, name: AnalyzerName = "english", identifiers: bool = False):
@@ -48,20 +49,20 @@ class Analyzer:
         self._known: dict[str, str] = {}
 
     def spans(self, text: str) -> list[tuple[str, Span]]:
-        """Every term with the piece of text that it came from, in order; an identifier before its pieces."""
+        """Every term with its span of the text, in order; an identifier comes before its pieces."""
         words = [Span(match[1], match.start(1), match.end(1)) for match in self._terms.finditer(text)]
         if self.identifiers:
             words = _with_pieces(text, words)
         return [(term, word) for word in words if (term := self._term(word.text.lower()))]
 
     def terms(self, text: str) -> list[str]:
-        """The terms only."""
+        """Every term, without spans."""
         if self.identifiers:
             return [term for term, _ in self.spans(text)]
         return [term for word in self._terms.findall(text) if (term := self._term(word.lower()))]
 
     def _term(self, word: str) -> str:
-        """The term of a lower-case word, or the empty string for a word that is dropped."""
+        """The term of a lower-case word; empty if the word is dropped."""
         term = self._known.get(word)
         if term is None:
             term = "" if word in self._stop else self._stem(word)
@@ -71,7 +72,7 @@ class Analyzer:
 
 
 def _with_pieces(text: str, words: Sequence[Span]) -> list[Span]:
-    """Words, the pieces of those that are identifiers, and names that dots tie together."""
+    """Words, the pieces of those that are identifiers, and dotted names."""
     found = list(words)
     for word in words:
         for start, end in pieces_of(word.text):
@@ -81,14 +82,14 @@ def _with_pieces(text: str, words: Sequence[Span]) -> list[Span]:
 
 
 def check_analyzer(name: str) -> None:
-    """Raises ConfigError where no analyzer has that name; loads no word list."""
+    """Raise ConfigError for an unknown analyzer; loads no word list."""
     if name not in (known := get_args(AnalyzerName)):
         raise ConfigError(f"unknown analyzer {name!r}; choose {', '.join(known[:-1])} or {known[-1]}")
 
 
 @cache
 def _stop_words(name: AnalyzerName) -> frozenset[str]:
-    """Stop words as they stand in texts, before any stemming."""
+    """Stop words as written in texts, before stemming."""
     if name == "none":
         return frozenset()
     lists = _bm25s_stop_words()
@@ -98,7 +99,7 @@ def _stop_words(name: AnalyzerName) -> frozenset[str]:
 
 
 def _bm25s_stop_words() -> Any:
-    """The module `bm25s.stopwords` without its package, which imports scipy: a tenth of a short search."""
+    """Load `bm25s.stopwords` without its package, whose import of scipy takes a tenth of a short search."""
     package = find_spec("bm25s")
     assert package is not None and package.submodule_search_locations, "bm25s is a dependency"
     path = Path(package.submodule_search_locations[0]) / "stopwords.py"

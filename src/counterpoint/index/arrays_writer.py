@@ -1,4 +1,4 @@
-"""What the writers of rows have in common: arrays that grow, and the ids of what they hold."""
+"""Base of the writers of rows: arrays that grow, and the ids of their rows."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from counterpoint.index.store import VectorWriter
 __all__ = ["ArraysWriter"]
 
 Kinds = Mapping[str, tuple[type[np.generic], tuple[int, ...]]]
-"""By name the type of an array and the shape of a row."""
+"""By array name, its dtype and the shape of a row."""
 
 
 class ArraysWriter(VectorWriter):
-    """A vector set as arrays `<set>.<name>.npy`; who inherits says when ids are counted.
+    """A vector set as arrays `<set>.<name>.npy`; subclasses count the ids.
 
     Args:
         folder: of the segment.
         name: of the set.
         kinds: of the arrays.
-        kept: what an interrupted build left that counts.
+        kept: valid parts of the files of an interrupted build.
     """
 
     def __init__(self, folder: Path, name: str, kinds: Kinds, kept: Kept = NOTHING):
@@ -39,7 +39,7 @@ class ArraysWriter(VectorWriter):
             files.pop_all()
 
     def sync(self) -> dict[str, Written]:
-        """Put on the disk what was appended."""
+        """Sync what was appended to disk."""
         counts = {} if self._counts is None else self._counts.sync()
         return {writer.path.name: writer.sync() for writer in self._writers.values()} | counts
 
@@ -51,7 +51,7 @@ class ArraysWriter(VectorWriter):
             self._counts.close()
 
     def abandon(self) -> None:
-        """Leave every file as it is."""
+        """Close every file as it is."""
         for writer in self._writers.values():
             writer.abandon()
         if self._counts is not None:

@@ -1,12 +1,12 @@
-"""`--codec auto`: the codec of fewest bytes that keeps the ranking of a sample nearly as it is.
+"""`--codec auto`: the smallest codec that nearly keeps the ranking of a sample.
 
-Some of the first documents are held back. Their titles become the queries; a document without a title gives
-its first sentence. The other documents are stored in float32 and by every codec. A codec passes if its best
-documents have enough in common with those of float32, on average over the queries, in every vector set. Of
-the codecs that pass, the one of fewest bytes is taken.
+Some of the first documents are held back. Their titles become queries; for a document without a title, its
+first sentence does. The other documents are stored in float32 and in every codec. A codec passes if, in every
+vector set, its best documents overlap enough with those of float32, on average over the queries. The passing
+codec with the fewest bytes is chosen.
 
-Words have a mean (see `counterpoint.index.means`) from some documents on, so codecs of few bits do better in
-the whole collection than in a sample.
+Only words in several documents get a mean (see `counterpoint.index.means`). So codecs of few bits do better
+in the whole collection than in a sample.
 """
 
 from __future__ import annotations
@@ -36,26 +36,28 @@ from counterpoint.types import Document, Ragged
 __all__ = ["SAMPLE", "AutoCodec", "Measured", "choose_codec"]
 
 OVERLAP = 0.85
-"""The bound: the share of the best ten documents, by float32, that a codec must have among its best ten.
+"""The bound: the share of float32's ten best documents that a codec must have among its own ten best.
 
-On seven choosing collections 1 bit for the words of `minilm` keeps .79 (squad11-dev), .85, .89 and four times
-over .9. Only squad11-dev then loses more than .002 nDCG@10 (docs/design.md); its 2 bits keep .90."""
+On seven collections used for the choice, 1 bit for the words of `minilm` keeps .79 (squad11-dev), .85, .89
+and four times over .9. Only squad11-dev then loses more than .002 nDCG@10 (docs/design.md); its 2 bits keep
+.90.
+"""
 DEPTH = 10
 SAMPLE = 1024  # documents, in whole batches
-QUERIES = 64  # of them that are held back
-FEWEST = 256  # documents below which ranking a sample says too little of the collection
+QUERIES = 64  # documents of the sample held back as queries
+FEWEST = 256  # a sample of fewer documents says too little about the collection
 SAFE: CodecName = "int8"
 
 
 @final
 @dataclass(frozen=True)
 class Measured:
-    """What a codec came to on the sample.
+    """How a codec did on the sample.
 
     Attributes:
         codec: its name.
-        bytes: a document's, of all vector sets, on average.
-        overlap: by vector set, what share of the best documents it keeps, the mean over queries.
+        bytes: average per document, over all vector sets.
+        overlap: by vector set, the share of the best documents that it keeps, averaged over queries.
     """
 
     codec: CodecName
@@ -69,12 +71,12 @@ class AutoCodec:
     """A choice of codec.
 
     Attributes:
-        codec: that was chosen.
-        documents: in the sample, without those held back.
-        queries: documents held back; 0 where nothing was compared: the sample was too small, or no vector is
-            stored.
-        bound: the least overlap that was accepted.
-        measured: every codec, the one of fewest bytes first.
+        codec: the chosen one.
+        documents: number in the sample, without those held back.
+        queries: number of documents held back; 0 if nothing was compared, because the sample was too small or
+            no vector is stored.
+        bound: the smallest accepted overlap.
+        measured: every codec, the one with the fewest bytes first.
     """
 
     codec: CodecName
@@ -84,7 +86,7 @@ class AutoCodec:
     measured: tuple[Measured, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """The choice as plain data."""
         return asdict(self)
 
 
@@ -94,13 +96,13 @@ def choose_codec(
     model: TextModel,
     settings: IndexSettings,
 ) -> AutoCodec:
-    """Choose by the first documents of a collection; the same choice whenever they are the same.
+    """Choose by the first documents of a collection; deterministic for the same documents.
 
     Args:
         documents: the sample.
-        vectors: of them, by vector set.
+        vectors: of the sample, by vector set.
         model: encodes the queries.
-        settings: of the index; all but the codec counts.
+        settings: of the index; everything but the codec matters.
     """
     layouts: dict[CodecName, Mapping[str, SetLayout]] = {
         name: replace(settings, codec=name).layouts(model) for name in CODECS
@@ -125,17 +127,17 @@ def choose_codec(
 
 
 def _question(document: Document) -> str:
-    """What a held-back document asks."""
+    """The query made of a held-back document."""
     if title := document.title.strip():
         return title
-    from counterpoint.data.sentences import sentences  # the readers of all formats come with it
+    from counterpoint.data.sentences import sentences  # imports the readers of all formats
 
     first = next(iter(sentences(document.text)), None)
     return document.text if first is None else document.text[first.start : first.end]
 
 
 def _overlap(truth: Float[np.ndarray, "q n"], scores: Float[np.ndarray, "q n"]) -> float:
-    """The share of the best documents by `truth` that are among the best by `scores`."""
+    """The share of the best documents by `truth` that are also among the best by `scores`."""
     common = 0
     for wanted, found in zip(truth, scores, strict=True):
         best = [best_of(row, DEPTH, matching=False) for row in (wanted, found)]
@@ -146,14 +148,12 @@ def _overlap(truth: Float[np.ndarray, "q n"], scores: Float[np.ndarray, "q n"]) 
 @final
 @dataclass(frozen=True)
 class _Sample:
-    """Documents with their vectors, and the vectors of queries."""
-
     documents: Sequence[Document]
     vectors: Mapping[str, Ragged]
     asked: Mapping[str, Ragged]
 
     def scores(self, layouts: Mapping[str, SetLayout]) -> tuple[dict[str, np.ndarray], int]:
-        """By vector set the scores of all documents as these layouts store them; and all bytes."""
+        """By vector set, the scores of all documents in these layouts; and the total number of bytes."""
         found, size = {}, 0
         with TemporaryDirectory(prefix="counterpoint-") as temporary:
             for name in self.vectors:
@@ -176,7 +176,6 @@ class _Sample:
         return KINDS[layout.kind].open(name, layout, [piece])
 
     def _questions(self, name: str, layout: SetLayout) -> Iterator[Asked]:
-        """What each query asks of a set that is stored so."""
         rows, exact = self.asked[name], layout.kind == "exact"
         for query in range(len(rows)):
             yield Asked(rows[query], rows.ids_of(query) if exact else None, exact)

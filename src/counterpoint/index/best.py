@@ -1,4 +1,4 @@
-"""The best of many scores, without sorting them."""
+"""Select the best of many scores without sorting them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from jaxtyping import Bool, Float, Int
 __all__ = ["Among", "best_among", "best_of"]
 
 Among = Bool[np.ndarray, " n"] | None
-"""For every document whether it may be found; None where all may."""
+"""For every document, whether it may be found; None if all may."""
 
-GROUPS = 1024  # of scores, each group's maximum taken before the best are looked for
+GROUPS = 1024  # groups of scores, whose maxima bound the best
 
 
 def best_of(scores: Float[np.ndarray, " n"], k: int, *, matching: bool) -> Int[np.ndarray, " c"]:
-    """Positions of the best `k`, of equal ones the first; fewer are always among more.
+    """Positions of the best `k`, the first on ties; a smaller `k` gives a subset of a larger one.
 
-    Where words must match, a document that has none of them is no candidate.
+    With `matching`, documents that score 0 or less are left out: none of the query's words is in them.
     """
     k = min(k, len(scores))
     if not k:
@@ -34,7 +34,7 @@ def best_of(scores: Float[np.ndarray, " n"], k: int, *, matching: bool) -> Int[n
 def best_among(
     scores: Float[np.ndarray, " n"], k: int, among: Among, *, matching: bool
 ) -> Int[np.ndarray, " c"]:
-    """`best_of` the documents that may be found."""
+    """`best_of` the allowed documents."""
     if among is None:
         return best_of(scores, k, matching=matching)
     positions = np.flatnonzero(among)
@@ -42,7 +42,7 @@ def best_among(
 
 
 def _bound(scores: Float[np.ndarray, " n"], k: int) -> float:
-    """A number that at least `k` scores reach: few of the others do, and they are quickly told apart."""
+    """A number that at least `k` scores reach, and few others, so that few are left to compare."""
     groups = max(GROUPS, 4 * k)
     if len(scores) < 2 * groups:
         return -np.inf

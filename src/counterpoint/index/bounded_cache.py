@@ -1,4 +1,4 @@
-"""What was used last, up to a bound of bytes."""
+"""A cache of the most recently used items, bounded in bytes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Generic, Protocol, TypeVar, final
 __all__ = ["BoundedCache"]
 
 OVERHEAD = 400
-"""Bytes of an entry beside its content: empty ones count, too."""
+"""Bytes of an entry in addition to its content, so that empty ones count, too."""
 
 
 class HasBytes(Protocol):
-    """Something that knows how many bytes it takes."""
+    """An object that knows its size in bytes."""
 
     @property
     def nbytes(self) -> int:
@@ -26,12 +26,12 @@ Kept = TypeVar("Kept", bound=HasBytes)
 
 @final
 class BoundedCache(Generic[Kept]):
-    """Keeps things by name, and lets go of those that were not used for longest.
+    """Keeps items by name and drops the least recently used.
 
-    Safe for several threads.
+    Thread-safe.
 
     Args:
-        most: bytes of all together; what is larger than that is not kept.
+        most: maximum number of bytes in total; larger items are not kept.
     """
 
     def __init__(self, most: int):
@@ -39,7 +39,7 @@ class BoundedCache(Generic[Kept]):
         self._kept: OrderedDict[str, Kept] = OrderedDict()
 
     def get(self, name: str) -> Kept | None:
-        """What was put under a name, if it is still there."""
+        """The item with a name, if it is still cached."""
         with self._lock:
             found = self._kept.get(name)
             if found is not None:
@@ -47,7 +47,7 @@ class BoundedCache(Generic[Kept]):
             return found
 
     def put(self, name: str, item: Kept) -> None:
-        """Keep something under a name, unless something is there already."""
+        """Add an item, unless the name is in the cache."""
         size = OVERHEAD + item.nbytes
         with self._lock:
             if size > self._most or name in self._kept:

@@ -50,7 +50,7 @@ from counterpoint.version import version
 if TYPE_CHECKING:
     from counterpoint.index.vector_shards import VectorShards
 
-LARGE = 10**5  # vectors of an index whose searches will want kernels compiled
+LARGE = 10**5  # with more vectors than this, kernels are compiled at the end of the build
 
 __all__ = ["build_index", "keep_search", "kept_text", "remove_index"]
 
@@ -68,39 +68,39 @@ def build_index(
     given: VectorShards | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Manifest:
-    """Index documents into a folder; readers see nothing, or the old index, until all of it is there.
+    """Index documents into a folder. Readers see the old index, or none, until the commit.
 
     Args:
-        documents: streamed; never held whole.
+        documents: a stream; never held in memory as a whole.
         model: encodes the documents; None for a lexical index.
-        folder: created if need be. An unfinished index in it is replaced unless it is to be gone on with, a
-            finished one only if asked.
-        settings: what to keep; if not given, what the model asks for, or `IndexSettings()` without a model.
-            Where they do not name the model, it is remembered by its own `source`, and if it has none (it was
-            made in Python, or changed since it was loaded) it is saved with the index.
-        overwrite: replace an index that is there.
-        resume: go on with the interrupted build that is in the folder, if one is: what it encoded is not
-            encoded again. The result is the same to the last byte as without the interruption.
-        processes: how many encode; each loads the model, and has a share of this one's threads. The result
-            is the same to the last byte.
+        folder: created if it is missing. An unfinished index in it is replaced unless `resume` is set, a
+            finished one only with `overwrite`.
+        settings: what to keep. Default: the model's own `index_settings()`, or `IndexSettings()` without a
+            model. If the settings name no model, the index refers to the model by its `source`. A model
+            without a source (made in Python, or changed since it was loaded) is saved with the index.
+        overwrite: replace an existing index.
+        resume: continue the interrupted build in the folder, if there is one. Documents that it encoded are
+            not encoded again. The result is byte-identical to an uninterrupted build.
+        processes: number of encoding processes. Each loads the model and gets a share of this process's
+            threads. The result is byte-identical for every number.
         keep_model: save a model that has no source with the index, and what encodes its queries without
-            torch; not worth it for an index that is soon gone.
-        given: the documents' vectors by the same model, of an export; nothing is encoded.
+            torch. Turn it off for a temporary index.
+        given: the documents' vectors, exported by the same model; nothing is encoded.
         on_progress: called with the number of documents done.
 
     Raises:
-        ArtifactError: the folder holds something else, is being written, or cannot be written; or the
-            interrupted build is damaged, or had another model, version or layout.
+        ArtifactError: the folder holds something else, another process is writing it, or it cannot be
+            written; or the interrupted build is damaged, or used another model, version or layout.
         DataError: there are no documents, two have the same id, or they differ from those of the interrupted
             build.
-        ConfigError: settings that cannot be, or a gate that keeps no row.
+        ConfigError: invalid settings, or a gate that keeps no row.
         MissingExtraError: `ann` is asked for and faiss is not installed.
     """
     folder, started = Path(folder), time.perf_counter()
     settings, own = _resolved(settings, model, folder, keep_model)
     exports = keep_model and isinstance(model, ExportsQueries)
     home = f"models/{new_name()}" if own is None and exports else own
-    settings.layouts(model)  # faults in the settings come before anything is touched
+    settings.layouts(model)  # raises for faulty settings before anything is changed
     if settings.ann is not None:
         check_faiss()
     segment, lexical = f"segments/{new_name()}", None if settings.lexical is None else f"lexical/{new_name()}"
@@ -146,7 +146,7 @@ def build_index(
 
 
 def kept_text(folder: str | Path) -> str:
-    """What an interrupted build left in a folder and how to go on; empty where it left nothing."""
+    """What an interrupted build left in a folder and how to resume it; empty if there is nothing."""
     found = unfinished_segment(Path(folder))
     if found is None:
         return ""
@@ -157,7 +157,7 @@ def kept_text(folder: str | Path) -> str:
 
 
 def _tidy(folder: Path, new: Sequence[Path], error: BaseException) -> None:
-    """After a failure: keep what was encoded and has a record, and say so; remove the rest."""
+    """Keep what a failed build encoded and has a progress record of, and say so; remove the rest."""
     settle(folder, settled=True)
     remove(path for path in new if Progress.read(path) is None)
     if kept := kept_text(folder):
@@ -167,13 +167,13 @@ def _tidy(folder: Path, new: Sequence[Path], error: BaseException) -> None:
 def _resolved(
     settings: IndexSettings | None, model: TextModel | None, folder: Path, keep_model: bool
 ) -> tuple[IndexSettings, str | None]:
-    """The settings, with a name for the model; and where in the folder it is saved, if it is."""
+    """The settings with a name for the model, and the folder inside the index where it is saved, if it is."""
     asked = model if isinstance(model, BuildModel) else None
     settings = settings or (IndexSettings() if asked is None else asked.index_settings())
     if asked is None:
         return settings, None
     name = settings.model or (None if asked.source is None else remembered_name(asked.source, folder))
-    if name is not None and not name.startswith("./models/"):  # one that the index keeps would go with it
+    if name is not None and not name.startswith("./models/"):  # a rebuild would delete a model kept there
         return replace(settings, model=name), None
     if not keep_model:
         return settings, None
@@ -182,7 +182,7 @@ def _resolved(
 
 
 def _describe(folder: Path, model: TextModel | None, written: Written, others: Sequence[str]) -> Manifest:
-    """Sync the new files and list them with their checksums; `others` are postings and a model."""
+    """Sync the new files and list them with their checksums; `others` are folders of postings and a model."""
     settings, segment = written.settings, written.entry
     auto = {} if written.auto is None else {"auto": written.auto}
     layouts = {name: asdict(layout) for name, layout in settings.layouts(model).items()}
@@ -204,14 +204,14 @@ def _describe(folder: Path, model: TextModel | None, written: Written, others: S
 
 
 def keep_search(folder: str | Path, search: Mapping[str, Any]) -> None:
-    """Have an index searched by other settings from now on; nothing else of it changes.
+    """Change the search settings of an index; nothing else changes.
 
     Args:
         folder: the index.
-        search: as `SearchSettings.to_dict` gives them.
+        search: as returned by `SearchSettings.to_dict`.
 
     Raises:
-        ArtifactError: no index there, or another process is writing it.
+        ArtifactError: there is no index, or another process is writing it.
     """
     Manifest.read(Path(folder))
     with _exclusively(Path(folder), overwrite=True, resume=True):
@@ -221,10 +221,10 @@ def keep_search(folder: str | Path, search: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _exclusively(folder: Path, overwrite: bool, resume: bool) -> Iterator[tuple[Path, Progress] | None]:
-    """One writer at a time, and never into a folder that holds something else; yields what can be resumed.
+    """Lock the folder for one writer and refuse a foreign folder; yield the build that can be resumed.
 
-    What a killed writer left is removed, unless it is to be resumed. A folder that was made for a build that
-    failed is removed, too, if there is nothing in it to go on with.
+    Files of a killed writer are removed, unless its build is resumed. If this call created the folder and the
+    build fails, the folder is removed, too, unless the build can be resumed.
     """
     new = not folder.exists()
     with writing(folder):
@@ -247,7 +247,7 @@ def _exclusively(folder: Path, overwrite: bool, resume: bool) -> Iterator[tuple[
 
 
 def _cost(started: float, encoder_seconds: float) -> dict[str, float | None]:
-    """What a build took that began at `started`, but for its last sync."""
+    """What a build took since `started`, without its last sync."""
     return {
         "seconds": round(time.perf_counter() - started, 3),
         "encoder_seconds": round(encoder_seconds, 3),

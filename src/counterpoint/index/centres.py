@@ -1,10 +1,10 @@
-"""The centre of every document: what its rows have in common beside their words' means.
+"""The centre of every document: what its rows have in common after subtracting their words' means.
 
-    <set>.centres.npy        rotated, in codes of 4 bits, a row a document
-    <set>.centre_scales.npy  their factors, float16
+    <set>.centres.npy        rotated, in 4 bits, one row per document
+    <set>.centre_scales.npy  their scales, float16
 
-The rows of one text differ from their words' means in one direction more than in others, which is the text's
-subject. A centre takes a third of what is left of their energy, for 2 to 4 bytes a row.
+The rows of one text differ from their words' means mostly in one direction, the subject of the text. A centre
+accounts for a third of the remaining energy, and takes 2 to 4 bytes per row of its document.
 """
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ class Centres:
         return coarse.decoded(self.stored(documents), self._dim)
 
     def products(self, query: Rounded, documents: Int[np.ndarray, " k"]) -> Float[np.ndarray, "m k"]:
-        """Inner products with rounded rows of a query, without these rows' scales."""
+        """Inner products with rounded query rows, without the rows' scales."""
         return coarse.products(query, self.stored(documents))
 
     def compiled_products(
         self, asked: Any, documents: Int[np.ndarray, " k"], kernels: Kernels
     ) -> Float[np.ndarray, "k lanes"]:
-        """The same with a query as kernels take it, transposed, by a compiled kernel."""
+        """The same by a compiled kernel, transposed; `asked` is the query in the kernels' form."""
         return coarse.compiled_products(asked, self.stored(documents), kernels)
 
     def stored(self, documents: Int[np.ndarray, " k"]) -> Mapping[str, np.ndarray]:
-        """The centres of some documents as they are stored, by array."""
+        """The stored centres of some documents, by array."""
         return {key: array[documents] for key, array in self._arrays.items()}
 
 
 def centres_of(
     rows: Float[np.ndarray, "n d"], offsets: Int[np.ndarray, " b1"]
 ) -> tuple[Mapping[str, np.ndarray], Float[np.ndarray, "b d"]]:
-    """The stored arrays of some documents' centres, and the centres as they are stored.
+    """The stored arrays of some documents' centres, and the centres decoded from them.
 
     Args:
-        rows: rotated, less their words' means.
-        offsets: where those of each document begin; one without rows has the centre 0.
+        rows: rotated, minus their words' means.
+        offsets: where the rows of each document begin. A document without rows has the centre 0.
     """
     means, filled = np.zeros((len(offsets) - 1, rows.shape[1]), np.float32), np.flatnonzero(np.diff(offsets))
     if len(filled):

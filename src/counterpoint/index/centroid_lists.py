@@ -1,8 +1,8 @@
-"""For every centroid of a set the documents that have a row of its cluster.
+"""For every centroid of a set, the list of documents with a row in its cluster.
 
 <set>.lists.npy        the lists, packed (`counterpoint.index.packing`): the first document, then for each
-                       further one how many documents lie between it and the one before
-<set>.list_counts.npy  how many documents each list has
+                       further one the number of documents between it and the previous one
+<set>.list_counts.npy  number of documents in each list
 <set>.list_ends.npy    where each list ends in <set>.lists.npy
 """
 
@@ -23,8 +23,8 @@ from counterpoint.index.packing import pack, unpack
 
 __all__ = ["CentroidLists", "write_lists"]
 
-CHUNK = 2**22  # rows looked at at a time
-HELD = 2**24  # pairs of a centroid and a document that are sorted at a time; bounds the memory of a build
+CHUNK = 2**22  # rows read at a time
+HELD = 2**24  # pairs of a centroid and a document sorted at a time; bounds the memory of a build
 
 
 @final
@@ -39,7 +39,7 @@ class CentroidLists:
 
     @cached_property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All bytes of all lists, how many documents each has, and where each begins and the last ends."""
+        """All lists as bytes, the number of documents of each, and where each begins and the last ends."""
         packed, counts, ends = (each.all() for each in self._files)
         starts = np.concatenate([[0], ends.astype(np.int64)])
         if starts[-1] != len(packed) or (np.diff(starts) < 0).any():
@@ -47,7 +47,7 @@ class CentroidLists:
         return packed, counts.astype(np.int64), starts
 
     def documents(self, centroid: int) -> Int[np.ndarray, " k"]:
-        """The documents of one list, rising."""
+        """The documents of one list, ascending."""
         packed, counts, starts = self.arrays
         if not counts[centroid]:
             return np.zeros(0, np.int64)
@@ -84,7 +84,7 @@ def write_lists(folder: Path, name: str) -> None:
 
 
 def _runs(sizes: Int[np.ndarray, " c"]) -> Iterator[tuple[int, int]]:
-    """Centroids, as many at a time as have at most `HELD` rows together (one at least)."""
+    """Groups of centroids with at most `HELD` rows together, or one centroid."""
     ends, first = np.cumsum(sizes), 0
     while first < len(sizes):
         before = ends[first] - sizes[first]
@@ -96,7 +96,7 @@ def _runs(sizes: Int[np.ndarray, " c"]) -> Iterator[tuple[int, int]]:
 def _pairs(
     clusters: Integer[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"], first: int, last: int
 ) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]:
-    """The lists from `first` to before `last`, one after the other: whose an entry is, and its document."""
+    """The entries of the lists from `first` to before `last`, in order: centroid and document of each."""
     found = [np.zeros(0, np.uint64)]
     for at in range(0, len(clusters), CHUNK):
         some = clusters[at : at + CHUNK]

@@ -1,11 +1,11 @@
-"""Centroids of a set without ids: what its rows are stored as differences from, and what finds them.
+"""Centroids of a set without ids: rows are stored as differences from them, and found by them.
 
-    <set>.centroids.npy        rotated, in codes of 4 bits
-    <set>.centroid_scales.npy  their factors, float16
-    <set>.clusters.npy         for each row the place of its centroid (uint16)
+    <set>.centroids.npy        rotated, in 4 bits
+    <set>.centroid_scales.npy  their scales, float16
+    <set>.clusters.npy         for each row, the place of its centroid (uint16)
 
-They are to such a set what the means of words are to one with ids (`counterpoint.index.means`), but a row's
-cluster has to be stored. A set of few rows has none.
+They replace the means of words of a set with ids (`counterpoint.index.means`), but each row's cluster must be
+stored. A set of few rows has none.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST_ROWS", "Centroids", "count_for", "write_centroids"]
 
-LEAST_ROWS = 2**16  # of a set with centroids; fewer are all looked at
-ROWS = 64  # of a set for each centroid, so that the table takes about a byte a row
+LEAST_ROWS = 2**16  # smaller sets have no centroids, and all rows are scored
+ROWS = 64  # of a set per centroid, so that the centroids take about a byte per row
 MOST = 2**16  # centroids: what two bytes can number
-SAMPLE = 32  # rows for each centroid that these are fitted to
+SAMPLE = 32  # rows per centroid used for fitting
 MOST_SAMPLED = 2**20  # rows: 256 MiB of 128 components
 CHUNK = 2**16  # rows assigned at a time
 
@@ -44,7 +44,7 @@ class Centroids:
     """The centroids of one set of a segment.
 
     Attributes:
-        places: for each row the place of its centroid.
+        places: for each row, the place of its centroid.
     """
 
     def __init__(self, files: CheckedFolder, name: str, dim: int, rows: int):
@@ -64,7 +64,7 @@ class Centroids:
 
     @cached_property
     def numbers(self) -> Int[np.ndarray, " c"]:
-        """Which row of the table each place is: its own."""
+        """The row of the table for each place, which is the place itself."""
         return np.arange(len(self))
 
     @cached_property
@@ -80,15 +80,15 @@ class Centroids:
         return coarse.decoded({key: array[places] for key, array in self._arrays.items()}, self._dim)
 
     def products(self, query: Rounded) -> Float[np.ndarray, "m c"]:
-        """Inner products with rounded rows of a query, without these rows' scales."""
+        """Inner products with rounded query rows, without the rows' scales."""
         return self._kept(b"numpy" + query.rows.tobytes(), lambda: coarse.products(query, self._arrays))
 
     def compiled_products(self, asked: Any, kernels: Kernels) -> Float[np.ndarray, "c lanes"]:
-        """The same with a query as kernels take it, transposed, by a compiled kernel."""
+        """The same by a compiled kernel, transposed; `asked` is the query in the kernels' form."""
         return self._kept(asked[0].tobytes(), lambda: coarse.compiled_products(asked, self._arrays, kernels))
 
     def _kept(self, query: bytes, compute: Callable[[], np.ndarray]) -> np.ndarray:
-        """The products with the query before, if it is the same: it is looked for first, and then scored."""
+        """The products with the last query, cached: the first stage and scoring both need them."""
         key, found = self._last
         if key != query:
             found = compute()
@@ -98,12 +98,12 @@ class Centroids:
 
 
 def count_for(rows: int) -> int:
-    """How many centroids a set has: the greatest power of two with `ROWS` rows for each; 0 for few rows."""
+    """Number of centroids of a set: the largest power of two with `ROWS` rows each; 0 for few rows."""
     return 0 if rows < LEAST_ROWS else min(MOST, 2 ** (max(1, rows // ROWS).bit_length() - 1))
 
 
 def write_centroids(folder: Path, name: str, raw: Float[np.ndarray, "n d"], count: int) -> None:
-    """Fit centroids to a sample of the rows and say for each row which is its own.
+    """Fit centroids to a sample of the rows, and write the nearest one of each row.
 
     Memory is bounded by the sample and does not grow with the rows.
     """

@@ -1,8 +1,8 @@
-"""Change an index: add, delete and replace documents, all of it in one commit or none of it.
+"""Change an index: add, delete and replace documents, all in one commit or not at all.
 
-Added documents become a segment of their own; deleted ones are marked (`counterpoint.index.deletes`), until a
-compaction leaves them out. What is there is never written to, so a reader goes on with what it has, and a
-writer that is killed leaves only folders that no manifest names, which the next writer removes.
+Added documents become a new segment. Deleted ones are marked (`counterpoint.index.deletes`) until a
+compaction drops them. Existing files are never written to, so a reader keeps working with what it has open. A
+killed writer leaves only folders that no manifest names; the next writer removes them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from counterpoint.types import Document
 
 __all__ = ["Change", "changing"]
 
-NAMED = 3  # ids that a message tells
+NAMED = 3  # ids that a message lists
 
 
 @contextmanager
@@ -46,21 +46,22 @@ def changing(
     load: Callable[[], TextModel | None] | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Change]:
-    """Change an index; what was asked for in the block is committed at its end, and nothing after an error.
+    """Change an index: what the block asks for is committed at its end; after an error nothing is.
 
     Args:
-        index: any snapshot of it; the change is made to what is there now.
-        model: the one that it was built with; None for an index without vectors, or where nothing is added.
-        load: loads the model once something is added, in place of `model`.
+        index: any snapshot of it; the change applies to its current state.
+        model: the one it was built with; None for an index without vectors, or if nothing is added.
+        load: used instead of `model`: loads the model once something is added.
         on_progress: called with the number of documents added so far.
 
     Raises:
-        ArtifactError: another process is writing the index, it cannot be written, or another model.
+        ArtifactError: another process is writing the index, it cannot be written, or the model is another
+            one.
     """
     with exclusively(index) as now:
         change = Change(now, load or (lambda: model), on_progress)
         try:
-            yield change  # whose errors are the caller's
+            yield change  # errors in the block are the caller's
             with telling(now):
                 change.commit()
         finally:
@@ -69,7 +70,7 @@ def changing(
 
 @final
 class Change:
-    """What is to be changed of an index, in the order in which it is asked for. Made by `changing`."""
+    """Changes to an index, applied in the order of the calls. Made by `changing`."""
 
     def __init__(
         self, index: Index, load: Callable[[], TextModel | None], on_progress: Callable[[int], None]
@@ -84,17 +85,17 @@ class Change:
         return self._index.folder
 
     def add(self, documents: Iterable[Document], *, replace: bool = False) -> int:
-        """Add documents, streamed; passages of one document stand one after the other.
+        """Add documents from a stream. The passages of one document must follow each other.
 
         Args:
-            documents: with ids that no document of the index has.
-            replace: where one has, it is deleted, with all its passages.
+            documents: with ids that are new to the index.
+            replace: delete documents with the same ids first, with all their passages.
 
         Returns:
             How many were added.
 
         Raises:
-            DataError: an id that is there, or twice in `documents`; or a document that cannot be stored.
+            DataError: an id is in the index already, or twice in `documents`; or a document cannot be stored.
             ConfigError: the index has vectors, and there is no model.
         """
         before, mine = sum(len(each) for each in self._added), set[str]()
@@ -110,13 +111,13 @@ class Change:
 
         Args:
             ids: of whole documents.
-            missing_ok: an id that no document has is no error.
+            missing_ok: ignore ids that no document has.
 
         Returns:
             How many documents were deleted, passages not counted.
 
         Raises:
-            DataError: an id that no document has, or that only a passage has.
+            DataError: no document has the id, or it is the id of a passage.
         """
         wanted, deleted = iter(dict.fromkeys(ids)), 0
         while batch := list(islice(wanted, BATCH)):
@@ -130,20 +131,20 @@ class Change:
         return deleted
 
     def delete_where(self, condition: str) -> int:
-        """Delete the documents for whose metadata a condition holds; how many, passages not counted.
+        """Delete the documents whose metadata meet a condition; return how many, not counting passages.
 
-        A document that was cut is deleted as a whole where it holds for one of its passages.
+        A document that was cut into passages is deleted as a whole if one of them meets the condition.
 
         Raises:
-            ConfigError: it is no condition, or something was added or deleted before in this change.
+            ConfigError: the condition is invalid, or this change has added or deleted something before.
         """
         if self._added or any(dead.any() for dead in self._dead):
-            raise ConfigError("delete by a condition before anything else, or in a change of its own")
+            raise ConfigError("delete by a condition before anything else, or in a separate change")
         names = self._index.names_of(np.flatnonzero(self._index.matching(condition)))
         return self.delete(self._index.parents.get(name, name) for name in names)
 
     def commit(self) -> None:
-        """Make the change what the index is; nothing is written where nothing was changed."""
+        """Commit the change; write nothing if nothing was changed."""
         added = [each for each in self._added if each.live.any()]
         if not added and not any(dead.any() for dead in self._dead):
             return
@@ -159,7 +160,7 @@ class Change:
         commit(self._index, entries, new, self._longer)
 
     def abandon(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for each in self._added:
             each.abandon()
 
@@ -169,7 +170,7 @@ class Change:
             return None
         model = self._load()
         if model is None:
-            raise ConfigError("documents are added with the model that the index was built with")
+            raise ConfigError("adding documents needs the model that the index was built with")
         self._index.check_model(model.fingerprint())
         return model
 
@@ -179,16 +180,16 @@ class Change:
         return lambda done: self._on_progress(before + done)
 
     def _current(self) -> Added:
-        """The segment that documents are added to: a new one where the last has a document that was deleted.
+        """The segment that receives new documents.
 
-        A segment has every id once.
+        A segment has every id once, so a new one is begun after a document of the last was deleted.
         """
         if not self._added or not self._added[-1].live.all():
             self._added.append(Added(self._folder, self._index.layouts, self._index.manifest.settings))
         return self._added[-1]
 
     def _checked(self, documents: Iterable[Document], replace: bool, mine: set[str]) -> Iterator[Document]:
-        """Documents to be added, once those that they replace are deleted. `mine` were so before."""
+        """Documents to add, after deleting those that they replace; `mine` are ids added by this call."""
         stream = iter(documents)
         while batch := list(islice(stream, BATCH)):
             wholes = list(dict.fromkeys(document.parent or document.id for document in batch))
@@ -202,11 +203,11 @@ class Change:
                 found = self._found(rows)
             if found:
                 names = _told(list(found))
-                raise DataError(f"{names}: already in the index; replace what is there, or leave it out")
+                raise DataError(f"{names}: already in the index; replace the document, or leave it out")
             yield from batch
 
     def _found(self, ids: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
-        """By id the number of the segment and the row of its document, and of all passages of it."""
+        """For each id, segment number and row of its document and of all its passages."""
         found: dict[str, list[tuple[int, int]]] = {}
         for number, segment in enumerate(self._index.segments):
             for name, rows in segment.rows_of(ids).items():
@@ -224,7 +225,7 @@ class Change:
         for name, places in found.items():
             number, row = places[0]
             if segments[number].is_passage(row) and segments[number].name_of(row) == name:
-                raise DataError(f"{name!r} is a passage; delete or replace the document that it is of")
+                raise DataError(f"{name!r} is a passage; delete or replace the document it was cut from")
 
     def _drop(self, found: Iterable[Sequence[tuple[int, int]]]) -> None:
         by_segment: dict[int, list[int]] = {}
@@ -253,7 +254,7 @@ class Change:
         return replace(entry, deletes=name, deleted=int((~live).sum())), [*made, name]
 
     def _counts(self, segment: Segment, rows: Int[np.ndarray, " k"]) -> dict[str, Counts]:
-        """By set what the deleted documents have of its ids, those that were deleted before included."""
+        """For each set, ids and document frequencies of all deleted documents, old and new."""
         number = self._index.segments.index(segment)
         positions, counts = rows + self._index.starts[number], {}
         for name, store in self._index.sets.items():
@@ -264,6 +265,5 @@ class Change:
 
 
 def _told(ids: Sequence[str]) -> str:
-    """Some ids as a message names them."""
     shown = ", ".join(map(repr, ids[:NAMED]))
     return shown if len(ids) <= NAMED else f"{shown} and {len(ids) - NAMED} more"

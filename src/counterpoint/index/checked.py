@@ -1,11 +1,10 @@
-"""Files of an index that are compared with their checksums before they are used, block by block.
+"""Index files that are compared with their checksums before they are used, block by block.
 
     blocks.npy   in each folder: a 64-bit XXH3 of every 64 KiB of its files, in the order of their names
 
 A query touches a few megabytes of an index that may have gigabytes. So a block is checked when something in
-it is first asked for, and only then. `blocks.npy` itself is checked against the manifest when the index
-opens. An index without it, from an earlier version, is checked by the manifest's SHA-256 of whole files, also
-at first use.
+it is first read. `blocks.npy` itself is checked against the manifest when the index opens. An index of an
+earlier version has no such file. It is checked by the manifest's SHA-256 of whole files, also at first use.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from counterpoint.index.npy import as_array
 __all__ = ["BLOCKS", "CheckedArray", "CheckedFile", "CheckedFolder", "write_blocks"]
 
 BLOCKS = "blocks.npy"
-BLOCK = 2**16  # bytes; about what the kernel reads ahead anyway when one page is asked for
+BLOCK = 2**16  # bytes; about what the kernel reads ahead for one page anyway
 REMEDY = "copy the index again or build it again"
 DAMAGED = f"does not match its checksum; the file is damaged, {REMEDY}"
 T = TypeVar("T")
@@ -37,7 +36,7 @@ MISSING = f"this file of the index is missing; {REMEDY}"
 
 
 def write_blocks(folder: Path, paths: Iterable[Path]) -> None:
-    """Write the checksums of some files of a folder, which must not change afterwards."""
+    """Write the checksums of some files of a folder. The files must not change afterwards."""
     sums = []
     for path in sorted(paths, key=lambda path: path.name):
         with open(path, "rb") as file:
@@ -48,15 +47,15 @@ def write_blocks(folder: Path, paths: Iterable[Path]) -> None:
 
 @final
 class CheckedFile:
-    """One file, memory-mapped: it stays readable when its name is deleted.
+    """One memory-mapped file. It stays readable after its name is deleted.
 
     Args:
         path: the file.
-        entry: its size and checksum; None for a file that was just written and needs no check.
+        entry: its size and checksum; None for a file just written, which needs no check.
         sums: of its blocks; None to check the whole file by `entry`.
 
     Raises:
-        ArtifactError: it is missing or has another size.
+        ArtifactError: the file is missing or has another size.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class CheckedFile:
         self._checked = np.zeros(-(-size // BLOCK), bool)
         self._intact = entry is None
         if sums is not None and size:
-            self.check(0, 1)  # a header, whose faults are so found when the index opens
+            self.check(0, 1)  # so that a damaged header is found when the index opens
 
     @property
     def intact(self) -> bool:
@@ -84,14 +83,14 @@ class CheckedFile:
 
     @property
     def unchecked(self) -> memoryview:
-        """The bytes, of which only those that `check` has passed may be trusted."""
+        """The bytes. Only those that `check` has passed may be trusted."""
         return self._map
 
     def whole(self) -> memoryview:
         """All bytes, checked.
 
         Raises:
-            ArtifactError: they are damaged.
+            ArtifactError: the file is damaged.
         """
         self.check(0, len(self._map))
         return self._map
@@ -100,16 +99,16 @@ class CheckedFile:
         """Check the bytes from `start` to `end`.
 
         Raises:
-            ArtifactError: they are damaged.
+            ArtifactError: the file is damaged.
         """
         if not self._intact and start < end:
             self._check_blocks(np.arange(start // BLOCK, (end - 1) // BLOCK + 1))
 
     def check_runs(self, starts: Int[np.ndarray, " k"], ends: Int[np.ndarray, " k"]) -> None:
-        """Check several ranges of bytes, the first from `starts[0]` to `ends[0]`.
+        """Check several byte ranges; the first runs from `starts[0]` to `ends[0]`.
 
         Raises:
-            ArtifactError: they are damaged.
+            ArtifactError: the file is damaged.
         """
         filled = starts < ends
         if self._intact or not filled.any():
@@ -162,7 +161,7 @@ class CheckedArray:
         return self._array[rows]
 
     def checked(self, firsts: Int[np.ndarray, " k"], ends: Int[np.ndarray, " k"]) -> np.ndarray:
-        """Every row, not copied, of which only those from each of `firsts` to its end have been checked."""
+        """Every row, not copied; only those from each of `firsts` to its end have been checked."""
         self._check(firsts, ends)
         return self._array
 
@@ -183,13 +182,13 @@ class CheckedArray:
 
 @final
 class CheckedFolder:
-    """Files of an index, all of them opened at once, so that a rebuild can delete them.
+    """Files of an index, all opened at once, so that a rebuild can delete them.
 
     Args:
         folder: with the files.
         listed: their names with size and checksum; None for files that were just written.
         but: names of listed files that are not opened; asking for one is an error.
-        trusted: names of listed files that are read without a check, whatever their size.
+        trusted: names of listed files that are read without any check.
 
     Raises:
         ArtifactError: a file is missing or has another size, or `blocks.npy` is damaged.
@@ -218,10 +217,10 @@ class CheckedFolder:
         return name in self._listed if self._listed is not None else (self.folder / name).exists()
 
     def file(self, name: str) -> CheckedFile:
-        """One of them by name.
+        """A file by name.
 
         Raises:
-            ArtifactError: it is not there.
+            ArtifactError: there is no such file.
         """
         if name not in self._files:
             if self._listed is not None:
@@ -230,22 +229,22 @@ class CheckedFolder:
         return self._files[name]
 
     def array(self, name: str) -> CheckedArray:
-        """One of them that is an array.
+        """An array file by name.
 
         Raises:
-            ArtifactError: it is not there or not an array.
+            ArtifactError: there is no such file, or it is not an array.
         """
         return CheckedArray(self.file(name))
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` returned when it was first called with this key; a later commit shares it."""
+        """The result of the first call of `make` with this key; later commits share it."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
 
 
 def _sums(folder: Path, entries: dict[str, FileEntry]) -> dict[str, UInt64[np.ndarray, " b"]]:
-    """The checksums of every file's blocks; none where there is no `blocks.npy`, which leaves `entries`."""
+    """The block checksums of every file, empty without `blocks.npy`; removes that file from `entries`."""
     own = entries.pop(BLOCKS, None)
     if own is None:
         return {}
@@ -261,6 +260,6 @@ def _sums(folder: Path, entries: dict[str, FileEntry]) -> dict[str, UInt64[np.nd
 def _check_size(path: Path, size: int, entry: FileEntry | None) -> None:
     if entry is not None and size != entry.bytes:
         raise ArtifactError(
-            f"{size:,} bytes, the manifest says {entry.bytes:,}; {REMEDY}",
+            f"{size:,} bytes, but the manifest says {entry.bytes:,}; {REMEDY}",
             path=path,
         )

@@ -1,8 +1,8 @@
-"""k-means on two levels: centroids, each in one of a few cells, so that a row meets only those of near cells.
+"""k-means on two levels: centroids are grouped in cells, so that a row is compared only with near cells.
 
 Comparing every row with 32,768 centroids would take longer than encoding it. With 256 cells, of which the
-nearest two are looked into, a row meets some 500 vectors instead, and the squared distance to the centroid
-that is found is about 2 % more.
+nearest two are searched, a row is compared with about 500 vectors. The squared distance to the centroid found
+is about 2 % larger.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from jaxtyping import Float, Int
 
 __all__ = ["Clusters", "clusters_of", "in_cells"]
 
-PROBED = 2  # cells that a row looks into
-ROUNDS = 6  # of Lloyd's
-STARTS = 64  # rows for each cell that cells are fitted on
+PROBED = 2  # cells searched for each row
+ROUNDS = 6  # of Lloyd's algorithm
+STARTS = 64  # rows per cell used to fit the cells
 PIECE = 2**12  # rows compared with all of some centroids at a time
 BLOCK = 2**16  # rows that are sorted by cell at a time
 
@@ -25,7 +25,7 @@ BLOCK = 2**16  # rows that are sorted by cell at a time
 @final
 @dataclass(frozen=True)
 class Clusters:
-    """Centroids, those of a cell one after the other.
+    """Centroids, grouped by cell.
 
     Attributes:
         cells: the centre of each cell.
@@ -38,7 +38,7 @@ class Clusters:
     starts: Int[np.ndarray, " g1"]
 
     def nearest(self, rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
-        """The centroid for each row: the nearest in the `PROBED` nearest cells, the first of equals."""
+        """For each row, the nearest centroid in its `PROBED` nearest cells; the first on ties."""
         pieces = [self._nearest(rows[at : at + BLOCK]) for at in range(0, len(rows), BLOCK)]
         return np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
 
@@ -61,12 +61,12 @@ class Clusters:
 
 
 def clusters_of(sample: Float[np.ndarray, "n d"], count: int, seed: int = 0) -> Clusters:
-    """Fit about `count` centroids to a sample, of which each cell gets its share.
+    """Fit about `count` centroids to a sample; each cell gets its share of them.
 
     Args:
-        sample: at least one row; float16 will do.
-        count: of centroids; fewer where a cell has fewer rows.
-        seed: of the rows that centroids begin at. One machine gives the same result every time.
+        sample: at least one row; may be float16.
+        count: of centroids; fewer if a cell has fewer rows.
+        seed: for the rows that centroids start from. The result is deterministic on one machine.
     """
     rng = np.random.default_rng(seed)
     groups = _groups(count)
@@ -90,11 +90,11 @@ def clusters_of(sample: Float[np.ndarray, "n d"], count: int, seed: int = 0) -> 
 
 
 def in_cells(centroids: Float[np.ndarray, "k d"], seed: int = 0) -> tuple[Clusters, Int[np.ndarray, " k"]]:
-    """Cells for centroids that are there.
+    """Group existing centroids in cells.
 
     Args:
-        centroids: one at least.
-        seed: as of `clusters_of`.
+        centroids: at least one.
+        seed: as for `clusters_of`.
 
     Returns:
         The clusters, and for each of their centroids its place among those given.
@@ -107,12 +107,12 @@ def in_cells(centroids: Float[np.ndarray, "k d"], seed: int = 0) -> tuple[Cluste
 
 
 def _groups(count: int) -> int:
-    """How many cells some centroids have: about the square root of their number."""
+    """Number of cells for some centroids: about the square root of their number."""
     return max(1, 2 ** (count.bit_length() // 2))
 
 
 def _fitted(rows: Float[np.ndarray, "n d"], count: int, rng: np.random.Generator) -> Float[np.ndarray, "k d"]:
-    """Lloyd's k-means from rows drawn at random; a centroid that no row is nearest to stays where it was."""
+    """Lloyd's k-means from randomly drawn rows; a centroid without nearest rows is not moved."""
     centroids = rows[np.sort(rng.permutation(len(rows))[:count])]
     for _ in range(ROUNDS):
         owners = _nearest(rows, centroids, 1)[:, 0]
@@ -125,7 +125,7 @@ def _fitted(rows: Float[np.ndarray, "n d"], count: int, rng: np.random.Generator
 def _nearest(
     rows: Float[np.ndarray, "n d"], centroids: Float[np.ndarray, "k d"], count: int
 ) -> Int[np.ndarray, "n count"]:
-    """The `count` nearest centroids of each row, in no order; of one the first of equals."""
+    """The `count` nearest centroids of each row, unordered; with `count` 1, the first on ties."""
     found = np.empty((len(rows), count), np.int64)
     for at in range(0, len(rows), PIECE):
         closeness = _closeness(rows[at : at + PIECE], centroids)
@@ -139,7 +139,7 @@ def _nearest(
 def _closeness(
     rows: Float[np.ndarray, "n d"], centroids: Float[np.ndarray, "k d"]
 ) -> Float[np.ndarray, "n k"]:
-    """Greater for nearer: half of |row|² less half of the squared distance."""
+    """Larger for nearer: half of |row|² minus half of the squared distance."""
     products = rows @ centroids.T
     products -= (centroids * centroids).sum(axis=1) / 2
     return products

@@ -1,4 +1,4 @@
-"""Rotated vectors in codes of 4 bits, kept as tables: what rows of few bits are differences from."""
+"""Tables of rotated vectors in 4 bits: means, centres and centroids, from which rows are differences."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["coded", "compiled_products", "decoded", "layout", "products"]
 
 CODEC = cast(Bits, CODECS["4-bit"])
 Arrays = Mapping[str, np.ndarray]
-"""`values` and `scales`, a row a vector."""
+"""`values` and `scales`, one row per vector."""
 
 
 def layout(dim: int) -> Mapping[str, tuple[type[np.generic], tuple[int, ...]]]:
-    """What is stored, as `Codec.layout` gives it."""
+    """The stored arrays, as in `Codec.layout`."""
     return CODEC.layout(dim)
 
 
@@ -37,12 +37,12 @@ def decoded(arrays: Arrays, dim: int) -> Float[np.ndarray, "n d"]:
 
 
 def products(query: Rounded, arrays: Arrays) -> Float[np.ndarray, "m n"]:
-    """Inner products with rounded rows of a query, without these rows' scales."""
+    """Inner products with rounded query rows, without the rows' scales."""
     integers = CODEC.integers(arrays["values"], query.rows.shape[1])
     return query.times(integers, CODEC.top) * arrays["scales"].astype(np.float32)
 
 
 def compiled_products(asked: Any, arrays: Arrays, kernels: Kernels) -> Float[np.ndarray, "n lanes"]:
-    """The same with a query as kernels take it, transposed, by a compiled kernel."""
+    """The same by a compiled kernel, transposed; `asked` is the query in the kernels' form."""
     factors = arrays["scales"].view(np.uint16)
     return kernels.products(asked, arrays["values"], factors, CODEC.bits, kernels.halves)

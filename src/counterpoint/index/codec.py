@@ -1,6 +1,6 @@
-"""How vectors become bytes: each codec is a pair of pure functions and says what it stores.
+"""Codecs: how vectors become bytes. Each codec is a pair of pure functions and declares what it stores.
 
-A new codec is a class and an entry in `CODECS` here, and a name in `codec_names`; contract suites find it.
+To add a codec, write a class and add it to `CODECS` and to `codec_names`; the contract suites find it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["CODECS", "Bits", "Codec", "Integral"]
 
 
 class Codec(ABC):
-    """Rows of float32 to named arrays with one row each, and back."""
+    """Converts float32 rows to named arrays with one row each, and back."""
 
     @abstractmethod
     def layout(self, dim: int) -> Mapping[str, tuple[type[np.generic], tuple[int, ...]]]:
-        """The arrays that are stored: name to (dtype, shape of one row)."""
+        """The stored arrays: name to (dtype, shape of one row)."""
 
     @abstractmethod
     def encode(self, values: Float[np.ndarray, "n d"]) -> dict[str, np.ndarray]:
@@ -34,12 +34,12 @@ class Codec(ABC):
 
     @abstractmethod
     def decode(self, arrays: Mapping[str, np.ndarray], dim: int) -> Float[np.ndarray, "n d"]:
-        """Rows as float32 (approximately what was encoded)."""
+        """Rows as float32, approximately those that were encoded."""
 
 
 @final
 class Plain(Codec):
-    """Floating point as it is."""
+    """Uncompressed floating point."""
 
     def __init__(self, dtype: type[np.generic]):
         self.dtype = dtype
@@ -58,14 +58,14 @@ class Plain(Codec):
 
 
 class Integral(Codec):
-    """Rows as small integers times one factor each, perhaps after a rotation.
+    """Rows as small integers times one scale per row, optionally after a rotation.
 
-    Queries are rounded to 8 bits, after the same rotation; products of integers are exact, so every way to
-    compute them gives the same score to the last bit.
+    Queries are rounded to 8 bits after the same rotation. Products of integers are exact, so every way to
+    compute them gives bit-identical scores.
 
     Attributes:
-        bits: of a component.
-        top: the greatest integer.
+        bits: per component.
+        top: the largest integer.
     """
 
     bits: int
@@ -73,7 +73,7 @@ class Integral(Codec):
 
     @abstractmethod
     def asked(self, query: Float[np.ndarray, "m d"], turn: Turn | None = None) -> Rounded:
-        """A query's rows, ready to be multiplied with `integers`; `turn` is for `rotated`."""
+        """A query's rows, prepared for products with `integers`; `turn` is passed to `rotated`."""
 
     @abstractmethod
     def integers(self, values: Shaped[np.ndarray, "n b"], dim: int) -> Float[np.ndarray, "n d"]:
@@ -81,7 +81,7 @@ class Integral(Codec):
 
     @cached_property
     def table(self) -> UInt[np.ndarray, " 256"]:
-        """For every byte the codes, from 0 up, that it holds: a byte each, side by side as one number."""
+        """For each byte value, the codes (from 0 up) that it packs, one byte each, joined into one number."""
         places = np.arange(8 // self.bits) * self.bits
         codes = ((np.arange(256)[:, None] >> places) & (2**self.bits - 1)).astype(np.uint8)
         return codes.reshape(-1).view(f"<u{8 // self.bits}")
@@ -89,9 +89,9 @@ class Integral(Codec):
 
 @final
 class Int8(Integral):
-    """Symmetric 8-bit integers with one float16 scale a row: value = scale · integer.
+    """Symmetric 8-bit integers with one float16 scale per row: value = scale · integer.
 
-    The scale is max|x| / 127, rounded up to a float16 so that no integer leaves [-127, 127]; the error of a
+    The scale is max|x| / 127, rounded up to a float16 so that no integer leaves [-127, 127]. The error of a
     component is at most scale / 2.
     """
 
@@ -111,24 +111,24 @@ class Int8(Integral):
         return arrays["values"] * arrays["scales"].astype(np.float32)[:, None]
 
     def asked(self, query: Float[np.ndarray, "m d"], turn: Turn | None = None) -> Rounded:
-        """Rounded."""
+        """Round the rows to 8 bits."""
         return rounded(query)
 
     def integers(self, values: Shaped[np.ndarray, "n b"], dim: int) -> Float[np.ndarray, "n d"]:
-        """As they are stored."""
+        """The stored integers."""
         return values.astype(np.float32)
 
 
 @final
 class Int4(Codec):
-    """As `Int8` with integers in [-7, 7], two components a byte, the even one in the low half."""
+    """Like `Int8`, but integers in [-7, 7], two components per byte, the even one in the low half."""
 
     def layout(self, dim: int) -> Mapping[str, tuple[type[np.generic], tuple[int, ...]]]:
         """Packed integers and scales."""
         return {"values": (np.uint8, ((dim + 1) // 2,)), "scales": (np.float16, ())}
 
     def encode(self, values: Float[np.ndarray, "n d"]) -> dict[str, np.ndarray]:
-        """Quantise and pack; an odd last component shares its byte with a zero."""
+        """Quantise and pack; with an odd `dim`, the last component shares its byte with a zero."""
         integers, scales = _quantised(values, 7)
         halves = np.pad(integers + 8, ((0, 0), (0, values.shape[1] % 2)), constant_values=8).astype(np.uint8)
         return {"values": halves[:, 0::2] | halves[:, 1::2] << 4, "scales": scales}
@@ -151,16 +151,16 @@ def _quantised(values: Float[np.ndarray, "n d"], most: int) -> tuple[np.ndarray,
     _keep_exact(values, scales)
     steps = np.where(scales > 0, scales, 1).astype(np.float32)
     integers = np.rint(values / steps[:, None]).astype(np.int8)
-    nothing = ~integers.any(axis=1) & np.isfinite(scales)  # rounded away; infinite is for others to refuse
+    nothing = ~integers.any(axis=1) & np.isfinite(scales)  # all rounded to 0; callers refuse infinite scales
     return integers, np.where(nothing, np.float16(0), scales)
 
 
 def _keep_exact(values: Float[np.ndarray, "n d"], scales: Shaped[np.ndarray, " n"]) -> None:
-    """Give decoded rows the scale that they had, so that they are coded as they were.
+    """Keep the scales of rows that were decoded before, so that they are encoded to the same bytes.
 
-    A normal scale is found again as it is: its row has an integer ±most. Below float16's normal numbers
-    scales are multiples of 2^-24, and rounding up may leave all integers below most. The least multiple that
-    gives integers exactly is then at most two steps up.
+    A normal scale is found again: its row has an integer ±most. Subnormal float16 scales are multiples of
+    2^-24, and rounding up may leave all integers below most. The smallest multiple that gives exact integers
+    is then at most two steps larger.
     """
     tiny = np.flatnonzero((scales > 0) & (scales < np.finfo(np.float16).tiny))
     units = values[tiny].astype(np.float64) * 2.0**24
@@ -172,20 +172,20 @@ def _keep_exact(values: Float[np.ndarray, "n d"], scales: Shaped[np.ndarray, " n
 
 @final
 class Bits(Integral):
-    """A few bits a component after a random rotation, and one float16 factor a row (RaBitQ).
+    """A few bits per component after a random rotation, and one float16 factor per row (RaBitQ).
 
-    A row x is rotated to y and stored as odd integers c in [-(2^b − 1), 2^b − 1], those of all multiples of c
-    that point most nearly where y does, and as the factor |y|² / ⟨y, c⟩. So ⟨x, x̂⟩ = |x|², and over random
-    rotations ⟨q, x̂⟩ is ⟨q, x⟩ for every q (Gao and Long 2024, theorem 3.2; Gao et al. 2025 for b > 1).
+    A row x is rotated to y and stored as odd integers c in [-(2^b − 1), 2^b − 1] and a factor |y|² / ⟨y, c⟩.
+    Of the integer vectors tried, c has the largest cosine with y. So ⟨x, x̂⟩ = |x|², and in expectation
+    over rotations ⟨q, x̂⟩ = ⟨q, x⟩ for every q (Gao and Long 2024, theorem 3.2; Gao et al. 2025 for b > 1).
 
-    Components lie in their order, the first in the lowest bits of the first byte.
+    Components are packed in order, the first in the lowest bits of the first byte.
     """
 
     def __init__(self, bits: int):
         self.bits, self.top = bits, 2**bits - 1
 
     def bytes_of(self, dim: int) -> int:
-        """Bytes of one packed row."""
+        """Number of bytes of one packed row."""
         return -(-dim * self.bits // 8)
 
     def layout(self, dim: int) -> Mapping[str, tuple[type[np.generic], tuple[int, ...]]]:
@@ -202,7 +202,7 @@ class Bits(Integral):
         return (self.integers(arrays["values"], dim) * scales) @ rotation(dim).T
 
     def packed(self, turned: Float[np.ndarray, "n d"]) -> dict[str, np.ndarray]:
-        """The arrays for rows that are rotated already."""
+        """Encode rows that are already rotated."""
         codes = self._nearest(turned)
         along = (turned * codes).sum(axis=1)
         lengths = (turned * turned).sum(axis=1)
@@ -215,7 +215,7 @@ class Bits(Integral):
         return {"values": values, "scales": factors.astype(np.float16)}
 
     def asked(self, query: Float[np.ndarray, "m d"], turn: Turn | None = None) -> Rounded:
-        """Rotated and rounded."""
+        """Rotate the rows, then round them to 8 bits."""
         return rounded(rotated(query, turn).astype(np.float32))
 
     def integers(self, values: Shaped[np.ndarray, "n b"], dim: int) -> Float[np.ndarray, "n d"]:
@@ -224,7 +224,7 @@ class Bits(Integral):
         return levels.astype(np.float32) * 2 - self.top
 
     def _nearest(self, turned: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-        """For each row the odd integers that point most nearly where it does, of a few step widths."""
+        """For each row, the odd integers with the largest cosine to it, over the step widths of `STEPS`."""
         if self.bits == 1:
             return np.where(turned >= 0, np.float32(1), np.float32(-1))
         spread = np.sqrt((turned * turned).mean(axis=1, keepdims=True)) + np.float32(1e-30)
@@ -240,7 +240,7 @@ class Bits(Integral):
 STEPS: Mapping[int, tuple[float, ...]] = MappingProxyType(
     {2: (0.8, 0.9, 1.0, 1.1, 1.2), 4: (0.27, 0.3, 0.335, 0.37, 0.41)}
 )
-"""By number of bits, widths of a step that are tried, over the root mean square of a row's components."""
+"""By number of bits, the step widths tried, relative to the root mean square of a row's components."""
 
 CODECS: Mapping[CodecName, Codec] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""The names of codecs, without numpy: what a command line offers."""
+"""The names of codecs, without importing numpy, for the command line."""
 
 from typing import Literal
 
@@ -6,4 +6,4 @@ __all__ = ["CodecChoice", "CodecName"]
 
 CodecName = Literal["1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"]
 CodecChoice = Literal["auto", CodecName]
-"""A codec, or the one of fewest bytes that the documents allow."""
+"""A codec, or `auto` for the smallest that keeps the ranking."""

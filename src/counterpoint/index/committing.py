@@ -1,4 +1,4 @@
-"""What every change of an index has in common: one writer, a new manifest, and nothing left behind."""
+"""Steps that all changes of an index share: lock, write, commit a new manifest, clean up."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ H = TypeVar("H", Index, Manifest)
 
 @contextmanager
 def exclusively(index: Index) -> Iterator[Index]:
-    """Be the one that changes an index; yields what it is now.
+    """Lock an index for one writer; yield its current state.
 
-    What a killed writer left is removed before, and afterwards what the last commit does not name. An
-    unfinished build that can be gone on with stays.
+    What a killed writer left is removed first. Afterwards everything that the last commit does not name is
+    removed. An unfinished build that can be resumed stays.
 
     Args:
         index: any snapshot of it.
@@ -45,14 +45,14 @@ def exclusively(index: Index) -> Iterator[Index]:
 
 @contextmanager
 def holding(folder: Path) -> Iterator[Manifest]:
-    """The same for an index that may be too damaged to open; yields its manifest."""
+    """The same for an index that may be too damaged to open; yield its manifest."""
     with _held(folder, partial(Manifest.read, folder)) as now, _telling(folder, now):
         yield now
 
 
 @contextmanager
 def _held(folder: Path, read: Callable[[], H]) -> Iterator[H]:
-    if not (folder / NAME).exists():  # before a lock is left in a folder that is no index
+    if not (folder / NAME).exists():  # raise before leaving a lock file in a folder that is not an index
         Manifest.read(folder)
     with locked(folder):
         now = read()
@@ -64,7 +64,7 @@ def _held(folder: Path, read: Callable[[], H]) -> Iterator[H]:
             yield now
         except BaseException:
             with suppress(OSError, ArtifactError):
-                # A commit whose last sync failed may be undone by a power failure: the old files stay.
+                # A power failure may undo a commit whose last sync failed, so the old files stay.
                 if Manifest.read(folder) == manifest:
                     remove_unfinished(folder, kept, manifest, settled=True)
             raise
@@ -73,10 +73,10 @@ def _held(folder: Path, read: Callable[[], H]) -> Iterator[H]:
 
 @contextmanager
 def telling(index: Index) -> Iterator[None]:
-    """Tell an error of the disk, while something of an index is written, as one that a user can act on.
+    """Turn a disk error during a write into an error that says what became of the index.
 
     Args:
-        index: what it was before.
+        index: its state before the write.
 
     Raises:
         ArtifactError: the disk failed.
@@ -98,11 +98,11 @@ def commit(index: Index, segments: Sequence[SegmentEntry], new: Sequence[str], l
     """Replace an index's manifest by one with these segments.
 
     Args:
-        index: what it is now, held by `exclusively`.
-        segments: in the order of their documents; those without a live document are left out, unless there
+        index: its current state, locked by `exclusively`.
+        segments: in the order of their documents. Those without a live document are left out, unless there
             are no others.
         new: folders that were made for them.
-        longer: documents among the new ones that have more word-pieces than the model reads.
+        longer: number of new documents with more word-pieces than the model reads.
     """
     commit_segments(index.folder, index.manifest, segments, new, longer)
 

@@ -1,7 +1,7 @@
-"""Compact an index: few segments in place of many, without the documents that were deleted.
+"""Compact an index: merge segments and drop deleted documents.
 
-Each merge is a commit of its own, so a compaction that is killed goes on from the last one. Readers go on
-with the files that they have open.
+Each merge is a separate commit, so a killed compaction continues from the last one. Readers keep the files
+that they have open.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ TOGETHER = 512  # documents copied at a time; bounds the memory
 def compact(
     index: Index, *, everything: bool = False, on_progress: Callable[[int], None] = lambda done: None
 ) -> int:
-    """Do what `counterpoint.index.merge_rule` says is due, one commit after the other.
+    """Do all merges that `counterpoint.index.merge_rule` asks for, one commit each.
 
     Args:
         index: any snapshot of it.
-        everything: all that can become one does, whatever the rule says.
+        everything: merge all segments that can be merged, whatever the rule says.
         on_progress: called with the number of documents written so far.
 
     Returns:
-        How many commits were made.
+        Number of commits.
 
     Raises:
         ArtifactError: another process is writing the index, it cannot be written, or it is damaged.
     """
     rule, commits, done = all_due if everything else due, 0, 0
     if not everything and rule(index.refreshed().manifest.segments) is None:
-        return 0  # by command, what a killed writer left is removed
+        return 0  # with `everything` the lock is taken anyway, to remove what a killed writer left
     while True:
         with exclusively(index) as now, telling(now):
             merge = rule(now.manifest.segments)
@@ -63,9 +63,9 @@ def compact(
 
 
 def _merged(index: Index, merge: Merge, on_progress: Callable[[int], None]) -> SegmentEntry:
-    """Write the segment that others become."""
+    """Write the merged segment."""
     sources = index.segments[merge.first : merge.end]
-    first = sources[0].entry  # others are of its kind, or come to share a fit with it
+    first = sources[0].entry  # the others are of its kind, or get the same fit
     entry = SegmentEntry(new_name(), 0, {}, codecs=first.codecs, fit=first.fit, fitted=first.fitted)
     if merge.codes and merge.fit is None:
         live = sum(each.entry.live for each in sources)
@@ -100,7 +100,7 @@ def _pieces(index: Index, segment: Segment) -> dict[str, Piece]:
 
 
 def _fits(index: Index, merge: Merge, entry: SegmentEntry) -> Mapping[str, list[Piece]]:
-    """By set of few bits the pieces that share the fit of the new segment; none where that is its own."""
+    """By set of few bits, the pieces that share the new segment's fit; empty if it gets its own."""
     if entry.fit is None or entry.fit == entry.name:
         return {}
     chosen = [segment for segment in index.segments if segment.entry.fit == entry.fit]
@@ -109,7 +109,7 @@ def _fits(index: Index, merge: Merge, entry: SegmentEntry) -> Mapping[str, list[
 
 
 def _lexical(index: Index, sources: Sequence[Segment]) -> str:
-    """BM25 of the new segment; the folder. Of an earlier version's scores, counts are made again."""
+    """Write BM25 of the new segment and return the folder; scores of earlier versions are counted again."""
     terms = [(segment.terms, segment.live) for segment in sources if segment.terms is not None]
     if any(PARAMETERS in files for files, _ in terms):
         every = (segment.document(row) for segment in sources for row in segment.rows.tolist())

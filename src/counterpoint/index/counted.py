@@ -1,9 +1,9 @@
-"""The ids of a vector set while a segment is written: what rows stand for, and how many documents have each.
+"""Write the ids of a vector set's rows, and the document frequency of each id.
 
-<set>.ids.npy           what each row stands for (uint32), or
-<set>.ranks.npy         its place in the vocabulary, in two bytes where these fit
-<set>.vocabulary.npy    the distinct ids of the segment, rising
-<set>.frequencies.npy   in how many documents each of them stands
+<set>.ids.npy           id of each row (uint32), or
+<set>.ranks.npy         its place in the vocabulary, in two bytes if these fit
+<set>.vocabulary.npy    the distinct ids of the segment, ascending
+<set>.frequencies.npy   document frequency of each id
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ DOCUMENTS = 2**12  # counted at a time
 
 @final
 class IdCounts:
-    """Ids, appended batch by batch; memory grows with the number of distinct ones.
+    """Ids, appended batch by batch; memory grows with the number of distinct ids.
 
     Args:
         folder: of the segment.
         name: of the set.
-        ranked: whether places in the vocabulary are kept in place of ids.
-        kept: what an interrupted build left, and how many ids each of its documents has.
+        ranked: store places in the vocabulary instead of ids.
+        kept: valid files of an interrupted build, and the number of ids of each of its documents.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class IdCounts:
         self._count(ids, offsets)
 
     def sync(self) -> dict[str, Written]:
-        """Put all ids on the disk."""
+        """Sync all ids to disk."""
         return {self._writer.path.name: self._writer.sync()}
 
     def _count(self, ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> None:
         _add(self._totals, ids, offsets)
 
     def close(self) -> None:
-        """Write the vocabulary, and the ids' places in it where these are kept."""
+        """Write the vocabulary, and the ids' places in it if `ranked`."""
         self._writer.close()
         ids, counts = _table(self._totals)
         np.save(self._folder / f"{self._name}.vocabulary.npy", ids)
@@ -75,7 +75,7 @@ class IdCounts:
             self._rank(ids)
 
     def abandon(self) -> None:
-        """Leave the file as it is."""
+        """Close the file as it is."""
         self._writer.abandon()
 
     def _rank(self, vocabulary: Int[np.ndarray, " v"]) -> None:
@@ -87,7 +87,7 @@ class IdCounts:
 
 
 def write_counts(folder: Path, name: str, offsets: Int[np.ndarray, " b1"]) -> None:
-    """Write vocabulary and frequencies of a set whose ids are complete; of ranks, the frequencies alone.
+    """Write vocabulary and frequencies of a set with complete ids; with ranks, only the frequencies.
 
     Args:
         folder: of the segment.
@@ -107,7 +107,7 @@ def write_counts(folder: Path, name: str, offsets: Int[np.ndarray, " b1"]) -> No
 
 
 def _add(totals: dict[int, int], ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> None:
-    """Add in how many documents of a batch each id stands."""
+    """Add the number of documents of a batch in which each id occurs."""
     _, once = distinct(ids, offsets)
     for number, count in zip(*(x.tolist() for x in np.unique(once, return_counts=True)), strict=True):
         totals[number] = totals.get(number, 0) + count
@@ -121,17 +121,17 @@ def _table(totals: dict[int, int]) -> tuple[Int[np.ndarray, " v"], Int[np.ndarra
 def distinct(
     ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]
 ) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
-    """The documents of a batch and their ids, each id once a document, both rising."""
+    """The documents of a batch and their ids, each id once per document, both ascending."""
     owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).astype(np.uint64)
     pairs = np.unique((owners << np.uint64(32)) | ids.astype(np.uint64))
     return (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32)
 
 
 def check_finite(rows: np.ndarray, batch: Ragged, documents: Sequence[Document], fault: str) -> None:
-    """Refuse the rows of a batch that are not finite, naming the first document that has one.
+    """Check that all rows of a batch are finite.
 
     Raises:
-        DataError: saying what is wrong with it.
+        DataError: naming the first document with a row that is not; `fault` says what is wrong.
     """
     if rows.dtype.kind == "f" and not np.isfinite(rows).all():
         row = np.argwhere(~np.isfinite(rows))[0, 0]

@@ -1,12 +1,12 @@
 """The documents of a segment: a SQLite database, written once, and checksums of its rows.
 
     documents.sqlite         id, title, text, parent, start, metadata; row number = position
-    documents.checks.npy     two 64-bit XXH3 for each row: of its id, and of all of it
-    documents.passages.npy   the rows that were cut from a longer document (uint32)
+    documents.checks.npy     two 64-bit XXH3 per row: of its id, and of the whole row
+    documents.passages.npy   the rows that are passages of a longer document (uint32)
 
-SQLite decides which pages it reads, so its file cannot be checked block by block as arrays are. Each row is
-checked when it is read. Questions about all rows check the whole file first, once, and so does an index of an
-earlier version, which has no checksums of rows, for any question.
+SQLite chooses the pages that it reads, so its file cannot be checked block by block as arrays are. Each row
+is checked when it is read. A query over all rows checks the whole file first, once. In an index of an earlier
+version, which has no row checksums, every query does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DATABASE = "documents.sqlite"
 CHECKS = "documents.checks.npy"
 PASSAGES = "documents.passages.npy"
 COLUMNS = "id, title, text, parent, start, metadata"
-TOGETHER = 500  # rows asked for in one statement; every SQLite allows 999 values
+TOGETHER = 500  # rows per statement; every SQLite allows 999 values
 
 
 Integers = Sequence[int] | Int[np.ndarray, " k"]
@@ -46,7 +46,7 @@ def document_checks(row: int, columns: Sequence[str | int | None]) -> tuple[int,
 
 
 def as_os_error(error: sqlite3.OperationalError) -> OSError:
-    """SQLite's own word for a full or failing disk as the system's."""
+    """Convert SQLite's error for a full or failing disk to the operating system's."""
     codes = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO}
     code = codes.get(error.sqlite_errorcode & 0xFF, errno.EIO)
     return OSError(code, f"{os.strerror(code)} ({error})")
@@ -66,7 +66,7 @@ class Database:
 
     Raises:
         ArtifactError: the database is damaged, or has another number of documents. Every method raises it,
-            too, where what it reads is damaged, or the database was closed.
+            too, if what it reads is damaged, or the database was closed.
     """
 
     def __init__(self, files: CheckedFolder, documents: int):
@@ -81,11 +81,11 @@ class Database:
             )
         except sqlite3.Error as error:
             raise self._unreadable(error) from error
-        # SQLite opens the file with the first query; after that a rebuild may delete it.
+        # SQLite opens the file at the first query. After that a rebuild may delete it.
         found = self._answer("SELECT max(row) + 1 FROM documents")[0][0]
         if found != documents:
             self.close()
-            raise ArtifactError(f"has {found} documents, the manifest says {documents}", path=self._file.path)
+            raise ArtifactError(f"has {found} documents, not {documents}", path=self._file.path)
 
     def document(self, row: int) -> Document:
         """The document of a row."""
@@ -122,27 +122,27 @@ class Database:
         return [found[row] for row in rows]
 
     def row(self, document_id: str) -> int | None:
-        """The row of a document, or None."""
+        """The row of a document; None if there is none."""
         if not _storable(document_id):
             return None
         found = self._answer("SELECT row FROM documents WHERE id = ?", document_id)
-        if self._checks is None or not found:  # in a damaged file, it may be there
+        if self._checks is None or not found:  # a damaged file may hide it
             self._file.whole()
             return found[0][0] if found else None
         self._check_id(found[0][0], document_id)
         return found[0][0]
 
     def rows_of(self, ids: Sequence[str]) -> dict[str, list[int]]:
-        """By id the rows of the document that has it, and of the passages that were cut from it.
+        """For each id, the rows of its document and of the passages cut from it.
 
-        Ids that nothing has are left out. Deleted documents are among the rows.
+        Unknown ids are left out. Deleted documents are included.
         """
-        self._file.whole()  # an id that a damaged file does not find would be there twice
+        self._file.whole()  # otherwise an id hidden by damage could be added a second time
         wanted = [name for name in ids if _storable(name)]
         found: dict[str, list[int]] = {}
         for column in ("id", "parent") if self._has_passages else ("id",):
             for at in range(0, len(wanted), TOGETHER):
-                some = wanted[at : at + TOGETHER]  # as values: SQLite's JSON ends texts at a NUL
+                some = wanted[at : at + TOGETHER]  # as parameters, as SQLite's JSON cuts strings at a NUL
                 marks = ", ".join("?" * len(some))
                 sql = f"SELECT {column}, row FROM documents WHERE {column} IN ({marks})"
                 for name, row in self._answer(sql, *some):
@@ -158,16 +158,16 @@ class Database:
         return self._passages is None or len(self._passages) > 0
 
     def rows_where(self, sql: str, values: Sequence[str | int | float]) -> list[int]:
-        """The rows for which an SQL expression holds, rising."""
+        """The rows for which an SQL expression is true, ascending."""
         self._file.whole()
         found = self._answer(f"SELECT row FROM documents WHERE {sql} ORDER BY row", *values)
         return [row for (row,) in found]
 
     def kinds(self, but: Integers = ()) -> list[tuple[str, str]]:
-        """Every field of the metadata with each kind of JSON value that it has, as SQLite calls it.
+        """Every metadata field with each type of JSON value that it has, by SQLite's name of the type.
 
         Args:
-            but: rows that are left out, here and below: those of deleted documents.
+            but: rows to leave out, here and below: those of deleted documents.
         """
         self._file.whole()
         fields = f"SELECT DISTINCT key, type FROM documents, json_each(metadata) {LEAVING_OUT}"
@@ -181,7 +181,7 @@ class Database:
         return self._answer(sql, _json(but))[0][0]
 
     def passages(self, but: Integers = ()) -> list[tuple[str, str]]:
-        """Id and parent of every passage that was cut from a document."""
+        """Id and parent of every passage."""
         if not self._has_passages:
             return []
         self._file.whole()
@@ -189,7 +189,7 @@ class Database:
         return self._answer(sql, _json(but))
 
     def parents(self, but: Integers = ()) -> tuple[int, int]:
-        """Number of documents that were cut into passages, and number of those passages."""
+        """Number of documents that were cut into passages, and number of their passages."""
         if not self._has_passages:
             return 0, 0
         self._file.whole()
@@ -197,14 +197,14 @@ class Database:
         return tuple(self._answer(sql, _json(but))[0])
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Every row with its number and all its columns, in their order."""
+        """Every row with its number and all its columns, in order."""
         self._file.whole()
         for at in range(0, self._documents, TOGETHER):
             sql = f"SELECT row, {COLUMNS} FROM documents WHERE row >= ? AND row < ? ORDER BY row"
             yield from self._answer(sql, at, at + TOGETHER)
 
     def close(self) -> None:
-        """Close the file; closing it again does nothing."""
+        """Close the file; may be repeated."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -218,7 +218,7 @@ class Database:
         return found[0]
 
     def _without(self, row: int) -> ArtifactError:
-        """A row is missing; the number of rows was right, so it must be there."""
+        """Error for a missing row. The number of rows was right, so the file is damaged."""
         return ArtifactError(f"has no row {row}; {DAMAGED}", path=self._file.path)
 
     def _check_id(self, row: Any, document_id: object) -> None:
@@ -246,7 +246,7 @@ class Database:
 
 
 def _storable(document_id: str) -> bool:
-    """Whether a database can hold an id: not with half a surrogate pair."""
+    """Whether SQLite can store an id; it cannot store half a surrogate pair."""
     return document_id.isascii() or not any("\ud800" <= character <= "\udfff" for character in document_id)
 
 

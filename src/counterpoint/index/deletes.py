@@ -1,14 +1,14 @@
 """Which documents of a segment are deleted.
 
     deletes/<name>/
-      rows.npy            a bit for each document of the segment, packed: 1 where it is deleted
-      rows.copy.npy       the same, for a repair: nothing else says which documents are deleted
-      <set>.ids.npy       for each set with ids, those of the deleted documents, rising
-      <set>.counts.npy    in how many of the deleted documents each of them stands
+      rows.npy            one bit per document of the segment, packed: 1 if it is deleted
+      rows.copy.npy       the same, for a repair: no other file says which documents are deleted
+      <set>.ids.npy       for each set with ids, the distinct ids of the deleted documents, ascending
+      <set>.counts.npy    in how many of the deleted documents each of them occurs
       blocks.npy          checksums of all these, see `checked`
 
-A segment never changes. What a delete writes is this, in a new folder, and the next manifest names it.
-Document frequencies are those of the segment less what is here, so that idf is that of the live documents.
+A segment never changes. A delete writes these files into a new folder, and the next manifest names it.
+Document frequencies are those of the segment minus those here, so idf counts live documents only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from counterpoint.index.checked import CheckedFolder
 __all__ = ["BOTH", "Counts", "Deletes", "write_deletes"]
 
 Counts = tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]
-"""Distinct ids, rising, and in how many documents each stands."""
+"""Distinct ids, ascending, and in how many documents each occurs."""
 
 ROWS = "rows.npy"
 BOTH = (ROWS, "rows.copy.npy")
@@ -35,38 +35,38 @@ BOTH = (ROWS, "rows.copy.npy")
 
 @final
 class Deletes:
-    """The deletes of a segment, read whole.
+    """The deletes of a segment, read into memory.
 
     Args:
-        files: as `write_deletes` wrote them.
+        files: as written by `write_deletes`.
         documents: how many the segment has.
         deleted: how many of these must be deleted.
         rows: the file that says which; a repair may have only the copy.
 
     Attributes:
-        live: for every document whether it is not deleted.
-        rows: of the deleted documents, rising.
+        live: for every document, whether it is not deleted.
+        rows: of the deleted documents, ascending.
 
     Raises:
-        ArtifactError: the files are damaged, or of another segment.
+        ArtifactError: the files are damaged, or belong to another segment.
     """
 
     def __init__(self, files: CheckedFolder, documents: int, deleted: int, rows: str = ROWS):
         self._files = files
         packed = files.array(rows).all()
         if packed.dtype != np.uint8 or packed.shape != (-(-documents // 8),):
-            raise ArtifactError("the deletes are not of this segment", path=files.folder)
+            raise ArtifactError("the deletes do not fit this segment", path=files.folder)
         dead = np.unpackbits(packed, count=documents, bitorder="little").astype(bool)
         self.live: Bool[np.ndarray, " n"] = ~dead
         self.live.setflags(write=False)
         self.rows = np.flatnonzero(dead)
         if len(self.rows) != deleted:
             raise ArtifactError(
-                f"{len(self.rows)} documents are deleted, the manifest says {deleted}", path=files.folder
+                f"{len(self.rows)} documents are deleted, but the manifest says {deleted}", path=files.folder
             )
 
     def counts(self, name: str) -> Counts:
-        """What the deleted documents had of a set's ids."""
+        """The ids of a set in the deleted documents, and in how many of them each occurs."""
         ids, counts = (self._files.array(f"{name}.{kind}.npy").all() for kind in ("ids", "counts"))
         return ids, counts
 
@@ -74,7 +74,7 @@ class Deletes:
 def write_deletes(
     folder: Path, live: Bool[np.ndarray, " n"], counts: Mapping[str, Counts] = MappingProxyType({})
 ) -> None:
-    """Write which documents of a segment are deleted into a folder, and what these have of each set's ids."""
+    """Write which documents of a segment are deleted, and their `Counts` for each set with ids."""
     for name in BOTH:
         np.save(folder / name, np.packbits(~live, bitorder="little"))
     for name, (ids, frequencies) in counts.items():

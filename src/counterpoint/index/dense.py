@@ -1,4 +1,4 @@
-"""One vector a document: an inner product with all, or with those that a graph or a sketch leaves."""
+"""One vector per document: inner products with all, or with those that a graph or a sketch selects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from counterpoint.index.stored_rows import BLOCK, RowsStore
 
 __all__ = ["DenseStore"]
 
-FEW = 0.1  # of the documents that may be found: fewer are compared one by one, and no graph is followed
+FEW = 0.1  # if a filter allows a smaller share of the documents, these are all scored without the graph
 
 
 @final
@@ -38,7 +38,7 @@ class DenseStore(RowsStore):
         self._graphs = [_graph_of(each, name) for each in linked]
 
     def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Look:
-        """At every vector; or along the graph, or at those that the sketch leaves, if there is one."""
+        """Use the graph if there is one, else the sketch if there is one; else score every document."""
         if self._graphs and not exhaustive:
             return _Along(self, self._graphs, queries)
         if not exhaustive and any(self._sketches):
@@ -46,7 +46,7 @@ class DenseStore(RowsStore):
         return Everything(self.all_scores(queries), matching=False)
 
     def _estimates(self, query: Asked) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-        """Scores about as they are, and how far each may be off; without a sketch, as they are."""
+        """Estimated scores, and the error bound of each; exact scores without a sketch."""
         found = []
         for part, sketch in zip(self.parts, self._sketches, strict=True):
             if sketch is None:
@@ -61,7 +61,7 @@ class DenseStore(RowsStore):
     def _table(
         self, queries: Sequence[Asked], part: Rows, documents: Int[np.ndarray, " n"] | None
     ) -> Float[np.ndarray, "q n"]:
-        """As for several vectors; one query's with some documents have a kernel of their own."""
+        """As for multi-vector sets; a single query with some documents has its own kernel."""
         bits = part.integral.bits if part.integral is not None else None
         if documents is not None and len(queries) == 1 and bits == 8:
             kernels = self._meter.kernels(documents.size * queries[0].rows.size)
@@ -88,14 +88,14 @@ class DenseStore(RowsStore):
 
 
 def _graph_of(piece: Piece, name: str) -> Graph:
-    """The graph of a segment, read once however many commits have the segment."""
+    """The graph of a segment, read once and shared by all commits with the segment."""
     file = piece.files.file(f"{name}.hnsw")
     return piece.files.once(("graph", name), lambda: Graph(file, piece.documents))
 
 
 @final
 class _Left(Look):
-    """The documents whose estimate comes so near to the best scores that they may be among them."""
+    """Candidates whose estimated score may be among the best within its error bound."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class _Left(Look):
         self._store, self._estimates, self._queries = store, estimates, queries
 
     def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
-        """By score, of those that are left."""
+        """The best of the candidates, by exact score."""
         (estimates, errors), asked = self._estimates[query], self._queries[query]
         first = best_among(estimates, k, among, matching=False)
         least = self._store.scores(asked, first).min(initial=np.inf)
@@ -120,7 +120,7 @@ class _Left(Look):
 
 @final
 class _Along(Look):
-    """The way through the graphs of all segments, gone once for each depth that is asked for."""
+    """Candidates from the graphs of all segments, searched once for each `k`."""
 
     def __init__(self, store: DenseStore, graphs: Sequence[Graph], queries: Sequence[Asked]):
         self._store, self._graphs, self._queries = store, graphs, queries
@@ -128,7 +128,7 @@ class _Along(Look):
         self._found: dict[int, list[list[Int[np.ndarray, " c"]]]] = {}
 
     def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
-        """About the best `k` of each segment."""
+        """Approximately the best `k` of each segment."""
         if among is not None:
             return self._among(query, k, among)
         if k not in self._found:
@@ -136,7 +136,7 @@ class _Along(Look):
         return self._joined([of_segment[query] for of_segment in self._found[k]])
 
     def _among(self, query: int, k: int, among: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " c"]:
-        """The same where only some may be found. Where these are few, the graph would lead past them."""
+        """The same with a filter. With few allowed documents the graph would miss them, so all are scored."""
         asked, allowed = self._rows[query : query + 1], np.flatnonzero(among)
         if len(allowed) > max(k, FEW * len(among)):
             pieces = np.split(among, np.cumsum([graph.documents for graph in self._graphs])[:-1])

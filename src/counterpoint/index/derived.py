@@ -1,4 +1,4 @@
-"""Which files of a segment can be made again, and of which others."""
+"""Which files of a segment can be recreated, and from which others."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ PARENT = 4  # the column of a row, counted from its number
 @final
 @dataclass(frozen=True)
 class Derivation:
-    """Files of a segment that are made of others.
+    """Files of a segment that derive from others.
 
     Attributes:
         makes: their names.
-        of: names of the files that they are made of.
+        of: names of the files they derive from.
         make: makes them in a folder that has these.
     """
 
@@ -44,12 +44,12 @@ class Derivation:
 
 
 def derivations(names: Collection[str], layouts: Mapping[str, SetLayout], documents: int) -> list[Derivation]:
-    """All that there are in a segment.
+    """All derivations in a segment.
 
     Args:
         names: of its files.
         layouts: of its vector sets, as they are stored there.
-        documents: that it has, deleted ones among them.
+        documents: how many it has, including deleted ones.
     """
     found = [_derivation((CHECKS, PASSAGES), (DATABASE,), partial(_write_checks, documents=documents))]
     for name, layout in layouts.items():
@@ -58,7 +58,7 @@ def derivations(names: Collection[str], layouts: Mapping[str, SetLayout], docume
 
 
 def steps_for(lost: Collection[str], known: list[Derivation]) -> tuple[list[Derivation], set[str]]:
-    """What makes lost files again, in order; and those that nothing makes."""
+    """The derivations that recreate lost files, in order; and the files that none recreates."""
     left, steps = set(lost), []
     while True:
         step = next((each for each in known if each.makes & left and not each.of & left), None)
@@ -102,7 +102,7 @@ def _of_set(name: str, layout: SetLayout, names: Collection[str], documents: int
 
 
 def _write_checks(folder: Path, documents: int) -> None:
-    """Checksums of the rows of a database, and which of these are passages."""
+    """Write checksums of a database's rows, and the list of its passages."""
     database = Database(CheckedFolder(folder), documents)
     with (
         NpyWriter(folder / CHECKS, np.uint64, (2,)) as checks,

@@ -1,4 +1,4 @@
-"""Several vectors a document, of which only those of the query's own words count: an inverted index."""
+"""Multi-vector sets that match by ids only, with an inverted index of the ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ExactStore"]
 
 @final
 class ExactStore(RowsStore):
-    """A set that matches by ids."""
+    """A multi-vector set with exact matching by id."""
 
     def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
         super().__init__(name, layout, pieces)
@@ -28,13 +28,13 @@ class ExactStore(RowsStore):
         ]
 
     def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Everything:
-        """At the rows of the query's words, if rows match by ids only; else at all."""
+        """Score the rows of the query's ids if the query matches by id with a floor; else all rows."""
         if any(query.ids is None or not query.floor for query in queries):
             return Everything(self.all_scores(queries), matching=False)
         return Everything(self.inverted_scores(queries), matching=True)
 
     def inverted_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
-        """MaxSim with exact matches and a floor of 0, for every document, from the inverted index."""
+        """MaxSim of exact matches with a floor of 0, for every document, from the inverted index."""
         scores = np.zeros((len(queries), int(self._starts[-1])), np.float32)
         for query, row in zip(queries, scores, strict=True):
             for postings, start, end in zip(self.postings, self._starts, self._starts[1:], strict=False):

@@ -1,7 +1,7 @@
 """Conditions on metadata, written in Python: `field("year") >= 2020`.
 
-They render as the text that `counterpoint.index.where` reads, with names and values quoted, so a value from a
-user stays a value whatever it holds.
+They are converted to the text that `counterpoint.index.where` parses. Names and values are quoted, so user
+input cannot change the condition.
 
     >>> print((field("year") >= 2020) & field("lang").is_in(["en", "de"]) & ~field("draft").is_true())
     (("year" >= 2020 AND "lang" IN ('en', 'de')) AND (NOT "draft" IS TRUE))
@@ -24,7 +24,7 @@ Value = str | int | float | bool
 @final
 @dataclass(frozen=True)
 class Expression:
-    """A condition. Join conditions by `&` (and), `|` (or), `~` (not), each comparison in parentheses."""
+    """A condition. Combine conditions with `&` (and), `|` (or), `~` (not), each comparison in parentheses."""
 
     text: str
 
@@ -46,7 +46,7 @@ class Expression:
 
 @final
 class Field:
-    """A field of the metadata; comparing it makes a condition."""
+    """A metadata field; comparing it makes a condition."""
 
     __hash__ = None  # type: ignore[assignment]  # == makes a condition
 
@@ -72,7 +72,7 @@ class Field:
         return self._with(">=", value)
 
     def is_in(self, values: Iterable[Value]) -> Expression:
-        """Whether it is one of some values.
+        """Whether the field has one of some values.
 
         Raises:
             ConfigError: `values` is empty.
@@ -83,19 +83,19 @@ class Field:
         return Expression(f"{self._quoted} IN ({listed})")
 
     def between(self, low: Value, high: Value) -> Expression:
-        """Whether it is from `low` to `high`, both included."""
+        """Whether the field is from `low` to `high`, both included."""
         return Expression(f"({self._quoted} BETWEEN {_literal(low)} AND {_literal(high)})")
 
     def like(self, pattern: str) -> Expression:
-        """Whether it matches a pattern, in which % stands for any text and _ for any one character."""
+        """Whether the field matches a pattern; % matches any text and _ any single character."""
         return self._with("LIKE", pattern)
 
     def is_true(self) -> Expression:
-        """Whether it is true."""
+        """Whether the field is true."""
         return Expression(f"{self._quoted} IS TRUE")
 
     def is_null(self) -> Expression:
-        """Whether a document does not have it."""
+        """Whether a document lacks the field."""
         return Expression(f"{self._quoted} IS NULL")
 
     @property
@@ -107,15 +107,15 @@ class Field:
 
 
 def field(name: str) -> Field:
-    """A field of the metadata, to compare with values."""
+    """A metadata field, to compare with values."""
     return Field(name)
 
 
 def _literal(value: Value) -> str:
-    """A value as the grammar has it.
+    """A value in the grammar of conditions.
 
     Raises:
-        ConfigError: it is neither text, number, true nor false.
+        ConfigError: it is not text, a number, true or false.
     """
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"

@@ -1,9 +1,9 @@
 """An approximate first stage for pooled vectors: a graph of neighbours (HNSW), by faiss.
 
-    <set>.hnsw   in faiss' own format; checked and read whole when it is first searched
+    <set>.hnsw   in faiss' own format; checked and read whole at the first search
 
-Malkov and Yashunin 2018. The graph only proposes; scores are taken from the stored vectors, so what it finds
-is scored exactly and what it misses is missed.
+Malkov and Yashunin 2018. The graph only proposes candidates. These are scored exactly with the stored
+vectors; documents that the graph misses are not found.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Graph", "check_faiss", "write_graph"]
 
-NEIGHBOURS = 32  # of a vector, on each level (M); twice as many on the lowest
+NEIGHBOURS = 32  # per vector and level (M); twice as many on the lowest level
 BUILD_EFFORT = 200  # candidates held while a vector is linked (efConstruction)
-SEARCH_EFFORT = 2  # candidates held while a query is answered (efSearch), for each document wanted
+SEARCH_EFFORT = 2  # candidates held during a search (efSearch), per document wanted
 ROWS = 2**16  # vectors decoded at a time while a graph is built
 
 
 def check_faiss() -> Any:
-    """The library.
+    """Import faiss.
 
     Raises:
         MissingExtraError: it is not installed.
@@ -46,22 +46,22 @@ def check_faiss() -> Any:
 
 
 def write_graph(folder: Path, name: str, rows: Rows, documents: int) -> None:
-    """Link the vectors of a pooled set, as they are stored, by inner product.
+    """Build the graph of a pooled set's stored vectors, by inner product.
 
-    The graph holds a float16 copy of them to find its way. Several threads link at once, so two builds may
-    differ a little; with `OMP_NUM_THREADS=1` they do not.
+    The graph contains a float16 copy of them. Several threads build it, so two builds may differ slightly;
+    with `OMP_NUM_THREADS=1` they do not.
     """
     faiss = check_faiss()
     quantizer = faiss.ScalarQuantizer.QT_fp16
     graph = faiss.IndexHNSWSQ(rows.layout.dim, quantizer, NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
     graph.hnsw.efConstruction = BUILD_EFFORT
-    graph.is_trained = True  # there is nothing to learn of halves
+    graph.is_trained = True  # float16 needs no training
     for start in range(0, documents, ROWS):
         graph.add(rows.values(slice(start, min(start + ROWS, documents))))
     path = folder / f"{name}.hnsw"
     try:
         faiss.write_index(graph, str(path))
-    except RuntimeError as error:  # faiss has no other word for a full or failing disk
+    except RuntimeError as error:  # faiss has no other error for a full or failing disk
         code = next((code for code in errno.errorcode if os.strerror(code) in str(error)), errno.EIO)
         raise OSError(code, os.strerror(code), str(path)) from error
 
@@ -71,7 +71,7 @@ class Graph:
     """The graph of one pooled set of a segment.
 
     Attributes:
-        documents: how many it links.
+        documents: number of documents in it.
     """
 
     def __init__(self, file: CheckedFile, documents: int):
@@ -80,7 +80,7 @@ class Graph:
     @cached_property
     def _graph(self) -> Any:
         faiss = check_faiss()
-        # faiss trusts every number in the file: a damaged one can crash the process.
+        # faiss does not validate the file: a damaged one can crash the process.
         content, at = self._file.whole(), 0
 
         def read(size: int) -> bytes:
@@ -104,12 +104,12 @@ class Graph:
     def nearest(
         self, queries: Float[np.ndarray, "q d"], k: int, among: Among = None
     ) -> list[Int[np.ndarray, " c"]]:
-        """For each query the positions of about the `k` vectors of highest inner product, in no order.
+        """For each query, positions of approximately the `k` vectors of highest inner product, unordered.
 
         Args:
-            queries: a row each.
+            queries: one row each.
             k: how many.
-            among: which of the documents may be found; None for all.
+            among: the allowed documents; None for all.
 
         Raises:
             MissingExtraError: faiss is not installed.

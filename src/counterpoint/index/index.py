@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Index"]
 
-CONDITIONS = 32  # whose documents are remembered
+CONDITIONS = 32  # metadata conditions whose matching documents are cached
 
 
 @final
 class Index:
-    """Documents, their vectors and their postings, by position and by id.
+    """Documents, their vectors and their BM25 postings, by position and by id.
 
-    Positions run from 0 to `end` over all segments. Those of deleted documents are left out wherever
-    documents are found or counted. Opening maps files and reads no vectors. It checks the manifest, sizes and
-    headers. Everything else is checked before its first use (see `counterpoint.index.checked`).
+    Positions run from 0 to `end` over all segments. Deleted documents are skipped wherever documents are
+    found or counted. Opening maps files and reads no vectors. It checks the manifest, sizes and headers.
+    Everything else is checked before its first use (see `counterpoint.index.checked`).
 
     An open index is a snapshot. It keeps answering from the files that it opened, whatever is committed or
-    built in the meantime; `refreshed` has what is there now. Windows does not delete open files; the next
-    commit removes them.
+    built later. Call `refreshed` for the current state. Windows does not delete open files; the next commit
+    removes them.
 
     Args:
         folder: an index built by `build_index`.
@@ -54,16 +54,16 @@ class Index:
         sets: the store of every vector set, by name.
         starts: the first position of each segment, and `end`.
         end: the position after the last.
-        live: for every position whether its document is not deleted; None where none is.
+        live: for every position, whether its document is not deleted; None if no document is deleted.
 
     Raises:
-        ArtifactError: no index there, an unfinished or damaged one, or another version's. Every other method
-            raises it, too, where what it reads is damaged.
+        ArtifactError: there is no index, it is unfinished or damaged, or its format is of another version.
+            Every other method raises it, too, if what it reads is damaged.
     """
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
-        self._read = _written(self.folder)  # before it is read: a commit in between is not missed
+        self._read = _written(self.folder)  # before reading it, so that no commit in between is missed
         self._hold(opened(self.folder, ()))
 
     def _hold(self, opened: Opened) -> None:
@@ -79,9 +79,10 @@ class Index:
         return self.manifest.documents
 
     def refreshed(self) -> Index:
-        """The index as the last commit left it: this one, if that is what is open, else a new snapshot.
+        """The index as of the last commit: this one if nothing changed, else a new snapshot.
 
-        Files that both have are opened once, so closing either closes both. It is not bound to a model.
+        Both share the files that are still used, so closing either closes both. A new snapshot has no model
+        bound.
 
         Raises:
             ArtifactError: as for opening.
@@ -112,12 +113,12 @@ class Index:
             segment.close()
 
     def bound(self, model: TextModel) -> Index:
-        """The same index with the model that it was built with, which has the vectors of static sets.
+        """Copy of the index, bound to its model, which supplies the vectors of static sets.
 
         It shares all files with this one, so closing either closes both.
 
         Raises:
-            ArtifactError: another model.
+            ArtifactError: the index was built with another model.
         """
         self.check_model(model.fingerprint())
         bound = copy.copy(self)
@@ -137,16 +138,16 @@ class Index:
         return segment.document(row)
 
     def position_of(self, document_id: str) -> int | None:
-        """The position of a document, or None."""
+        """The position of a document; None if it is not in the index."""
         for segment, start in zip(reversed(self.segments), self.starts[-2::-1], strict=True):
-            row = segment.row_of(document_id)  # what was added last is asked for most
+            row = segment.row_of(document_id)  # latest first: recently added documents are asked for most
             if row is not None:
                 return int(start) + row
         return None
 
     @property
     def positions(self) -> Int[np.ndarray, " k"]:
-        """The positions of all documents, rising."""
+        """The positions of all documents, ascending."""
         return np.arange(self.end) if self.live is None else np.flatnonzero(self.live)
 
     def name_of(self, position: int) -> str:
@@ -166,7 +167,7 @@ class Index:
 
     @cached_property
     def parents(self) -> dict[str, str]:
-        """For passages: the document that each was cut from."""
+        """For each passage id, the id of the document that it was cut from."""
         return {name: parent for segment in self.segments for name, parent in segment.passages()}
 
     # -- parts of a score ------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ class Index:
         return Lexical(parts, settings)
 
     def part(self, name: str) -> Store[Any]:
-        """What answers for a part of a score: a vector set, or BM25.
+        """The store of one score part: a vector set, or BM25.
 
         Raises:
             ConfigError: the index has no such part.
@@ -193,9 +194,9 @@ class Index:
         return LexicalStore(self.lexical)
 
     def take(self, name: str, positions: Int[np.ndarray, " k"]) -> Ragged:
-        """One vector set of some documents, decoded to float32.
+        """The vectors of one set for some documents, decoded to float32.
 
-        Of a static set a document has one row for each distinct id, in rising order of ids.
+        In a static set a document has one row per distinct id, in ascending order of ids.
 
         Raises:
             ConfigError: the set is static, and this index is not bound to its model.
@@ -203,13 +204,13 @@ class Index:
         return self.sets[name].take(positions)
 
     def mean_rows(self, name: str, positions: Int[np.ndarray, " k"]) -> float:
-        """How many vectors of a set the documents at some positions have on average; 0 without documents."""
+        """Mean number of vectors of a set per document at some positions; 0 without documents."""
         if name not in self._lengths:
             self._lengths[name] = self.sets[name].lengths
         return float(self._lengths[name][positions].mean()) if len(positions) else 0.0
 
     def idf(self, name: str, ids: Int[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-        """ln(1 + (N - df + ½) / (df + ½)) of ids over the documents; df = 0 for an unseen one."""
+        """ln(1 + (N - df + ½) / (df + ½)) of ids over the documents; df = 0 for an unseen id."""
         known, counts = self._frequencies_of(name)
         at = np.minimum(np.searchsorted(known, ids), max(len(known) - 1, 0))
         df = (
@@ -222,7 +223,7 @@ class Index:
         return len(self._frequencies_of(name)[0])
 
     def _frequencies_of(self, name: str) -> Counts:
-        """The distinct ids of a set and in how many documents each stands, without deleted ones."""
+        """The distinct ids of a set and their document frequencies, without deleted documents."""
         if name not in self._frequencies:
             gone = [each.deletes.counts(name) for each in self.segments if each.deletes is not None]
             self._frequencies[name] = without_counts(self.sets[name].frequencies(), gone)
@@ -241,20 +242,20 @@ class Index:
 
     @cached_property
     def fields(self) -> Mapping[str, FieldType]:
-        """The metadata fields that conditions can test, with their types: those declared, then the others.
+        """The metadata fields that conditions can test, with their types; declared ones first.
 
-        Other fields are looked for in all documents, once. A field that has values of several types in them,
-        or lists, is none.
+        The others are found by reading all documents, once. A field that has lists, or values of several
+        types, is left out.
         """
         return {**self._declared, **self._others[0]}
 
     def matching(self, where: str) -> Bool[np.ndarray, " n"]:
-        """For every position whether a condition holds for its document (see `counterpoint.index.where`).
+        """For every position, whether a condition holds for its document (see `counterpoint.index.where`).
 
-        Deleted documents are left out.
+        The value is False for deleted documents.
 
         Raises:
-            ConfigError: it is no condition, or tests a field that there is not.
+            ConfigError: the condition is invalid, or tests an unknown field.
         """
         return self._matching(where)
 
@@ -273,7 +274,6 @@ class Index:
         return found
 
     def _fields_for(self, names: set[str]) -> Mapping[str, FieldType]:
-        """The fields that a condition may mean; only if it names others than declared ones, all of them."""
         if names <= self._declared.keys():
             return self._declared
         for name in names & self._others[1].keys():
@@ -292,26 +292,26 @@ class Index:
 
     @cached_property
     def _others(self) -> tuple[Mapping[str, FieldType], Mapping[str, str]]:
-        """The types of the fields that are not declared, and of those without one why."""
+        """The types of undeclared fields, and for fields without a single type, the types found."""
         return types_of({pair for segment in self.segments for pair in segment.kinds()})
 
     # -- accounts --------------------------------------------------------------------------------------
 
     def info(self) -> dict[str, Any]:
-        """Sizes by purpose and by set, and over the plain text; see `counterpoint.index.accounts`."""
+        """Disk usage by purpose and by set, and per byte of text; see `counterpoint.index.accounts`."""
         return account_of(self.folder, (self.manifest, self.segments, self.sets), self.distinct_ids)
 
     def check_model(self, fingerprint: str) -> None:
-        """Refuse a model that is not the one this index was built with.
+        """Check that a model is the one this index was built with.
 
         Raises:
-            ArtifactError: saying both fingerprints.
+            ArtifactError: it is another model; the message gives both fingerprints.
         """
         self.manifest.check_model(self.folder, fingerprint)
 
 
 def _live_of(segments: Sequence[Segment]) -> Bool[np.ndarray, " n"] | None:
-    """For every position whether its document is not deleted."""
+    """For every position, whether its document is not deleted; None if no document is deleted."""
     if all(segment.live is None for segment in segments):
         return None
     every = [np.ones(each.documents, bool) if each.live is None else each.live for each in segments]
@@ -321,7 +321,6 @@ def _live_of(segments: Sequence[Segment]) -> Bool[np.ndarray, " n"] | None:
 
 
 def _written(folder: Path) -> tuple[int, int, int] | None:
-    """What tells one manifest from the next without reading it; every commit makes a new file."""
     try:
         found = (folder / NAME).stat()
     except OSError:

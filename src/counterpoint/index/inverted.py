@@ -1,10 +1,10 @@
-"""The inverted index of a vector set's ids: the rows that stand for a word, without a look at any other.
+"""The inverted index of a vector set's ids: the rows of an id, found without reading any other.
 
-    <set>.postings.npy   row numbers, those of one id side by side and rising
+    <set>.postings.npy   row numbers grouped by id, ascending within each id
     <set>.starts.npy     where the rows of each id in <set>.vocabulary.npy begin, and where the last end
 
-A posting is a row number and nothing else: what the row holds is in the set's values, and whose it is follows
-from the number of rows of each document.
+A posting is only a row number. The row's content is in the set's values, and its document follows from the
+number of rows of each document.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 __all__ = ["Postings", "write_ids", "write_postings"]
 
 Lists = tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]
-"""Where the postings of each row of a query begin and end."""
+"""Where the postings of each query row begin and end."""
 
-POSTING = 400  # products that numpy computes in the time that it takes for one posting
+POSTING = 400  # products that numpy computes in the time of one posting
 CHUNK = 2**22  # rows sorted at a time; bounds the memory of a build
 
 
 def write_postings(folder: Path, name: str) -> None:
     """Write the postings of a set whose ids and vocabulary are complete.
 
-    A counting sort, chunk by chunk: memory grows with the number of distinct ids, not with that of rows.
+    A counting sort, chunk by chunk: memory grows with the number of distinct ids, not of rows.
     """
     ranked = (folder / f"{name}.ranks.npy").exists()
     ids = open_npy(folder / f"{name}.{'ranks' if ranked else 'ids'}.npy")
@@ -94,10 +94,10 @@ def write_ids(folder: Path, name: str, kind: str) -> None:
 
 
 def _reserve(path: Path) -> None:
-    """Take the room of a file on the disk: a mapped file that finds none is killed, not told.
+    """Reserve a file's disk space: a mapped file without space kills the process instead of raising an error.
 
     Raises:
-        OSError: there is not enough.
+        OSError: there is not enough space.
     """
     if hasattr(os, "posix_fallocate"):
         with open(path, "r+b") as file:
@@ -121,10 +121,10 @@ class Postings:
         return documents_near(self._store.offsets)
 
     def lists_of(self, words: Int[np.ndarray, " m"]) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
-        """Where the postings of each word begin and end; nowhere for a word that no document has."""
+        """Where the postings of each word begin and end; an empty range for an unknown word."""
         vocabulary, starts = self._vocabulary.all(), self._starts.all()
         stored = (words >= 0) & (words < 2**32)
-        # Numbers of the vocabulary's own type: others would have all of it converted.
+        # In the vocabulary's dtype, else numpy converts the whole vocabulary.
         wanted = np.where(stored, words, 0).astype(vocabulary.dtype)
         at = np.searchsorted(vocabulary, wanted)
         found = stored & (at < len(vocabulary))
@@ -137,14 +137,14 @@ class Postings:
         return firsts, np.where(found, ends, firsts)
 
     def add_scores(self, query: Asked, scores: Float[np.ndarray, " n"], meter: Meter) -> None:
-        """Add Σ max(0, best exact match) of every document, from the postings of the query's words alone.
+        """Add Σ max(0, best exact match) of every document, from the postings of the query's words only.
 
-        COIL's and UniCOIL's way (Hofstätter et al. 2022, section 6.1): one product for each posting, summed
-        by document. Where a document has several rows of one id, the best counts.
+        As in COIL and UniCOIL (Hofstätter et al. 2022, section 6.1): one product per posting, summed by
+        document. If a document has several rows of one id, the best counts.
 
         Args:
-            query: with ids; without any it adds nothing.
-            scores: changed.
+            query: with ids; without ids nothing is added.
+            scores: changed in place.
             meter: counts the work.
         """
         ids = np.zeros(0, np.int64) if query.ids is None else query.ids
@@ -160,7 +160,7 @@ class Postings:
     def _add(
         self, row: Float[np.ndarray, "1 d"], rows: Int[np.ndarray, " p"], scores: Float[np.ndarray, " n"]
     ) -> None:
-        """Add what one row of a query has with the postings of its word."""
+        """Add the contribution of one query row with the postings of its word."""
         (similarity,) = self._store.against(row)(rows)(slice(None))
         owners = np.searchsorted(self._store.offsets, rows, side="right") - 1
         first = np.flatnonzero(np.diff(owners, prepend=-1))

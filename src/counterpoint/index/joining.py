@@ -1,7 +1,7 @@
-"""Rows of few bits from several segments in one, without coding again what is coded already.
+"""Merge rows of few bits from several segments, without encoding them again.
 
-Segments that share a fit have the same means of words, or the same centroids. So their codes are copied as
-they are, and rows that wait in 8 bits are coded by what was fitted before: a word without a mean has none.
+Segments that share a fit have the same means of words, or the same centroids. So their codes are copied. Rows
+stored in 8 bits are encoded with the existing fit; the mean of a word without one is zero.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Arrays = dict[str, np.ndarray]
 
 @final
 class JoinedWriter(ArraysWriter):
-    """Rows of few bits, coded by a fit that is there.
+    """Write rows of few bits, encoded with an existing fit.
 
     Args:
         folder: of the new segment.
@@ -45,7 +45,7 @@ class JoinedWriter(ArraysWriter):
         fit: pieces that share the fit, in the codec of `layout`.
 
     Raises:
-        ArtifactError: they do not share it.
+        ArtifactError: the pieces have different fits.
     """
 
     def __init__(self, folder: Path, name: str, layout: SetLayout, fit: Sequence[Piece]):
@@ -70,7 +70,7 @@ class JoinedWriter(ArraysWriter):
         self._write(self._coded(batch.values, batch.offsets, batch.ids), batch.offsets, batch.ids)
 
     def copy(self, piece: Piece, documents: Int[np.ndarray, " k"]) -> None:
-        """Add some documents of another segment, of the same fit or in another codec."""
+        """Add some documents of another segment, with the same fit or in another codec."""
         source = opened_rows(piece, self.name)
         where, offsets = rows_of_sets(source.offsets, documents)
         ids = source.ids(where)
@@ -115,7 +115,7 @@ class JoinedWriter(ArraysWriter):
 
 @final
 class _Words:
-    """The means of all words that any of some pieces has a mean for."""
+    """The means of all words that have one in any of some pieces."""
 
     def __init__(self, fit: Sequence[Piece], name: str, dim: int):
         self._dim, tables, ids, without = dim, [], [], []
@@ -141,7 +141,7 @@ class _Words:
             )
 
     def rows_of(self, ids: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n d"]:
-        """The rotated means of some words, zero for one without."""
+        """The rotated means of some words; zero for a word without one."""
         rows = np.zeros((len(ids), self._dim), np.float32)
         if len(self._ids):
             at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
@@ -178,20 +178,19 @@ class _Clusters:
         self._decoded = coarse.decoded(self._arrays, dim)
 
     def nearest(self, rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
-        """The place of about the nearest centroid of each row, found as in a build."""
+        """The number of (approximately) the nearest centroid of each row, found as in a build."""
         clusters, places = self._cells
         return places[clusters.nearest(rows)]
 
     @cached_property
     def _cells(self) -> tuple[Clusters, Int[np.ndarray, " c"]]:
-        """Only made where rows have to be coded."""
-        return in_cells(self._decoded)
+        return in_cells(self._decoded)  # lazily: only needed to encode rows
 
     def rows(self, places: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n d"]:
         """The rotated centroids at some places."""
         return self._decoded[places]
 
     def write(self, folder: Path, name: str) -> None:
-        """Write all of them."""
+        """Write all centroids."""
         np.save(folder / f"{name}.centroids.npy", self._arrays["values"])
         np.save(folder / f"{name}.centroid_scales.npy", self._arrays["scales"])

@@ -22,17 +22,17 @@ __all__ = [
     "summed",
 ]
 
-ROWS = 256  # of queries that are multiplied at a time
-PRODUCTS = 2**17  # similarities held at a time: half a MiB, which a core's own cache has room for
+ROWS = 256  # query rows multiplied at a time
+PRODUCTS = 2**17  # similarities held at a time: half a MiB, which fits a core's own cache
 
 
 def dot_scores(
     queries: Float[np.ndarray, "q d"], documents: Float[np.ndarray, "n d"]
 ) -> Float[np.ndarray, "q n"]:
-    """Inner product of every query with every document, added up in double precision and rounded once.
+    """Inner product of every query with every document, summed in double precision and rounded once.
 
-    BLAS adds in an order that depends on how many rows there are. In single precision that would show in the
-    last digit, and a document's score would depend on which others lie in its segment.
+    BLAS adds in an order that depends on the number of rows. In single precision this would change the last
+    digit, and a document's score would depend on the other documents of its segment.
     """
     _check_dims(queries, documents)
     return (queries.astype(np.float64) @ documents.astype(np.float64).T).astype(np.float32)
@@ -50,8 +50,8 @@ def maxsim_scores(
 
     Args:
         query: its rows.
-        documents: what is scored; with ids, if rows are to match by them.
-        ids: of the query's rows; where given, two rows with different ids have similarity 0 (exact matching,
+        documents: with ids if `ids` is given.
+        ids: of the query's rows. If given, two rows with different ids have similarity 0 (exact matching,
             Hofstätter et al. 2022, eq. 15).
         floor: raise a negative best similarity to 0.
     """
@@ -65,8 +65,8 @@ def maxsim_table(
     """`maxsim_scores` of every query with every document.
 
     Args:
-        queries: what is asked; with ids, if rows are to match by them.
-        documents: what is scored; with ids, if rows are to match by them.
+        queries: with ids if `exact`.
+        documents: with ids if `exact`.
         exact: two rows with different ids have similarity 0.
         floor: raise a negative best similarity to 0.
     """
@@ -92,17 +92,18 @@ def maxsim_by(
     floor: bool = False,
     most: int = PRODUCTS,
 ) -> Float[np.ndarray, "q n"]:
-    """MaxSim of every query with every document, whatever way their rows are multiplied.
+    """MaxSim of every query with every document, with given functions for the products.
 
-    The rows of several queries are multiplied with a piece of the documents at a time, small enough that the
-    products are still in the cache when the greatest are looked for, along rows that lie one after the other.
+    The rows of several queries are multiplied with a piece of the documents at a time. The piece is small
+    enough that the products are still in the cache when the maxima are taken, along contiguous rows.
 
     Args:
-        products: decodes a piece of the stored rows, and then multiplies rows of queries with it.
+        products: decodes a piece of the stored rows, and returns a function that multiplies query rows with
+            it.
         offsets: where each query's rows begin, and each document's.
-        ids: of the queries' rows and of the documents', where rows match by them only.
+        ids: of the queries' rows and of the documents', for exact matching; else None.
         floor: raise a negative best similarity to 0.
-        most: stored rows that are decoded at a time.
+        most: maximum number of stored rows decoded at a time.
     """
     asked, stored = offsets
     scores = np.zeros((len(asked) - 1, len(stored) - 1), np.float32)
@@ -122,9 +123,9 @@ def maxsim_by(
 
 
 def summed(best: Float[np.ndarray, "m n"], firsts: Int[np.ndarray, " q"]) -> Float[np.ndarray, "q n"]:
-    """The sums of the rows of each query, one row after the other however many documents there are.
+    """The sums of the rows of each query, in row order for any number of documents.
 
-    numpy's own sums take another order for a single column than for many.
+    numpy's own sums use another order for a single column than for many.
     """
     totals = best[firsts]
     for total, first, end in zip(totals, firsts, [*firsts[1:], len(best)], strict=True):
@@ -136,11 +137,11 @@ def summed(best: Float[np.ndarray, "m n"], firsts: Int[np.ndarray, " q"]) -> Flo
 def _runs(
     offsets: Int[np.ndarray, " n1"], most: int
 ) -> Iterator[tuple[Int[np.ndarray, " k"], slice, Int[np.ndarray, " k"]]]:
-    """Sets that have rows, as many at a time as have at most `most` of them together (one at least).
+    """Groups of non-empty sets with at most `most` rows together, or one set.
 
     Yields:
-        Their positions, their rows, and where in these each set begins. Empty sets are left out, since
-        `reduceat` needs strictly increasing starts.
+        The sets' positions, their rows, and where each set begins in these. Empty sets are left out, since
+            `reduceat` needs strictly increasing starts.
     """
     filled = np.flatnonzero(np.diff(offsets) > 0)
     firsts, ends = offsets[filled], offsets[filled + 1]
@@ -157,10 +158,10 @@ def best_rows(
     ids: Int[np.ndarray, " m"] | None = None,
     floor: bool = False,
 ) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-    """For each query row, the document row that `maxsim_scores` takes, and what it adds to the score.
+    """For each query row, the document row that `maxsim_scores` uses, and its contribution to the score.
 
-    The first of equals; -1 where no row gave the score: an empty document, no row with the same id, a best
-    similarity below the floor.
+    The first row on ties; -1 if no row gave the score: the document is empty, has no row with the same id, or
+    the best similarity is below the floor.
 
     Args:
         query: its rows.
@@ -180,7 +181,7 @@ def best_of_similarities(
     *,
     floor: bool = False,
 ) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-    """`best_rows` of a document by its rows' similarities with the query's."""
+    """`best_rows` from the similarities of the document's rows with the query's."""
     if ids is not None:
         similarity = np.where(ids[0][:, None] == ids[1], similarity, np.float32(0))
     best = similarity.argmax(axis=1)
@@ -195,14 +196,14 @@ def best_of_similarities(
 
 
 def idf_of(df: Shaped[np.ndarray, " n"], documents: int) -> Float[np.ndarray, " n"]:
-    """ln(1 + (N − df + ½) / (df + ½)) of words that stand in `df` of N documents; never negative (Lucene)."""
+    """ln(1 + (N − df + ½) / (df + ½)) for document frequency `df` of N documents (Lucene); never negative."""
     df = np.asarray(df, dtype=np.float64)
     return np.log1p((documents - df + 0.5) / (df + 0.5)).astype(np.float32)
 
 
 def _ids(packed: Ragged) -> Int[np.ndarray, " n"]:
     if packed.ids is None:
-        raise ShapeError("exact matching needs vectors with ids, and some carry none")
+        raise ShapeError("exact matching needs vectors with ids, but some have none")
     return packed.ids
 
 

@@ -1,4 +1,4 @@
-"""The kinds of stores: who reads each, and who writes it. A new kind is one file and one entry here."""
+"""Kinds of stores: the reader and the writer of each. To add a kind, add a module and an entry here."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ __all__ = ["KINDS", "StoreKind"]
 
 @dataclass(frozen=True)
 class StoreKind:
-    """How a kind of store is opened and how it is made.
+    """How to open and to write a kind of store.
 
     Attributes:
-        open: from its name, its layout, and its share in each segment.
-        write: into a new segment's folder, or one whose build was interrupted, with what counts of its files.
+        open: takes the set's name, its layout, and its piece of each segment.
+        write: takes the folder of a new segment or of an interrupted build, the set's name and layout, and
+            how much of each file is valid.
     """
 
     open: Callable[[str, SetLayout, Sequence[Piece]], VectorStore]

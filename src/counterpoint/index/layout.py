@@ -1,4 +1,4 @@
-"""How one vector set is stored: `SetLayout`, as a manifest says it."""
+"""How one vector set is stored: `SetLayout`, as in a manifest."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class SetLayout:
 
     Attributes:
         dim: components of a vector.
-        kind: what stores it (`counterpoint.index.kinds`): `dense`, one vector a document, all looked at;
-            `graph`, the same with a graph that a first stage follows; `several` vectors a document; `lists`,
-            several without ids, and lists of the documents near each centroid; `exact`, several with an
-            inverted index of their ids; `static`, ids whose vectors the model has.
+        kind: the store (`counterpoint.index.kinds`). `dense`: one vector per document, all scored. `graph`:
+            the same, with a graph for the first stage. `several`: multi-vector. `lists`: multi-vector without
+            ids, with lists of the documents of each centroid. `exact`: multi-vector with an inverted index of
+            its ids. `static`: ids, whose vectors are in the model.
         codec: how a vector becomes bytes.
         ids: every vector has an id.
     """
@@ -41,12 +41,12 @@ class SetLayout:
 
     @property
     def fitted(self) -> bool:
-        """Whether rows are differences from what was fitted on them: means of words, or centroids."""
+        """Whether rows are stored as differences from fitted means of words or centroids."""
         return self.kind not in ("dense", "graph", "static") and isinstance(CODECS[self.codec], Bits)
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> SetLayout:
-        """What a manifest says; formats 1 to 3 had flags in place of a kind."""
+        """Read a manifest's layout; formats 1 to 3 had flags instead of a kind."""
         if "kind" in data:
             return SetLayout(**data)
         kind: Kind = "several"

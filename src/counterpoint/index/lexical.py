@@ -1,4 +1,4 @@
-"""BM25 over the postings of an index, with every score separable into its terms."""
+"""BM25 over the postings of an index; every score can be split into its terms."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ __all__ = ["LEXICAL", "Lexical", "LexicalSettings", "TermMatch"]
 LEXICAL = "lexical"
 """Name of the BM25 part of a score; every other part is named after its vector set."""
 MEMORY = 128 * 2**20
-"""Bytes of the last terms' scores that are kept; a posting has 8."""
-TOGETHER = 64  # queries, as many as are searched at a time
+"""Size of the cache of recent terms' scores, in bytes; a posting takes 8."""
+TOGETHER = 64  # queries, the batch size of a search
 
 
 @dataclass(frozen=True)
 class LexicalSettings:
-    """BM25 as Lucene computes it: idf = ln(1 + (N - df + ½) / (df + ½)), tf / (tf + k1(1 - b + b·l/avgl)).
+    """BM25 as in Lucene: idf = ln(1 + (N - df + ½) / (df + ½)), tf / (tf + k1(1 - b + b·l/avgl)).
 
     The defaults of k1 and b are Pyserini's.
 
     Args:
-        k1: how late further occurrences of a term stop to count; 0: the first counts alone.
-        b: how much a document's length counts, from 0 to 1.
-        analyzer: how texts are cut into terms.
-        identifiers: see names such as `is_empty` and `checkIfEmpty` as one term and as several; each of these
-            counts, also in a document's length.
+        k1: term-frequency saturation; with 0 only the first occurrence counts.
+        b: document length normalisation, from 0 to 1.
+        analyzer: how texts are split into terms.
+        identifiers: index names such as `is_empty` and `checkIfEmpty` both whole and in pieces. All of these
+            terms count, also in a document's length.
 
     Raises:
-        ConfigError: k1 is below 0 or infinite, b not between 0 and 1, or no analyzer has that name.
+        ConfigError: k1 is below 0 or infinite, b is not between 0 and 1, or the analyzer is unknown.
     """
 
     k1: float = 0.9
@@ -51,11 +51,11 @@ class LexicalSettings:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> LexicalSettings:
-        """What a manifest says; indexes older than `identifiers` are without."""
+        """Read the settings of a manifest; indexes without `identifiers` do not use them."""
         return LexicalSettings(**{"identifiers": False, **data})
 
     def analyzed(self) -> Analyzer:
-        """What cuts texts into terms."""
+        """The analyzer of these settings."""
         return Analyzer(self.analyzer, self.identifiers)
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class LexicalSettings:
 
 @dataclass(frozen=True)
 class TermMatch:
-    """What one query term added to a document's BM25 score."""
+    """Contribution of one query term to a document's BM25 score."""
 
     term: str
     query: Span
@@ -83,15 +83,15 @@ class Lexical:
     """BM25 scores of all documents of an index.
 
     Args:
-        parts: by segment what `LexicalBuilder.write` wrote, of this version or an earlier one, and which of
-            its documents are not deleted (None: all). Only these are counted, in idf and in lengths.
+        parts: for each segment, the files of `LexicalBuilder.write` (of this version or an earlier one), and
+            which of its documents are not deleted (None: all). Only these count in idf and in average length.
         settings: those it was built with.
 
     Attributes:
-        documents: how many there are, deleted ones not among them.
+        documents: number of documents, without deleted ones.
 
     Raises:
-        ArtifactError: they are damaged.
+        ArtifactError: the files are damaged.
     """
 
     def __init__(self, parts: Sequence[Part], settings: LexicalSettings):
@@ -100,12 +100,12 @@ class Lexical:
         self._terms = term_scores(parts, settings.k1, settings.b)
         self.documents = self._terms.documents
         self._kept: BoundedCache[ScoreColumn] = BoundedCache(MEMORY)
-        self._idf = lru_cache(maxsize=TOGETHER)(self._idf_of)  # a query's is asked for twice
+        self._idf = lru_cache(maxsize=TOGETHER)(self._idf_of)  # needed twice for each query
 
     def scores(self, query: str) -> Float[np.ndarray, " documents"]:
-        """The score at every position, 0 for a deleted document; a term twice in the query counts twice.
+        """The score at every position, 0 if deleted; a term repeated in the query counts each time.
 
-        Terms are added in their order in the query, in single precision.
+        Terms are added in query order, in single precision.
         """
         total = np.zeros(self._terms.end, np.float32)
         for term in self._analyzer.terms(query):
@@ -113,21 +113,21 @@ class Lexical:
         return total
 
     def ceiling(self, query: str) -> float:
-        """The score that no document can reach: the sum of idf over the query's terms.
+        """Upper bound of the score: the sum of idf over the query's terms.
 
-        It depends on the query and the collection only, so dividing by it keeps what BM25 says of a document
-        independent of which other documents were found. A term that no document has counts as one with
-        df = 0; an identifier that no document has counts by its pieces alone. Zero for a query without terms.
+        It depends only on the query and the collection. So a score divided by it does not depend on which
+        other documents were found. An unknown term counts with df = 0; an unknown identifier counts only by
+        its pieces. 0 for a query without terms.
         """
         return float(self._idf(query)[1].sum())
 
     def known(self, query: str) -> float:
-        """The share of the ceiling that is of terms which some document has, from 0 to 1."""
+        """The share of the ceiling that comes from terms in the collection, from 0 to 1."""
         df, idf = self._idf(query)
         return float(idf[df > 0].sum() / idf.sum()) if len(idf) else 0.0
 
     def _idf_of(self, query: str) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
-        """Document frequency and idf of the query's terms, as they count for the ceiling."""
+        """Document frequency and idf of the query terms that count for the ceiling."""
         spans = self._analyzer.spans(query)
         found = [(self._terms.frequency(term), span) for term, span in spans]
         frequencies = [
@@ -139,7 +139,7 @@ class Lexical:
         return df, np.log1p((self.documents - df + 0.5) / (df + 0.5))
 
     def matches(self, query: str, document: int) -> list[TermMatch]:
-        """What each occurrence of a term in the query added to one document's score."""
+        """The contribution of each query term occurrence to one document's score."""
         return [
             TermMatch(term, span, self._column(term).score_of(document))
             for term, span in self._analyzer.spans(query)
@@ -147,11 +147,11 @@ class Lexical:
         ]
 
     def term_spans(self, text: str) -> dict[str, Span]:
-        """The first place of each term in a text."""
+        """The first span of each term in a text."""
         return {term: span for term, span in reversed(self._analyzer.spans(text))}
 
     def _column(self, term: str) -> ScoreColumn:
-        """What a term adds to each document; the last ones are kept."""
+        """What a term adds to each document's score, cached."""
         found = self._kept.get(term)
         if found is None:
             found = ScoreColumn.of(*self._terms.scores(term), self._terms.end)
@@ -160,5 +160,5 @@ class Lexical:
 
 
 def _holds(span: Span, other: Span) -> bool:
-    """Whether another piece of the text is a part of this one."""
+    """Whether `span` contains another span."""
     return span.start <= other.start and other.end <= span.end and span != other

@@ -1,4 +1,4 @@
-"""From the texts of documents to the files of their terms, in bounded memory."""
+"""Write the postings of documents' texts, in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["LexicalBuilder"]
 
 MEMORY = 256 * 2**20
 TOKEN = 28  # bytes of a token while a run is sorted: its number, and three arrays of 8 bytes
-TERM = 220  # bytes of a distinct term: its text, its place in a dict, and once more when it is sorted
+TERM = 220  # bytes of a distinct term: its text, its place in a dict, and again while sorting
 
 
 @final
 class LexicalBuilder:
     """Collect the terms of documents one by one, then write them with their postings.
 
-    The files are the same for every bound of the memory.
+    The files are the same for every `memory`.
 
     Args:
-        settings: how texts are cut into terms.
-        spill: an existing folder for what does not fit in memory, which `write` removes; None for the
-            system's folder of temporary files.
-        memory: bytes that terms may take before they are written to `spill`, about. The postings of the most
-            frequent term are packed at once and may take more.
+        settings: how texts are split into terms.
+        spill: an existing folder for what does not fit in memory, emptied by `write`; None for the system's
+            temporary folder.
+        memory: approximate number of bytes for terms before they are written to `spill`. The postings of the
+            most frequent term are packed in one step and may need more.
     """
 
     def __init__(self, settings: LexicalSettings, spill: Path | None = None, memory: int = MEMORY):
@@ -58,12 +58,12 @@ class LexicalBuilder:
         """Write the terms of all documents into `folder`."""
         with self._temporary:
             write_runs([*self._runs, self._sorted()], folder)
-            self._runs = []  # lets go of the files
+            self._runs = []  # closes the files
             for path in self._spilled:
                 path.unlink()
 
     def _store(self) -> None:
-        """Write what is in memory to the disk, sorted."""
+        """Write what is in memory to disk, sorted."""
         if self._spill is None:
             self._spill = Path(self._temporary.enter_context(TemporaryDirectory(prefix="counterpoint-")))
         name = f"run{len(self._runs)}"

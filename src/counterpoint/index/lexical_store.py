@@ -1,4 +1,4 @@
-"""BM25 as one part of a score beside the vector sets."""
+"""BM25 as a score part with the interface of a vector set."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["LexicalStore"]
 
 @final
 class LexicalStore(Store[str]):
-    """BM25, which is asked texts."""
+    """BM25; its queries are texts."""
 
     def __init__(self, lexical: Lexical):
         self._lexical = lexical
 
     def look(self, queries: Sequence[str], *, exhaustive: bool = False, probes: int = PROBES) -> Everything:
-        """At the postings of the queries' terms."""
+        """Score all documents from the postings of the queries' terms."""
         return Everything(np.stack([self._lexical.scores(text) for text in queries]), matching=True)
 
     def scores(self, query: str, positions: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:

@@ -1,9 +1,9 @@
 """BM25 as an inner product of two vectors (Lee et al. 2023, section 3.2), and their random projection.
 
-The query's vector holds the idf of each of its terms, the document's the saturated frequency of each of its
-own. Both are kept sparse, one row of one component for each term, so that their product is exact matching of
-terms. A projection multiplies them by a matrix of random signs, which is never made: the signs of a term are
-bits of a hash of it.
+The query's vector holds the idf of its terms, the document's vector the saturated frequency of its terms.
+Both are sparse: one row of one component per term. So their product is exact matching of terms. A projection
+multiplies them by a matrix of random signs. The matrix is never stored: the signs of a term are bits of its
+hash.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ MIXING = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB
 @final
 @dataclass(frozen=True)
 class TermStatistics:
-    """What BM25 knows of a collection.
+    """BM25's statistics of a collection.
 
     Attributes:
-        terms: ids of all its terms, rising; see `term_id`.
-        frequencies: in how many documents each of them stands.
-        documents: how many documents there are, N.
-        length: terms of a document on average.
+        terms: ids of all its terms, ascending; see `term_id`.
+        frequencies: document frequency of each term.
+        documents: number of documents, N.
+        length: average number of terms per document.
     """
 
     terms: Int[np.ndarray, " t"]
@@ -61,16 +61,17 @@ class TermStatistics:
 
 @final
 class BM25Vectors:
-    """The two sides of BM25, of any text, by the statistics of one collection.
+    """BM25 vectors of queries and documents, for any text, with the statistics of one collection.
 
-    ⟨query, document⟩ is the score of an index of that collection (`Lexical.scores`), as Lucene has it:
-    without the constant factor k1 + 1 that the paper prints, which changes no ranking and no cosine. A term
-    that the collection does not have is in no vector, so a text without a known term has no rows.
+    ⟨query, document⟩ is the score of an index of that collection (`Lexical.scores`), as in Lucene. The
+    paper's constant factor k1 + 1 is left out; it changes no ranking and no cosine. Unknown terms are in no
+    vector, so a text without known terms has no rows.
 
     Args:
         statistics: of the collection.
-        settings: k1, b, and how texts are cut into terms.
-        repeats: a term that stands twice in a query counts twice, as in the index. The paper prints idf once.
+        settings: k1, b, and how texts are split into terms.
+        repeats: count a term that is repeated in a query each time, as in the index. The paper counts idf
+            once.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class BM25Vectors:
         """Count the terms of a collection.
 
         Args:
-            documents: texts, empty ones too: they shorten the average.
+            documents: texts. Empty ones count, too: they lower the average length.
             settings: as for the class.
             repeats: as for the class.
             on_progress: called with the number of texts counted.
@@ -112,7 +113,7 @@ class BM25Vectors:
         return BM25Vectors(statistics, chosen, repeats=repeats)
 
     def queries(self, texts: Sequence[str]) -> Ragged:
-        """By text one row for each distinct known term, in order: its idf, and its id."""
+        """For each text, one row per distinct known term, in order: its idf, and its id."""
 
         def weights(
             counts: Shaped[np.ndarray, " n"], places: Int[np.ndarray, " n"], length: int
@@ -122,7 +123,7 @@ class BM25Vectors:
         return self._vectors(texts, weights)
 
     def documents(self, texts: Sequence[str]) -> Ragged:
-        """By text one row for each distinct known term, in order: its saturated frequency, and its id."""
+        """For each text, one row per distinct known term, in order: its saturated frequency, and its id."""
         settings = self.settings
 
         def weights(
@@ -158,28 +159,28 @@ class BM25Vectors:
 def saturation(
     counts: Shaped[np.ndarray, " n"], length: int, average: float, k1: float, b: float
 ) -> Float[np.ndarray, " n"]:
-    """BM25's tf / (tf + k1·(1 − b + b·length/average)), below 1; times k1 + 1 it is what the paper prints.
+    """BM25's tf / (tf + k1·(1 − b + b·length/average)), below 1; the paper multiplies it by k1 + 1.
 
     Args:
-        counts: tf, how often each term stands in the document.
-        length: terms of the document.
-        average: terms of a document of the collection on average.
-        k1: how soon further occurrences stop to count.
-        b: how much the length counts.
+        counts: tf, number of occurrences of each term in the document.
+        length: number of terms of the document.
+        average: average number of terms per document of the collection.
+        k1: term-frequency saturation.
+        b: document length normalisation.
     """
     tf = np.asarray(counts, dtype=np.float64)
     return tf / (tf + k1 * (1 - b + b * (length / average if average else 1.0)))
 
 
 def term_id(term: str) -> int:
-    """A number for a term, the same everywhere and at any time: 63 bits of BLAKE2b."""
+    """A stable number for a term: 63 bits of BLAKE2b."""
     return int.from_bytes(blake2b(term.encode(), digest_size=8).digest(), "little") >> 1
 
 
 def term_signs(ids: Int[np.ndarray, " n"], dim: int, seed: int) -> Int8[np.ndarray, "n dim"]:
-    """Rows of √dim·Aᵀ: for each term its −1 and 1, bits of a hash of term and seed.
+    """Rows of √dim·Aᵀ: the −1 and 1 of each term, bits of a hash of term and seed.
 
-    A counter is hashed with SplitMix64, from a start that term and seed decide, 64 signs at a time.
+    SplitMix64 hashes a counter, whose start depends on term and seed, 64 signs at a time.
     """
     _check(dim, seed)
     start = _mixed(ids.astype(np.uint64) ^ _mixed(np.array([seed], dtype=np.uint64) + STEP))
@@ -192,19 +193,19 @@ def term_signs(ids: Int[np.ndarray, " n"], dim: int, seed: int) -> Int8[np.ndarr
 def project_terms(packed: Ragged, dim: int, seed: int = 0) -> Float[np.ndarray, "b dim"]:
     """A·x of sparse vectors, A of Rademacher signs over √dim (Lee et al. 2023, eq. 3), float32.
 
-    E⟨Aq, Ad⟩ = ⟨q, d⟩ over seeds. A vector without terms becomes 0. A is made for the terms that are there,
-    a few thousand at a time, and dropped.
+    E⟨Aq, Ad⟩ = ⟨q, d⟩ over seeds. A vector without terms becomes 0. Only the columns of A for the given terms
+    are made, a few thousand at a time.
 
     Args:
-        packed: as `BM25Vectors` makes them.
-        dim: components afterwards.
-        seed: decides A; queries and documents must have the same.
+        packed: as made by `BM25Vectors`.
+        dim: number of components of the result.
+        seed: determines A; queries and documents need the same.
 
     Raises:
-        ShapeError: the vectors have no ids, or more than one component a row.
+        ShapeError: the vectors have no ids, or more than one component per row.
         ConfigError: `dim` or `seed` is too small, or `seed` too large.
     """
-    from scipy.sparse import csc_array  # slow to import, and a search has no use for it
+    from scipy.sparse import csc_array  # slow to import, and not needed by a search
 
     _check(dim, seed)
     if packed.ids is None or packed.dim != 1:
@@ -221,11 +222,11 @@ def project_terms(packed: Ragged, dim: int, seed: int = 0) -> Float[np.ndarray, 
 
 
 def projection_variance(q: Float[np.ndarray, " v"], d: Float[np.ndarray, " v"], dim: int) -> float:
-    """Var⟨Aq, Ad⟩ over A, exactly: (‖q‖²‖d‖² + ⟨q, d⟩² − 2 Σ qᵢ²dᵢ²) / dim.
+    """Exact Var⟨Aq, Ad⟩ over A: (‖q‖²‖d‖² + ⟨q, d⟩² − 2 Σ qᵢ²dᵢ²) / dim.
 
     Args:
         q: over any terms.
-        d: over the same.
+        d: over the same terms.
         dim: rows of A.
     """
     return float((q @ q * (d @ d) + (q @ d) ** 2 - 2 * np.sum(q**2 * d**2)) / dim)
@@ -239,7 +240,7 @@ def _check(dim: int, seed: int) -> None:
 
 
 def _mixed(values: Shaped[np.ndarray, "*n"]) -> Shaped[np.ndarray, "*n"]:
-    """The finaliser of SplitMix64: every bit of the input changes each bit of the output half of the time."""
+    """The finaliser of SplitMix64: every input bit flips each output bit half of the time."""
     for shift, factor in MIXING:
         values = (values ^ (values >> np.uint64(shift))) * factor
     return values ^ (values >> np.uint64(31))

@@ -1,8 +1,8 @@
-"""Several vectors without ids a document, and a first stage that looks at the lists of a few centroids.
+"""Multi-vector sets without ids; the first stage reads the lists of a few centroids.
 
-For each row of a query the documents in the lists of the nearest centroids gather what these say. Those with
-most are looked at more closely: by the centroids of all their rows and by their own centre. The best of these
-are candidates. They are scored exactly by whoever asked for them, as all candidates are.
+For each query row, the documents in the lists of the nearest centroids collect these centroids' similarities.
+Those with the highest sums are scored more closely, by the centroids of all their rows and by their own
+centre. The best of these are candidates, which are then scored exactly, like all candidates.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from counterpoint.index.stored_rows import RowsStore
 
 __all__ = ["ListsStore"]
 
-SHORTLIST = 16  # documents that are looked at more closely, for each one that is proposed
+SHORTLIST = 16  # documents scored more closely per proposed candidate
 
 
 @final
 class ListsStore(RowsStore):
-    """A set of several vectors without ids; in segments of few, all are looked at."""
+    """A multi-vector set without ids; in small segments every document is scored."""
 
     def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
         super().__init__(name, layout, pieces)
@@ -44,13 +44,13 @@ class ListsStore(RowsStore):
         ]
 
     def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Look:
-        """At the lists of the `probes` nearest centroids of each row; or at every vector."""
+        """Read the lists of the `probes` nearest centroids of each query row; or score every document."""
         if exhaustive or not any(self._lists):
             return Everything(self.all_scores(queries), matching=False)
         return _Near(self, queries, probes)
 
     def near(self, query: Asked, probes: int, k: int, among: Among) -> Int[np.ndarray, " c"]:
-        """About the best `k` documents of those that may be found."""
+        """Approximately the best `k` of the allowed documents."""
         positions, scores = [], []
         for part, lists, start in zip(self.parts, self._lists, self._starts, strict=False):
             count = len(part.offsets) - 1
@@ -70,13 +70,13 @@ class ListsStore(RowsStore):
 
 @final
 class _Near(Look):
-    """What the lists lead to, for each depth that is asked for."""
+    """Candidates from the lists."""
 
     def __init__(self, store: ListsStore, queries: Sequence[Asked], probes: int):
         self._store, self._queries, self._probes = store, queries, probes
 
     def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
-        """About the best `k` of all segments together."""
+        """Approximately the best `k` of all segments together."""
         return self._store.near(self._queries[query], self._probes, k, among)
 
 
@@ -86,10 +86,10 @@ class _Table:
 
     Attributes:
         whole: the query's rows as integers.
-        levels: of each centroid with each row, and perhaps with columns of zeros after these.
-        probes: the centroids whose lists are looked at, by row, and the next best.
-        top: the similarity that the highest level stands for.
-        kernels: what goes on with it; None for numpy.
+        levels: of each centroid with each row; columns of zeros may follow.
+        probes: for each row, the centroids whose lists are read, and the next best one.
+        top: the similarity of the highest level.
+        kernels: the compiled kernels; None for numpy.
     """
 
     whole: Rounded
@@ -116,7 +116,7 @@ def _table_of(part: Rows, centroids: Centroids, query: Asked, probes: int, kerne
 def _gathered(
     part: Rows, lists: CentroidLists, table: _Table, count: int, among: Among
 ) -> Int[np.ndarray, " s"]:
-    """The documents that have gathered most, rising."""
+    """The documents with the highest sums, ascending by position."""
     documents = len(part.offsets) - 1
     if among is not None and among.sum() <= count:
         return np.flatnonzero(among)
@@ -132,10 +132,10 @@ def _gathered(
 def _closer(
     part: Rows, centroids: Centroids, table: _Table, documents: Int[np.ndarray, " s"]
 ) -> Float[np.ndarray, " s"]:
-    """About the scores of some documents, each of whose rows is taken to be its centroid and their centre.
+    """Approximate scores: each row is replaced by its centroid plus its document's centre.
 
-    A centre adds the same to all rows of its document, so its product with the sum of the query's rows is
-    all that is needed of it.
+    The centre is the same for all rows of a document. So only its product with the sum of the query's rows is
+    needed.
     """
     firsts, lasts = part.offsets[documents], part.offsets[documents + 1]
     interactions = proposing.interactions if table.kernels is None else table.kernels.interactions

@@ -1,8 +1,8 @@
 """One writer at a time: the lock of an index.
 
-The system holds the lock (`flock`), so it goes with its process, however that ends. The file stays: without
-it two writers could hold different locks. A file system without locks is refused: a file that says "locked"
-in their place would outlive a writer that is killed.
+The operating system holds the lock (`flock`) and releases it when the process ends, however it ends. The file
+stays, else two writers could hold different locks. A file system without locks is refused. A lock file that
+merely says "locked" would outlive a killed writer.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.E
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Be the one that writes an index, among all threads and processes.
+    """Lock an index for one writer, among all threads and processes.
 
     Raises:
-        ArtifactError: another is writing it, its folder cannot be written, or its file system has no locks.
+        ArtifactError: another process or thread is writing it, its folder cannot be written, or its file
+            system has no locks.
     """
-    from filelock import FileLock, Timeout  # brings asyncio with it, for which a search has no use
+    from filelock import FileLock, Timeout  # imports asyncio, which a search does not need
 
     lock = FileLock(folder / LOCK, blocking=False, fallback_to_soft=False)
     with writing(folder):
@@ -43,12 +44,12 @@ def locked(folder: Path) -> Iterator[None]:
                 raise
             reason = getattr(error, "strerror", None) or "not implemented"
             raise ArtifactError(
-                f"its file system has no locks ({reason}), so that two writers could destroy each other's "
+                f"its file system has no locks ({reason}), so two writers could destroy each other's "
                 "work; nothing was changed. Copy the index to a local disk, change it there and copy it back",
                 path=folder,
             ) from error
     try:
         yield
     finally:
-        with suppress(OSError):  # it goes with the process
+        with suppress(OSError):  # the lock ends with the process anyway
             lock.release()

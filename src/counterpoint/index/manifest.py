@@ -1,7 +1,7 @@
 """`manifest.json`: the one file that says what an index consists of. Replacing it is the commit.
 
-`manifest.copy.json` has the same bytes, for a repair when the disk has damaged the first. A reader never
-takes it for the manifest. Whatever either names is on the disk: nothing is removed while they differ.
+`manifest.copy.json` has the same bytes. A repair uses it if the disk has damaged the manifest; readers never
+do. Every file that either of the two names exists: nothing is removed while they differ.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ NAME = "manifest.json"
 COPY = "manifest.copy.json"
 FORMAT = "counterpoint-index"
 VERSION = 5
-_REMEDY = "`counterpoint verify INDEX --repair` puts its copy in place if there is one"
+_REMEDY = "`counterpoint verify INDEX --repair` restores it from its copy if there is one"
 READABLE = (1, 2, 3, 4, 5)
-"""1 had no postings of words, and offsets in place of lengths; 2 had no static sets; 3 had flags in place of
-kinds of stores, and no codecs of few bits; 4 had one segment, BM25 beside it, and no deletes."""
+"""Format 1 had no BM25 postings, and offsets instead of lengths. 2 had no static sets. 3 had flags instead of
+kinds of stores, and no codecs of few bits. 4 had a single segment, BM25 outside of it, and no deletes."""
 
 
 class OtherVersion(ArtifactError):
-    """A manifest that another version of counterpoint reads."""
+    """The manifest has a format that this version of counterpoint cannot read."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +52,20 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class SegmentEntry:
-    """One immutable batch of documents with all that is kept of them, and which of them are deleted.
+    """One immutable batch of documents with everything that is kept about them, and its deletes.
 
     Attributes:
         name: its folder below `segments`.
-        documents: that it holds, deleted ones among them.
-        vectors: how many each set has.
+        documents: how many it holds, including deleted ones.
+        vectors: number of vectors of each set.
         lexical: folder of its BM25 postings, or None.
-        deletes: folder that says which documents are deleted, or None.
-        deleted: how many these are.
-        codecs: of sets that are stored otherwise than the settings say: documents that were added wait in
-            8 bits for the compaction that codes them in fewer.
-        fit: the segment whose means of words or centroids its rows are differences from, by name; None where
-            nothing was fitted. It may have become another by now.
-        fitted: how many documents that had.
+        deletes: folder that lists the deleted documents, or None.
+        deleted: number of deleted documents.
+        codecs: by set, where the codec differs from the settings. Added documents are stored in 8 bits until
+            a compaction encodes them in fewer.
+        fit: name of the segment to which the means or centroids were fitted; None if nothing was fitted. That
+            segment may have been merged since.
+        fitted: number of documents it had.
     """
 
     name: str
@@ -80,7 +80,7 @@ class SegmentEntry:
 
     @property
     def live(self) -> int:
-        """How many documents are not deleted."""
+        """Number of documents that are not deleted."""
         return self.documents - self.deleted
 
     def folders(self) -> tuple[str, ...]:
@@ -90,19 +90,19 @@ class SegmentEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an index is made of.
+    """What an index consists of.
 
     Attributes:
         created: time of the commit, ISO 8601, UTC.
         software: version of counterpoint that wrote it.
-        model: how to get the model, and the fingerprint it must have.
-        settings: what `IndexSettings` said, the `layouts` of vector sets, and where the codec was chosen, how
-            (`auto`, see `counterpoint.index.auto_codec`).
+        model: how to load the model, and its required fingerprint.
+        settings: the `IndexSettings`, the `layouts` of vector sets and, if the codec was chosen
+            automatically, how (`auto`, see `counterpoint.index.auto_codec`).
         segments: in the order of their documents.
         files: every other file of the index, by path relative to it.
-        report: what was counted of the documents (`DocumentStream.report`); older versions counted nothing.
-        cost: what the build took: `seconds`, of them `encoder_seconds`, and `peak_resident_bytes` of its
-            process (`counterpoint.memory.peak_resident`). Older versions measured nothing.
+        report: counts of the documents (`DocumentStream.report`); empty in older versions.
+        cost: of the build: `seconds`, of these `encoder_seconds`, and `peak_resident_bytes` of its process
+            (`counterpoint.memory.peak_resident`). Empty in older versions.
     """
 
     created: str
@@ -121,11 +121,11 @@ class Manifest:
 
     @property
     def has_lexical(self) -> bool:
-        """Whether there is BM25."""
+        """Whether the index has BM25."""
         return self.settings["lexical"] is not None
 
     def write(self, folder: Path) -> None:
-        """Commit: after this call the index is what this manifest says; before it, what it was."""
+        """Commit: replace the index's manifest by this one."""
         body = {"format": FORMAT, "version": VERSION, **vars(self)}
         body["segments"] = [vars(segment) for segment in self.segments]
         body["files"] = {name: vars(entry) for name, entry in self.files.items()}
@@ -141,8 +141,8 @@ class Manifest:
             name: of the file; a repair asks for `COPY`.
 
         Raises:
-            OtherVersion: another version of counterpoint reads it.
-            ArtifactError: no index here, an unfinished one, or a damaged manifest.
+            OtherVersion: its format cannot be read by this version of counterpoint.
+            ArtifactError: there is no index, it is unfinished, or the manifest is damaged.
         """
         path = folder / name
         try:
@@ -174,21 +174,21 @@ class Manifest:
         return Manifest(**body)
 
     def check_model(self, folder: Path, fingerprint: str) -> None:
-        """Refuse a model that is not the one the index in `folder` was built with.
+        """Check that a model is the one the index in `folder` was built with.
 
         Raises:
-            ArtifactError: saying both fingerprints.
+            ArtifactError: it is another model; the message gives both fingerprints.
         """
         built_with = (self.model or {}).get("fingerprint")
         if fingerprint != built_with:
             raise ArtifactError(
-                f"built with the model {str(built_with)[:12]}, this one is {fingerprint[:12]}; "
-                "search with the model that it was built with, or build it again with this one",
+                f"built with the model {str(built_with)[:12]}, but this model is {fingerprint[:12]}; "
+                "search with the model of the index, or build the index again with this one",
                 path=folder,
             )
 
     def files_of(self, folder: str) -> dict[str, FileEntry]:
-        """What is listed of one of the index's folders, by name in it."""
+        """The files listed for one folder of the index, by name in the folder."""
         return {
             path.removeprefix(f"{folder}/"): entry
             for path, entry in self.files.items()
@@ -196,17 +196,17 @@ class Manifest:
         }
 
     def faults(self, folder: Path) -> list[str]:
-        """Files that are missing, or not of the listed size or content; reads every byte."""
+        """Files that are missing, or differ from their listed size or checksum; reads every byte."""
         return [f"{folder / name}: {what}" for name, what in self.damaged(folder).items()]
 
     def damaged(self, folder: Path) -> dict[str, str]:
-        """The same, by name: what is wrong with each file."""
+        """The same, by path: what is wrong with each file."""
         faults = {name: _fault(folder / name, entry) for name, entry in self.files.items()}
         return {name: fault for name, fault in faults.items() if fault}
 
 
 def write_bytes(folder: Path, content: bytes) -> None:
-    """Put a manifest into a folder, and its copy just before it. Both are synced at once.
+    """Write a manifest into a folder, and its copy just before it. Both are synced at once.
 
     Raises:
         ArtifactError: it could not be written; the message says which manifest is there now.
@@ -227,7 +227,6 @@ def write_bytes(folder: Path, content: bytes) -> None:
 
 
 def _fault(path: Path, entry: FileEntry) -> str | None:
-    """What is wrong with a file; None where it is as listed."""
     try:
         if not path.is_file():
             return "missing"
@@ -235,7 +234,7 @@ def _fault(path: Path, entry: FileEntry) -> str | None:
             return f"{size:,} bytes, the manifest says {entry.bytes:,}"
         if sha256_file(path) != entry.sha256:
             return f"its content does not match the checksum in {NAME}"
-    except OSError as error:  # what a failing disk says
+    except OSError as error:  # a failing disk
         return f"cannot be read: {error.strerror}"
     return None
 
@@ -247,9 +246,9 @@ def checksum_of(body: Mapping[str, Any]) -> str:
 
 
 def _lines(body: Mapping[str, Any]) -> str:
-    """A line for each field and for each file, which is written many times faster than with `indent`.
+    """One line per field and per file: many times faster to write than with `indent`.
 
-    ASCII: a model's folder may have any name.
+    Plain ASCII, as a model's folder may have any name.
     """
 
     def line(key: str, value: object) -> str:
@@ -268,7 +267,7 @@ def _why_absent(folder: Path) -> str:
     if not folder.exists():
         return "there is no such folder; build an index with: counterpoint index SOURCE -o INDEX"
     if (folder / COPY).exists():
-        return f"{NAME} is missing; `counterpoint verify INDEX --repair` puts its copy in place"
+        return f"{NAME} is missing; `counterpoint verify INDEX --repair` restores it from its copy"
     if (folder / "segments").exists():
         return "an unfinished index (its build was interrupted); run `counterpoint index` again with --resume"
     return "not a Counterpoint index (no manifest.json); build one with: counterpoint index SOURCE -o INDEX"

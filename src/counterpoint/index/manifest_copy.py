@@ -1,4 +1,4 @@
-"""`manifest.copy.json`: what is wrong with it, and how it takes the place of a damaged manifest."""
+"""`manifest.copy.json`: check it, and restore a damaged manifest from it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["damaged_copy", "restore"]
 
 
 def damaged_copy(folder: Path) -> bool:
-    """Whether there is a copy that cannot be used.
+    """Whether there is a copy that is damaged.
 
     An index of an earlier version has no copy until its first change. A copy that differs from an intact
-    manifest can be used: a writer was killed during its commit, and what the copy names is there.
+    manifest is usable: a writer was killed during its commit, and all files that the copy names exist.
     """
     try:
         Manifest.read(folder, COPY)
@@ -25,16 +25,16 @@ def damaged_copy(folder: Path) -> bool:
 
 
 def restore(folder: Path) -> str | None:
-    """Put the copy in the place of a damaged or lost manifest, or write a damaged copy again.
+    """Replace a damaged or missing manifest by its copy, or rewrite a damaged copy.
 
     Returns:
-        The file that was damaged, by name; None where none is.
+        Name of the damaged file; None if none is.
 
     Raises:
-        ArtifactError: no index here, both files are damaged, another version reads it, or another process is
-            writing the index.
+        ArtifactError: there is no index, both files are damaged, another version is needed to read it, or
+            another process is writing the index.
     """
-    if _damaged(folder) is None:  # before a lock is left in a folder that is no index
+    if _damaged(folder) is None:  # raises before a lock file is left in a folder that is not an index
         return None
     with locked(folder):
         damaged = _damaged(folder)
@@ -44,10 +44,10 @@ def restore(folder: Path) -> str | None:
 
 
 def _damaged(folder: Path) -> str | None:
-    """Which of the two files is damaged.
+    """Name of the damaged file of the two, or None.
 
     Raises:
-        ArtifactError: both are.
+        ArtifactError: both are damaged.
     """
     try:
         Manifest.read(folder)

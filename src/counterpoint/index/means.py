@@ -1,11 +1,11 @@
-"""The mean vector of every word that several documents have: what rows are stored as differences from.
+"""The mean vector of every word in several documents; rows are stored as differences from it.
 
-    <set>.means.npy        for each word with a mean: the rotated vector, in codes of 4 bits
-    <set>.mean_scales.npy  its factor, float16
-    <set>.mean_ranks.npy   its place in <set>.vocabulary.npy, rising
+    <set>.means.npy        rotated mean of each word that has one, in 4 bits
+    <set>.mean_scales.npy  its scale, float16
+    <set>.mean_ranks.npy   its word's place in <set>.vocabulary.npy, ascending
 
-A centroid whose number costs nothing: a row's word is stored anyway. The mean of a word takes a third to a
-half of its rows' energy, so fewer bits are left to store.
+Means act as centroids whose numbers need no space, as each row's word is stored anyway. The mean accounts for
+a third to a half of its rows' energy, so fewer bits are left to store.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ __all__ = ["Means", "write_means"]
 
 @final
 class Means:
-    """The table of one set of a segment; its last row is zero, for words without a mean.
+    """The means of one set of a segment; the last row is zero, for words without a mean.
 
     Args:
-        arrays: the means, as `counterpoint.index.coarse` codes them.
-        ranks: the place of each in the vocabulary.
+        arrays: the means, as encoded by `counterpoint.index.coarse`.
+        ranks: the place of each mean's word in the vocabulary.
         words: number of words in the vocabulary.
         dim: components of a vector.
 
     Attributes:
-        place_of_rank: for each word of the vocabulary, the row of the table.
+        place_of_rank: for each word of the vocabulary, its row of the table.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], ranks: Int[np.ndarray, " c"], words: int, dim: int):
@@ -55,7 +55,7 @@ class Means:
         """Read what `write_means` wrote.
 
         Raises:
-            ArtifactError: it does not fit the vocabulary.
+            ArtifactError: the means do not fit the vocabulary.
         """
         values, scales, ranks = (
             files.array(f"{name}.{kind}.npy").all() for kind in ("means", "mean_scales", "mean_ranks")
@@ -70,18 +70,18 @@ class Means:
         return coarse.decoded({key: array[places] for key, array in self._arrays.items()}, self._dim)
 
     def products(self, query: Rounded) -> Float[np.ndarray, "m c1"]:
-        """Inner products with rounded rows of a query, without these rows' scales."""
+        """Inner products with rounded query rows, without the rows' scales."""
         return coarse.products(query, self._arrays)
 
     def compiled_products(
         self, asked: Any, kernels: Kernels, ranks: Int[np.ndarray, " r"] | None = None
     ) -> tuple[Float[np.ndarray, "c lanes"], Int[np.ndarray, " words"]]:
-        """The same with a query as kernels take it, transposed, and for each word its row of that table.
+        """The same by a compiled kernel, transposed, and for each word its row of the result.
 
         Args:
-            asked: the query.
-            kernels: what multiplies.
-            ranks: the words that are wanted; None for all.
+            asked: the query in the kernels' form.
+            kernels: the compiled kernels.
+            ranks: the wanted words; None for all.
         """
         if ranks is None:
             return coarse.compiled_products(asked, self._arrays, kernels), self.place_of_rank
@@ -96,7 +96,7 @@ class Means:
 def write_means(
     folder: Path, name: str, arrays: Mapping[str, np.ndarray], ranks: Int[np.ndarray, " c"]
 ) -> None:
-    """Write the table of the words at some places of the vocabulary."""
+    """Write the means of the words at some places of the vocabulary."""
     np.save(folder / f"{name}.means.npy", arrays["values"])
     np.save(folder / f"{name}.mean_scales.npy", arrays["scales"])
     np.save(folder / f"{name}.mean_ranks.npy", ranks.astype(np.uint32))

@@ -1,20 +1,20 @@
-"""Which segments a compaction makes one of.
+"""Which segments a compaction merges.
 
-Each commit that adds documents makes a segment, and a deleted document keeps its room. So after a commit:
+Each commit that adds documents makes a segment, and deleted documents still use disk space. So after a
+commit:
 
-- where `RUN` segments of a kind are of one size class, these and all smaller ones behind them become one. A
-  class has the segments of fewer than 8, 64, 512, ... live documents. One that stands before a larger one
-  counts as of that one's class, so there are less than `RUN` segments of each class. A document is written
-  again about once for each class, and never more than `RUN` times for each;
-- a segment of which at least half of the documents are deleted is written again without them.
+- `RUN` segments of one kind and one size class are merged, with all smaller ones after them. The classes hold
+  segments of fewer than 8, 64, 512, ... live documents. A segment before a larger one counts in the larger
+  one's class, so each class has fewer than `RUN` segments. A document is rewritten about once per class, and
+  never more than `RUN` times per class;
+- a segment with at least half of its documents deleted is rewritten without them.
 
-Documents keep their order, so only neighbours become one.
+Documents keep their order, so only neighbours are merged.
 
-Documents that are added are *fresh*: their rows wait in 8 bits where the set has fewer, since few documents
-have no means worth having. Once `ENOUGH` fresh documents become one segment they are coded: by the last fit,
-if it was made on at least as many documents, else by a fit of their own. Segments that share a fit are a
-kind, and so are fresh ones; kinds stay apart. So there are about as many fits as times that the index
-doubled.
+Added documents are *fresh*: sets of few bits store them in 8 bits, since few documents give no useful means.
+Once `ENOUGH` fresh documents are merged, they are encoded: with the last fit if it was made on at least as
+many documents, else with a fit of their own. Segments that share a fit are one kind; fresh ones are another.
+Kinds are not mixed. So the number of fits is about the number of times that the index doubled.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from counterpoint.index.manifest import SegmentEntry
 __all__ = ["ENOUGH", "RUN", "Merge", "all_due", "due"]
 
 RUN = 8
-ENOUGH = 1000  # fresh documents that are worth coding
+ENOUGH = 1000  # fresh documents that are worth encoding in few bits
 
 
 @final
 @dataclass(frozen=True)
 class Merge:
-    """Neighbours that become one segment.
+    """Neighbouring segments to merge.
 
     Attributes:
-        first: the number of the first.
-        end: that after the last.
-        codes: whether fresh documents are coded.
-        fit: of another segment, by which they are; None for one of their own.
+        first: number of the first segment.
+        end: number after the last.
+        codes: whether fresh documents are encoded in few bits.
+        fit: name of the segment whose fit is used; None to fit anew.
     """
 
     first: int
@@ -50,10 +50,10 @@ class Merge:
 
 
 def due(segments: Sequence[SegmentEntry]) -> Merge | None:
-    """What the rule has done first; None where nothing is due."""
+    """The next merge by the rule; None if none is due."""
     for first, end in _kinds(segments):
         classes = [_class(each) for each in segments[first:end]]
-        classes = [max(classes[i:]) for i in range(len(classes))]  # never rising
+        classes = [max(classes[i:]) for i in range(len(classes))]  # never increasing
         for size in sorted(set(classes)):
             if classes.count(size) >= RUN:
                 return _merge(segments, first + classes.index(size), end)
@@ -64,10 +64,10 @@ def due(segments: Sequence[SegmentEntry]) -> Merge | None:
 
 
 def all_due(segments: Sequence[SegmentEntry]) -> Merge | None:
-    """What a compaction by command does first: neighbours of a kind become one, and no deletes are left.
+    """The next merge of a full compaction, which merges all neighbours of a kind and drops all deletes.
 
-    Fresh documents come before all else, and with them the neighbours that they share a fit with from then
-    on, so that these are written once.
+    Fresh documents are merged first, with the neighbours whose fit they will share, so that these are written
+    once.
     """
     groups = list(_kinds(segments))
     merges = [_merge(segments, first, end) for first, end in groups]
@@ -85,7 +85,7 @@ def all_due(segments: Sequence[SegmentEntry]) -> Merge | None:
 
 
 def _merge(segments: Sequence[SegmentEntry], first: int, end: int) -> Merge:
-    """What becomes of fresh documents: coded or not, and by what."""
+    """The merge of some segments, with whether and how fresh documents are encoded."""
     live = sum(each.live for each in segments[first:end])
     if not segments[first].codecs or live < ENOUGH:
         return Merge(first, end)
@@ -94,7 +94,6 @@ def _merge(segments: Sequence[SegmentEntry], first: int, end: int) -> Merge:
 
 
 def _kinds(segments: Sequence[SegmentEntry]) -> Iterator[tuple[int, int]]:
-    """Neighbours of a kind: the number of the first, and that after the last."""
     first = 0
     for end in range(1, len(segments) + 1):
         if end == len(segments) or _kind(segments[end]) != _kind(segments[first]):

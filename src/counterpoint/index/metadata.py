@@ -1,8 +1,8 @@
-"""Metadata fields of documents that conditions can test, each with a type.
+"""Typed metadata fields, which conditions can test.
 
-A field that is declared (`--metadata year:int,lang`) is a column of the documents' database, with an index,
-and its values have the declared type. Other fields are read from the metadata as they are, which takes a look
-at every document.
+A declared field (`--metadata year:int,lang`) is a column of the documents' database with a database index,
+and its values have the declared type. Other fields are read from the metadata, which takes a pass over all
+documents.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ SQL: Mapping[FieldType, str] = MappingProxyType(
 SEEN: Mapping[str, FieldType] = MappingProxyType(
     {"integer": "int", "real": "float", "text": "str", "true": "bool", "false": "bool"}
 )
-"""By what SQLite calls a JSON value, its type."""
+"""The type of a JSON value, by SQLite's name of it."""
 TRUTH: Mapping[str, bool] = MappingProxyType({"true": True, "false": False, "1": True, "0": False})
-MOST = 64  # fields that are declared, each of which is a column
+MOST = 64  # declared fields, each of which is a column
 
 
 def named_fields(entries: Iterable[str]) -> dict[str, FieldType | None]:
-    """Fields as they are typed, `year:int,lang` or in several entries; None for a field without a type.
+    """Parse field declarations, `year:int,lang` or several entries; None for a field without a type.
 
     Raises:
-        ConfigError: a name is missing or stands twice, there is no such type, or too many have one.
+        ConfigError: a name is missing or repeated, a type is unknown, or too many fields have a type.
     """
     found: dict[str, FieldType | None] = {}
     for piece in (piece for entry in entries for piece in entry.split(",")):
@@ -43,10 +43,10 @@ def named_fields(entries: Iterable[str]) -> dict[str, FieldType | None]:
         if not name:
             raise ConfigError("metadata: a field has no name; write for example year:int,lang")
         if name in found:
-            raise ConfigError(f"metadata: the field {name!r} stands twice")
+            raise ConfigError(f"metadata: the field {name!r} is given twice")
         if colon and kind not in get_args(FieldType):
             known = ", ".join(get_args(FieldType))
-            raise ConfigError(f"metadata: {name!r} has the type {kind!r}; there are {known}")
+            raise ConfigError(f"metadata: {name!r} has the unknown type {kind!r}; choose from {known}")
         found[name] = cast(FieldType, kind) if colon else None
     if sum(kind is not None for kind in found.values()) > MOST:
         raise ConfigError(f"metadata: more than {MOST} fields have a type")
@@ -54,10 +54,12 @@ def named_fields(entries: Iterable[str]) -> dict[str, FieldType | None]:
 
 
 def typed(document: Document, fields: Mapping[str, FieldType]) -> Document:
-    """The document with its declared fields in their types; an empty cell of a table is no number.
+    """The document with its declared fields converted to their types.
+
+    An empty string becomes None where the type is not `str`.
 
     Raises:
-        DataError: a value cannot have the type, naming the document and the field.
+        DataError: a value does not fit its type; the message names the document and the field.
     """
     named = {name: document.metadata[name] for name in fields if document.metadata.get(name) is not None}
     if not named:
@@ -66,14 +68,14 @@ def typed(document: Document, fields: Mapping[str, FieldType]) -> Document:
     for name, value in values.items():
         if value is None and named[name] != "":
             raise DataError(
-                f"document {document.id!r}: its metadata field {name!r} is {named[name]!r}, which is no "
-                f"{fields[name]}; correct it, or declare the field as another type"
+                f"document {document.id!r}: its metadata field {name!r} is {named[name]!r}, which is not of "
+                f"type {fields[name]}; correct it, or declare another type"
             )
     return replace(document, metadata={**document.metadata, **values})
 
 
 def _typed(value: object, kind: FieldType) -> str | int | float | bool | None:
-    """A value in a type; None if it cannot be."""
+    """A value converted to a type; None if that is impossible."""
     if kind == "str":
         return value if isinstance(value, str) else None
     if kind == "bool":
@@ -91,7 +93,7 @@ def _typed(value: object, kind: FieldType) -> str | int | float | bool | None:
 
 
 def sql_types(fields: Mapping[str, FieldType]) -> dict[str, str]:
-    """For each declared field its column and the type of that in SQL."""
+    """For each declared field, its column and SQL type."""
     return {column_of(name): SQL[kind] for name, kind in fields.items()}
 
 
@@ -101,15 +103,15 @@ def column_of(name: str) -> str:
 
 
 def test_of(name: str) -> str:
-    """What a field that is not declared is in SQL."""
+    """The SQL expression of an undeclared field."""
     return f"(SELECT value FROM json_each(metadata) WHERE key = {_quoted(name, chr(39))})"
 
 
 def types_of(seen: Iterable[tuple[str, str]]) -> tuple[dict[str, FieldType], dict[str, str]]:
-    """The types of fields by the JSON values that documents have in them, and why others have none.
+    """The types of fields by their JSON values in all documents; for others, the types found.
 
     Args:
-        seen: field and the name that SQLite has for a kind of value, each pair once.
+        seen: distinct pairs of field and SQLite's name for a type of value.
     """
     kinds: dict[str, set[str]] = {}
     for name, kind in seen:

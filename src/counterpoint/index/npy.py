@@ -1,4 +1,4 @@
-"""Arrays on disk that grow row by row: `.npy` files whose header is filled in when they are closed."""
+"""Arrays on disk that grow row by row: `.npy` files whose header is completed when they are closed."""
 
 from __future__ import annotations
 
@@ -32,31 +32,30 @@ HEADER = re.compile(
 @final
 @dataclass(frozen=True)
 class Written:
-    """How much of a growing file is on the disk: rows, and a 64-bit XXH3 of their bytes."""
+    """How much of a growing file is synced: rows, and a 64-bit XXH3 of their bytes."""
 
     rows: int
     digest: int
 
 
 Kept = Mapping[str, Written]
-"""By file name, what an interrupted build left that counts."""
+"""By file name, the valid part of the files that an interrupted build left."""
 NOTHING: Kept = MappingProxyType({})
 
 
 class NpyWriter:
-    """Append rows to a `.npy` file without knowing beforehand how many will come.
+    """Append rows to a `.npy` file without knowing their number beforehand.
 
-    Until `close`, the file says that it has no rows, so a writer that was killed leaves nothing that reads
-    as data.
+    Until `close`, the header says that there are no rows, so the file of a killed writer reads as empty.
 
     Args:
         path: the file to create.
         dtype: element type.
         row_shape: shape of one row; `()` for a vector of scalars.
-        kept: of files that are there, what counts: where this one is among them, it grows from there.
+        kept: valid parts of existing files; if this file is among them, it is continued.
 
     Raises:
-        ArtifactError: a file that is to grow further does not hold what it held.
+        ArtifactError: a file to continue is damaged.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class NpyWriter:
             raise
 
     def append(self, rows: np.ndarray) -> None:
-        """Add rows; their dtype and shape must be the declared ones."""
+        """Add rows of the declared dtype and shape."""
         if rows.shape[1:] != self.row_shape or rows.dtype != self.dtype:
             raise ShapeError(
                 f"{self.path.name}: rows of {rows.dtype}{rows.shape[1:]}, "
@@ -87,7 +86,7 @@ class NpyWriter:
         self.rows += len(rows)
 
     def sync(self) -> Written:
-        """Put all rows on the disk; what to give a writer that is to go on from here."""
+        """Sync all rows to disk; return what a writer needs to continue from here."""
         self._file.flush()
         os.fsync(self._file.fileno())
         return Written(self.rows, self._hash.intdigest())
@@ -95,7 +94,7 @@ class NpyWriter:
     def read(self) -> np.ndarray:
         """All rows so far, memory-mapped."""
         self._file.flush()
-        if not self.rows or not self._row:  # nothing cannot be mapped
+        if not self.rows or not self._row:  # an empty range cannot be mapped
             return np.zeros((self.rows, *self.row_shape), self.dtype)
         return np.memmap(self.path, self.dtype, "r", HEADER_BYTES, (self.rows, *self.row_shape))
 
@@ -108,12 +107,12 @@ class NpyWriter:
             self._file.write(_header(self.dtype, (self.rows, *self.row_shape)))
 
     def abandon(self) -> None:
-        """Close the file as it is: it says that it has no rows."""
-        with suppress(OSError):  # what could not be written is of no use any more
+        """Close the file as it is; its header says that it has no rows."""
+        with suppress(OSError):  # unwritten rows are no longer needed
             self._file.close()
 
     def _take_up(self, before: Written) -> None:
-        """Go on after the rows that count, once they are what they were; cut off what comes after them."""
+        """Continue after the valid rows: check them, and cut off what follows."""
         left = before.rows * self._row
         self._file.seek(HEADER_BYTES)
         while left and (block := self._file.read(min(left, 2**20))):
@@ -155,7 +154,7 @@ def open_npy(path: Path) -> np.ndarray:
 
 
 def as_array(content: bytes | mmap.mmap | memoryview, path: Path) -> np.ndarray:
-    """The array that the bytes of a `.npy` file hold, without copying it.
+    """The array in the bytes of a `.npy` file, not copied.
 
     numpy's own reader tries to repair headers that it cannot parse, and fails in many ways on damaged ones.
     `NpyWriter` and `numpy.save` write plain numbers in one form; anything else is refused.
@@ -165,7 +164,7 @@ def as_array(content: bytes | mmap.mmap | memoryview, path: Path) -> np.ndarray:
         path: for messages.
 
     Raises:
-        ArtifactError: it is not an array of numbers, or the header and the size disagree.
+        ArtifactError: it is not an array of numbers, or header and size disagree.
     """
     found = HEADER.match(content)
     if found is None or found.end() != 10 + int.from_bytes(found[1], "little"):

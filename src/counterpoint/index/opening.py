@@ -1,4 +1,4 @@
-"""Opening what a commit consists of: its segments, their files, and the stores over them."""
+"""Open what a commit consists of: segments, their files, and stores over them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from counterpoint.index.store import VectorStore
 
 __all__ = ["Opened", "opened", "piece_of"]
 
-OPENINGS = 10  # of an index that is replaced again each time
+OPENINGS = 10  # attempts, if a commit replaces the index each time
 
 Opened = tuple[Manifest, tuple[Segment, ...], Mapping[str, VectorStore]]
 
 
 def opened(folder: Path, known: Sequence[Segment], manifest: Manifest | None = None) -> Opened:
-    """What an index is made of, all of it open; tried again where a commit replaced it meanwhile.
+    """Open everything an index consists of; try again if a commit replaces it meanwhile.
 
     Args:
         folder: of the index.
         known: segments that are open already.
-        manifest: that was just read.
+        manifest: if it was just read.
     """
     left = OPENINGS
     while True:
@@ -64,7 +64,7 @@ def _open(folder: Path, manifest: Manifest, known: Mapping[str, Segment]) -> Ope
 
 
 def _segment(entry: SegmentEntry, known: Segment | None, files: Callable[[str], CheckedFolder]) -> Segment:
-    """A segment as a commit has it, of whose files those that are open already are not opened again."""
+    """A segment as of a commit; files that are open already are shared."""
     if known is not None and known.entry == entry:
         return known
     if known is None or known.entry.lexical != entry.lexical:
@@ -77,6 +77,6 @@ def _segment(entry: SegmentEntry, known: Segment | None, files: Callable[[str], 
 
 
 def piece_of(segment: Segment, name: str, layout: SetLayout) -> Piece:
-    """A segment's share of a set that the manifest says is stored so."""
+    """A segment's piece of a set, with the codec that the manifest gives for this segment."""
     codec = segment.entry.codecs.get(name, layout.codec)
     return Piece(segment.files, segment.documents, replace(layout, codec=codec), segment.live)

@@ -1,4 +1,4 @@
-"""What in an index's folder is ours: only that is ever removed."""
+"""What belongs to an index in its folder: nothing else is ever removed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 LOCK = ".lock"
 STORES = ("segments", "lexical", "deletes", "models")
 MARKER = ".counterpoint"
-"""The first file in a segment or postings folder. Only folders that have it are ever removed."""
+"""The first file in a segment or postings folder. Only folders with it are ever removed."""
 MADE = (
     "documents.sqlite",
     "documents.sqlite-journal",
@@ -48,18 +48,18 @@ MADE = (
     "*.safetensors",
     *TEMPORARY,
 )
-"""Names of the files that a segment or postings folder may have of ours; no other is ever removed."""
+"""Names of our files in a segment or postings folder; no other file is ever removed."""
 MODEL = "model"
 """The saved model in a folder of the store `models`."""
 
 
 def new_name() -> str:
-    """A name for a new folder of an index."""
+    """A random name for a new folder of an index."""
     return uuid.uuid4().hex[:12]
 
 
 def remove_index(folder: str | Path) -> None:
-    """Remove an index, finished or not, and nothing else that is in its folder."""
+    """Remove an index, finished or not, and nothing else in its folder."""
     folder = Path(folder)
     with suppress(OSError):
         for path in [folder / COPY, folder / NAME, *_uncommitted(folder)]:
@@ -71,10 +71,10 @@ def remove_index(folder: str | Path) -> None:
 
 
 def check_ours(folder: Path) -> None:
-    """Refuse a folder that holds anything but an index, at any place that we delete from.
+    """Check that a folder holds nothing but an index, wherever we delete.
 
     Raises:
-        ArtifactError: naming what it is.
+        ArtifactError: naming the first foreign file or link.
     """
     there = stored(folder)
     for path in (*(folder / name for name in (NAME, COPY, LOCK, *STORES)), *there):
@@ -92,7 +92,7 @@ def check_ours(folder: Path) -> None:
 
 
 def stored(folder: Path) -> list[Path]:
-    """What lies where segments and postings do."""
+    """The folders of segments, postings, deletes and models."""
     return [path for store in STORES for path in folder.glob(f"{store}/*")]
 
 
@@ -106,9 +106,9 @@ def _uncommitted(folder: Path) -> list[Path]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a segment or postings folder was made by `build_index`.
+    """Whether a folder of an index was made by us.
 
-    Earlier versions wrote no marker; their folders are known by their names and by a file that each has.
+    Earlier versions wrote no marker. Their folders are recognised by name and by a file that each has.
     """
     if not re.fullmatch("[0-9a-f]{12}", path.name) or path.is_symlink() or not path.is_dir():
         return False
@@ -117,7 +117,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _remove_model(path: Path) -> None:
-    """Remove a model that an index keeps, unless somebody put something else into it."""
+    """Remove the model saved in an index, unless somebody added other files to it."""
     for partial in temporaries_of(path):
         if partial.is_dir() and is_abandoned(partial):
             shutil.rmtree(partial, ignore_errors=True)
@@ -125,7 +125,7 @@ def _remove_model(path: Path) -> None:
         with suppress(ArtifactError):
             check_replaceable(path, SAVED_PART)
             for found in sorted(path.iterdir(), key=lambda found: found.name == SAVED_PART.known_by):
-                if found.name == SAVED_PART.known_by:  # last, even if the power fails: ours by it
+                if found.name == SAVED_PART.known_by:  # last, even if the power fails: it marks the folder
                     sync_folder(path)
                 if found.is_dir() and not found.is_symlink():
                     shutil.rmtree(found)
@@ -135,7 +135,7 @@ def _remove_model(path: Path) -> None:
 
 
 def mark(*paths: Path) -> None:
-    """Make folders that count as ours from now on, even if the power fails."""
+    """Make folders with a marker that says they are ours, and sync them."""
     above = [place for path in paths for place in (path, *list(path.parents)[:3])]  # the last has the index
     for path in paths:
         path.mkdir(parents=True)
@@ -143,7 +143,7 @@ def mark(*paths: Path) -> None:
         for path in paths:
             (path / MARKER).touch()
         sync_all(dict.fromkeys([*(path / MARKER for path in paths), *above]))
-    except OSError:  # a folder that a failed sync has lost is not brought back by another sync
+    except OSError:  # another sync does not restore a folder that a failed sync has lost
         for path in paths:
             remove_made(path, (MARKER,))
             remove_made(path.parent, ())
@@ -151,7 +151,7 @@ def mark(*paths: Path) -> None:
 
 
 def made(folder: Path) -> list[Path]:
-    """The files of ours directly in a segment or postings folder, but for its marker."""
+    """Our files directly in a segment or postings folder, without the marker."""
     return [path for path in folder.iterdir() if path.is_file() and _matches(path, MADE)]
 
 
@@ -165,13 +165,13 @@ def _matches(path: Path, patterns: Iterable[str]) -> bool:
 
 
 def unfinished_segment(folder: Path, manifest: Manifest | None = None) -> tuple[Path, Progress] | None:
-    """The segment of an interrupted build that can be gone on with: of several, the one with most documents.
+    """The segment of an interrupted build that can be resumed; of several, the one with most documents.
 
-    It is one that the manifest does not name and that has a record of its progress.
+    The manifest does not name it, and it has a progress record.
 
     Args:
         folder: of the index.
-        manifest: of it, if it was read already.
+        manifest: of the index, if it was read already.
     """
     listed = _listed(folder, manifest)
     if listed is None:
@@ -188,7 +188,7 @@ def remove_temporary(segment: Path) -> None:
 
 
 def _listed(folder: Path, manifest: Manifest | None = None) -> set[str] | None:
-    """The segment, postings and models folders that the manifest names; None where it is damaged."""
+    """The segment, postings, deletes and models folders that the manifest names; None if it is damaged."""
     if manifest is None and not (folder / NAME).exists():
         return set()
     try:
@@ -205,21 +205,21 @@ def _name(folder: Path, path: Path) -> str:
 def remove_unfinished(
     folder: Path, but: Path | None = None, manifest: Manifest | None = None, *, settled: bool = False
 ) -> None:
-    """Remove what the manifest does not name: the work of writers that were killed.
+    """Remove what the manifest does not name: files of killed writers.
 
     Args:
         folder: of the index.
-        but: a segment that stays.
-        manifest: of it, if it was read already.
-        settled: whether the manifest is known to be on the disk. Else it is written again before anything is
-            removed: its writer may have been killed before the last sync, or that may have failed, and the
-            one that a power failure brings back names what would be gone.
+        but: a segment to keep.
+        manifest: of the index, if it was read already.
+        settled: whether the manifest is known to be synced. If not, it is written again before anything is
+            removed. Its last sync may have failed or not happened, and after a power failure the previous
+            manifest would name removed files.
     """
     with suppress(OSError, ArtifactError):
         for path in _uncommitted(folder):
             path.unlink()
         listed = _listed(folder, manifest)
-        if listed is None:  # nothing is known, so nothing is removed
+        if listed is None:  # remove nothing if the manifest is damaged
             return
         gone = [path for path in stored(folder) if path != but and _name(folder, path) not in listed]
         if gone:
@@ -231,15 +231,15 @@ def remove_unfinished(
 
 
 def settle(folder: Path, settled: bool) -> None:
-    """Before something is removed, have the manifest on the disk, and a copy that is the same or none.
+    """Before a removal, ensure that the manifest is synced, and that its copy is the same or absent.
 
     Args:
-        folder: of the index, which one writer holds.
-        settled: whether the manifest is known to be on the disk.
+        folder: of the index, locked by the caller.
+        settled: whether the manifest is known to be synced.
 
     Raises:
-        ArtifactError: it cannot be written again.
-        OSError: the copy of another manifest cannot be removed.
+        ArtifactError: the manifest cannot be written again.
+        OSError: a copy that differs cannot be removed.
     """
     manifest, copy = folder / NAME, folder / COPY
     content = manifest.read_bytes() if manifest.exists() else None
@@ -257,12 +257,12 @@ def settle(folder: Path, settled: bool) -> None:
 
 
 def remove(folders: Iterable[Path]) -> None:
-    """Remove segments and postings, but nothing in them that we did not make."""
+    """Remove folders of an index, but no file that we did not make."""
     with suppress(OSError):
         for path in folders:
             if _is_ours(path):
                 _remove_model(path / MODEL)
                 remove_made(path, MADE)
                 if [found.name for found in path.glob("*")] == [MARKER]:  # only if that leaves nothing
-                    sync_folder(path)  # last, even if the power fails: ours by it
+                    sync_folder(path)  # the marker goes last, even if the power fails
                     remove_made(path, (MARKER,))

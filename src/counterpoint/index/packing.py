@@ -2,13 +2,13 @@
 
 A packed list is
 
-    one byte     which of `WIDTHS` it has
+    one byte     the place of its width in `WIDTHS`
     its numbers  of that many bits each, the first in the lowest bits; the last byte is filled with zeros
     exceptions   4 bytes each, little-endian, in order
 
-A number that does not fit has all bits set, and is found in full among the exceptions. So the largest number
-that fits in `w` bits is 2^w - 2. Width 0 is for lists of zeros; width 32 has no exceptions. Every list has
-the width that makes it shortest.
+A number that does not fit has all bits set, and its value is among the exceptions. So the largest number that
+fits in `w` bits is 2^w - 2. Width 0 is for lists of zeros; width 32 has no exceptions. Every list has the
+width that makes it shortest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WIDTHS = (0, 1, 2, 4, 8, 16, 32)
 """They divide 8 or are whole bytes, so a list is unpacked in a few passes over whole arrays."""
 EXCEPTION = np.dtype("<u4")
 LARGEST_PACKED = 1 + 4
-"""Bytes of a list, at most, for each of its numbers: a list has one at least."""
+"""Maximum number of bytes of a list per number; a list has at least one number."""
 
 
 def pack(
@@ -35,7 +35,7 @@ def pack(
         counts: how many numbers each list has, at least one.
 
     Returns:
-        The bytes of all lists, one after the other, and how many bytes each list has.
+        The bytes of all lists, one after the other, and the number of bytes of each list.
     """
     codes, exceptions = _narrowest(values, counts)
     bodies = -(-counts * np.array(WIDTHS)[codes] // 8)
@@ -58,7 +58,7 @@ def place(
     sizes: Int[np.ndarray, " n"],
     pieces: UInt8[np.ndarray, " p"],
 ) -> None:
-    """Copy pieces that lie one after the other, each to its own start."""
+    """Copy consecutive pieces, each to its own start."""
     shifts = starts - (np.cumsum(sizes) - sizes)
     into[np.arange(len(pieces)) + np.repeat(shifts, sizes)] = pieces
 
@@ -66,25 +66,25 @@ def place(
 def taken(
     packed: UInt8[np.ndarray, " b"], starts: Int[np.ndarray, " n"], sizes: Int[np.ndarray, " n"]
 ) -> UInt8[np.ndarray, " p"]:
-    """The bytes of pieces, one after the other, each from its own start: what `place` undoes."""
+    """The bytes of pieces at their own starts, made consecutive; the inverse of `place`."""
     return packed[np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)]
 
 
 def unpack_all(
     packed: UInt8[np.ndarray, " b"], starts: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"]
 ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " n"]]:
-    """`unpack` of many lists at once.
+    """`unpack` many lists at once.
 
     Args:
-        packed: bytes that they are among.
+        packed: bytes that contain them.
         starts: where each begins.
         counts: how many numbers each has, at least one.
 
     Returns:
-        The numbers of all lists, one list after the other, and how many bytes each list takes.
+        The numbers of all lists, one list after the other, and the number of bytes of each list.
 
     Raises:
-        ValueError: there is no packed list at one of these places.
+        ValueError: there is no packed list at one of the starts.
     """
     if (starts >= len(packed)).any() or (packed[starts] >= len(WIDTHS)).any():
         raise ValueError("no packed list begins here")
@@ -110,10 +110,10 @@ def unpack_all(
 
 
 def unpack(packed: UInt8[np.ndarray, " b"], count: int) -> tuple[Int[np.ndarray, " count"], int]:
-    """The numbers of the list that begins with the first byte, and how many bytes it takes.
+    """The numbers of the list at the first byte, and its number of bytes.
 
     Raises:
-        ValueError: these bytes are no packed list of `count` numbers.
+        ValueError: the bytes do not begin with a packed list of `count` numbers.
     """
     if not len(packed) or packed[0] >= len(WIDTHS):
         raise ValueError("no packed list begins here")
@@ -137,14 +137,14 @@ def unpack(packed: UInt8[np.ndarray, " b"], count: int) -> tuple[Int[np.ndarray,
 
 
 def _top(bits: int) -> int:
-    """What stands for an exception."""
+    """The code of an exception."""
     return (1 << bits) - 1
 
 
 def _narrowest(
     values: Integer[np.ndarray, " v"], counts: Int[np.ndarray, " n"]
 ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """Which width makes each list shortest, the smaller of equals, and how many exceptions it then has."""
+    """The width that makes each list shortest (the smaller on ties), and its number of exceptions."""
     firsts = np.cumsum(counts) - counts
     exceptions = np.zeros((len(WIDTHS), len(counts)), np.int64)
     for code, bits in enumerate(WIDTHS[:-1]):
@@ -158,7 +158,6 @@ def _narrowest(
 def _packed(
     values: Integer[np.ndarray, " v"], counts: Int[np.ndarray, " n"], bits: int
 ) -> tuple[UInt8[np.ndarray, " b"], UInt8[np.ndarray, " t"]]:
-    """Lists of one width: their numbers, and their exceptions."""
     none = np.zeros(0, np.uint8)
     if bits == 0:
         return none, none
@@ -179,10 +178,10 @@ def _packed(
 def _numbers(
     body: UInt8[np.ndarray, " b"], bodies: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"], bits: int
 ) -> UInt[np.ndarray, " v"]:
-    """The numbers of lists of one width, as they stand there."""
+    """The codes of lists of one width."""
     if bits >= 8:
         return body.view(f"<u{bits // 8}")
-    room = bodies * (8 // bits)  # the last byte of a list may have room left
+    room = bodies * (8 // bits)  # the last byte of a list may not be full
     return taken(_parts(body, bits), np.cumsum(room) - room, counts)
 
 

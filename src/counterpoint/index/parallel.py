@@ -1,4 +1,4 @@
-"""Encoding in several processes: every batch of a build by one of them, and handed out in their order."""
+"""Encode the batches of a build in several processes; results are returned in order."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from counterpoint.types import Document, Ragged
 __all__ = ["Encoded", "Encoders", "encoders_of"]
 
 Encoded = tuple[list[Document], Mapping[str, Ragged], int]
-"""Documents, their vectors, and how many of them are longer than what the model reads."""
+"""Documents, their vectors, and how many of them are longer than the model reads."""
 
 
 @final
 @dataclass(frozen=True)
 class _Failed:
-    """What a process says that could not encode: which of the texts, if one alone fails, too, and why."""
+    """An encoding error: the number of the text if it fails alone, too, and the reason."""
 
     text: int | None
     why: str
@@ -35,14 +35,14 @@ class _Failed:
 
 @final
 class Encoders:
-    """Processes that each have loaded the model.
+    """Processes that each load the model.
 
-    Each has one batch at a time, so memory is bounded by as many batches as there are processes.
+    Each has one batch at a time, so memory is bounded by the number of processes.
 
     Args:
         load: makes the model; sent to the processes.
-        fingerprint: that it must have there.
-        count: how many processes.
+        fingerprint: that the loaded model must have.
+        count: number of processes.
     """
 
     def __init__(self, load: Callable[[], BuildModel], fingerprint: str, count: int):
@@ -62,7 +62,7 @@ class Encoders:
     def encode(
         self, batches: Iterator[list[Document]], progress: Callable[[int], object]
     ) -> Iterator[Encoded]:
-        """Every batch with its vectors, in order; `progress` is called with numbers of documents done.
+        """Encode every batch, in order; `progress` is called with numbers of documents done.
 
         Raises:
             DataError: a document cannot be encoded.
@@ -80,13 +80,13 @@ class Encoders:
             vectors, longer = _answer(connection, batch, progress)
             if (following := next(batches, None)) is None:
                 idle.append(connection)
-            else:  # before this batch is written
+            else:  # so that the process works while this batch is written
                 busy.append((connection, following))
                 _send(connection, following)
             yield batch, vectors, longer
 
     def close(self) -> None:
-        """End all processes, whatever they are doing."""
+        """End all processes at once."""
         for process, connection in self._started:
             process.terminate()
             connection.close()
@@ -96,10 +96,10 @@ class Encoders:
 
 @contextmanager
 def encoders_of(model: TextModel | None, processes: int) -> Iterator[Encoders | None]:
-    """The processes of a build; None where it has one only, or nothing to encode.
+    """Start the encoding processes of a build; None for a single process, or without a model.
 
     Raises:
-        ConfigError: there cannot be several.
+        ConfigError: `processes` is below 1, or the model cannot be loaded in other processes.
     """
     if processes < 1:
         raise ConfigError(f"processes must be at least 1, found {processes}")
@@ -107,7 +107,7 @@ def encoders_of(model: TextModel | None, processes: int) -> Iterator[Encoders | 
         yield None
         return
     if not isinstance(model, Loadable):
-        raise ConfigError(f"processes={processes}: this model cannot be loaded in another process; take 1")
+        raise ConfigError(f"processes={processes}: this model cannot be loaded in another process; use 1")
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(TemporaryDirectory(prefix="counterpoint-")))
         encoders = Encoders(model.loader(scratch, processes), model.fingerprint(), processes)
@@ -123,14 +123,13 @@ def _send(connection: Connection, batch: Sequence[Document]) -> None:
 def _answer(
     connection: Connection, batch: Sequence[Document], progress: Callable[[int], object]
 ) -> tuple[Mapping[str, Ragged], int]:
-    """What a process made of a batch."""
     where = f"documents {batch[0].id!r} to {batch[-1].id!r}"
     try:
         while isinstance(said := connection.recv(), int):
             progress(said)
     except (EOFError, OSError) as error:
         raise ConfigError(
-            f"the process that encoded {where} died; perhaps memory ran out: take fewer --processes"
+            f"the process that encoded {where} died, perhaps out of memory; use fewer --processes"
         ) from error
     if isinstance(said, _Failed):
         what = where if said.text is None else f"document {batch[said.text].id!r}"
@@ -139,8 +138,8 @@ def _answer(
 
 
 def _serve(connection: Connection, load: Callable[[], BuildModel], fingerprint: str) -> None:
-    """Encode what comes, until nobody is there to send more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the build, too, which ends this process
+    """Encode batches until the connection is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the build also gets Ctrl-C, and ends this process
     with suppress(EOFError, OSError):
         model = _loaded(load, fingerprint)
         while True:

@@ -1,8 +1,8 @@
-"""Which way vectors are multiplied: by numpy, or by kernels that are compiled. Both give the same scores.
+"""Choose how vectors are multiplied: with numpy or with compiled kernels. Both give the same scores.
 
-Compiled ones are ten times as fast and take a second to load, which one query from the shell would never earn
-back. So a store starts with numpy and changes over once it has done a second's work. Where they were never
-compiled before, that takes nine seconds; a build of a large index has them compiled (`compile_all`).
+Compiled kernels are ten times as fast and take a second to load, too much for a single query from the shell.
+So a store starts with numpy and switches after about a second of work. The first compilation takes nine
+seconds; the build of a large index triggers it (`compile_all`).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from counterpoint.index.rounded import rounded
 
 __all__ = ["Kernels", "Meter", "compile_all", "described"]
 
-WORTH = 4 * 10**9  # products of two numbers: what numpy does in about the time that loading takes
-DIM = 101  # of the example: no multiple of anything
+WORTH = 4 * 10**9  # products of two numbers that numpy computes in about the time of loading
+DIM = 101  # of the example; prime, to test the kernels' remainders
 
 
 class Kernels(NamedTuple):
-    """What is compiled, see `counterpoint.index.compiled`."""
+    """The compiled kernels, see `counterpoint.index.compiled`."""
 
     asked: Callable[..., Any]
     maxsim: Callable[..., Any]
@@ -60,7 +60,7 @@ class Meter:
         self._done = 0
 
     def kernels(self, products: int) -> Kernels | None:
-        """The compiled kernels for work of so many products, or None while numpy is quicker."""
+        """Count `products` more and return the compiled kernels; None while numpy is faster overall."""
         self._done += products
         if self._done < WORTH and "counterpoint.index.compiled.maxsim" not in sys.modules:
             return None
@@ -78,7 +78,7 @@ def _loaded() -> Kernels | None:
         from counterpoint.index.compiled.scan import scan_int8, scan_some
         from counterpoint.index.compiled.sketched import sketched_rows
         from counterpoint.index.compiled.turn import turn
-    except ImportError:  # numba has not arrived at every version of Python
+    except ImportError:  # numba does not support every version of Python yet
         return None
     lists = probed, levels_of, gathered, interactions
     pooled = scan_int8, scan_some, turn, sketched_rows
@@ -87,7 +87,7 @@ def _loaded() -> Kernels | None:
     if _agrees(found):
         return found
     logging.getLogger(__name__).warning(
-        "the compiled kernels give other scores than numpy and are not used; remove what numba has cached "
+        "the compiled kernels give other scores than numpy and are not used; delete numba's cache "
         "(%s) or reinstall counterpoint",
         Path(__file__).parent / "compiled" / "__pycache__",
     )
@@ -95,10 +95,9 @@ def _loaded() -> Kernels | None:
 
 
 def _agrees(kernels: Kernels) -> bool:
-    """Whether kernels give numpy's scores, to the last bit, on a small example.
+    """Whether the kernels give numpy's scores, bit for bit, on a small example.
 
-    numba keeps compiled code by the date and the size of a source file, which an installer may set to what
-    they were before.
+    numba's cache identifies a source file by its date and size, which an installer may leave unchanged.
     """
     rng = np.random.default_rng(0)
     offsets, query = np.array([0, 3, 3, 40]), rounded(rng.normal(size=(18, DIM)).astype(np.float32))
@@ -159,7 +158,7 @@ def _matches_agree(
 
 
 def _candidates_agree(kernels: Kernels, rng: np.random.Generator) -> bool:
-    """The same for the kernels that lead from centroids to candidates."""
+    """The same for the kernels of the centroid first stage."""
     bases, scales = rng.integers(-9, 40, (60, 32)).astype(np.float32), np.ones(32, np.float32)
     similarity, sizes = bases[:, :18], rng.integers(1, 30, 60)
     lists = [np.sort(rng.permutation(900)[:size]) for size in sizes]
@@ -206,12 +205,12 @@ def _rows_of(similarity: Float[np.ndarray, "m n"], stored: slice) -> Products:
 
 
 def compile_all() -> None:
-    """Have the kernels compiled and kept, if numba is there."""
+    """Compile and cache the kernels, if numba is installed."""
     _loaded()
 
 
 def described() -> dict[str, str]:
-    """What computes scores of integers on this machine, for `info --hardware`."""
+    """The kernels that compute integer scores on this machine, for `info --hardware`."""
     if _loaded() is None:
         return {"kernel": "numpy"}
     from counterpoint.index.compiled.dots import VNNI

@@ -1,4 +1,4 @@
-"""One segment's share of a vector set: what a store opens, and what a compaction merges."""
+"""One segment's part of a vector set, which stores open and compactions merge."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Piece:
 
     Attributes:
         files: of the segment.
-        documents: how many rows its database has, deleted ones among them.
-        layout: how the set is stored there. Segments of one index may differ in the codec: documents that
-            were added wait in 8 bits for the compaction that codes them.
-        live: which of the documents are not deleted; None where none is.
+        documents: number of rows of its database, including deleted documents.
+        layout: how the set is stored there. The codec may differ between segments: added documents are kept
+            in 8 bits until a compaction encodes them in fewer.
+        live: for each document, whether it is not deleted; None if none is deleted.
     """
 
     files: CheckedFolder
@@ -34,5 +34,5 @@ class Piece:
 
     @property
     def rows(self) -> Int[np.ndarray, " k"]:
-        """The documents that are not deleted, rising."""
+        """The documents that are not deleted, ascending."""
         return np.arange(self.documents) if self.live is None else np.flatnonzero(self.live)

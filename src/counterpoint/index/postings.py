@@ -1,6 +1,6 @@
 """The packed postings of one BM25 term: the gaps between its documents, then its frequencies less one.
 
-Both are lists of `packing`. A gap is the number of documents left out before the next one. `saturated`
+Both are lists of `packing`. A gap is the number of documents skipped before the next one. `saturated`
 has a compiled twin, `counterpoint.index.compiled.postings`.
 """
 
@@ -20,7 +20,7 @@ Live = Bool[np.ndarray, " n"] | None
 def unpacked(
     packed: UInt8[np.ndarray, " b"], count: int, documents: int
 ) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]:
-    """The documents that have a term, rising, and how often it stands in each.
+    """The documents with a term, ascending, and its count in each.
 
     Raises:
         ValueError: these bytes are not `count` postings of so many documents.
@@ -39,7 +39,7 @@ def unpacked(
 def saturated(
     packed: UInt8[np.ndarray, " b"], count: int, norms: Float[np.ndarray, " d"], live: Live
 ) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-    """The documents that have a term and are not deleted, and tf / (tf + norm) of each.
+    """The live documents with a term, and tf / (tf + norm) of each.
 
     Args:
         packed: the postings.
@@ -54,7 +54,7 @@ def saturated(
     if live is not None:
         kept = live[rows]
         rows, counts = rows[kept], counts[kept]
-    shares = norms[rows]  # changed in place: fresh arrays cost as much as the sums
+    shares = norms[rows]  # changed in place, as allocating arrays costs as much as the sums
     shares += counts
     np.divide(counts, shares, out=shares)
     return rows, shares

@@ -1,10 +1,10 @@
-"""How far an unfinished build came: what `--resume` goes on from.
+"""The progress record of an unfinished build, from which `--resume` continues.
 
-    segments/<name>/progress.json   of a build that has not ended
+    segments/<name>/progress.json   only of an unfinished build
 
-The arrays of an unfinished segment only ever grow, so they are the record of what was encoded. From time to
-time they are synced, and then `progress.json` says how many rows of each count. What comes after these is cut
-off. Documents are read again: that is cheap, and each is compared with its checksum.
+The arrays of an unfinished segment only ever grow, so they record what was encoded. From time to time they
+are synced, and `progress.json` says how many rows of each are valid. Later rows are cut off. Documents are
+read again, which is cheap, and each is compared with its checksum.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from counterpoint.index.npy import Written
 
 __all__ = ["EVERY", "PROGRESS", "TEMPORARY", "Progress"]
 
-EVERY = 10.0  # seconds from one record to the next, at least: they cost some syncs each
+EVERY = 10.0  # minimum number of seconds between two records, as each needs some syncs
 PROGRESS = "progress.json"
 TEMPORARY = (PROGRESS, f".{PROGRESS}.*.partial", "*.raw*.npy")
-"""Files of a segment that only its build needs. They stay until the commit, so that it can be repeated."""
+"""Files that only the build of a segment needs. They stay until the commit, so that it can be repeated."""
 
 
 @final
@@ -34,11 +34,11 @@ class Progress:
     """A record of an unfinished build.
 
     Attributes:
-        plan: what decides the vectors and how they are stored; a build goes on only with the same.
-        documents: that are encoded.
-        longer: how many of them are longer than what the model reads.
-        vectors: that each set was given.
-        files: by name, how much of each counts.
+        plan: everything that determines the vectors and how they are stored; only the same plan can resume.
+        documents: number encoded.
+        longer: number of these that are longer than what the model reads.
+        vectors: number of vectors of each set.
+        files: by name, how much of each is valid.
     """
 
     plan: Mapping[str, Any]
@@ -48,10 +48,10 @@ class Progress:
     files: Mapping[str, Written]
 
     def write(self, segment: Path) -> None:
-        """Put it on the disk; the files must be there already.
+        """Write the record to disk. The files must be synced already.
 
         Raises:
-            OSError: it cannot be written. Whoever builds says what became of the index, not of this file.
+            OSError: it cannot be written. The caller's message is about the index, not about this file.
         """
         body = asdict(self)
         text = json.dumps({**body, "checksum": checksum_of(body)})
@@ -64,7 +64,7 @@ class Progress:
 
     @staticmethod
     def read(segment: Path) -> Progress | None:
-        """The record of a segment; None where there is none or it is damaged."""
+        """The record of a segment; None if it is missing or damaged."""
         try:
             body = json.loads((segment / PROGRESS).read_text(encoding="utf-8"))
             if body.pop("checksum") != checksum_of(body):
@@ -74,10 +74,10 @@ class Progress:
             return None
 
     def check_plan(self, plan: Mapping[str, Any], folder: Path) -> None:
-        """Refuse to go on by another plan.
+        """Check that this build has the plan of the record.
 
         Raises:
-            ArtifactError: naming what differs.
+            ArtifactError: naming the first difference.
         """
         before, now = _flat(self.plan), _flat(plan)
         for name in [*now, *before]:
@@ -90,7 +90,7 @@ class Progress:
 
 
 def _flat(plan: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Values by their path, as in `layouts.words.codec`."""
+    """Values by dotted path, such as `layouts.words.codec`."""
     found: dict[str, Any] = {}
     for name, value in plan.items():
         found |= _flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}

@@ -1,7 +1,7 @@
-"""From centroids to candidates, in numpy: what `counterpoint.index.compiled.proposing` does faster.
+"""From centroids to candidates, in numpy; `counterpoint.index.compiled.proposing` does the same faster.
 
-Everything that is added is an integer, so that order cannot matter. A level is a similarity with a centroid,
-in 255 steps of the greatest one; negative ones count 0.
+All sums are of integers, so their order does not matter. A level is a similarity with a centroid, in 255
+steps of the largest one; negative similarities get level 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LEVELS = 255
 
 
 def probed(similarity: Float[np.ndarray, "c m"], count: int) -> Int[np.ndarray, "m p"]:
-    """For each row of a query the `count` most similar centroids, best first, of equal ones the first."""
+    """For each query row, the `count` most similar centroids, best first; the first on ties."""
     found = np.zeros((similarity.shape[1], min(count, len(similarity))), np.int64)
     for m, of_row in enumerate(similarity.T):
         some = np.sort(best_of(of_row, count, matching=False))
@@ -28,7 +28,7 @@ def probed(similarity: Float[np.ndarray, "c m"], count: int) -> Int[np.ndarray, 
 
 
 def levels_of(similarity: Float[np.ndarray, "c m"], top: np.float32) -> UInt8[np.ndarray, "c m"]:
-    """Similarities as levels; `top` is the greatest."""
+    """Similarities as levels; `top` is the largest similarity."""
     unit = np.float32(LEVELS) / top if top > 0 else np.float32(0)
     return np.clip(np.rint(similarity * unit), 0, LEVELS).astype(np.uint8)
 
@@ -39,17 +39,17 @@ def gathered(
     documents_of: Callable[[int], Int[np.ndarray, " k"]],
     documents: int,
 ) -> Int[np.ndarray, " n"]:
-    """For each document, what its rows in probed clusters have above the level of the last probe, summed.
+    """For each document, the levels of its probed clusters above the level of the last probe, summed.
 
-    The last centroid probed is one whose list is not looked at. A row of a query that finds none of a
-    document's in the lists before it has at most its level, which is what the document is taken to have
-    (missing similarities are imputed so by Scheerer et al. 2025, WARP).
+    The list of the last probed centroid is not read. A document that is in none of a query row's earlier
+    lists has at most this centroid's level, and gets it (the missing similarity imputation of Scheerer et al.
+    2025, WARP).
 
     Args:
-        levels: of each centroid with each row of the query.
-        probes: as `probed` gives them.
-        documents_of: those in the list of a centroid.
-        documents: how many there are.
+        levels: of each centroid with each query row.
+        probes: as returned by `probed`.
+        documents_of: the documents in the list of a centroid.
+        documents: number of documents.
     """
     found = np.zeros(documents, np.int32)
     for m, centroids in enumerate(probes):
@@ -67,11 +67,11 @@ def interactions(
     firsts: Int[np.ndarray, " k"],
     lasts: Int[np.ndarray, " k"],
 ) -> Int[np.ndarray, " k"]:
-    """MaxSim of a query with documents whose rows are taken to be their centroids, in levels.
+    """MaxSim of a query with documents whose rows are replaced by their centroids, in levels.
 
     Args:
-        levels: of each centroid with each row of the query.
-        places: for every row of the set the place of its centroid.
+        levels: of each centroid with each query row.
+        places: for every row of the set, the place of its centroid.
         firsts: the first row of each document.
         lasts: where its rows end.
     """

@@ -1,4 +1,4 @@
-"""What can be done for each damaged file of an index."""
+"""Remedies for the damaged files of an index."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from counterpoint.index.manifest import Manifest, SegmentEntry
 __all__ = ["Plan", "Plans"]
 
 AGAIN = "--repair makes it again"
-ENCODE = "--repair --encode encodes the texts again; --repair --drop-damaged FILE gives up what is damaged"
+ENCODE = "--repair --encode encodes the texts again; --repair --drop-damaged FILE drops damaged documents"
 SALVAGE = (
-    "--repair saves the documents that pass their checks, if all do; "
-    "--repair --drop-damaged FILE gives up the others"
+    "--repair saves the documents if all pass their checks; "
+    "--repair --drop-damaged FILE drops those that fail"
 )
-LOST = "it cannot be made again; copy the index again or build it again"
+LOST = "it cannot be recreated; copy the index again or build it again"
 
 
 @final
 @dataclass(frozen=True)
 class Plan:
-    """What can be done for a segment's folder.
+    """How to repair a segment's folder.
 
     Attributes:
         damaged: names of its damaged files.
-        copies: by name an intact file with the same content.
-        steps: what makes others again.
-        lost: files that neither brings back.
-        sets: the vector sets that these are of.
+        copies: by name, an intact file with the same content.
+        steps: that recreate others.
+        lost: files that neither restores.
+        sets: the vector sets of the lost files.
     """
 
     damaged: set[str]
@@ -52,7 +52,7 @@ class Plan:
 
 @final
 class Plans:
-    """What is damaged in an index, and what can be done for each segment."""
+    """What is damaged in an index, and the plan for each segment."""
 
     def __init__(self, folder: Path, manifest: Manifest, damaged: Mapping[str, str]):
         self.folder, self.manifest, self.damaged = folder, manifest, damaged
@@ -71,9 +71,9 @@ class Plans:
         return {path.removeprefix(f"{folder}/") for path in self.damaged if path.startswith(f"{folder}/")}
 
     def rows_of(self, entry: SegmentEntry) -> str | None:
-        """The file that says which documents of a segment are deleted; None where that is lost.
+        """The intact file that lists the deleted documents of a segment; None if it is lost.
 
-        A segment without deletes has lost nothing: the first of the two names.
+        Without deletes nothing can be lost: the first of the two names is returned.
         """
         damaged = self.damaged_in(entry.deletes)
         listed = BOTH if entry.deletes is None else self.manifest.files_of(entry.deletes)
@@ -87,7 +87,7 @@ class Plans:
         }
 
     def plan(self, entry: SegmentEntry) -> Plan:
-        """What can be done for a segment's own folder."""
+        """The plan for a segment's own folder."""
         where = f"segments/{entry.name}"
         damaged, listed = self.damaged_in(where), self.manifest.files_of(where)
         copies = {name: self._twins[path] for name in damaged if (path := f"{where}/{name}") in self._twins}
@@ -96,7 +96,7 @@ class Plans:
         return Plan(damaged, copies, steps, lost, {self._owner(name) for name in lost - {DATABASE}} - {""})
 
     def remedies(self) -> dict[str, str]:
-        """For every damaged file what can be done."""
+        """The remedy for every damaged file."""
         found = dict.fromkeys(self.damaged, LOST)
         for entry in self.manifest.segments:
             plan = self.plan(entry)
@@ -111,5 +111,5 @@ class Plans:
         return found
 
     def _owner(self, file: str) -> str:
-        """The set whose file it is; empty for none."""
+        """The set that a file belongs to; empty if none."""
         return max((name for name in self.layouts if file.startswith(f"{name}.")), key=len, default="")

@@ -1,7 +1,7 @@
-"""Repair a damaged index: make again what derives from intact files, and save what can be saved.
+"""Repair a damaged index: recreate files that derive from intact ones, and save documents that can be read.
 
-A folder of an index never changes. So what is repaired is written into a new folder, of links to the intact
-files and of new ones, and one commit names these. A repair that is killed leaves the damaged index as it was.
+A folder of an index never changes. So a repair writes a new folder, with links to intact files and with new
+files, and one commit names it. A killed repair leaves the damaged index as it was.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ __all__ = ["Repaired", "remedies", "repair"]
 @final
 @dataclass
 class Repaired:
-    """What a repair did.
+    """The result of a repair.
 
     Attributes:
-        files: that were damaged and are whole now.
-        encoded: documents that the model encoded again.
-        dropped: documents that were given up.
-        left: files that are damaged still, with what can be done.
+        files: damaged files that are repaired.
+        encoded: number of documents that the model encoded again.
+        dropped: number of documents that were dropped.
+        left: files that are still damaged, with the remedy for each.
     """
 
     files: list[str] = field(default_factory=list)
@@ -57,11 +57,11 @@ class Repaired:
 
 
 def remedies(folder: Path, damaged: Mapping[str, str]) -> dict[str, str]:
-    """For every damaged file of an index what can be done.
+    """The remedy for every damaged file of an index.
 
     Args:
         folder: of the index.
-        damaged: as `Manifest.damaged` gives them.
+        damaged: as returned by `Manifest.damaged`.
     """
     return Plans(folder, Manifest.read(folder), damaged).remedies()
 
@@ -73,17 +73,17 @@ def repair(
     drop: Path | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Repaired:
-    """Repair what can be, in one commit; nothing is committed where that is nothing.
+    """Repair an index as far as possible, in one commit; without anything to repair, commit nothing.
 
     Args:
         folder: of the index.
-        load: loads the model, which encodes vectors again that were lost; None to leave these.
-        drop: give up documents that nothing else saves, and write which into this file, as JSON Lines.
+        load: loads the model, which encodes lost vectors again; None to leave these.
+        drop: drop documents that cannot be saved otherwise, and list them in this file, as JSON Lines.
         on_progress: called with the number of documents encoded.
 
     Raises:
-        ArtifactError: another process is writing the index, it cannot be written, another model, or no
-            document could be saved.
+        ArtifactError: another process is writing the index, it cannot be written, the model is another one,
+            or no document could be saved.
         ConfigError: `load` finds no model.
     """
     restored = restore(folder)
@@ -96,7 +96,7 @@ def repair(
 
 @final
 class _Repair:
-    """The work on all segments, with what was made for them."""
+    """The repair of all segments, with the folders that it made."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class _Repair:
         self._done = Repaired()
 
     def run(self) -> Repaired:
-        """Repair every segment, write what is given up, and commit."""
+        """Repair every segment, list the dropped documents, and commit."""
         entries = [self._repaired(entry) for entry in self._manifest.segments]
         kept = [entry for entry in entries if entry is not None]
         if not kept:
@@ -133,7 +133,7 @@ class _Repair:
         return self._done
 
     def _repaired(self, entry: SegmentEntry) -> SegmentEntry | None:
-        """A segment as it is after the repair; None where it is given up."""
+        """A segment after the repair; None if it is dropped."""
         plan, rows_lost = self._plans.plan(entry), self._plans.rows_of(entry) is None
         now, whole = entry, not plan.lost or (plan.texts and self._load is not None)
         if not whole and not rows_lost:
@@ -149,7 +149,7 @@ class _Repair:
         return now
 
     def _made_again(self, entry: SegmentEntry, plan: Plan) -> SegmentEntry:
-        """A segment with all its documents: links to what is intact, and the rest made again."""
+        """A segment with all its documents: links to intact files, and the others recreated."""
         name, old = new_name(), self._folder / "segments" / entry.name
         path, layouts = self._folder / "segments" / name, self._plans.layouts_of(entry)
         mark(path)
@@ -161,14 +161,14 @@ class _Repair:
                     _link(plan.copies.get(file, old / file), path / file)
         for step in plan.steps:
             if not any(file.startswith(encoded) for file in step.makes):
-                for file in step.makes:  # never written through a link
+                for file in step.makes:  # never write through a link
                     (path / file).unlink(missing_ok=True)
                 step.make(path)
         now = replace(entry, name=name)
         return self._encoded(now, {x: layouts[x] for x in plan.sets}) if plan.sets else now
 
     def _encoded(self, entry: SegmentEntry, layouts: Mapping[str, SetLayout]) -> SegmentEntry:
-        """A segment whose vectors of some sets are encoded again from its texts."""
+        """A segment after encoding its texts again for some sets."""
         path, model = self._folder / "segments" / entry.name, self._loaded()
         writers = {
             name: KINDS[layout.kind].write(path, name, layout, NOTHING) for name, layout in layouts.items()
@@ -195,12 +195,12 @@ class _Repair:
         return replace(entry, vectors={**entry.vectors, **counted}, **fit)
 
     def _salvaged(self, entry: SegmentEntry, plan: Plan) -> SegmentEntry | None:
-        """A segment of the documents that are whole; as it was, where others may not be given up."""
+        """A segment of the intact documents; the old one if the others may not be dropped."""
         model = self._loaded() if plan.sets and self._load is not None else None
         try:
             segment = open_damaged(self._folder, self._manifest, entry, plan.damaged)
         except ArtifactError:
-            if plan.texts:  # a read that failed, of a file that is intact
+            if plan.texts:  # the file is intact, but reading it failed
                 raise
             return self._all_given_up(entry)
         if entry.deletes is not None:
@@ -222,7 +222,6 @@ class _Repair:
         return entry
 
     def _all_given_up(self, entry: SegmentEntry) -> SegmentEntry | None:
-        """Nothing of a segment can be read."""
         if self._drop is None:
             return entry
         rows = np.arange(entry.documents)
@@ -234,13 +233,13 @@ class _Repair:
     def _deletes_of(self, entry: SegmentEntry) -> Deletes:
         folder, name = str(entry.deletes), self._plans.rows_of(entry)
         if name is None:
-            raise ArtifactError("which documents are deleted is lost", path=self._folder / folder)
+            raise ArtifactError("the list of deleted documents is lost", path=self._folder / folder)
         listed = {name: self._manifest.files_of(folder)[name]}
         files = CheckedFolder(self._folder / folder, listed)
         return Deletes(files, entry.documents, entry.deleted, rows=name)
 
     def _terms(self, entry: SegmentEntry) -> str:
-        """BM25 of a segment whose texts are intact; the folder."""
+        """Write BM25 of a segment with intact texts; return the folder."""
         where = f"segments/{entry.name}"
         listed = {DATABASE: self._manifest.files_of(where)[DATABASE]}
         database = Database(CheckedFolder(self._folder / where, listed), entry.documents)
@@ -251,7 +250,7 @@ class _Repair:
         return name
 
     def _deletes(self, entry: SegmentEntry) -> str:
-        """Deletes of a segment that is intact, counted again; the folder."""
+        """Write the deletes of an intact segment, counted again; return the folder."""
         deletes, name = self._deletes_of(entry), f"deletes/{new_name()}"
         files, counts = CheckedFolder(self._folder / "segments" / entry.name), {}
         for each, layout in self._plans.layouts_of(entry).items():
@@ -267,7 +266,7 @@ class _Repair:
         if self._model is None:
             self._model = None if self._load is None else self._load()
             if self._model is None:
-                raise ConfigError("lost vectors are encoded again by the model that the index was built with")
+                raise ConfigError("encoding lost vectors needs the model that the index was built with")
             self._manifest.check_model(self._folder, self._model.fingerprint())
         return self._model
 
@@ -276,7 +275,7 @@ class _Repair:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Give a file that never changes a second name; a copy, where the file system has no links."""
+    """Hard-link a file that never changes; copy it if the file system has no links."""
     try:
         os.link(source, target)
     except OSError:

@@ -1,8 +1,8 @@
-"""The second pass over a set whose rows are stored as what their words and their documents leave of them.
+"""The second pass over a set of few bits, which stores rows as differences from means and centres.
 
-A row is its word's mean, plus its document's centre, plus a rest in a few bits. Means and centres cost two
-numbers that are stored anyway, the word and the document, and take most of the energy. Rows without words are
-differences from centroids in place of means, where there are many (`counterpoint.index.centroids`).
+A row is its word's mean, plus its document's centre, plus a rest in a few bits. Means and centres need no
+extra index, as the word and the document are stored anyway, and account for most of the energy. Large sets
+without words use centroids instead of means (`counterpoint.index.centroids`).
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ from counterpoint.index.rotation import rotation
 
 __all__ = ["LEAST", "coded", "encode_residuals", "kinds_of"]
 
-LEAST = 4  # documents of a word with a mean: 190 bytes, which it saves several times over
-CHUNK = 2**13  # rows coded at a time, or those of one document
+LEAST = 4  # a word in fewer documents gets no mean, which takes 190 bytes
+CHUNK = 2**13  # rows encoded at a time, or those of one document
 
 
 def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
-    """Code the rows that wait in `<set>.raw.npy`, and fit means and centres.
+    """Fit means and centres, and encode the rows in `<set>.raw.npy`.
 
-    Memory grows with the words that have a mean, or with the centroids, one vector each, and with nothing
-    else.
+    Memory grows only with the number of means or centroids, one vector each.
     """
     turn = rotation(layout.dim)
     raw = open_npy(folder / f"{name}.raw.npy")
@@ -57,7 +56,7 @@ def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
 
 
 def kinds_of(layout: SetLayout) -> dict[str, tuple[type[np.generic], tuple[int, ...]]]:
-    """The arrays of a set of few bits: of its rows, and of its documents' centres."""
+    """The arrays of a set of few bits: for its rows, and for its documents' centres."""
     of_centres = coarse.layout(layout.dim)
     return {
         **cast(Bits, CODECS[layout.codec]).layout(layout.dim),
@@ -69,11 +68,11 @@ def kinds_of(layout: SetLayout) -> dict[str, tuple[type[np.generic], tuple[int, 
 def coded(
     rows: Float[np.ndarray, "n d"], offsets: Int[np.ndarray, " b1"], layout: SetLayout
 ) -> dict[str, np.ndarray]:
-    """The arrays for some documents, by `kinds_of`.
+    """The arrays of some documents, as listed by `kinds_of`.
 
     Args:
-        rows: rotated, less their words' means or their centroids; changed.
-        offsets: where those of each document begin.
+        rows: rotated, minus their words' means or their centroids; changed in place.
+        offsets: where the rows of each document begin.
         layout: of the set.
     """
     stored, centres = centres_of(rows, offsets)
@@ -85,7 +84,7 @@ def coded(
 def _base(
     folder: Path, name: str, layout: SetLayout, raw: Float[np.ndarray, "n d"]
 ) -> Callable[[slice], Float[np.ndarray, "k d"]] | None:
-    """What gives the means of the words of some rows, or their centroids; None where there are neither."""
+    """A function from a slice of rows to their means or centroids; None if there are neither."""
     if layout.ids:
         ranks = open_npy(folder / f"{name}.ranks.npy")
         means = _fitted(folder, name, raw, ranks)
@@ -99,7 +98,7 @@ def _base(
 
 
 def _pieces(offsets: Int[np.ndarray, " n1"]) -> Iterator[tuple[int, int]]:
-    """Runs of documents that have at most `CHUNK` rows together, or are one."""
+    """Runs of documents with at most `CHUNK` rows together, or one document."""
     first = 0
     while first < len(offsets) - 1:
         last = int(np.searchsorted(offsets, offsets[first] + CHUNK, side="right")) - 1
@@ -109,7 +108,7 @@ def _pieces(offsets: Int[np.ndarray, " n1"]) -> Iterator[tuple[int, int]]:
 
 
 def _fitted(folder: Path, name: str, raw: Float[np.ndarray, "n d"], ranks: Int[np.ndarray, " n"]) -> Means:
-    """The means of the words that enough documents have, written and as they are stored."""
+    """Fit and write the means of words in enough documents; return them as they are stored."""
     frequencies = np.load(folder / f"{name}.frequencies.npy")
     chosen = np.flatnonzero(frequencies >= LEAST)
     sums, counts = _sums(raw, ranks, chosen, len(frequencies))
@@ -121,7 +120,7 @@ def _fitted(folder: Path, name: str, raw: Float[np.ndarray, "n d"], ranks: Int[n
 def _sums(
     raw: Float[np.ndarray, "n d"], ranks: Int[np.ndarray, " n"], chosen: Int[np.ndarray, " c"], words: int
 ) -> tuple[Float[np.ndarray, "c d"], Int[np.ndarray, " c"]]:
-    """The sum of the rotated rows of each chosen word, added in their order, and how many rows these are."""
+    """The sum of the rotated rows of each chosen word, added in order, and the number of rows."""
     place = np.full(words, -1, np.int64)
     place[chosen] = np.arange(len(chosen))
     sums, counts = np.zeros((len(chosen), raw.shape[1]), np.float64), np.zeros(len(chosen), np.int64)

@@ -1,8 +1,8 @@
-"""A random rotation of any number of components, the same on every machine.
+"""A random rotation for any number of components, the same on every machine.
 
-After it the components of any vector are nearly alike, which is what codes of a few bits want (Gao and Long
-2024, RaBitQ, section 3.1). It is made of random signs and Hadamard transforms of the first and of the last
-2^k components, so it needs no seed of a library's and no factorisation whose last bits depend on one.
+After it the components of any vector have nearly the same distribution, as codes of a few bits need (Gao and
+Long 2024, RaBitQ, section 3.1). It consists of random signs and Hadamard transforms of the first and of the
+last 2^k components. So it depends on no library's random numbers or factorisation.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from jaxtyping import Float
 
 __all__ = ["Turn", "rotated", "rotation"]
 
-ROUNDS = 2  # of four steps each; after one, components of the middle are mixed with the others only once
+ROUNDS = 2  # of four steps each; one round would mix the middle components with the others only once
 
 
 @lru_cache(maxsize=8)
 def rotation(dim: int) -> Float[np.ndarray, "d d"]:
-    """The rotation as an orthogonal matrix of float32, for many rows to be multiplied with."""
+    """The rotation as an orthogonal float32 matrix, for products with many rows."""
     found = rotated(np.eye(dim)).astype(np.float32)
     found.setflags(write=False)
     return found
@@ -31,13 +31,13 @@ Turn = Callable[[Float[np.ndarray, "d n"], Float[np.ndarray, "s d"]], None]
 
 
 def rotated(rows: Float[np.ndarray, "n d"], turn: Turn | None = None) -> Float[np.ndarray, "n d"]:
-    """Rows after the rotation, in float64: the same to the last bit however many there are at a time.
+    """Rotate rows in float64: bit-identical for any number of rows at a time.
 
-    A product of matrices adds in an order that depends on their shapes.
+    A matrix product would add in an order that depends on shapes.
 
     Args:
-        rows: to be rotated.
-        turn: does the same, compiled.
+        rows: to rotate.
+        turn: a compiled kernel that does the same.
     """
     dim, found = rows.shape[1], rows.astype(np.float64)
     width, steps = 1 << (dim.bit_length() - 1), _signs(2 * ROUNDS * dim).reshape(2 * ROUNDS, dim)
@@ -53,7 +53,7 @@ def rotated(rows: Float[np.ndarray, "n d"], turn: Turn | None = None) -> Float[n
 
 
 def _hadamard(rows: Float[np.ndarray, "n w"]) -> Float[np.ndarray, "n w"]:
-    """The Walsh-Hadamard transform of every row, whose length is a power of two; it keeps lengths."""
+    """The normalised Walsh-Hadamard transform of every row, whose length is a power of two."""
     width, half, found = rows.shape[1], 1, np.ascontiguousarray(rows)
     while half < width:
         pairs = found.reshape(len(found), width // (2 * half), 2, half)
@@ -67,7 +67,7 @@ def _hadamard(rows: Float[np.ndarray, "n w"]) -> Float[np.ndarray, "n w"]:
 
 @lru_cache(maxsize=8)
 def _signs(count: int) -> Float[np.ndarray, " c"]:
-    """Pseudo-random signs by SplitMix64, whose numbers are defined for all time."""
+    """Pseudo-random signs by SplitMix64, which is specified exactly."""
     with np.errstate(over="ignore"):
         x = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,4 +1,4 @@
-"""Rows of a query rounded to 8 bits, whose products with other integers are exact."""
+"""Query rows rounded to 8 bits, whose products with other integers are exact."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXACT = 2**24  # up to here every integer is a float32
 
 @dataclass(frozen=True)
 class Rounded:
-    """Rows of a query: `scales` times integers.
+    """Query rows: `scales` times integers.
 
     Attributes:
         rows: integers in [-127, 127].
@@ -27,7 +27,7 @@ class Rounded:
     def times(self, other: Float[np.ndarray, "n d"], most: int) -> Float[np.ndarray, "m n"]:
         """Exact inner products of the integers with other integers of at most `most`, as float32.
 
-        BLAS may add in any order: as long as no sum leaves what a float can hold, all orders give one number.
+        BLAS may add in any order. As long as every sum is an exact float, the order does not matter.
         """
         if 127 * most * self.rows.shape[1] < EXACT:
             return self.rows @ other.T
@@ -35,7 +35,7 @@ class Rounded:
 
 
 def rounded(rows: Float[np.ndarray, "m d"]) -> Rounded:
-    """Round rows to integers of at most 127, each by a scale of its own; a row of zeros stays one."""
+    """Round rows to integers of at most 127, with one scale per row; a row of zeros stays zero."""
     scales = (np.abs(rows).max(axis=1, initial=0.0) / 127).astype(np.float32)
     steps = np.where(scales > 0, scales, np.float32(1))
     return Rounded(np.rint(rows / steps[:, None]).clip(-127, 127).astype(np.float32), scales)

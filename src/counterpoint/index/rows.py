@@ -1,10 +1,10 @@
-"""The stored rows of one vector set of a segment, memory-mapped, and how they are multiplied with a query's.
+"""The stored rows of one vector set of a segment, memory-mapped, and their products with a query.
 
-<set>.values.npy    vectors, packed (and <set>.scales.npy for codecs that have a number for each)
-<set>.lengths.npy   how many vectors each document has (uint32); absent for one vector a document
-<set>.ids.npy       what each vector stands for (uint32), where the set has ids; or
-<set>.ranks.npy     the same as places in <set>.vocabulary.npy, in two bytes where these fit
-<set>.means.npy     vectors of frequent words that rows are differences from (see `counterpoint.index.means`)
+<set>.values.npy    vectors, packed (and <set>.scales.npy for codecs with one scale per vector)
+<set>.lengths.npy   number of vectors of each document (uint32); absent with one vector per document
+<set>.ids.npy       id of each vector (uint32), if the set has ids; or
+<set>.ranks.npy     the same as places in <set>.vocabulary.npy, in two bytes if these fit
+<set>.means.npy     means of frequent words, from which rows are differences (see `counterpoint.index.means`)
 <set>.centroids.npy the same for rows without ids (see `counterpoint.index.centroids`)
 """
 
@@ -42,7 +42,7 @@ class Rows:
     """One vector set of a segment.
 
     Attributes:
-        offsets: where each document's rows begin, and where the last ends.
+        offsets: where each document's rows begin, and where the last end.
     """
 
     def __init__(self, files: CheckedFolder, name: str, layout: SetLayout, documents: int):
@@ -68,13 +68,13 @@ class Rows:
 
     @cached_property
     def _means(self) -> Means | None:
-        """Read when it is first needed; its files are open."""
+        """Read at first use; the files are open."""
         kept = f"{self._name}.means.npy" in self._files
         return Means.open(self._files, self._name, self.layout.dim) if kept else None
 
     @property
     def _bases(self) -> Means | Centroids | None:
-        """What rows are differences from, beside their documents' centres."""
+        """The means or centroids from which rows are differences, in addition to their documents' centres."""
         return self._means if self.centroids is None else self.centroids
 
     def __len__(self) -> int:
@@ -82,12 +82,12 @@ class Rows:
         return int(self.offsets[-1])
 
     def take(self, documents: Int[np.ndarray, " k"]) -> Ragged:
-        """The rows of some documents, in the order asked for, decoded to float32."""
+        """The rows of some documents, in the given order, decoded to float32."""
         where, offsets = rows_of_sets(self.offsets, documents)
         return Ragged(self.values(where), offsets, self.ids(where))
 
     def ids(self, where: Where) -> Int[np.ndarray, " k"] | None:
-        """What some rows stand for, if the set has ids."""
+        """The ids of some rows, if the set has ids."""
         if self._ids is None:
             return None
         found = np.asarray(self._ids[where], dtype=np.int64)
@@ -106,7 +106,7 @@ class Rows:
         return values + base @ rotation(self.layout.dim).T if len(base) == len(values) else values
 
     def against(self, query: Float[np.ndarray, "m d"]) -> Callable[[Where], Products]:
-        """What multiplies stored rows with a query's: for `counterpoint.index.kernels.maxsim_by`."""
+        """A function for products of stored rows with a query, as `kernels.maxsim_by` needs it."""
         if isinstance(self._codec, Integral):
             return self._of_integers(query, self._codec)
         return self._of_floats(query)
@@ -119,7 +119,7 @@ class Rows:
         return load
 
     def _of_integers(self, query: Float[np.ndarray, "m d"], codec: Integral) -> Callable[[Where], Products]:
-        """Products of integers, which are the same in any order; floats enter once they are added up."""
+        """Integer products, which are exact in any order; floats are only used once they are summed."""
         whole, bases = self._prepared(query, codec)
 
         def load(where: Where) -> Products:
@@ -141,7 +141,7 @@ class Rows:
         return load
 
     def scan(self, query: Float[np.ndarray, "q d"], kernels: Kernels) -> Float[np.ndarray, "q n"]:
-        """Inner products with every row, by a compiled kernel; of integers of 8 bits only."""
+        """Inner products with every row, by a compiled kernel; only for 8-bit integers."""
         values, factors = (self._arrays[key].all() for key in ("values", "scales"))
         whole = cast(Integral, self._codec).asked(query)
         stored = values, factors.view(np.uint16), kernels.halves
@@ -150,14 +150,14 @@ class Rows:
     def scan_some(
         self, query: Float[np.ndarray, "1 d"], kernels: Kernels, where: Int[np.ndarray, " k"]
     ) -> Float[np.ndarray, " k"]:
-        """`scan` of one query with some rows only."""
+        """The same for one query with some rows."""
         values, factors = (self._arrays[key].checked(where, where + 1) for key in ("values", "scales"))
         whole = cast(Integral, self._codec).asked(query)
         stored = values, factors.view(np.uint16), kernels.halves
         return kernels.scan_some(whole.rows.astype(np.int8), whole.scales, *stored, where)
 
     def stored_centres(self, documents: Int[np.ndarray, " k"]) -> Mapping[str, np.ndarray]:
-        """The centres of some documents as they are stored, by array; none where the codec has none."""
+        """The stored centres of some documents, by array; empty if the codec has none."""
         if self._centres is None:
             return {}
         stored = self._centres.stored(documents)
@@ -170,15 +170,15 @@ class Rows:
 
     @property
     def factored(self) -> bool:
-        """Whether compiled kernels of exact matching know the codec, to the last bit of what numpy gives."""
+        """Whether compiled kernels for exact matching support the codec, bit-identical to numpy."""
         return self.layout.codec == "int8" or (self.layout.codec, self.layout.dim) == ("float16", 1)
 
     def factors(
         self, query: Float[np.ndarray, "m d"], firsts: Int[np.ndarray, " k"], ends: Int[np.ndarray, " k"]
     ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-        """A query's rows and all stored ones, each as integers of 8 bits and a factor; if `factored`.
+        """The query's rows and all stored ones, as 8-bit integers and factors; needs `factored`.
 
-        Numbers in float16 are factors alone. Only the rows from each of `firsts` to its end are checked.
+        Numbers in float16 are factors only. Only the rows from each of `firsts` to its end are checked.
         """
         arrays = {key: array.checked(firsts, ends) for key, array in self._arrays.items()}
         values = arrays["values"]
@@ -191,7 +191,7 @@ class Rows:
     def matched(
         self, kernels: Kernels, query: Asked, documents: Int[np.ndarray, " k"]
     ) -> Float[np.ndarray, " k"]:
-        """MaxSim of a query with ids, by a compiled kernel; of sets with ids, if `factored`."""
+        """MaxSim of a query with ids, by a compiled kernel; for sets with ids, needs `factored`."""
         assert query.ids is not None and self._ids is not None
         firsts, ends = self.offsets[documents], self.offsets[documents + 1]
         asked, stored = self.factors(query.rows, firsts, ends)
@@ -201,7 +201,7 @@ class Rows:
     def compiled(
         self, kernels: Kernels, query: Asked, documents: Int[np.ndarray, " k"]
     ) -> Float[np.ndarray, " k"]:
-        """MaxSim with some documents, by a compiled kernel; of integers only."""
+        """MaxSim with some documents, by a compiled kernel; only for integer codecs."""
         codec = cast(Integral, self._codec)
         asked = kernels.asked(codec.asked(query.rows, kernels.turn))
         firsts, ends, lanes = self.offsets[documents], self.offsets[documents + 1], len(asked[1])
@@ -227,13 +227,13 @@ class Rows:
 
     @property
     def integral(self) -> Integral | None:
-        """The codec, if it is one of integers, which compiled kernels know."""
+        """The codec if it is an integer codec, which compiled kernels support; else None."""
         return self._codec if isinstance(self._codec, Integral) else None
 
     def centre_products(
         self, query: Rounded, documents: Int[np.ndarray, " k"], kernels: Kernels | None = None
     ) -> Float[np.ndarray, "m k"]:
-        """Products of a query's rows with the centres of documents, without these rows' scales."""
+        """Products of a query's rows with the centres of documents, without the rows' scales."""
         if self._centres is None:
             return np.zeros((len(query.rows), len(documents)), np.float32)
         if kernels is None:
@@ -243,24 +243,24 @@ class Rows:
     def _prepared(
         self, query: Float[np.ndarray, "m d"], codec: Integral
     ) -> tuple[Rounded, Float[np.ndarray, "m c"]]:
-        """A query's rows as integers, and their products with the means of words or the centroids."""
+        """A query's rows as integers, and their products with means or centroids."""
         whole = codec.asked(query)
         if self._bases is None:
             return whole, np.zeros((len(query), 1), np.float32)
         return whole, self._bases.products(whole)
 
     def _documents(self, where: Where) -> tuple[Int[np.ndarray, " k"], Int[np.ndarray, " r"]]:
-        """The documents that some rows are of, and for each row which of these."""
+        """The documents of some rows, and for each row its number among these."""
         rows = np.arange(*where.indices(len(self))) if isinstance(where, slice) else where
         owners = np.searchsorted(self.offsets, rows, side="right") - 1
         return np.unique(owners, return_inverse=True)
 
     def stored(self, where: Where) -> Mapping[str, np.ndarray]:
-        """Some rows as their codec made them, by array."""
+        """Some stored rows, by array."""
         return {key: array[where] for key, array in self._arrays.items()}
 
     def _places(self, where: Where) -> Int[np.ndarray, " k"]:
-        """For some rows, the place of their word's mean or their centroid; 0 where there is none."""
+        """For some rows, the place of their word's mean or their centroid; 0 if there is none."""
         if self.centroids is not None:
             return self.centroids.of(where)
         if self._ids is None or self._means is None:
@@ -270,12 +270,12 @@ class Rows:
 
 
 def opened_rows(piece: Piece, name: str) -> Rows:
-    """The rows of a set of a segment, opened once however many commits have the segment."""
+    """The rows of a set of a segment, opened once and shared by all commits with the segment."""
     return piece.files.once(("rows", name), lambda: Rows(piece.files, name, piece.layout, piece.documents))
 
 
 def offsets_of(files: CheckedFolder, name: str, documents: int) -> Int[np.ndarray, " b1"]:
-    """Where each document's vectors begin; indexes of format 1 store that itself."""
+    """Where each document's vectors begin; indexes of format 1 store these offsets."""
     old = f"{name}.offsets.npy"
     if old in files:
         offsets = files.array(old).all().astype(np.int64)

@@ -1,4 +1,4 @@
-"""Writing the rows of one vector set of a segment."""
+"""Write the rows of one vector set of a segment."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from counterpoint.types import Document, Ragged, rows_of_sets
 
 __all__ = ["RowsWriter"]
 
-RAW = "raw"  # of rows that wait for the means of their words, in float16
+RAW = "raw"  # rows in float16, until the means of their words are known
 
 
 @final
 class RowsWriter(ArraysWriter):
-    """Rows as their codec makes them, with lengths and ids.
+    """Write encoded rows, with lengths and ids.
 
-    Rows of few bits wait in a file of their own until all words are counted, see
+    Codecs of few bits first write a raw file, which is encoded once all words are counted. See
     `counterpoint.index.residual`.
     """
 
@@ -99,7 +99,7 @@ class RowsWriter(ArraysWriter):
         self.documents += len(documents)
 
     def close(self) -> None:
-        """Finish every file; rows that waited are coded, postings and graphs made of what is stored."""
+        """Finish every file: encode raw rows, then write postings, lists, graph or sketch."""
         super().close()
         if self._waits:
             encode_residuals(self.folder, self.name, self.layout)

@@ -1,4 +1,4 @@
-"""Saving the documents of a damaged segment one by one: those whose rows pass their checks."""
+"""Save the documents of a damaged segment one by one: those whose rows pass their checks."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from counterpoint.types import Document
 
 __all__ = ["Salvage", "open_damaged", "opened_salvage"]
 
-TOGETHER = 512  # documents looked at at a time; bounds the memory
+TOGETHER = 512  # documents read at a time; bounds the memory
 
 
 @final
 @dataclass(frozen=True)
 class Salvage:
-    """What of a damaged segment can be read.
+    """The readable documents of a damaged segment.
 
     Attributes:
-        segment: of which some rows are damaged.
-        pieces: its share of each vector set.
-        rows: of the documents that are whole and not deleted, rising.
-        lost: of those that are damaged and not deleted.
-        encoded: whether vectors come from the model; else they are copied.
+        segment: the damaged segment.
+        pieces: its piece of each vector set.
+        rows: of the intact documents that are not deleted, ascending.
+        lost: of the damaged documents that are not deleted.
+        encoded: whether the model encodes the vectors; else they are copied.
     """
 
     segment: Segment
@@ -52,7 +52,7 @@ class Salvage:
     encoded: bool
 
     def names_lost(self) -> Iterator[tuple[int, str | None]]:
-        """The row of each damaged document, and its id; None where that is damaged, too."""
+        """The row and id of each damaged document; the id is None if it is damaged, too."""
         for row in self.lost.tolist():
             name = None
             with suppress(ArtifactError):
@@ -60,7 +60,7 @@ class Salvage:
             yield row, name
 
     def write(self, folder: Path, manifest: Manifest, model: TextModel | None) -> SegmentEntry:
-        """Write the documents that are whole into a new segment of the index in `folder`."""
+        """Write the intact documents into a new segment of the index in `folder`."""
         old = self.segment.entry
         entry = SegmentEntry(new_name(), 0, {}, codecs=old.codecs, fit=old.fit, fitted=old.fitted)
         path, layouts = folder / "segments" / entry.name, {n: p.layout for n, p in self.pieces.items()}
@@ -92,14 +92,14 @@ def opened_salvage(
     lost: tuple[bool, set[str]],
     model: TextModel | None,
 ) -> Salvage:
-    """Look at every document of a segment that is not deleted.
+    """Try to read every document of a segment that is not deleted.
 
     Args:
-        segment: open, with its deletes; of its files some are damaged.
+        segment: open, with its deletes; some of its files are damaged.
         layouts: of the index's vector sets.
-        lost: whether texts are damaged, and the sets of which something is. The rest is not looked at: a
-            read that fails there is an error, and gives up no document.
-        model: encodes all of them again, if any is; None to save what of them is intact.
+        lost: whether texts are damaged, and the sets with damage. Nothing else is read here. If reading it
+            fails later, that is an error and drops no document.
+        model: encodes all documents again if a set is damaged; None to save what is intact.
     """
     pieces = {name: piece_of(segment, name, layout) for name, layout in layouts.items()}
     texts, sets = lost
@@ -117,7 +117,7 @@ def opened_salvage(
 def _kept(
     rows: Int[np.ndarray, " n"], reads: list[Callable[[Int[np.ndarray, " k"]], object]]
 ) -> Iterator[Int[np.ndarray, " k"]]:
-    """Those that can be read in every way: many at a time, and where that fails, in halves."""
+    """Those that every reader can read: many at a time, and in halves after a failure."""
     waiting = [rows[at : at + TOGETHER] for at in range(0, len(rows), TOGETHER)][::-1]
     while waiting:
         some = waiting.pop()
@@ -132,7 +132,7 @@ def _kept(
 
 
 def _reader(name: str, piece: Piece) -> Callable[[Int[np.ndarray, " k"]], object]:
-    """What reads all that a set has of some documents, and fails where that is damaged."""
+    """A function that reads all data of a set for some documents, and fails if it is damaged."""
 
     def static(rows: Int[np.ndarray, " k"]) -> object:
         ids = StaticIds(piece.files, name, offsets_of(piece.files, name, piece.documents))
@@ -142,14 +142,14 @@ def _reader(name: str, piece: Piece) -> Callable[[Int[np.ndarray, " k"]], object
 
 
 def open_damaged(folder: Path, manifest: Manifest, entry: SegmentEntry, damaged: set[str]) -> Segment:
-    """A segment of which some files are damaged, opened for what is left of it.
+    """Open a segment of which some files are damaged.
 
     Raises:
-        ArtifactError: nothing of its documents can be read.
+        ArtifactError: none of its documents can be read.
     """
     path = folder / "segments" / entry.name
     listed, absent = manifest.files_of(f"segments/{entry.name}"), set[str]()
-    if damaged & {BLOCKS, PASSAGES}:  # without them files are checked whole, and any row may be a passage
+    if damaged & {BLOCKS, PASSAGES}:  # then files are checked whole, and any row may be a passage
         listed = {name: each for name, each in listed.items() if name not in (BLOCKS, PASSAGES)}
     for name in sorted(damaged & listed.keys() - {DATABASE}):
         try:
@@ -158,5 +158,5 @@ def open_damaged(folder: Path, manifest: Manifest, entry: SegmentEntry, damaged:
             absent.add(name)
     trusted = {DATABASE} & damaged
     if trusted and (CHECKS not in listed or CHECKS in absent):
-        raise ArtifactError("no row of it can be checked", path=path / DATABASE)
+        raise ArtifactError("none of its rows can be checked", path=path / DATABASE)
     return Segment(CheckedFolder(path, listed, but=absent, trusted=trusted), entry)

@@ -1,4 +1,4 @@
-"""The scores of one term, in the form in which they are added up fastest."""
+"""The scores of one term, in the form that is added up fastest."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from jaxtyping import Float, Int
 __all__ = ["ScoreColumn"]
 
 FREQUENT = 4
-"""A term that more than one of so many documents have has a score for every document: a sum of two whole
-arrays is so much faster than one over given rows."""
+"""A term in more than 1/`FREQUENT` of the documents stores a score for every document.
+
+Adding whole arrays is much faster than adding at given rows.
+"""
 
 
 @final
 @dataclass(frozen=True)
 class ScoreColumn:
-    """What a term adds to the score of each document.
+    """The contribution of one term to the score of each document.
 
     Attributes:
-        rows: the documents that have the term, rising; None where `scores` has one for every document.
-        scores: of these.
+        rows: the documents with the term, ascending; None if `scores` covers every document.
+        scores: of these documents.
     """
 
     rows: Int[np.ndarray, " p"] | None
@@ -30,7 +32,7 @@ class ScoreColumn:
 
     @staticmethod
     def of(rows: Int[np.ndarray, " p"], scores: Float[np.ndarray, " p"], documents: int) -> ScoreColumn:
-        """The better form for these scores, in a collection of so many documents."""
+        """Choose the faster form for these scores; `documents` is the size of the collection."""
         if FREQUENT * len(rows) <= documents:
             return ScoreColumn(rows, scores)
         every = np.zeros(documents, np.float32)
@@ -50,7 +52,7 @@ class ScoreColumn:
             np.add.at(total, self.rows.astype(np.intp, copy=False), self.scores)  # other types take longer
 
     def score_of(self, document: int) -> float:
-        """The score of one document; 0 if it does not have the term."""
+        """The score of one document; 0 if the term does not occur in it."""
         if self.rows is None:
             return float(self.scores[document])
         at = int(np.searchsorted(self.rows, document))

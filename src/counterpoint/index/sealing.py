@@ -1,4 +1,4 @@
-"""The last step before a commit: new folders get their checksums, reach the disk, and are listed."""
+"""The last step before a commit: checksum, sync and list the new folders."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["sealed"]
 
 
 def sealed(folder: Path, names: Sequence[str]) -> dict[str, FileEntry]:
-    """Put the files of new folders of an index on the disk; sizes and checksums by path, for the manifest.
+    """Sync the files of new folders to disk; return sizes and checksums by path, for the manifest.
 
-    They must not change afterwards.
+    The files must not change afterwards.
     """
     roots = [folder / name for name in names]
     for root in roots:

@@ -1,11 +1,11 @@
 """A segment: one immutable batch of documents with everything an index keeps about them.
 
     segments/<name>/
-      documents.sqlite        id, title, text, parent, start, metadata; row number = position; with
+      documents.sqlite        id, title, text, parent, start, metadata; row number = position
       documents.*.npy         checksums of its rows, and which of them are passages, see `database`
-      <set>.*                 what the set's kind of store keeps, see `counterpoint.index.kinds`
+      <set>.*                 files of a vector set, see `counterpoint.index.kinds`
       blocks.npy              checksums of all these, see `counterpoint.index.checked`
-      progress.json, *.raw*   while it is built only, see `counterpoint.index.progress`
+      progress.json, *.raw*   only during a build, see `counterpoint.index.progress`
 
 Documents live in the segment, not in one database for the whole index, so that every file of a committed
 index is immutable and has a checksum.
@@ -53,7 +53,7 @@ CREATE TABLE documents (
 
 MOST = 2**32 - 1  # documents: their positions have 32 bits in postings
 Row = tuple[int, str, str, str, str | None, int, str]
-"""Of the database."""
+"""A row of the database."""
 
 
 @final
@@ -63,13 +63,13 @@ class SegmentWriter:
     Args:
         folder: of the segment.
         layouts: of its vector sets.
-        fields: types of metadata fields that are declared.
-        progress: how far an interrupted build of the same segment came. Its documents are to be given to
-            `restore`, in their order, before any is appended.
-        fit: pieces of sets of few bits that are coded by what was fitted to these (`JoinedWriter`).
+        fields: types of the declared metadata fields.
+        progress: of an interrupted build of the same segment. Give its documents to `restore`, in order,
+            before anything is appended.
+        fit: by set, pieces whose fit (centroids or means) is reused for coding (`JoinedWriter`).
 
     Raises:
-        ArtifactError: what that build left is damaged.
+        ArtifactError: the files of the interrupted build are damaged.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class SegmentWriter:
             self._passages = NpyWriter(folder / PASSAGES, np.uint32)
             files.callback(self._passages.abandon)
             self._known = self._checks.read()
-            # Durability comes from syncing the finished file before the commit, so SQLite need not journal.
+            # The finished file is synced before the commit, so SQLite needs no journal.
             self._database = sqlite3.connect(folder / DATABASE, isolation_level=None)
             files.callback(self._database.close)
             self._database.execute("PRAGMA journal_mode = OFF")
@@ -113,11 +113,11 @@ class SegmentWriter:
 
     @property
     def vectors(self) -> dict[str, int]:
-        """How many vectors each set was given."""
+        """Number of vectors of each set."""
         return {name: writer.vectors for name, writer in self._sets.items()}
 
     def restore(self, documents: Sequence[Document]) -> None:
-        """Add documents whose vectors an interrupted build left.
+        """Add documents whose vectors an interrupted build has encoded.
 
         Raises:
             DataError: a document is not the one that was encoded.
@@ -136,7 +136,7 @@ class SegmentWriter:
         self.documents += len(documents)
 
     def sync(self) -> Kept:
-        """Put on the disk what was appended; what the progress of a build says of its files."""
+        """Sync what was appended to disk; return what the build's progress record keeps about files."""
         written = {CHECKS: self._checks.sync()}
         for writer in self._sets.values():
             written |= writer.sync()
@@ -146,8 +146,8 @@ class SegmentWriter:
         """Add documents with their vector sets.
 
         Raises:
-            DataError: a document id that this segment already has, a vector that cannot be stored, or a
-                metadata field that cannot have the type which it is declared to have.
+            DataError: this segment already has the document id, a vector cannot be stored, or a metadata
+                value does not fit the declared type of its field.
         """
         if self.documents + len(documents) > MOST:
             raise DataError(f"an index holds at most {MOST:,} documents; build several, each of a part")
@@ -158,11 +158,11 @@ class SegmentWriter:
         self.documents += len(documents)
 
     def copy(self, segment: Segment, pieces: Mapping[str, Piece], rows: Int[np.ndarray, " k"]) -> None:
-        """Add some documents of another segment with what that keeps of them.
+        """Add some documents of another segment with everything it keeps about them.
 
         Args:
-            segment: that has them.
-            pieces: its share of each set.
+            segment: the source.
+            pieces: its piece of each set.
             rows: of the documents.
         """
         for name, writer in self._sets.items():
@@ -181,7 +181,7 @@ class SegmentWriter:
             writer.close()
 
     def abandon(self) -> None:
-        """Leave every file as it is; after `close` this does nothing."""
+        """Close every file as it is; does nothing after `close`."""
         self._files.close()
 
     def __enter__(self) -> Self:
@@ -222,7 +222,7 @@ class SegmentWriter:
         self._passages.append(np.array(passages, np.uint32))
 
     def _repeated(self, documents: Sequence[Document]) -> str | None:
-        """Which of these documents has the id of one before it, and where both are; None if none has."""
+        """The message for the first duplicate id in a batch, with both places; None if there is none."""
         places: dict[str, int] = {}
         for place, document in enumerate(documents, self.documents + 1):
             stored = self._database.execute(
@@ -232,7 +232,7 @@ class SegmentWriter:
             if first != place:
                 return (
                     f"duplicate document id {document.id!r}: documents number {first:,} and {place:,} of "
-                    "those to be indexed have it; give every document its own id"
+                    "the input have it; give every document its own id"
                 )
         return None
 
@@ -246,17 +246,17 @@ def _metadata(document: Document) -> str:
 
 @final
 class Segment:
-    """A finished segment, open for reading. Nothing is opened later, so a rebuild may delete its files.
+    """A finished segment, open for reading. All files are opened at once, so a rebuild may delete them.
 
     Args:
         files: of the segment.
-        entry: what the manifest says of it.
+        entry: its entry in the manifest.
         terms: files of its BM25 postings, if it has any.
 
     Attributes:
-        files: of its vector sets, which stores open.
-        documents: how many it has, deleted ones among them.
-        deletes: which of them are deleted; None where none is.
+        files: of its vector sets; stores open them.
+        documents: how many it has, including deleted ones.
+        deletes: which of them are deleted; None if none is.
     """
 
     def __init__(self, files: CheckedFolder, entry: SegmentEntry, terms: CheckedFolder | None = None):
@@ -265,19 +265,19 @@ class Segment:
         self._database = Database(files, entry.documents)
 
     def at(self, entry: SegmentEntry, deletes: Deletes | None) -> Segment:
-        """The same segment as a later commit has it; the files are shared, and closing one closes both."""
+        """The same segment as of a later commit. Files are shared, so closing one closes both."""
         other = copy.copy(self)
         other.entry, other.deletes = entry, deletes
         return other
 
     @property
     def live(self) -> Bool[np.ndarray, " n"] | None:
-        """Which documents are not deleted; None where none is."""
+        """For each document, whether it is not deleted; None if none is deleted."""
         return None if self.deletes is None else self.deletes.live
 
     @property
     def rows(self) -> Int[np.ndarray, " k"]:
-        """The positions of the documents that are not deleted, rising."""
+        """The positions of the documents that are not deleted, ascending."""
         return np.arange(self.documents) if self.live is None else np.flatnonzero(self.live)
 
     @property
@@ -289,12 +289,12 @@ class Segment:
         return self._database.document(row)
 
     def row_of(self, document_id: str) -> int | None:
-        """The position of a document, or None."""
+        """The position of a document; None if it is not here or deleted."""
         row = self._database.row(document_id)
         return None if row is None or (self.live is not None and not self.live[row]) else row
 
     def rows_of(self, ids: Sequence[str]) -> dict[str, list[int]]:
-        """By id the positions of the documents that have it, and of all passages of one that has it."""
+        """For each id, the positions of its document and of all passages cut from it."""
         found = self._database.rows_of(ids)
         if self.live is None:
             return found
@@ -310,11 +310,11 @@ class Segment:
         return self._database.name(row)
 
     def rows_where(self, where: Where) -> list[int]:
-        """The positions of the documents for which a condition holds, rising; deleted ones among them."""
+        """The positions of the documents that meet a condition, ascending; deleted ones are included."""
         return self._database.rows_where(where.sql, where.values)
 
     def kinds(self) -> list[tuple[str, str]]:
-        """Every field of the metadata with each kind of JSON value that it has, as SQLite calls it."""
+        """Every metadata field with each type of JSON value that it has, by SQLite's name of the type."""
         return self._database.kinds(self._gone)
 
     def names_of(self, rows: Sequence[int]) -> list[str]:
@@ -326,13 +326,13 @@ class Segment:
         return self._database.text_bytes(self._gone)
 
     def passages(self) -> list[tuple[str, str]]:
-        """Id and parent of every passage that was cut from a document."""
+        """Id and parent of every passage."""
         return self._database.passages(self._gone)
 
     def parents(self) -> tuple[int, int]:
-        """Number of documents that were cut into passages, and number of those passages."""
+        """Number of documents that were cut into passages, and number of their passages."""
         return self._database.parents(self._gone)
 
     def close(self) -> None:
-        """Close the database; memory maps go with their arrays."""
+        """Close the database; memory maps are closed with their arrays."""
         self._database.close()

@@ -1,4 +1,4 @@
-"""What an index keeps: `IndexSettings`, and what it needs of a model, `TextModel` and its `VectorSet`s."""
+"""What an index keeps (`IndexSettings`), and what it needs from a model (`TextModel`, `VectorSet`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
     "remembered_name",
 ]
 
-RESERVED = (LEXICAL, "feedback")  # parts of a score that are no vector sets
+RESERVED = (LEXICAL, "feedback")  # parts of a score that are not vector sets
 MATCHED: Mapping[str, Any] = MappingProxyType(
     {
         "weights": Mapping[str, float] | None,
@@ -42,20 +42,20 @@ MATCHED: Mapping[str, Any] = MappingProxyType(
         "floor": tuple[str, ...] | None,
     }
 )
-"""What of the search settings names vector sets; the rest is the search's own to check."""
-SMALL = 4  # components below which a scale for each vector would cost as much as it saves
+"""The search settings that name vector sets; search checks the others."""
+SMALL = 4  # vectors with fewer components get no scale: it would need the space that it saves
 
 
 @dataclass(frozen=True)
 class VectorSet:
-    """What a model says of one of its vector sets.
+    """Description of one of a model's vector sets.
 
     Attributes:
         dim: components of a vector.
-        pooled: one row a text.
+        pooled: one row per text.
         ids: every row has an id.
-        static: a row is decided by its id alone.
-        special: ids that stand for nothing in a text ([CLS], [MASK] and their like), which idf weighs by 0.
+        static: the id alone determines the row.
+        special: ids of special tokens ([CLS], [MASK] and others), which idf weighs by 0.
     """
 
     dim: int
@@ -66,7 +66,7 @@ class VectorSet:
 
 
 class TextModel(Protocol):
-    """What an index needs of a model: texts in, named packed vectors out. No torch on this side."""
+    """What an index needs from a model: texts in, named packed vectors out. No torch on this side."""
 
     @property
     def sets(self) -> Mapping[str, VectorSet]:
@@ -74,7 +74,7 @@ class TextModel(Protocol):
         ...
 
     def fingerprint(self) -> str:
-        """Equal exactly for models that compute the same."""
+        """Hash of what the model computes; equal exactly for models that compute the same."""
         ...
 
     def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
@@ -86,51 +86,51 @@ class TextModel(Protocol):
         ...
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """The piece of text that each row of a set stands for, whether it is kept in an index or not."""
+        """The span of text of each row of a set, including rows that an index drops."""
         ...
 
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
-        """The id of each row that `spans` tells of, for sets that have ids."""
+        """The id of each row that `spans` lists, for sets that have ids."""
         ...
 
     def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
-        """For sets of which a gate drops rows: its value for each row of documents that `spans` tells of."""
+        """The gate's value for each row that `spans` lists for documents, for sets with a gate."""
         ...
 
     def table(self, name: str) -> Float[np.ndarray, "v d"]:
-        """The vector of every id in documents, for static sets."""
+        """The document vector of every id, for static sets."""
         ...
 
 
 @runtime_checkable
 class BuildModel(TextModel, Protocol):
-    """What building an index asks of a model beside its vectors: how it is indexed, and found again."""
+    """What building an index needs from a model in addition to its vectors."""
 
     @property
     def source(self) -> str | None:
-        """What it can be loaded by again: a name, a hub id, a folder. None if it cannot."""
+        """What loads it again: a name, a hub id or a folder. None if it cannot be loaded again."""
         ...
 
     @property
     def longest(self) -> int:
-        """Word-pieces of a document that it reads."""
+        """Maximum number of word-pieces that it reads of a document."""
         ...
 
     def encode_counted(
         self, texts: Sequence[str], progress: Callable[[int], object] | None = None
     ) -> tuple[Mapping[str, Ragged], int]:
-        """Vectors of documents, and how many of the documents are longer than that.
+        """Vectors of documents, and number of documents longer than `longest`.
 
         `progress` is called with the number of texts done since its last call.
         """
         ...
 
     def index_settings(self) -> IndexSettings:
-        """How an index of it is built unless told otherwise."""
+        """The default settings for an index of this model."""
         ...
 
     def save(self, folder: Path) -> None:
-        """Write it into a new folder, which is then its source."""
+        """Save it into a new folder, which becomes its source."""
         ...
 
 
@@ -139,9 +139,9 @@ class Loadable(Protocol):
     """A model that other processes can load."""
 
     def loader(self, scratch: Path, processes: int) -> Callable[[], BuildModel]:
-        """What makes an equal model in each of some processes; it is sent there.
+        """A picklable function that makes an equal model in each of some processes.
 
-        `scratch` is an empty folder, which is there for as long as the processes are.
+        `scratch` is an empty folder that exists as long as the processes do.
         """
         ...
 
@@ -151,9 +151,9 @@ class ExportsQueries(Protocol):
     """A model whose queries can be encoded without it."""
 
     def export_queries(self, folder: Path) -> dict[str, Any]:
-        """Write what encodes queries into a folder; what the manifest is to say of it.
+        """Write a query encoder into a folder; return its description for the manifest.
 
-        Nothing is written where the answer has `why`.
+        If the description has `why`, the model cannot be exported and nothing is written.
         """
         ...
 
@@ -163,20 +163,21 @@ class IndexSettings:
     """What an index keeps.
 
     Attributes:
-        codec: how vectors are stored. Pooled vectors are few, so with fewer than 8 bits for others they get
-            `int8`. Vectors of fewer than 4 components get `float16` in place of all of these: a scale each
-            would take as much room. Static sets have no vectors stored. `auto`: chosen by the
-            first documents, see `counterpoint.index.auto_codec`.
-        sets: which of the model's vector sets; None for all.
+        codec: how vectors are stored. With a codec of fewer than 8 bits, pooled vectors get `int8`, since
+            they are few. Vectors of fewer than 4 components get `float16` instead of a codec with scales,
+            which would use as much space. Static sets store no vectors. `auto` chooses a codec from the first
+            documents, see `counterpoint.index.auto_codec`.
+        sets: the model's vector sets to store; None for all.
         lexical: BM25 settings; None for no lexical part.
-        search: how it is searched unless told otherwise (`SearchSettings` as plain data). Sets that it calls
-            `exact` get an inverted index.
-        ann: an approximate first stage of pooled sets; None for an exact one, which looks at every vector.
-        model: name under which the model will be found again; a relative path is relative to the index.
-        metadata: fields of the documents' metadata that have a type, and an index for conditions.
-        passage_words: into how many words at most documents were cut that were read for it, as
-            `BuildOptions` has it; those that are added later are cut alike.
-        gate: what the model's gates were closed to before (`Model.close_gates`); None where nothing was done.
+        search: default search settings (`SearchSettings` as plain data). Sets listed under `exact` get an
+            inverted index.
+        ann: approximate first stage of pooled sets; None for an exact one, which scores every vector.
+        model: name from which the model is loaded again; a relative path is relative to the index.
+        metadata: metadata fields with a declared type, which get a database index for conditions.
+        passage_words: maximum number of words per passage, as in `BuildOptions`. Documents added later are
+            cut in the same way.
+        gate: threshold by which the model's gates were pruned before (`Model.close_gates`); None if they were
+            not.
     """
 
     codec: CodecChoice = "int8"
@@ -191,7 +192,7 @@ class IndexSettings:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> IndexSettings:
-        """What a manifest says; older versions had fewer fields."""
+        """Read the settings of a manifest; older versions had fewer fields."""
         known = {name: data[name] for name in IndexSettings.__dataclass_fields__ if name in data}
         if known.get("lexical") is not None:
             known["lexical"] = LexicalSettings.from_dict(known["lexical"])
@@ -200,11 +201,11 @@ class IndexSettings:
         return IndexSettings(**known)
 
     def layouts(self, model: TextModel | None) -> dict[str, SetLayout]:
-        """The stored sets of a model.
+        """How each set of a model is stored.
 
         Raises:
-            ConfigError: a set that the model does not have or that cannot match as `search` says, or nothing
-                to store at all.
+            ConfigError: the model lacks a set, a set cannot match as `search` says, or there is nothing to
+                store.
         """
         known = {} if model is None else dict(model.sets)
         wanted = tuple(known) if self.sets is None else self.sets
@@ -218,7 +219,7 @@ class IndexSettings:
             raise ConfigError(f"a vector set must be named like a Python variable, found {odd[0]!r}")
         if taken := [name for name in wanted if name in RESERVED]:
             raise ConfigError(
-                f"a vector set cannot be called {taken[0]!r}, which is a part of the score of its own"
+                f"a vector set cannot be called {taken[0]!r}: this name is reserved for another score part"
             )
         if not wanted and self.lexical is None:
             raise ConfigError("neither vectors nor a lexical part: there would be nothing to search")
@@ -254,7 +255,7 @@ class IndexSettings:
     def _codec(self, vectors: VectorSet) -> CodecName:
         if vectors.static:
             return "float32"
-        if self.codec == "auto":  # not chosen yet; what is asked of layouts before does not depend on it
+        if self.codec == "auto":  # not chosen yet; until then nothing depends on the codec
             return "float16"
         if self.codec not in ("float32", "float16") and vectors.dim < SMALL:
             return "float16"
@@ -263,17 +264,17 @@ class IndexSettings:
 
 
 def remembered_name(source: str | Path, index: Path) -> str:
-    """How an index refers to its model: a folder by its path relative to the index, anything else by name."""
+    """The model's name in an index: for a folder its path relative to the index, else the source itself."""
     if not Path(source).is_dir():
         return str(source)
     return "./" + Path(os.path.relpath(source, index)).as_posix()
 
 
 def check_matching(key: str, names: Sequence[str], layouts: Mapping[str, SetLayout]) -> None:
-    """Refuse `exact` or `floor` (the key) of sets that are not there, pooled, or without ids.
+    """Check that the sets under `exact` or `floor` (the key) exist, are not pooled, and have ids for `exact`.
 
     Raises:
-        ConfigError: saying which.
+        ConfigError: naming the first that does not.
     """
     for name in names:
         if name not in layouts:
@@ -281,8 +282,6 @@ def check_matching(key: str, names: Sequence[str], layouts: Mapping[str, SetLayo
                 f"search.{key}: no vector set {name!r}; there are {', '.join(layouts) or 'none'}"
             )
         if layouts[name].pooled:
-            raise ConfigError(
-                f"search.{key}: {name!r} is pooled; only sets of several vectors match by words"
-            )
+            raise ConfigError(f"search.{key}: {name!r} is pooled; only multi-vector sets can match by words")
         if key == "exact" and not layouts[name].ids:
             raise ConfigError(f"search.exact: the vectors of {name!r} have no ids to match by")

@@ -1,4 +1,4 @@
-"""Several vectors a document, compared by MaxSim."""
+"""Multi-vector sets, compared by MaxSim."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["SeveralStore"]
 
 @final
 class SeveralStore(RowsStore):
-    """A set of several vectors a document, all of which are looked at."""
+    """A multi-vector set whose vectors are all scored."""
 
     def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Everything:
-        """At every vector."""
+        """Score every document."""
         return Everything(self.all_scores(queries), matching=queries[0].ids is not None)

@@ -1,11 +1,11 @@
-"""Pooled vectors in one bit a component, which find who may be among the best without reading the others.
+"""Pooled vectors in one bit per component, to find candidates without reading the other vectors.
 
-    <set>.signs.npy        signs after a rotation, packed, a row a document
-    <set>.sign_scales.npy  their factors, float16
+    <set>.signs.npy        signs after a rotation, packed, one row per document
+    <set>.sign_scales.npy  their scales, float16
 
-Gao and Long (2024, RaBitQ) estimate an inner product by such a code without bias, with an error that they
-bound. So a scan reads an eighth of the bytes of `int8`, and only documents whose estimate comes near enough
-to the best are compared by the vectors as they are stored.
+Gao and Long (2024, RaBitQ) estimate an inner product from such a code without bias and with a bounded error.
+So a scan reads an eighth of the bytes of `int8`. Only documents whose estimate is near enough to the best are
+then compared by their stored vectors.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST", "Sketch", "sketched", "write_sketch"]
 
-LEAST = 100_000  # documents; fewer are compared by their vectors in the same time
+LEAST = 100_000  # documents; with fewer, comparing the vectors takes no longer
 ERRORS = 1.14
-"""How far an estimate may be off, in a row's factor times the query's length.
+"""The error bound of an estimate, relative to the row's scale times the query's length.
 
-The deviation of estimates of many components is 0.6 of that (√(1 − 2/π)); these are 1.9 deviations, as in the
-paper (section 3.2.2).
+With many components, the standard deviation of an estimate is 0.6 of that (√(1 − 2/π)). So this is 1.9
+standard deviations, as in the paper (section 3.2.2).
 """
 CODEC = cast(Bits, CODECS["1-bit"])
 CHUNK = 2**14  # rows at a time
 
 
 def write_sketch(folder: Path, name: str, rows: Rows, documents: int) -> None:
-    """Write the codes of a pooled set's vectors, as they are stored."""
+    """Write the one-bit codes of a pooled set's stored vectors."""
     dim, turn = rows.layout.dim, rotation(rows.layout.dim)
     kinds = CODEC.layout(dim)
     signs = NpyWriter(folder / f"{name}.signs.npy", *kinds["values"])
@@ -55,7 +55,7 @@ def write_sketch(folder: Path, name: str, rows: Rows, documents: int) -> None:
 
 @final
 class Sketch:
-    """The codes of one pooled set of a segment, memory-mapped."""
+    """The one-bit codes of one pooled set of a segment, memory-mapped."""
 
     def __init__(self, files: CheckedFolder, name: str, dim: int, documents: int):
         self._dim = dim
@@ -66,7 +66,7 @@ class Sketch:
     def estimates(
         self, query: Float[np.ndarray, " d"], kernels: Kernels | None
     ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-        """Of the inner product with every document, and how far each may be off."""
+        """Estimates of the inner product with every document, and the error bound of each."""
         whole = CODEC.asked(query[None], None if kernels is None else kernels.turn)
         signs, factors = self._signs.all(), self._factors.all().astype(np.float32)
         if kernels is None:
@@ -80,5 +80,5 @@ class Sketch:
 
 
 def sketched(query: Float[np.ndarray, " d"], signs: UInt8[np.ndarray, "n b"]) -> Float[np.ndarray, " n"]:
-    """Exact sums of a query's integers, each plus where a row has a bit and minus where it has none."""
+    """Exact sums of a query's integers, added where a row's bit is set and subtracted where not."""
     return CODEC.integers(signs, len(query)) @ query

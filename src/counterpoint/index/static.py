@@ -1,10 +1,10 @@
-"""Static vector sets: a row is decided by its id, so documents keep ids and the vectors stay with the model.
+"""Static vector sets: the id determines the row, so documents store ids and the model has the vectors.
 
-    <set>.ranks.npy   each document's distinct ids as places in <set>.vocabulary.npy, rising
+    <set>.ranks.npy   each document's distinct ids as places in <set>.vocabulary.npy, ascending
 
-Every occurrence of an id has the same vector (L of Hybrid Isotropy Learning, Kim et al. 2024, section 3.3):
-an id that stands twice in a document changes no maximum, and similarities are computed once for each distinct
-id of the collection. Who can encode a query has the table (`TextModel.table`), so none is stored.
+Every occurrence of an id has the same vector (L of Hybrid Isotropy Learning, Kim et al. 2024, section 3.3).
+So a repeated id changes no maximum, and similarities are computed once per distinct id of the collection. The
+model that encodes queries has the vectors (`TextModel.table`), so the index stores none.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 __all__ = ["StaticStore", "StaticWriter"]
 
-VISITS = 4  # postings followed for each document and query row before what is left is looked up forward
+VISITS = 4  # postings read per document and query row, before the rest is looked up by document
 
 
 @final
 class StaticStore(VectorStore):
-    """A static set of an index; it knows vectors once it is bound to the model, which has the table."""
+    """A static set of an index; it needs to be bound to the model, which has the vectors."""
 
     def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
         self.name, self.layout = name, layout
@@ -50,7 +50,7 @@ class StaticStore(VectorStore):
         self._table_of: Callable[[], Float[np.ndarray, "v d"]] | None = None
 
     def bound(self, model: TextModel) -> StaticStore:
-        """The same store with the model's table, which is read when it is first needed."""
+        """The same store with the model's vectors, which are read when first needed."""
         bound = copy.copy(self)
         vars(bound).pop("_table", None)
         bound._table_of = lambda: model.table(self.name)
@@ -58,15 +58,15 @@ class StaticStore(VectorStore):
 
     @cached_property
     def vocabulary(self) -> Int[np.ndarray, " v"]:
-        """The distinct ids of all documents that are not deleted, rising; where these have none, of all."""
+        """The distinct ids of live documents, ascending; of all documents if these have none."""
         pairs = zip(self.parts, self._live, strict=True)
         found = np.unique(np.concatenate([_ids_of(part, live) for part, live in pairs]))
         return found if len(found) else np.unique(np.concatenate([part.vocabulary for part in self.parts]))
 
     @cached_property
     def _places(self) -> list[Int[np.ndarray, " w"] | None]:
-        """By segment the places of its ids among all; None where it has all."""
-        # Ids that only deleted documents have are put anywhere: nobody asks what these score.
+        """For each segment, the places of its ids in the vocabulary; None if it has the whole vocabulary."""
+        # Ids of deleted documents only get any place, as these documents are never scored.
         last = max(len(self.vocabulary) - 1, 0)
         return [
             None
@@ -77,15 +77,15 @@ class StaticStore(VectorStore):
 
     @cached_property
     def _table(self) -> Float[np.ndarray, "v d"]:
-        """The vectors of all ids, of which there is one product with a query, whatever the segments.
+        """The vectors of the vocabulary, for one product with a query over all segments.
 
         Raises:
-            ConfigError: not bound to a model.
-            ShapeError: an id that the table does not have.
+            ConfigError: the store is not bound to a model.
+            ShapeError: the model has no vector for an id.
         """
         if self._table_of is None:
             raise ConfigError(
-                f"the vectors of the static set {self.name!r} are not in the index, but its model's; "
+                f"the vectors of the static set {self.name!r} are not in the index, but in its model; "
                 "use Index.bound(model)"
             )
         table = self._table_of()
@@ -98,23 +98,23 @@ class StaticStore(VectorStore):
 
     @property
     def lengths(self) -> Int[np.ndarray, " n"]:
-        """How many distinct ids each document has."""
+        """Number of distinct ids of each document."""
         return np.concatenate([np.diff(part.offsets) for part in self.parts])
 
     def frequencies(self) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
-        """The distinct ids of all documents, rising, and in how many each stands."""
+        """The distinct ids of all documents, ascending, and their document frequencies."""
         return merged_counts([(part.vocabulary, part.frequencies) for part in self.parts])
 
     def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Everything:
-        """At the ids of every document."""
+        """Score every document from its ids."""
         return Everything(self.all_scores(queries), matching=queries[0].ids is not None)
 
     def best_rows(self, query: Asked, position: int) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """For each query row the row of a document that `scores` takes, and what it adds."""
+        """For each query row, the document row that `scores` uses, and its contribution to the score."""
         return best_rows(query.rows, self.take(np.array([position])), query.ids, query.floor)
 
     def take(self, positions: Int[np.ndarray, " k"]) -> Ragged:
-        """Some documents' vectors: a row for each distinct id, in rising order of ids."""
+        """The vectors of some documents: one row per distinct id, in ascending order of ids."""
         table = self._table
         found = [
             Ragged(np.zeros((0, self.layout.dim), np.float32), np.zeros(1, np.int64), np.zeros(0, np.int64))
@@ -129,18 +129,19 @@ class StaticStore(VectorStore):
         return Ragged.concatenate(found)
 
     def all_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
-        """MaxSim of queries with every document, exactly, from the inverted index."""
+        """Exact MaxSim of queries with every document, from the inverted index."""
         return np.stack([self._scores_of(query) for query in queries])
 
     def _scores_of(self, query: Asked) -> Float[np.ndarray, " n"]:
         """MaxSim of a query with every document.
 
-        For each query row the ids are taken in falling order of similarity and their postings followed. A
-        document that has been met has its maximum. Those that few frequent ids leave over are looked up by
-        their own ids, unless all that is left has one similarity (0, where matches are exact or floored).
+        For each query row, ids are visited in descending order of similarity, and their postings read. The
+        first id that reaches a document gives its maximum. Documents not reached after a number of postings
+        are looked up by their own ids, unless all remaining ids have one similarity (0, for exact or floored
+        matches).
 
-        Bit for bit the maxima over one product of table and query, summed in the order of its rows. A
-        product with each document's own vectors agrees up to the rounding of BLAS, which depends on shapes.
+        The result is bit-identical to the maxima over one product of table and query, summed in row order. A
+        product with each document's own vectors differs by the rounding of BLAS, which depends on shapes.
         """
         scores, whole = [], self._similarity(query)
         for part, places in zip(self.parts, self._places, strict=True):
@@ -152,7 +153,7 @@ class StaticStore(VectorStore):
         return np.concatenate(scores)
 
     def scores(self, query: Asked, positions: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-        """MaxSim of a query with some documents, from their ids; the very numbers of `all_scores`."""
+        """MaxSim of a query with some documents, from their ids; bit-identical to `all_scores`."""
         scores = np.zeros(len(positions), np.float32)
         owners = np.searchsorted(self._starts, positions, side="right") - 1
         whole = self._similarity(query)
@@ -170,12 +171,12 @@ class StaticStore(VectorStore):
     def counts_of(
         self, positions: Int[np.ndarray, " k"]
     ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
-        """The distinct ids of some documents, rising, and in how many of these each stands."""
+        """The distinct ids of some documents, ascending, and in how many of them each occurs."""
         owners = np.searchsorted(self._starts, positions, side="right") - 1
         tables = []
         for i, part in enumerate(self.parts):
             where, _ = rows_of_sets(part.offsets, positions[owners == i] - self._starts[i])
-            ranks, counts = np.unique(part.ranks[where], return_counts=True)  # a document has an id once
+            ranks, counts = np.unique(part.ranks[where], return_counts=True)  # distinct within a document
             tables.append((part.vocabulary[ranks], counts))
         return merged_counts(tables)
 
@@ -184,7 +185,7 @@ class StaticStore(VectorStore):
 
 
 def _opened(piece: Piece, name: str) -> StaticIds:
-    """The ids of a segment, opened once however many commits have it."""
+    """The ids of a segment, opened once and shared by all commits with the segment."""
     files = piece.files
     return files.once(
         ("static", name), lambda: StaticIds(files, name, offsets_of(files, name, piece.documents))
@@ -192,7 +193,7 @@ def _opened(piece: Piece, name: str) -> StaticIds:
 
 
 def _ids_of(part: StaticIds, live: Bool[np.ndarray, " n"] | None) -> Int[np.ndarray, " v"]:
-    """The distinct ids of the documents of a segment that are not deleted."""
+    """The distinct ids of a segment's documents that are not deleted."""
     if live is None:
         return part.vocabulary
     ranks = part.ranks[rows_of_sets(part.offsets, np.flatnonzero(live))[0]]
@@ -202,7 +203,7 @@ def _ids_of(part: StaticIds, live: Bool[np.ndarray, " n"] | None) -> Int[np.ndar
 def _similarity(
     query: Asked, rows: Float[np.ndarray, "v d"], vocabulary: Int[np.ndarray, " v"]
 ) -> Float[np.ndarray, "m v"]:
-    """Inner products of all query rows with all ids' vectors; 0 where ids say that they may not match."""
+    """Inner products of query rows with the vectors of all ids; 0 where exact matching forbids a match."""
     if query.rows.shape[1] != rows.shape[1]:
         raise ShapeError(f"query vectors of {query.rows.shape[1]} dimensions, a table of {rows.shape[1]}")
     similarity = (rows @ query.rows.T).T.copy()
@@ -214,7 +215,7 @@ def _similarity(
 def _visits(
     similarity: Float[np.ndarray, " v"], part: StaticIds
 ) -> tuple[Int[np.ndarray, " k"], float | None]:
-    """The ids whose postings are followed, and the similarity of the others where they have only one."""
+    """The ids whose postings are read, and the similarity of all others if they share one."""
     if not len(similarity):
         return np.zeros(0, np.int64), 0.0
     order = np.argsort(-similarity)
@@ -228,9 +229,9 @@ def _visits(
 def _summed(
     best: Sequence[Float[np.ndarray, " b"]], filled: Shaped[np.ndarray, " b"]
 ) -> Float[np.ndarray, " b"]:
-    """The sum over query rows, one after the other whatever the number of documents; 0 for an empty one.
+    """The sum over query rows, in row order for any number of documents; 0 for an empty document.
 
-    numpy's own sum takes another order for a single column than for many.
+    numpy's own sum uses another order for a single column than for many.
     """
     total = np.zeros(len(filled), np.float32)
     for row in best:
@@ -240,7 +241,7 @@ def _summed(
 
 @final
 class StaticWriter(VectorWriter):
-    """Each document's distinct ids, and no vector."""
+    """Writes each document's distinct ids, and no vectors."""
 
     def __init__(self, folder: Path, name: str, layout: SetLayout, kept: Kept = NOTHING):
         self.name, self.vectors = name, 0
@@ -250,7 +251,7 @@ class StaticWriter(VectorWriter):
     def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
         """Add the ids of the next documents."""
         if batch.ids is None:
-            raise ShapeError("a static set needs vectors with ids, and these carry none")
+            raise ShapeError("a static set needs vectors with ids, but these have none")
         fault = f"its vector in {self.name!r} is NaN or infinite; check the model, or leave the document out"
         check_finite(batch.values, batch, documents, fault)
         owners, ids = distinct(batch.ids, batch.offsets)
@@ -268,7 +269,7 @@ class StaticWriter(VectorWriter):
         self.vectors += len(where)
 
     def sync(self) -> dict[str, Written]:
-        """Put on the disk what was appended."""
+        """Sync what was appended to disk."""
         return {self._lengths.path.name: self._lengths.sync(), **self._counts.sync()}
 
     def close(self) -> None:
@@ -277,6 +278,6 @@ class StaticWriter(VectorWriter):
         self._counts.close()
 
     def abandon(self) -> None:
-        """Leave every file as it is."""
+        """Close every file as it is."""
         self._lengths.abandon()
         self._counts.abandon()

@@ -1,4 +1,4 @@
-"""The distinct ids of the documents of a segment, and the postings that are made of them in memory."""
+"""The distinct ids of a segment's documents, and postings made from them in memory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from counterpoint.types import rows_of_sets
 
 __all__ = ["Block", "StaticIds"]
 
-BLOCK = 2**16  # documents whose postings lie together; their numbers fit two bytes, their maxima a cache
+BLOCK = 2**16  # documents per block of postings: numbers fit two bytes, maxima fit a CPU cache
 
 
 @final
 class StaticIds:
-    """The distinct ids of the documents of a segment in one static set, memory-mapped."""
+    """The distinct ids of a segment's documents in one static set, memory-mapped."""
 
     def __init__(self, files: CheckedFolder, name: str, offsets: Int[np.ndarray, " b1"]):
         self.offsets = offsets
@@ -31,17 +31,17 @@ class StaticIds:
 
     @property
     def vocabulary(self) -> Int[np.ndarray, " v"]:
-        """The distinct ids, rising."""
+        """The distinct ids, ascending."""
         return self._vocabulary.all()
 
     @property
     def frequencies(self) -> Int[np.ndarray, " v"]:
-        """In how many documents each of them stands."""
+        """The document frequency of each id."""
         return self._frequencies.all()
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """The inverted index, made when it is first asked for: two bytes an id in memory, none on disk."""
+        """The inverted index, made at first use: two bytes per id in memory, none on disk."""
         ends = [*range(0, len(self.offsets) - 1, BLOCK), len(self.offsets) - 1]
         return tuple(
             Block(
@@ -59,7 +59,7 @@ class Block:
 
     Args:
         ranks: of their ids, one document after the other.
-        offsets: where each document's begin.
+        offsets: where each document's ids begin.
         size: number of ids in the vocabulary.
     """
 
@@ -73,12 +73,12 @@ class Block:
     def best(
         self, similarity: Float[np.ndarray, " v"], visited: Int[np.ndarray, " k"], left: float | None
     ) -> Float[np.ndarray, " b"]:
-        """The highest similarity of each document's ids; −inf for a document without any.
+        """The highest similarity among each document's ids; −inf for a document without ids.
 
         Args:
             similarity: of each id of the vocabulary.
-            visited: the ids that are highest in it; their postings are followed.
-            left: the similarity of all other ids where they have only one; None to look them up.
+            visited: the ids with the highest similarity; their postings are read.
+            left: the similarity of all other ids if they share one; None to look them up.
         """
         best = np.full(len(self.offsets) - 1, -np.inf, np.float32)
         counts = self.frequencies[visited]

@@ -1,8 +1,8 @@
-"""The protocol of everything that an index holds of its documents and that can be searched.
+"""Abstract classes for the searchable parts of an index.
 
-A `Store` is one part of a score over all segments of an index: a vector set, or BM25. A first stage takes a
-`Look` at it, which proposes candidates; candidates are then scored exactly. Each kind of store is one file
-beside this one and one entry in `counterpoint.index.kinds`.
+A `Store` is one part of a score over all segments of an index: a vector set, or BM25. A first stage asks it
+for a `Look`, which proposes candidates. Candidates are then scored exactly. To add a kind of store, add a
+module to this package and an entry to `counterpoint.index.kinds`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 __all__ = ["PROBES", "Asked", "Everything", "Look", "Store", "VectorStore", "VectorWriter"]
 
-PROBES = 16  # centroids for each row of a query; chosen in docs/design.md
+PROBES = 16  # centroids probed per query row; chosen in docs/design.md
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a vector set is asked.
+    """A query to a vector set.
 
     Attributes:
         rows: the query's vectors; one for a pooled set.
-        ids: of the rows, where two rows with different ids are to have similarity 0 (exact matching,
-            Hofstätter et al. 2022, eq. 15).
+        ids: of the rows. If given, two rows with different ids have similarity 0 (exact matching, Hofstätter
+            et al. 2022, eq. 15).
         floor: raise a negative best similarity to 0.
     """
 
@@ -46,20 +46,20 @@ class Asked:
 
 
 class Look(ABC):
-    """What a first stage saw of a store for a batch of queries."""
+    """The view that a first stage has of a store, for a batch of queries."""
 
     @abstractmethod
     def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
-        """Positions of about the best `k` documents for one query of the batch, in no order.
+        """Positions of approximately the best `k` documents for one query of the batch, unordered.
 
         Args:
             query: its number in the batch.
-            k: how many; fewer where fewer can be found.
-            among: which documents may be; None for all.
+            k: how many; fewer if fewer can be found.
+            among: the allowed documents; None for all.
         """
 
     def known(self, query: int, positions: Int[np.ndarray, " c"]) -> Float[np.ndarray, " c"] | None:
-        """The exact scores of some documents, if the look was at every document; else None."""
+        """The exact scores of some documents if every document was scored; else None."""
         return None
 
 
@@ -68,19 +68,19 @@ class Everything(Look):
     """Exact scores of every document.
 
     Args:
-        scores: a row a query.
-        matching: a document that scores 0 has nothing of the query, and is no candidate.
+        scores: one row per query.
+        matching: drop documents that score 0, which have nothing in common with the query.
     """
 
     def __init__(self, scores: Float[np.ndarray, "q n"], *, matching: bool):
         self._scores, self._matching = scores, matching
 
     def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
-        """By score; fewer are always among more."""
+        """The best by score; a smaller `k` gives a subset of a larger one."""
         return best_among(self._scores[query], k, among, matching=self._matching)
 
     def known(self, query: int, positions: Int[np.ndarray, " c"]) -> Float[np.ndarray, " c"]:
-        """All of them."""
+        """Their exact scores; never None."""
         return self._scores[query, positions]
 
 
@@ -88,21 +88,21 @@ Q = TypeVar("Q")
 
 
 class Store(ABC, Generic[Q]):
-    """One part of a score, over all segments of an index, open for reading; `Q` is what it is asked."""
+    """One part of a score, over all segments of an index, open for reading; `Q` is its type of query."""
 
     @abstractmethod
     def look(self, queries: Sequence[Q], *, exhaustive: bool = False, probes: int = PROBES) -> Look:
-        """A first stage for a batch of queries.
+        """Start a first stage for a batch of queries.
 
         Args:
             queries: one or more.
-            exhaustive: look at every document, also where there is a shorter way.
-            probes: where there are lists of centroids, how many are looked at for each row of a query.
+            exhaustive: score every document, even where an approximate search is available.
+            probes: number of centroids probed per query row, where there are centroid lists.
         """
 
     @abstractmethod
     def scores(self, query: Q, positions: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-        """The exact scores of some documents: what candidates are ranked by."""
+        """The exact scores of some documents, by which candidates are ranked."""
 
 
 class VectorStore(Store[Asked]):
@@ -117,11 +117,11 @@ class VectorStore(Store[Asked]):
     @property
     @abstractmethod
     def lengths(self) -> Int[np.ndarray, " n"]:
-        """How many vectors each document has; of a static set, how many distinct ids."""
+        """Number of vectors of each document; in a static set, number of distinct ids."""
 
     @abstractmethod
     def take(self, positions: Int[np.ndarray, " k"]) -> Ragged:
-        """The vectors of some documents as they are stored, decoded to float32."""
+        """The stored vectors of some documents, decoded to float32."""
 
     @abstractmethod
     def all_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
@@ -129,32 +129,32 @@ class VectorStore(Store[Asked]):
 
     @abstractmethod
     def best_rows(self, query: Asked, position: int) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """For each query row, the row of a document that `scores` takes, and what it adds to the score.
+        """For each query row, the document row that `scores` uses, and its contribution to the score.
 
-        The first of equals; -1 where no row gave the score: an empty document, no row with the same id, a
-        best similarity below the floor.
+        The first row on ties; -1 if no row gave the score: the document is empty, has no row with the same
+        id, or the best similarity is below the floor.
         """
 
     @abstractmethod
     def frequencies(self) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
-        """The distinct ids of all documents, rising, and in how many documents each stands."""
+        """The distinct ids of all documents, ascending, and their document frequencies."""
 
     @abstractmethod
     def counts_of(
         self, positions: Int[np.ndarray, " k"]
     ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
-        """For sets with ids: those of some documents, rising, and in how many of these each stands."""
+        """The distinct ids of some documents, ascending, and in how many of them each occurs."""
 
     def bound(self, model: TextModel) -> VectorStore:
-        """The same store with what it needs of the model that the index was built with."""
+        """The same store, bound to what it needs from the model that the index was built with."""
         return self
 
 
 class VectorWriter(ABC):
-    """What writes one vector set of a new segment.
+    """Writer of one vector set of a new segment.
 
     Attributes:
-        vectors: how many were given so far; whoever goes on with an interrupted build sets it.
+        vectors: number of vectors written; a resumed build sets it.
     """
 
     vectors: int
@@ -171,17 +171,17 @@ class VectorWriter(ABC):
     def copy(self, piece: Piece, documents: Int[np.ndarray, " k"]) -> None:
         """Add some documents of another segment, as they are stored there.
 
-        Where that is in another codec, their vectors are decoded and coded again.
+        If they are stored in another codec, their vectors are decoded and encoded again.
         """
 
     @abstractmethod
     def sync(self) -> dict[str, Written]:
-        """Put on the disk what was appended; by file name, what to give a writer that goes on from there."""
+        """Sync what was appended to disk; return for each file what a writer needs to continue it."""
 
     @abstractmethod
     def close(self) -> None:
-        """Finish every file; what was appended stays until the commit, so that this can be repeated."""
+        """Finish every file. Raw files stay until the commit, so `close` can be repeated."""
 
     @abstractmethod
     def abandon(self) -> None:
-        """Leave every file as it is, after an error; after `close` this does nothing."""
+        """Close every file as it is, after an error; does nothing after `close`."""

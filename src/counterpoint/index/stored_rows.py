@@ -1,4 +1,4 @@
-"""What the stores of rows have in common: one vector set over all segments."""
+"""Base of the stores of rows: one vector set over all segments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from counterpoint.types import Ragged, rows_of_sets
 
 __all__ = ["RowsStore", "merged_counts", "split_by_segment", "without_counts"]
 
-BLOCK = 2**22  # bytes of decoded vectors held at a time: a cache's size
+BLOCK = 2**22  # bytes of decoded vectors held at a time; fits a CPU cache
 
 
 class RowsStore(VectorStore):
@@ -28,7 +28,7 @@ class RowsStore(VectorStore):
     Args:
         name: of the set.
         layout: how it is stored.
-        pieces: its share in each segment; these may differ in the codec.
+        pieces: its piece of each segment; their codecs may differ.
     """
 
     def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
@@ -44,7 +44,7 @@ class RowsStore(VectorStore):
 
     @property
     def lengths(self) -> Int[np.ndarray, " n"]:
-        """How many vectors each document has."""
+        """Number of vectors of each document."""
         return np.concatenate([np.diff(part.offsets) for part in self.parts])
 
     def take(self, positions: Int[np.ndarray, " k"]) -> Ragged:
@@ -56,7 +56,7 @@ class RowsStore(VectorStore):
         return Ragged.concatenate([rows for rows, _ in found]).take(order)
 
     def scores(self, query: Asked, positions: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-        """MaxSim with some documents; of a pooled set the inner product."""
+        """MaxSim with some documents; for a pooled set, the inner product."""
         scores = np.zeros(len(positions), np.float32)
         for part, mine, where in self._split(positions):
             scores[where] = self._table([query], part, mine)[0]
@@ -67,7 +67,7 @@ class RowsStore(VectorStore):
         return np.concatenate([self._table(queries, part, None) for part in self.parts], axis=1)
 
     def best_rows(self, query: Asked, position: int) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """For each query row the row of a document that `scores` takes, and what it adds."""
+        """For each query row, the document row that `scores` uses, and its contribution to the score."""
         ((part, mine, _),) = (each for each in self._split(np.array([position])) if len(each[1]))
         rows, _ = rows_of_sets(part.offsets, mine)
         if not len(rows):
@@ -77,13 +77,13 @@ class RowsStore(VectorStore):
         return best_of_similarities(similarity, ids, floor=query.floor)
 
     def frequencies(self) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
-        """The distinct ids of all documents, rising, and in how many each stands."""
+        """The distinct ids of all documents, ascending, and their document frequencies."""
         return merged_counts([(ids.all(), counts.all()) for ids, counts in self._counted])
 
     def counts_of(
         self, positions: Int[np.ndarray, " k"]
     ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
-        """The distinct ids of some documents, rising, and in how many of these each stands."""
+        """The distinct ids of some documents, ascending, and in how many of them each occurs."""
         tables = []
         for part, mine, _ in self._split(positions):
             rows, offsets = rows_of_sets(part.offsets, mine)
@@ -92,14 +92,14 @@ class RowsStore(VectorStore):
         return merged_counts(tables)
 
     def _split(self, positions: Int[np.ndarray, " k"]):
-        """By segment its rows, and which of the positions are in it and where among them these stand."""
+        """For each segment its rows, the positions in it, and their places among all positions."""
         for i, where in split_by_segment(self._starts, positions):
             yield self.parts[i], positions[where] - self._starts[i], where
 
     def _table(
         self, queries: Sequence[Asked], part: Rows, documents: Int[np.ndarray, " n"] | None
     ) -> Float[np.ndarray, "q n"]:
-        """MaxSim of queries with documents of one segment; None for all of them."""
+        """MaxSim of queries with documents of one segment; None for all documents."""
         asked = np.concatenate([query.rows for query in queries])
         if asked.shape[1] != self.layout.dim:
             raise ShapeError(
@@ -134,12 +134,12 @@ class RowsStore(VectorStore):
     def _ids(self, part: Rows, rows: slice | Int[np.ndarray, " r"]) -> Int[np.ndarray, " r"]:
         found = part.ids(rows)
         if found is None:
-            raise ShapeError(f"exact matching needs vectors with ids, and those of {self.name!r} carry none")
+            raise ShapeError(f"exact matching needs vectors with ids, but those of {self.name!r} have none")
         return found
 
 
 def split_by_segment(starts: Int[np.ndarray, " s1"], positions: Int[np.ndarray, " k"]):
-    """The segments that have some of the positions, and where these stand among them."""
+    """Each segment that has some of the positions, and their places among all positions."""
     if len(starts) == 2:
         yield 0, np.arange(len(positions))
         return
@@ -153,7 +153,7 @@ def split_by_segment(starts: Int[np.ndarray, " s1"], positions: Int[np.ndarray, 
 def merged_counts(
     tables: Sequence[tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]],
 ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
-    """Ids and counts of several segments as those of one."""
+    """Merge ids and counts of several segments."""
     if not tables:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     known, where = np.unique(np.concatenate([ids for ids, _ in tables]), return_inverse=True)
@@ -165,7 +165,7 @@ def without_counts(
     counted: tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]],
     gone: Sequence[tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]],
 ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
-    """Ids and counts less what some documents had of them; ids of which nothing is left are left out."""
+    """Subtract the ids and counts of some documents; ids with count 0 are dropped."""
     if not gone:
         return counted
     negative = [(ids, -counts.astype(np.int64)) for ids, counts in gone]

@@ -21,23 +21,23 @@ __all__ = ["BATCH", "Batch", "DocumentStream"]
 BATCH = 512  # documents encoded and written at a time; bounds the memory of a build
 
 Batch = tuple[list[Document], Mapping[str, Ragged] | None]
-"""Documents and their vectors by set; None for those that an interrupted build has encoded."""
+"""Documents and their vectors by set; None for documents that an interrupted build has encoded."""
 
 
 @final
 class DocumentStream:
-    """Documents that are to be indexed, read once.
+    """Documents to index, read once.
 
     Args:
-        documents: streamed; never held whole.
+        documents: a stream; never held in memory as a whole.
         model: encodes them; None for a lexical index.
-        on_progress: called with the number of documents done, within a batch, too: one may take minutes.
-        encoders: processes that encode; None for this one.
-        given: the documents' vectors, where they were encoded before; the model encodes nothing.
+        on_progress: called with the number of documents done, also within a batch, which may take minutes.
+        encoders: processes that encode; None for this process.
+        given: vectors of the documents that were encoded before; the model encodes nothing.
 
     Attributes:
-        encoder_seconds: that were spent in the model so far, or waiting for other processes.
-        longer: documents that have more word-pieces than the model reads, so far.
+        encoder_seconds: time spent so far in the model, or waiting for other processes.
+        longer: number of documents so far with more word-pieces than the model reads.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class DocumentStream:
         """The documents, `BATCH` at a time, with their vectors; without a model there are none.
 
         Args:
-            before: how far an interrupted build came.
+            before: progress of an interrupted build.
 
         Raises:
-            DataError: the operating system or a network gave an error: it is one of the source.
+            DataError: the source cannot be read: the operating system or the network gave an error.
         """
         stream, done = self._read(), 0
         kept, self.longer = (0, 0) if before is None else (before.documents, before.longer)
@@ -79,10 +79,10 @@ class DocumentStream:
             yield batch, vectors
 
     def report(self) -> dict[str, int]:
-        """What was counted, once all was read.
+        """The counts, once all documents were read; empty without a model.
 
-        With a model `longest`, the word-pieces that it reads of a document, and `longer`, the documents (or
-        passages) that have more; nothing without one.
+        `longest` is the number of word-pieces that the model reads of a document, `longer` the number of
+        documents (or passages) that have more.
         """
         if self._given is not None:
             return dict(self._given.report)
@@ -119,7 +119,7 @@ class DocumentStream:
             yield batch, vectors
 
     def _counter(self, done: int) -> Callable[[int], None]:
-        """What is called with more documents that are done after so many."""
+        """A callback that takes the number of further documents done, and starts from `done`."""
 
         def count(more: int) -> None:
             nonlocal done

@@ -1,16 +1,16 @@
-"""The terms of a batch of documents on disk: in which documents each stands, how often, and nothing derived.
+"""The terms of a batch of documents on disk: the documents of each term and its counts, nothing derived.
 
     terms.npy          the distinct terms in UTF-8, sorted by bytes, one after the other
     term_ends.npy      where each term ends in terms.npy
-    frequencies.npy    in how many documents each term stands (uint32)
-    postings.npy       by term two packed lists, see `packing`: the gaps between its documents, and how often
-                       it stands in each of them, less one
+    frequencies.npy    document frequency of each term (uint32)
+    postings.npy       for each term two packed lists, see `packing`: the gaps between its documents, and its
+                       count in each of them, minus one
     posting_ends.npy   where the postings of each term end in postings.npy
-    lengths.npy        how many terms each document has (uint32)
+    lengths.npy        number of terms of each document (uint32)
 
-A gap is the number of documents that are left out before the next one. Both kinds of ends are uint32, or
-uint64 where there may be more bytes than uint32 can count. Nothing here depends on other documents: idf and
-the average length are computed from the sums over all batches, when a query comes.
+A gap is the number of documents skipped before the next one. Both kinds of ends are uint32, or uint64 if
+there may be more bytes than uint32 can count. Nothing here depends on other documents. At query time, idf
+and the average length are computed from the sums over all batches.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ __all__ = ["TermFiles", "TermFilesWriter", "Terms", "encoded"]
 NAMES = ("terms", "term_ends", "frequencies", "postings", "posting_ends", "lengths")
 NARROW = 2**32
 TOGETHER = 2**17  # postings unpacked at a time when all are read; bounds the memory
-REMEMBERED = 2**16  # terms whose places are kept in memory; it must not grow with the queries
+REMEMBERED = 2**16  # terms whose places are cached; the cache must not grow with the queries
 DAMAGED = "the BM25 postings are damaged; build the index again"
 
 
 @final
 class TermFilesWriter:
-    """Write the files term by term, the terms in the order of their bytes.
+    """Write the files term by term, in byte order of the terms.
 
     Args:
-        folder: where to.
-        postings: how many postings there will be.
-        text: how many bytes of terms, at most.
+        folder: to write to.
+        postings: total number of postings.
+        text: maximum number of bytes of all terms.
     """
 
     def __init__(self, folder: Path, postings: int, text: int):
@@ -79,10 +79,10 @@ class TermFilesWriter:
         """Add terms with their postings.
 
         Args:
-            terms: after those that were added before.
-            frequencies: how many postings each of them has.
-            documents: of the postings, rising within each term.
-            counts: how often the term stands in each of these documents.
+            terms: in order, after those added before.
+            frequencies: number of postings of each term.
+            documents: of the postings, ascending within each term.
+            counts: number of occurrences of the term in each of these documents.
         """
         gaps = np.diff(documents, prepend=-1) - 1
         firsts = np.cumsum(frequencies) - frequencies
@@ -102,12 +102,12 @@ class TermFilesWriter:
             file.close()
 
     def abandon(self) -> None:
-        """Close the files as they are; none of them reads as data."""
+        """Close the files as they are; their headers say that they are empty."""
         for file in self._files.values():
             file.abandon()
 
     def _extend(self, name: str, piece: np.ndarray, sizes: Int[np.ndarray, " t"]) -> None:
-        """Add bytes to a file, and to its ends where they lie."""
+        """Append bytes to a file, and their ends to its file of ends."""
         ends = self._files[f"{name.removesuffix('s')}_ends"]
         ends.append((self._files[name].rows + np.cumsum(sizes)).astype(ends.dtype))
         self._files[name].append(piece)
@@ -120,10 +120,10 @@ class Terms:
 
     Attributes:
         text: the terms, one after the other.
-        sizes: how many bytes each has.
-        frequencies: how many postings each has.
-        documents: of the postings, rising within each term.
-        counts: how often the term stands in each of these documents.
+        sizes: number of bytes of each term.
+        frequencies: number of postings of each term.
+        documents: of the postings, ascending within each term.
+        counts: number of occurrences of the term in each of these documents.
     """
 
     text: UInt8[np.ndarray, " b"]
@@ -135,12 +135,12 @@ class Terms:
 
 @final
 class TermFiles:
-    """What `TermFilesWriter` wrote, open for reading.
+    """The files of `TermFilesWriter`, open for reading.
 
-    The vocabulary and the lengths are checked whole when they are first asked for, postings block by block.
+    The vocabulary and the lengths are checked whole at first use, postings block by block.
 
     Raises:
-        ArtifactError: the files do not fit one another. Every method raises it, too, where what it reads is
+        ArtifactError: the files do not fit one another. Every method raises it, too, if what it reads is
             damaged.
     """
 
@@ -155,26 +155,26 @@ class TermFiles:
 
     @property
     def documents(self) -> int:
-        """How many documents there are, those without a term among them."""
+        """Number of documents, including those without terms."""
         return len(self._lengths)
 
     @cached_property
     def lengths(self) -> UInt32[np.ndarray, " documents"]:
-        """How many terms each document has."""
+        """Number of terms of each document."""
         return self._lengths.all()
 
     @cached_property
     def length(self) -> int:
-        """How many terms all documents have together."""
+        """Total number of terms of all documents."""
         return int(self.lengths.sum(dtype=np.int64))
 
     def frequency(self, term: str) -> int:
-        """In how many documents a term stands."""
+        """The document frequency of a term."""
         at = self._find(term)
         return 0 if at is None else self._counted.item(at)
 
     def postings(self, term: str) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]:
-        """The documents that have a term, rising, and how often it stands in each."""
+        """The documents with a term, ascending, and its count in each."""
         packed, frequency = self.packed(term)
         if not frequency:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -184,7 +184,7 @@ class TermFiles:
             raise self.damaged(error) from error
 
     def packed(self, term: str) -> tuple[UInt8[np.ndarray, " b"], int]:
-        """The postings of a term as they are stored, and how many there are."""
+        """The packed postings of a term, and how many there are."""
         at = self._find(term)
         if at is None:
             return np.zeros(0, np.uint8), 0
@@ -192,7 +192,7 @@ class TermFiles:
         return self._postings[(ends.item(at - 1) if at else 0) : ends.item(at)], self._counted.item(at)
 
     def damaged(self, why: object) -> ArtifactError:
-        """What says that postings cannot be unpacked."""
+        """The error for postings that cannot be unpacked."""
         return ArtifactError(f"{DAMAGED} ({why})", path=self._folder)
 
     def every(self) -> Iterator[Terms]:
@@ -233,11 +233,9 @@ class TermFiles:
 
     @cached_property
     def _vocabulary(self) -> tuple[memoryview, Shaped[np.ndarray, " terms"]]:
-        """The bytes of all terms, and where each ends."""
         return self._text.all().data, self._ends.all()
 
     def _find(self, term: str) -> int | None:
-        """The place of a term among all, or None."""
         if term in self._known:
             return self._known[term]
         wanted = encoded(term)
@@ -253,13 +251,13 @@ class TermFiles:
 
 
 def _edges(ends: Shaped[np.ndarray, " n"], first: int, last: int) -> Int[np.ndarray, " k"]:
-    """Where some neighbours begin, and where the last ends."""
+    """Where consecutive terms begin, and where the last ends."""
     before = ends[first - 1 : first] if first else np.zeros(1, ends.dtype)
     return np.concatenate([before, ends[first:last]]).astype(np.int64)
 
 
 def encoded(term: str) -> bytes:
-    """A term as it is stored and sorted; the order of UTF-8 is that of the characters."""
+    """A term as it is stored and sorted; UTF-8 sorts like the characters."""
     return term.encode("utf-8", "surrogatepass")
 
 
@@ -268,7 +266,7 @@ def _ends_type(largest: int) -> type[np.unsignedinteger]:
 
 
 def _interleaved(*lists: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Several packed lists of each term one after the other, and the bytes of these together."""
+    """Join several packed lists of each term; return the bytes and the size per term."""
     sizes = np.stack([size for _, size in lists], axis=1)
     packed = np.empty(int(sizes.sum()), np.uint8)
     starts = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)

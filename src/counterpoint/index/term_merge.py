@@ -1,7 +1,7 @@
-"""BM25's files of several segments as those of one, deleted documents left out.
+"""Merge the BM25 files of several segments, without deleted documents.
 
-The files are the very ones that a build of the same documents writes: of each document only counts are kept,
-so nothing has to be analysed again.
+The result is byte-identical to a build of the same documents. Only counts are stored per document, so no text
+is analysed again.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ KINDS: Mapping[str, type[np.generic]] = MappingProxyType(
 def merge_terms(parts: Sequence[tuple[TermFiles, Bool[np.ndarray, " n"] | None]], folder: Path) -> None:
     """Write the terms of all live documents into `folder`.
 
-    Postings are unpacked into files beside the new ones, which are removed again: memory grows with the
-    postings of one term and with nothing else.
+    Postings are unpacked into temporary files in the same folder, so memory grows only with the postings of
+    one term.
 
     Args:
-        parts: of each segment its terms, and which of its documents are not deleted; None for all.
-        folder: that is there.
+        parts: for each segment its terms, and which of its documents are not deleted; None for all.
+        folder: an existing one.
 
     Raises:
         ArtifactError: a segment's files are damaged.
@@ -57,7 +57,7 @@ def merge_terms(parts: Sequence[tuple[TermFiles, Bool[np.ndarray, " n"] | None]]
 
 
 def _run(terms: TermFiles, live: Bool[np.ndarray, " n"] | None, first: int, stem: Path) -> Run:
-    """The terms of a segment's live documents, the first of which gets the number `first`, on the disk."""
+    """Write the terms of a segment's live documents to disk; the first document gets the number `first`."""
     kept = np.ones(terms.documents, bool) if live is None else live
     numbers, end = np.cumsum(kept) - 1 + first, 0
     writers: dict[str, NpyWriter] = {}

@@ -1,7 +1,7 @@
-"""Sorted runs: the terms of some documents in order, in memory or on the disk, and how runs are merged.
+"""Sorted runs: the terms of some documents in order, in memory or on disk, and how runs are merged.
 
-A build collects terms in the order of its documents and needs them in the order of terms. It sorts as many
-as fit in its memory, writes them as a run, and goes on. At the end it reads all runs side by side.
+A build collects terms in the order of documents and needs them in the order of terms. So it sorts as many as
+fit in memory, writes them as a run, and continues. At the end it merges all runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from counterpoint.index.term_files import TermFilesWriter, encoded
 
 __all__ = ["Merged", "Run", "merged", "sorted_run", "write_runs"]
 
-READ = 2**12  # terms of a run that are in memory while runs are merged
+READ = 2**12  # terms of a run in memory while runs are merged
 POSTINGS = 2**19  # packed at a time, or those of one term if it has more
 
 
@@ -34,10 +34,10 @@ class Run:
     Attributes:
         text: the terms, one after the other.
         ends: where each ends in `text`.
-        frequencies: how many postings each has.
-        documents: of the postings, rising within each term.
-        counts: how often the term stands in each of these documents.
-        lengths: how many terms each document has.
+        frequencies: number of postings of each term.
+        documents: of the postings, ascending within each term.
+        counts: number of occurrences of the term in each of these documents.
+        lengths: number of terms of each document.
     """
 
     text: UInt8[np.ndarray, " b"]
@@ -58,7 +58,7 @@ class Run:
             start = ends[-1]
 
     def stored(self, folder: Path, name: str) -> Run:
-        """The same run, on the disk."""
+        """Write the run to disk; return it memory-mapped."""
         made = {}
         for field in fields(self):
             path = folder / f"{name}.{field.name}.npy"
@@ -78,7 +78,7 @@ def sorted_run(
     Args:
         vocabulary: a number for each term.
         tokens: the numbers of all terms, document by document.
-        lengths: how many of them each document has.
+        lengths: number of terms of each document.
         first: the position of the first document.
     """
     terms = sorted(vocabulary)
@@ -107,7 +107,7 @@ def sorted_run(
 @final
 @dataclass(frozen=True)
 class Merged:
-    """Some terms with all their postings, as `TermFilesWriter.append` takes them."""
+    """Some terms with all their postings, in the form of `TermFilesWriter.append`."""
 
     terms: list[bytes]
     frequencies: Int[np.ndarray, " t"]
@@ -157,12 +157,12 @@ class Reader:
         self._run, self._asked, self._term, self._posting = run, [], 0, 0
 
     def ask(self, place: int) -> int:
-        """Have the next term's postings read next, for the term at this place; says how many they are."""
+        """Schedule the next term's postings for reading, under this place; return their number."""
         self._asked.append(place)
         return int(self._run.frequencies[self._term + len(self._asked) - 1])
 
     def read(self) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"], Int[np.ndarray, " p"]]:
-        """What was asked for: of each posting the place of its term, its document and its count."""
+        """Read what was scheduled: for each posting, the place of its term, its document and its count."""
         frequencies = self._run.frequencies[self._term : self._term + len(self._asked)]
         places = np.repeat(np.array(self._asked, np.int64), frequencies)
         rows = slice(self._posting, self._posting + len(places))
@@ -171,7 +171,7 @@ class Reader:
 
 
 def _joined(terms: list[bytes], readers: Sequence[Reader]) -> Merged:
-    """The postings of these terms, run by run within each term."""
+    """The postings of these terms; within each term, run by run."""
     places, documents, counts = map(np.concatenate, zip(*(reader.read() for reader in readers), strict=True))
     order = np.argsort(places, kind="stable")
     return Merged(terms, np.bincount(places, minlength=len(terms)), documents[order], counts[order])

@@ -1,4 +1,4 @@
-"""What one term adds to the BM25 score of each document, from counts or as an earlier version stored it."""
+"""The contribution of one term to each document's BM25 score, from counts or from stored scores."""
 
 from __future__ import annotations
 
@@ -21,20 +21,18 @@ from counterpoint.index.term_files import TermFiles
 __all__ = ["PARAMETERS", "ComputedScores", "Part", "StoredScores", "TermScores", "term_scores"]
 
 PARAMETERS = "params.index.json"
-"""Only folders that bm25s wrote have it."""
+"""Only folders written by bm25s have this file."""
 REMEMBERED = 2**16  # terms whose frequencies are kept in memory; it must not grow with the queries
-WORK = (
-    100_000  # what numpy does in the time that it takes for one term of one part, in products of two numbers
-)
+WORK = 100_000  # per term and part: products that numpy computes in the same time
 ALL = np.zeros(0, bool)
 
 
 class TermScores(ABC):
-    """The terms of a collection, and what each of them adds to the score of each document.
+    """The terms of a collection, and their contributions to each document's score.
 
     Attributes:
-        documents: how many there are, deleted ones not among them.
-        end: the position after the last, of all.
+        documents: number of documents, without deleted ones.
+        end: the position after the last document, including deleted ones.
     """
 
     documents: int
@@ -42,11 +40,11 @@ class TermScores(ABC):
 
     @abstractmethod
     def frequency(self, term: str) -> int:
-        """In how many documents a term stands."""
+        """The document frequency of a term."""
 
     @abstractmethod
     def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-        """The documents that have a term, rising, and the score of the term in each (float32)."""
+        """The documents with a term, ascending, and the term's score in each (float32)."""
 
 
 Part = tuple[CheckedFolder, Live]
@@ -54,7 +52,7 @@ Part = tuple[CheckedFolder, Live]
 
 
 def term_scores(parts: Sequence[Part], k1: float, b: float) -> TermScores:
-    """Open the postings of an index, in whichever format they are."""
+    """Open the postings of an index, in any format."""
     if len(parts) == 1 and PARAMETERS in parts[0][0]:
         return StoredScores(parts[0][0])
     opened = [files.once("terms", partial(TermFiles, files)) for files, _ in parts]
@@ -63,16 +61,16 @@ def term_scores(parts: Sequence[Part], k1: float, b: float) -> TermScores:
 
 @final
 class ComputedScores(TermScores):
-    """Lucene's formula over the counts of all parts of a collection; idf and average length are the whole's.
+    """Lucene's formula over the counts of all parts; idf and average length are of the whole collection.
 
-    Computed in double precision, idf apart, and rounded once: as bm25s does it, to the last bit.
+    Computed in double precision, except idf, and rounded once: bit-identical to bm25s.
 
     Args:
         parts: in the order of their documents.
-        k1: saturation of the term frequency.
-        b: share of the length normalisation.
-        live: by part which of its documents are not deleted; None where all are there. Deleted ones are not
-            counted, and score nothing.
+        k1: term-frequency saturation.
+        b: document length normalisation.
+        live: for each part, which of its documents are not deleted; None for all. Deleted documents are not
+            counted and score nothing.
     """
 
     def __init__(self, parts: Sequence[TermFiles], k1: float, b: float, live: Sequence[Live] = ()):
@@ -86,7 +84,7 @@ class ComputedScores(TermScores):
         self._meter = Meter()
 
     def frequency(self, term: str) -> int:
-        """In how many documents a term stands."""
+        """The document frequency of a term."""
         found = self._known.get(term)
         if found is None:
             whole = all(mask is None for mask in self._live)
@@ -95,7 +93,7 @@ class ComputedScores(TermScores):
         return found
 
     def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-        """The documents that have a term, rising, and the score of the term in each."""
+        """The documents with a term, ascending, and the term's score in each."""
         rows, shares = self._saturated(term)
         df = len(rows)
         self._remember(term, df)
@@ -108,7 +106,7 @@ class ComputedScores(TermScores):
             self._known[term] = df
 
     def _saturated(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-        """The documents that have a term, and its saturated frequency in each: tf / (tf + norm)."""
+        """The documents with a term, and its saturated frequency in each: tf / (tf + norm)."""
         kernels = self._meter.kernels(WORK * len(self._parts))
         of_part = saturated if kernels is None else partial(_compiled, kernels)
         rows, shares, first = [np.zeros(0, np.int64)], [np.zeros(0)], 0
@@ -126,7 +124,7 @@ class ComputedScores(TermScores):
 
     @cached_property
     def _norms(self) -> list[Float[np.ndarray, " documents"]]:
-        """By part and document what is added to a term's frequency, which is then divided by the sum."""
+        """For each part and document, the k1 term of the denominator: tf / (tf + norm)."""
         pairs = zip(self._parts, self._live, strict=True)
         average = sum(_length(part, mask) for part, mask in pairs) / max(self.documents, 1)
         rest = 1 - self._b
@@ -149,13 +147,12 @@ def _compiled(
 
 
 def _length(part: TermFiles, live: Live) -> int:
-    """How many terms the documents of a part that are not deleted have together."""
     return part.length if live is None else int(part.lengths[live].sum(dtype=np.int64))
 
 
 @final
 class StoredScores(TermScores):
-    """Scores as bm25s stored them, in indexes that were built before there were `TermFiles`.
+    """Scores stored by bm25s, in indexes built before `TermFiles` existed.
 
     Raises:
         ArtifactError: the files are damaged.
@@ -174,12 +171,12 @@ class StoredScores(TermScores):
         self._rows, self._scores = (files.array(f"{name}.csc.index.npy") for name in ("indices", "data"))
 
     def frequency(self, term: str) -> int:
-        """In how many documents a term stands."""
+        """The document frequency of a term."""
         where = self._where(term)
         return where.stop - where.start
 
     def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-        """The documents that have a term, rising, and the score of the term in each."""
+        """The documents with a term, ascending, and the term's score in each."""
         where = self._where(term)
         return self._rows[where], self._scores[where]
 

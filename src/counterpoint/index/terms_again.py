@@ -1,4 +1,4 @@
-"""BM25 made again from texts: of damaged files, or of those in which an earlier version kept scores."""
+"""Recreate BM25 from texts: for damaged files, or for files in which an earlier version kept scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["terms_again"]
 
 
 def terms_again(folder: Path, manifest: Manifest, documents: Iterable[Document]) -> str:
-    """Write BM25 of some documents into a new folder of an index; which."""
+    """Write BM25 of some documents into a new folder of an index; return the folder."""
     name = f"lexical/{new_name()}"
     mark(folder / name)
     builder = LexicalBuilder(LexicalSettings.from_dict(manifest.settings["lexical"]), folder / name)

@@ -1,12 +1,12 @@
-"""Vectors of an exported index: safetensors files that each have some documents, one after the other.
+"""Vectors of an exported index: safetensors files, each with some consecutive documents.
 
     vectors/00001.safetensors
       documents        XXH3-64 of each document's id, title and text (uint64)
       <set>.offsets    rows of document i are offsets[i]:offsets[i + 1], counted within the file (int64)
-      <set>.values     rows as float32, decoded; not for static sets, whose vectors the model has
-      <set>.ids        what each row stands for (uint32), for sets with ids
+      <set>.values     rows as float32, decoded; absent for static sets, whose vectors are in the model
+      <set>.ids        id of each row (uint32), for sets with ids
 
-The checksums of documents say which text a vector is of: a corpus that was edited is noticed.
+The checksums of documents identify the text of each vector, so that an edited corpus is detected.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from counterpoint.types import Document, Ragged
 
 __all__ = ["ExportedSet", "Shard", "ShardWriter", "VectorShards", "shard_name"]
 
-BYTES = 2**26  # of vectors in a file; bounds the memory of an export
+BYTES = 2**26  # of vectors per file; bounds the memory of an export
 CHANGED = "--no-vectors encodes the documents again (in Python vectors=False)"
 
 
 @final
 @dataclass(frozen=True)
 class ExportedSet:
-    """What an export says of a vector set.
+    """Description of a vector set in an export.
 
     Attributes:
         dim: components of a vector.
-        pooled: one row a document.
+        pooled: one row per document.
         ids: every row has an id.
-        static: the model has the vectors; only ids are exported.
-        codec: how rows were stored in the index; of several segments, the one of fewest bits.
+        static: the vectors are in the model; only ids are exported.
+        codec: of the rows in the index; if segments differ, the one with the fewest bits.
     """
 
     dim: int
@@ -57,27 +57,27 @@ class ExportedSet:
 @final
 @dataclass(frozen=True)
 class Shard:
-    """One file: how many documents it has, and its checksum."""
+    """One file: its number of documents, and its checksum."""
 
     documents: int
     sha256: str
 
 
 def shard_name(number: int) -> str:
-    """The path of a file in the folder of an export, by its number from 0."""
+    """The path of a file within an export, by its number from 0."""
     return f"vectors/{number + 1:05}.safetensors"
 
 
 @final
 class ShardWriter:
-    """Write vectors of documents into a new folder, a file for every 64 MiB.
+    """Write vectors of documents into a new folder, one file per 64 MiB.
 
     Args:
         folder: of the export.
-        sets: what is written.
+        sets: to write.
 
     Attributes:
-        shards: the files that are finished.
+        shards: the finished files.
     """
 
     def __init__(self, folder: Path, sets: Mapping[str, ExportedSet]):
@@ -95,7 +95,7 @@ class ShardWriter:
             self.close()
 
     def close(self) -> None:
-        """Finish the file of what was appended since the last one."""
+        """Finish the current file, if it has documents."""
         if not self._checks:
             return
         tensors: dict[str, np.ndarray] = {"documents": np.array(self._checks, np.uint64)}
@@ -107,7 +107,7 @@ class ShardWriter:
             if packed.ids is not None:
                 tensors[f"{name}.ids"] = packed.ids.astype(np.uint32)
         path = self._folder / shard_name(len(self.shards))
-        path.write_bytes(save(tensors))  # safetensors' own way to write a file hides the system's error
+        path.write_bytes(save(tensors))  # safetensors' own file writer hides the system's error
         self.shards.append(Shard(len(self._checks), sha256_file(path)))
         self._checks, self._parts = [], []
 
@@ -118,10 +118,10 @@ class VectorShards:
 
     Args:
         folder: of the export.
-        sets: what it says that it has.
+        sets: in the export.
         shards: its files.
-        wanted: the names of the sets that are read.
-        report: what was counted of the documents when they were encoded (`DocumentStream.report`).
+        wanted: names of the sets to read.
+        report: counts made when the documents were encoded (`DocumentStream.report`).
     """
 
     def __init__(
@@ -143,10 +143,10 @@ class VectorShards:
 
         Args:
             documents: at least one.
-            first: how many come before them in the corpus.
+            first: number of documents before them in the corpus.
 
         Raises:
-            DataError: a file is missing or damaged, or its vectors are those of other documents.
+            DataError: a file is missing or damaged, or its vectors belong to other documents.
         """
         found: list[dict[str, Ragged]] = []
         rest = list(documents)
@@ -173,7 +173,7 @@ class VectorShards:
 
 @final
 class _Open:
-    """One file, open and checked but for its rows."""
+    """One file, open and checked except for its rows."""
 
     def __init__(self, path: Path, shard: Shard, sets: Mapping[str, ExportedSet]):
         self._path = path
@@ -204,7 +204,7 @@ class _Open:
             raise self._fault(f"the array {odd[0]!r} {what}")
 
     def _read(self, name: str, about: ExportedSet, documents: int) -> None:
-        """Offsets and ids of a set, and whether its rows have the right shape."""
+        """Read offsets and ids of a set, and check the shape of its rows."""
         offsets = self._array(f"{name}.offsets", np.int64, (documents + 1,))
         lengths = np.diff(offsets)
         if offsets[0] != 0 or (lengths < 0).any() or (about.pooled and (lengths != 1).any()):
@@ -220,7 +220,7 @@ class _Open:
     def take(
         self, first: int, documents: Sequence[Document], sets: Mapping[str, ExportedSet]
     ) -> dict[str, Ragged]:
-        """The vectors of documents from one on."""
+        """The vectors of documents, from number `first` of the file."""
         own = np.array([_check_of(document) for document in documents], np.uint64)
         different = np.flatnonzero(own != self._checks[first : first + len(documents)])
         if len(different):

@@ -1,14 +1,15 @@
 """Conditions on metadata: `year >= 2020 and lang in ('en', 'de') and not draft`.
 
-They are read by sqlglot as SQL, checked against a small grammar, and become SQL of our own in which every
-value is a parameter:
+sqlglot parses them as SQL. They are checked against a small grammar and rewritten as SQL in which every value
+is a parameter:
 
     condition   condition and|or condition · not condition · (condition) · test
     test        field =|!=|<|<=|>|>= value · field [not] in (value, ...) · field [not] between value and value
                 field [not] like text · field is [not] null · field (true or false)
     value       a number, 'text', true or false
 
-As in SQL, a test of a field that a document does not have is neither true nor false, and so is its opposite.
+As in SQL, a test of a field that a document does not have is neither true nor false, and neither is its
+negation.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ FieldType = Literal["int", "float", "str", "bool"]
 NUMBERS: Sequence[FieldType] = ("int", "float")
 LONGEST = 10_000  # characters of a condition
 VALUES = 1_000  # in one condition; SQLite takes 32,766
-DEEPEST = 20  # levels of `and`, `or` and `not`; SQLite's parser has room for some 30
+DEEPEST = 20  # levels of `and`, `or` and `not`; SQLite's parser allows about 30
 TESTS = 500  # in one condition; SQLite refuses a chain of 1,000
 GRAMMAR = (
-    "a condition compares fields with values: year >= 2020 and lang in ('en', 'de') and not draft; known are "
-    "=, !=, <, <=, >, >=, in, between, like, is null, and, or, not"
+    "a condition compares fields with values: year >= 2020 and lang in ('en', 'de') and not draft; allowed "
+    "are =, !=, <, <=, >, >=, in, between, like, is null, and, or, not"
 )
 COMPARED: Mapping[str, str] = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 
@@ -38,11 +39,11 @@ COMPARED: Mapping[str, str] = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "
 @final
 @dataclass(frozen=True)
 class Where:
-    """A condition, ready to be run.
+    """A parsed condition.
 
     Attributes:
         text: as it was given.
-        sql: an SQL expression; fields stand as what `where_of` was told that they are in SQL.
+        sql: an SQL expression; fields appear in the form that `column` of `where_of` gave.
         values: of its parameters, in order.
         fields: that it tests.
     """
@@ -54,15 +55,15 @@ class Where:
 
 
 def where_of(text: str, fields: Mapping[str, FieldType], column: Callable[[str], str]) -> Where:
-    """Read a condition.
+    """Parse a condition.
 
     Args:
         text: the condition.
-        fields: that can be tested, and what their values are.
-        column: what a field is in SQL.
+        fields: that can be tested, with their types.
+        column: the SQL expression of a field.
 
     Raises:
-        ConfigError: it is not a condition, too long, names a field that there is not, or compares a field
+        ConfigError: it is not a condition, it is too long, it names an unknown field, or it compares a field
             with a value of another type.
     """
     tree = _parsed(text)
@@ -75,7 +76,7 @@ def names_in(text: str) -> set[str]:
     """The fields that a condition names.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: it cannot be parsed.
     """
     from sqlglot import exp
 
@@ -85,8 +86,8 @@ def names_in(text: str) -> set[str]:
 def _parsed(text: str) -> Any:
     if len(text) > LONGEST:
         raise ConfigError(
-            f"the condition has {len(text):,} characters; at most {LONGEST:,} are read; test a field that "
-            "says the same in one word"
+            f"the condition has {len(text):,} characters, the maximum is {LONGEST:,}; test a metadata field "
+            "that holds its result"
         )
     from sqlglot import exp, parse_one
     from sqlglot.errors import SqlglotError
@@ -97,7 +98,7 @@ def _parsed(text: str) -> Any:
         return parse_one(text, read="sqlite", into=exp.Condition)
     except (SqlglotError, RecursionError, ValueError) as error:
         said = str(error).partition("\n")[0] or type(error).__name__
-        raise _fault(text, f"it cannot be read ({said})") from error
+        raise _fault(text, f"it cannot be parsed ({said})") from error
 
 
 def _fault(text: str, why: str) -> ConfigError:
@@ -107,7 +108,7 @@ def _fault(text: str, why: str) -> ConfigError:
 
 @final
 class _Reader:
-    """Walks the tree of one condition; whatever is not in the grammar is refused."""
+    """Walks the tree of one condition and refuses everything outside the grammar."""
 
     def __init__(self, text: str, fields: Mapping[str, FieldType], column: Callable[[str], str]):
         self.text, self.fields, self.column = text, fields, column
@@ -120,7 +121,7 @@ class _Reader:
         from sqlglot import exp
 
         if depth > DEEPEST:
-            raise _fault(self.text, f"it is more than {DEEPEST} deep")
+            raise _fault(self.text, f"it is nested more than {DEEPEST} levels deep")
         if isinstance(node, exp.And | exp.Or):
             joined = " AND " if isinstance(node, exp.And) else " OR "
             return f"({joined.join(self.condition(side, depth + 1) for side in self._sides(node))})"
@@ -131,7 +132,7 @@ class _Reader:
         return self._test(node)
 
     def _sides(self, node: Any) -> list[Any]:
-        """What `and` or `or` ties together; the tree of a long chain is as deep as the chain is long."""
+        """The operands of a chain of `and` or `or`, whose tree is as deep as the chain is long."""
         found, kind = [], type(node)
         while isinstance(node, kind):
             found.append(node.expression)
@@ -164,20 +165,20 @@ class _Reader:
         if isinstance(node, exp.Like):
             field = self._field(node.this)
             if self.fields[field] != "str":
-                raise _fault(self.text, f"{field!r} is no text, so it is like none")
+                raise _fault(self.text, f"{field!r} is not text, and `like` needs text")
             return f"({self.column(field)} LIKE {self._value(node.expression, field)})"
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
             return f"({self.column(self._field(node.this))} IS NULL)"
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
             field = self._field(node.this)
             return f"({self.column(field)} IS {self._value(node.expression, field)})"
-        raise _fault(self.text, f"{_shown(node)} is none")
+        raise _fault(self.text, f"{_shown(node)} is not a condition")
 
     def _field(self, node: Any) -> str:
         from sqlglot import exp
 
         if not isinstance(node, exp.Column) or set(_given(node)) != {"this"}:
-            raise _fault(self.text, f"{_shown(node)} is no field; a field stands on the left")
+            raise _fault(self.text, f"{_shown(node)} is not a field; write the field on the left")
         name = node.name
         if name not in self.fields:
             near = difflib.get_close_matches(name, self.fields, 1)
@@ -189,7 +190,7 @@ class _Reader:
         return name
 
     def _value(self, node: Any, field: str) -> str:
-        """A parameter for a value of a field's type."""
+        """Check a value against its field's type; return its SQL parameter."""
         value, wanted = self._literal(node), self.fields[field]
         fits = {
             "int": isinstance(value, int | float) and not isinstance(value, bool),
@@ -213,7 +214,7 @@ class _Reader:
         negative = isinstance(node, exp.Neg)
         literal = node.this if negative else node
         if not isinstance(literal, exp.Literal) or (negative and literal.is_string):
-            raise _fault(self.text, f"{_shown(node)} is no value; a value stands on the right")
+            raise _fault(self.text, f"{_shown(node)} is not a value; write the value on the right")
         if literal.is_string:
             return str(literal.this)
         try:
@@ -221,12 +222,12 @@ class _Reader:
         except ValueError:
             number = float(literal.this)
         if not abs(number) < 2**63:
-            raise _fault(self.text, f"{_shown(node)} is too large a number")
+            raise _fault(self.text, f"the number {_shown(node)} is too large")
         return -number if negative else number
 
 
 def _given(node: Any) -> dict[str, Any]:
-    """The arguments of a node that say something."""
+    """The arguments of a node that are set."""
     return {key: value for key, value in node.args.items() if value not in (None, False, [])}
 
 

@@ -1,4 +1,4 @@
-"""Write a stream of documents into a segment and postings; go on where an interrupted build stopped."""
+"""Write a stream of documents into a segment and postings; resume an interrupted build."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["Work", "Written", "write_documents"]
 @final
 @dataclass(frozen=True)
 class Work:
-    """What is to be written.
+    """What to write.
 
     Attributes:
         stream: the documents.
-        model: that encodes them; None for a lexical index.
-        settings: what is kept of them.
-        before: how far an interrupted build of the same came.
+        model: encodes them; None for a lexical index.
+        settings: what to keep.
+        before: progress of an interrupted build with the same plan.
     """
 
     stream: DocumentStream
@@ -48,8 +48,8 @@ class Written:
 
     Attributes:
         entry: the segment.
-        settings: by which, with the codec that was chosen.
-        auto: how it was chosen, see `AutoCodec`; None where it was given.
+        settings: those used, with the chosen codec.
+        auto: how the codec was chosen, see `AutoCodec`; None if it was given.
     """
 
     entry: SegmentEntry
@@ -61,8 +61,8 @@ def write_documents(work: Work, segment: Path, lexical: Path | None) -> Written:
     """Write all documents into a segment's folder, and their terms into another.
 
     Raises:
-        ArtifactError: the interrupted build was one by another plan, or what it left is damaged.
-        DataError: no documents, or not those of the interrupted build.
+        ArtifactError: the interrupted build had another plan, or its files are damaged.
+        DataError: there are no documents, or not those of the interrupted build.
         ConfigError: a gate that keeps no row.
     """
     before, batches = work.before, work.stream.batches(work.before)
@@ -70,7 +70,7 @@ def write_documents(work: Work, segment: Path, lexical: Path | None) -> Written:
     plan = _plan(work, settings, auto)
     if before is not None:
         before.check_plan(plan, segment.parents[1])
-    most: list[str] = []  # the batch with the most text, to look at where a gate kept nothing
+    most: list[str] = []  # the batch with the most text, for the message if the gate keeps nothing
     terms = None if settings.lexical is None or lexical is None else LexicalBuilder(settings.lexical, lexical)
     with SegmentWriter(segment, settings.layouts(work.model), settings.metadata, before) as writer:
         record = _Record(work, plan, writer)
@@ -95,7 +95,7 @@ def write_documents(work: Work, segment: Path, lexical: Path | None) -> Written:
 
 
 def _plan(work: Work, settings: IndexSettings, auto: dict[str, Any] | None) -> dict[str, Any]:
-    """What decides the vectors and how they are stored."""
+    """Everything that determines the vectors and how they are stored."""
     from counterpoint.version import version
 
     return {
@@ -111,7 +111,7 @@ def _plan(work: Work, settings: IndexSettings, auto: dict[str, Any] | None) -> d
 def _with_codec(
     work: Work, batches: Iterator[Batch]
 ) -> tuple[IndexSettings, dict[str, Any] | None, Iterable[Batch]]:
-    """Settings with a codec, how it was chosen, and the same batches, of which some may be read already."""
+    """Settings with a chosen codec, how it was chosen, and all batches, including those read for it."""
     settings, before = work.settings, work.before
     if settings.codec != "auto" or work.model is None:
         return settings, None, batches
@@ -131,19 +131,19 @@ def _with_codec(
 
 @final
 class _Record:
-    """Records how far a build with a model came, so that another can go on from there."""
+    """Records the progress of a build with a model, so that it can be resumed."""
 
     def __init__(self, work: Work, plan: dict[str, Any], writer: SegmentWriter):
         self._work, self._plan, self._writer = work, plan, writer
         self._began = self._last = time.monotonic()
 
     def when_due(self) -> None:
-        """After a batch, if the last record is old enough."""
+        """Write a record after a batch, if the last one is old enough."""
         if time.monotonic() - self._last >= progress_module.EVERY:
             self._write()
 
     def at_the_end(self) -> None:
-        """Before the files are finished, which may take long, too."""
+        """Write a record before the files are finished, which may take long."""
         if time.monotonic() - self._began >= progress_module.EVERY:
             self._write()
 
@@ -167,10 +167,10 @@ def _check_all_there(writer: SegmentWriter, before: Progress | None) -> None:
 
 
 def _check_gate(model: TextModel, gate: float, writer: SegmentWriter, texts: Sequence[str]) -> None:
-    """Refuse a gate that keeps no row of any document, which would be found by nothing.
+    """Refuse a gate that keeps no row of any document, as such an index finds nothing.
 
     Raises:
-        ConfigError: saying how large the gate's values are in these texts.
+        ConfigError: giving the largest gate value in these texts.
     """
     for name, rows in writer.vectors.items():
         if rows or not any(model.spans(texts, name, "document")):

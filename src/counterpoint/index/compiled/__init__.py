@@ -1,1 +1,1 @@
-"""Kernels that are compiled when they are first needed, by numba. Nothing here is imported before that."""
+"""Kernels compiled by numba when they are first needed. Nothing here is imported before that."""

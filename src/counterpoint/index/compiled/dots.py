@@ -1,9 +1,9 @@
-"""Inner products of eight rows of small integers with sixteen rows of a query at a time.
+"""Inner products of eight rows of small integers with sixteen query rows at a time.
 
-`dots(tile, levels, width, found)` sets `found`, (ROWS, LANES). A tile holds the query's integers so that one
-instruction multiplies four components of a row with the same four of all sixteen (AVX-512 VNNI). Eight rows
-share what is read of the tile. Without it plain loops do the same, which the compiler turns into what the
-processor has. Integers are exact, so both give the same sums.
+`dots(tile, levels, width, found)` sets `found`, (ROWS, LANES). A tile is ordered so that one instruction
+multiplies four components of a row with the same four of all sixteen query rows (AVX-512 VNNI). Eight rows
+share each read of the tile. Without VNNI, plain loops do the same, which the compiler vectorises. Integers
+are exact, so both give the same sums.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from counterpoint.index.rounded import Rounded
 
 __all__ = ["ROWS", "STEP", "asked_of", "dots", "tiles_of"]
 
-ROWS = 8  # stored rows that are multiplied at a time: sums that do not wait for each other
-STEP = 8  # components of one round of the loop
-LINE = 64  # bytes that are read at once
+ROWS = 8  # stored rows multiplied at a time, as independent sums
+STEP = 8  # components per iteration of the loop
+LINE = 64  # bytes of a cache line
 
 
 def tiles_of(rows: np.ndarray) -> np.ndarray:
-    """The integers of a query, (m, components), as flat tiles, in the order that `dots` wants.
+    """The integers of a query, (m, components), as flat tiles in the order for `dots`.
 
-    For VNNI a tile is (components / 4, LANES, 4), else (LANES, components). Rows and components are filled up
+    With VNNI a tile is (components / 4, LANES, 4), else (LANES, components). Rows and components are padded
     with zeros.
     """
     lanes, width = -(-len(rows) // LANES) * LANES, -(-rows.shape[1] // STEP) * STEP
@@ -50,7 +50,7 @@ def tiles_of(rows: np.ndarray) -> np.ndarray:
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:
-    """A copy that begins where a line of the cache does, so that no vector lies in two of them."""
+    """A copy aligned to cache lines, so that no vector crosses two of them."""
     room = np.empty(array.nbytes + LINE, np.uint8)
     start = -room.ctypes.data % LINE
     found = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -59,7 +59,7 @@ def _aligned(array: np.ndarray) -> np.ndarray:
 
 
 def asked_of(query: Rounded) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """A query's rows as kernels take them: tiles, sums of each row's integers, scales, and how many rows."""
+    """A query in the kernels' form: tiles, sums of each row's integers, scales, and number of rows."""
     integers, count = query.rows.astype(np.int8), len(query.rows)
     missing = -count % LANES
     sums = np.pad(integers.sum(axis=1, dtype=np.int32), (0, missing))
@@ -104,7 +104,7 @@ def _vnni(typingctx: Any, tile: Any, levels: Any, width: Any, found: Any) -> Any
 
 @njit(nogil=True, cache=True)
 def _plain(tile, levels, width, found):
-    """The same by loops."""
+    """The same with loops."""
     for row in range(ROWS):
         mine = levels[row * width : (row + 1) * width]
         for lane in range(LANES):

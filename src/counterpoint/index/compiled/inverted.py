@@ -12,8 +12,8 @@ from counterpoint.index.near import BUCKET
 
 __all__ = ["add_postings", "matched"]
 
-BLOCK = 1024  # postings that are worked on at a time: loops so small that the processor runs ahead
-AHEAD = 32  # postings whose rows are fetched before they are needed
+BLOCK = 1024  # postings processed at a time, in loops short enough for out-of-order execution
+AHEAD = 32  # postings whose rows are prefetched
 
 
 LONG_1, FLOAT_1, BYTE_2 = given(types.int64, 1), given(types.float32, 1), given(types.int8, 2)
@@ -23,7 +23,7 @@ STORED = types.Tuple((BYTE_2, given(types.uint16, 1), FLOAT_1))
 
 @njit(nogil=True, inline="always")
 def _product(integers, asked, values, row):
-    """The inner product of two rows of integers; 1 where they have none."""
+    """The inner product of two rows of integers; 1 if they have no components."""
     dim = np.uint64(values.shape[1])
     total = np.int32(1 if dim == 0 else 0)
     for i in range(dim):
@@ -39,7 +39,7 @@ def _owners(rows, count, offsets, near, owners):
         row = rows[at]
         bucket = row // np.uint64(BUCKET)
         low = np.uint64(near[bucket])
-        # Mostly it is one of three documents, which are told apart without a jump.
+        # It is mostly one of three documents, which are found without a branch.
         low += np.uint64(offsets[low + one] <= row)
         low += np.uint64(offsets[low + one] <= row)
         if offsets[low + one] <= row:
@@ -55,11 +55,11 @@ def _owners(rows, count, offsets, near, owners):
 
 @njit(nogil=True, cache=True)
 def _similarities(rows, count, query, stored, found):
-    """Similarities of one row of a query, integers and a scale, with some stored ones."""
+    """Similarities of one query row (integers and a scale) with some stored rows."""
     (integers, scale), (values, factors, halves) = query, stored
     dim = np.uint64(values.shape[1])
     for at in range(np.uint64(count)):
-        # Rows of a word lie far apart, and the processor does not foresee where.
+        # Rows of a word lie far apart, so the processor cannot prefetch them itself.
         soon = rows[at + np.uint64(AHEAD)]
         prefetch(values, soon * dim)
         prefetch(factors, soon)
@@ -75,7 +75,7 @@ def _add_best(scores, owners, count, similarities, last, best):
     """Add the best similarity of every document but the last, which may have more rows.
 
     Returns:
-        The last document, and the best of its similarities so far.
+        The last document, and its best similarity so far.
     """
     for at in range(np.uint64(count)):
         if owners[at] != last:
@@ -93,15 +93,15 @@ def _adding(of_postings: Any) -> Any:
 
 @njit([_adding(types.uint32), _adding(types.uint64)], nogil=True, cache=True)
 def add_postings(scores, query, lists, stored, documents):
-    """Add max(0, best exact match) of every row of a query, in their order, to the scores of all documents.
+    """Add max(0, best exact match) of every query row, in order, to the scores of all documents.
 
     Args:
-        scores: (n,) float32, changed.
+        scores: (n,) float32, changed in place.
         query: integers, (m, d) int8, and scales, (m,) float32.
-        lists: postings, (p,) row numbers; the first of each row of the query; and the end of its last.
-        stored: integers, (r, d) int8, or (r, 0) where each row is its factor alone; factors, (r,) float16 as
+        lists: postings, (p,) row numbers; for each query row, where its postings begin and where they end.
+        stored: integers, (r, d) int8, or (r, 0) if each row is only its factor; factors, (r,) float16 as
             uint16; `counterpoint.index.compiled.maxsim.HALVES`.
-        documents: where each one's rows begin, (n + 1,); and `counterpoint.index.inverted.documents_near`.
+        documents: where each document's rows begin, (n + 1,); and `counterpoint.index.near.documents_near`.
     """
     (postings, firsts, ends), (offsets, near) = lists, documents
     integers, scales = query
@@ -132,13 +132,13 @@ def add_postings(scores, query, lists, stored, documents):
     cache=True,
 )
 def matched(query, stored, ids, where, floor):
-    """`counterpoint.index.kernels.maxsim_by` of one query with ids.
+    """`counterpoint.index.kernels.maxsim_by` for one query with ids.
 
     Args:
         query: as for `add_postings`.
         stored: as for `add_postings`.
         ids: of the query's rows, (m,), and of the stored ones, (r,).
-        where: the first row of each of k documents, and the end of its last.
+        where: for each of k documents, where its rows begin and where they end.
         floor: raise a negative best similarity to 0.
 
     Returns:
@@ -162,7 +162,7 @@ def matched(query, stored, ids, where, floor):
         total = np.float32(0)
         for asked in range(count):
             value = best[asked]
-            # A row of another word has similarity 0.
+            # A row with another id has similarity 0.
             if value < 0 and (floor or matches[asked] < ends[document] - firsts[document]):
                 value = np.float32(0)
             total += value

@@ -1,4 +1,4 @@
-"""What kernels are made of that numba has no words for: vectors of sixteen, and what the processor can do."""
+"""Building blocks of kernels that numba lacks: vectors of sixteen, and the processor's features."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ INTS, FLOATS = (ir.VectorType(kind, LANES) for kind in (WORD, ir.FloatType()))
 def _has_vnni() -> bool:
     """Whether the processor that numba compiles for has AVX-512 VNNI."""
     name, features = (getattr(config, key) for key in ("CPU_NAME", "CPU_FEATURES"))
-    if name or features is not None:  # asked to compile for another one
+    if name or features is not None:  # configured to compile for another processor
         return "+avx512vnni" in (features or "")
     return bool(llvm.get_host_cpu_features().get("avx512vnni"))
 
@@ -45,24 +45,24 @@ VNNI = _has_vnni()
 
 
 def instruction(written: Callable[..., Any]) -> Any:
-    """What a kernel calls like a function; a type checker would see the function that writes it."""
+    """`intrinsic`, typed as Any: a type checker would see the signature of the code generator."""
     return intrinsic(written)
 
 
 def given(kind: Any, dimensions: int) -> Any:
-    """The type of an array that is only read: memory-mapped or not, so that one compilation serves all."""
+    """The type of a read-only array, memory-mapped or not, so that one compilation serves both."""
     return types.Array(kind, dimensions, "C", readonly=True)
 
 
 def number(value: int, kind: Any = LONG) -> Any:
-    """A constant; of a vector the same number in every lane."""
+    """A constant; for a vector, the same number in every lane."""
     return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
 
 
 def place_of(code: Any, which: int | tuple[int, int], offset: Any, kind: Any) -> Any:
-    """A pointer to `kind` at an item of an argument that is an array, or of one in a tuple.
+    """A pointer to `kind` at an item of an array argument, or of an array in a tuple argument.
 
-    `code` is what `codegen` was given.
+    `code` are the arguments of `codegen`.
     """
     context, builder, signature, args = code
     if isinstance(which, int):
@@ -75,7 +75,7 @@ def place_of(code: Any, which: int | tuple[int, int], offset: Any, kind: Any) ->
 
 
 def loaded(builder: Any, pointer: Any) -> Any:
-    """What is there, wherever in memory that begins."""
+    """The value at a pointer of any alignment."""
     found = builder.load(pointer)
     found.align = 1
     return found
@@ -90,7 +90,7 @@ def spread(builder: Any, value: Any, kind: Any) -> Any:
 
 @instruction
 def prefetch(typingctx: Any, array: Any, place: Any) -> Any:
-    """Have an item of an array brought to the cache, while other work is done."""
+    """Prefetch an item of an array into the cache."""
 
     def codegen(*code: Any) -> Any:
         context, builder, signature, args = code

@@ -24,26 +24,26 @@ from counterpoint.index.compiled.unpacked import unpack
 __all__ = ["HALVES", "maxsim_bits", "products_of"]
 
 HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
-"""Every float16 as float32, by its bits; numba knows none."""
+"""Every float16 as float32, by its bits; numba does not support float16."""
 HALVES.setflags(write=False)
 
 FLOAT = FLOATS.element
-ROOM = 64  # bytes beyond the last row, which unpacking may write to
+ROOM = 64  # bytes after the last row that unpacking may write to
 
 
 @instruction
 def _raise(typingctx: Any, found: Any, row: Any, factor: Any, query: Any, tables: Any, where: Any) -> Any:
-    """Raise the best similarities of sixteen rows of a query to those with one stored row.
+    """Raise the best similarities of sixteen query rows to those with one stored row.
 
     Args:
         typingctx: numba's own.
         found: (ROWS, LANES) int32, from `dots`.
-        row: which of its rows.
+        row: number of the row in `found`.
         factor: of the stored row.
-        query: what is taken from each product, scales and best similarities of the query's rows.
+        query: for the query rows, what is subtracted from each product, scales, and best similarities.
         tables: products with the means of words and with the centres of documents.
-        where: the first of sixteen in each of the tables, of the first two of the query, and of the best
-            similarities; by how many bits a product is shifted.
+        where: the first of the sixteen in each table, in the first two of `query`, and in the best
+            similarities; then the number of bits by which a product is shifted.
     """
 
     def codegen(*code: Any) -> Any:
@@ -77,7 +77,7 @@ QUERY = types.Tuple((given(types.int8, 2), given(types.int32, 1), FLOAT_1, types
 
 @njit(nogil=True, inline="always")
 def _integers(bits, sums):
-    """What makes integers of codes: the shift of a product, and what is then taken from it."""
+    """How to convert products of codes to those of integers: the shift, and what is then subtracted."""
     if bits == 8:
         return np.int32(0), sums * np.int32(128)
     return np.int32(1), sums * np.int32(2**bits - 1)
@@ -85,7 +85,7 @@ def _integers(bits, sums):
 
 @njit(nogil=True, inline="always")
 def _word(words, row):
-    """The word of a row; 0 where rows have none."""
+    """The word of a row; 0 if rows have none."""
     size = words.shape[1]
     if size == 0:
         return np.uint64(0)
@@ -100,10 +100,10 @@ def _word(words, row):
 def products_of(query, values, factors, bits, halves):
     """Inner products of a query's integers with every row of a table.
 
-    Arguments are those of `maxsim_bits`.
+    The arguments are those of `maxsim_bits`.
 
     Returns:
-        (n, rows of whole tiles) float32.
+        (n, rows padded to whole tiles) float32.
     """
     tiles, sums, _, _ = query
     shift, taken = _integers(bits, sums)
@@ -111,7 +111,7 @@ def products_of(query, values, factors, bits, halves):
     levels, found = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8), np.zeros((ROWS, LANES), np.int32)
     ones, nothing = np.ones(len(sums), np.float32), np.zeros(len(sums), np.float32)
     made = np.full((len(values), len(sums)), -np.inf, np.float32)
-    query_rows, tables = (taken, ones, made.reshape(-1)), (nothing, nothing)  # numba counts who has an array
+    query_rows, tables = (taken, ones, made.reshape(-1)), (nothing, nothing)  # numba counts references
     lanes = np.uint64(len(sums))
     for at in range(0, len(values), ROWS):
         some = min(ROWS, len(values) - at)
@@ -140,22 +140,22 @@ def products_of(query, values, factors, bits, halves):
     cache=True,
 )
 def maxsim_bits(query, tables, stored, where, halves, floor):
-    """`counterpoint.index.kernels.maxsim_by` of one query, for rows of integers.
+    """`counterpoint.index.kernels.maxsim_by` for one query and rows of integers.
 
-    The same integers are added and the same floats multiplied in the same order as there, so scores are
-    equal to the last bit.
+    The same integers are added, and the same floats multiplied in the same order, so scores are
+    bit-identical.
 
     Args:
-        query: (tiles (t, ...) int8, sums of each row's integers int32, scales of the rows float32, how many
-            rows). Sums and scales are filled up to whole tiles.
-        tables: products with the means of words, (c, rows of whole tiles) float32, and with the centre of
-            each document, (k, the same).
+        query: (tiles (t, ...) int8, sums of each row's integers int32, scales of the rows float32, number of
+            rows). Sums and scales are padded to whole tiles.
+        tables: products with the means of words, (c, rows padded to whole tiles) float32, and with the centre
+            of each document, (k, the same).
         stored: of all n rows of the set: the packed codes, (n, bytes) uint8; the factors, float16 as (n,)
             uint16; the numbers of the words, uint8, each in 0, 2 or 4 bytes, the lowest first; and b, the
-            bits of a component. A code c of b bits means the integer 2c + 1 − 2^b. Codes of 8 bits are the
+            bits per component. A code c of b bits means the integer 2c + 1 − 2^b. Codes of 8 bits are the
             signed integers themselves.
-        where: the row of the first table of each word; the first row of each of k documents, and the end of
-            its last.
+        where: for each word, its row of the first table; for each of k documents, where its rows begin and
+            where they end.
         halves: `HALVES`.
         floor: raise a negative best similarity to 0.
 

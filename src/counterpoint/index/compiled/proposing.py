@@ -1,6 +1,6 @@
 """From centroids to candidates: `counterpoint.index.proposing`, compiled.
 
-Tables have a row a centroid and a column a row of the query, filled up to whole tiles with zeros.
+Tables have one row per centroid and one column per query row, padded with zeros to whole tiles.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FLOAT_1, FLOAT_2, LEVELS = given(types.float32, 1), given(types.float32, 2), giv
 LONG_1, LONG_2 = given(types.int64, 1), given(types.int64, 2)
 LISTS = types.Tuple((given(types.uint8, 1), LONG_1, LONG_1))
 
-# Unsigned numbers as indices: numba would look at each signed one whether it counts from the end.
+# Indices are unsigned, as numba would check signed ones for negative values.
 
 
 @njit(
@@ -34,13 +34,13 @@ LISTS = types.Tuple((given(types.uint8, 1), LONG_1, LONG_1))
     cache=True,
 )
 def probed(bases, scales, count, probes):
-    """The best centroids of each row of a query, and the greatest similarity of all.
+    """The best centroids of each query row, and the largest similarity of all.
 
     Args:
-        bases: (c, rows of whole tiles) float32, products without the scales of the query's rows.
-        scales: (rows of whole tiles,) float32.
-        count: rows of the query.
-        probes: centroids for each, at most c.
+        bases: (c, rows padded to whole tiles) float32, products without the scales of the query's rows.
+        scales: (rows padded to whole tiles,) float32.
+        count: number of query rows.
+        probes: number of centroids per query row, at most c.
 
     Returns:
         (m, p) int64, and a float32.
@@ -72,7 +72,7 @@ def probed(bases, scales, count, probes):
 
 @njit(types.uint8[:, ::1](FLOAT_2, FLOAT_1, types.float32), nogil=True, cache=True)
 def levels_of(bases, scales, top):
-    """Similarities as levels (c, rows of whole tiles) uint8; `top` is the greatest."""
+    """Similarities as levels (c, rows padded to whole tiles) uint8; `top` is the largest similarity."""
     unit = np.float32(255) / top if top > 0 else np.float32(0)
     levels = np.zeros(bases.shape, np.uint8)
     for c in range(len(bases)):
@@ -101,10 +101,10 @@ def gathered(levels, probes, lists, documents):
     """`counterpoint.index.proposing.gathered` over packed lists.
 
     Args:
-        levels: (c, rows of whole tiles) uint8.
+        levels: (c, rows padded to whole tiles) uint8.
         probes: (m, p) int64, best first.
-        lists: (bytes of all lists, how many documents each has, where each begins and the last ends).
-        documents: how many there are.
+        lists: (bytes of all lists, number of documents of each, where each begins and the last ends).
+        documents: number of documents.
 
     Returns:
         (n,) int32.
@@ -138,13 +138,13 @@ def gathered(levels, probes, lists, documents):
 
 @instruction
 def _highest(typingctx: Any, levels: Any, places: Any, run: Any, best: Any) -> Any:
-    """Set `best` to the greatest levels of sixteen rows of a query with the centroids of some rows.
+    """Set `best` to the highest levels of sixteen query rows with the centroids of some rows.
 
     Args:
         typingctx: numba's own.
         levels: flat.
         places: of the rows' centroids.
-        run: the first row, behind the last row, bytes of a centroid's levels, the first of the sixteen.
+        run: the first row, the end of the rows, bytes of a centroid's levels, the first of the sixteen.
         best: sixteen bytes.
     """
 
@@ -177,7 +177,7 @@ def _highest(typingctx: Any, levels: Any, places: Any, run: Any, best: Any) -> A
 
 @njit(types.int32[::1](LEVELS, given(types.uint16, 1), LONG_1, LONG_1), nogil=True, cache=True)
 def interactions(levels, places, firsts, lasts):
-    """`counterpoint.index.proposing.interactions`; arguments are the same, and places are uint16.
+    """`counterpoint.index.proposing.interactions`; the arguments are the same, with places as uint16.
 
     Returns:
         (k,) int32.

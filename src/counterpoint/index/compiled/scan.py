@@ -23,8 +23,8 @@ from counterpoint.index.compiled.vnni import added_up, multiplied, summed
 
 __all__ = ["scan_int8", "scan_some"]
 
-WIDE = 4 * LANES  # components that are multiplied at once
-AHEAD = 8  # rows that are fetched before they are needed
+WIDE = 4 * LANES  # components multiplied at once
+AHEAD = 8  # rows that are prefetched
 BYTES = ir.VectorType(ir.IntType(8), WIDE)
 
 
@@ -48,7 +48,7 @@ def _vnni(typingctx: Any, row: Any, first: Any, query: Any, of_query: Any, round
 
 @njit(nogil=True, cache=True)
 def _plain(row, first, query, of_query, rounds):
-    """The same by a loop."""
+    """The same with a loop."""
     total = np.int32(0)
     for i in range(rounds * np.uint64(WIDE)):
         total += (np.int32(row.flat[first + i]) + np.int32(128)) * np.int32(query.flat[of_query + i])
@@ -71,7 +71,7 @@ def _product(queries, query, values, row):
 
 @njit(nogil=True, cache=True)
 def _surplus(queries):
-    """What products of whole vectors have too much: for each query 128 times the sum of what is in them."""
+    """The excess in products of whole vectors: for each query, 128 times the sum of their components."""
     found, end = np.zeros(len(queries), np.int32), queries.shape[1] // WIDE * WIDE
     for query in range(len(queries)):
         for i in range(end):
@@ -84,7 +84,7 @@ BYTE_2, FLOAT_1, HALF_1 = given(types.int8, 2), given(types.float32, 1), given(t
 
 @njit(types.float32[:, ::1](BYTE_2, FLOAT_1, BYTE_2, HALF_1, FLOAT_1), nogil=True, cache=True)
 def scan_int8(queries, scales, values, factors, halves):
-    """Exact products of integers, times the factor of the row and then the scale of the query.
+    """Exact integer products, times the factor of the row and then the scale of the query.
 
     Args:
         queries: (q, d) int8.
@@ -111,11 +111,11 @@ def scan_int8(queries, scales, values, factors, halves):
     cache=True,
 )
 def scan_some(queries, scales, values, factors, halves, rows):
-    """`scan_int8` of one query with some rows only."""
+    """`scan_int8` for one query and some rows."""
     found, surplus, first = np.empty(len(rows), np.float32), _surplus(queries)[0], np.uint64(0)
     dim, last = np.uint64(values.shape[1]), len(rows) - 1
     for at in range(len(rows)):
-        # Rows lie far apart, and the processor does not foresee where.
+        # Rows lie far apart, so the processor cannot prefetch them itself.
         soon = np.uint64(rows[min(at + AHEAD, last)])
         for place in range(np.uint64(0), dim, np.uint64(WIDE)):
             prefetch(values, soon * dim + place)

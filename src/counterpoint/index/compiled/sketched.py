@@ -23,14 +23,14 @@ from counterpoint.index.compiled.vnni import added_up, multiplied, summed
 
 __all__ = ["sketched_rows"]
 
-WIDE = 64  # bits that are multiplied at once
+WIDE = 64  # bits multiplied at once
 BYTES = ir.VectorType(BYTE, WIDE)
 FLAGS = ir.VectorType(ir.IntType(1), WIDE)
 
 
 @instruction
 def _vnni(typingctx: Any, rows: Any, first: Any, query: Any, rounds: Any, rest: Any) -> Any:
-    """The sum of the integers of a query where a row has bits; `rest` are the bits after `rounds` of them."""
+    """The sum of a query's integers where a row has bits; `rest` are the bits after `rounds` words."""
 
     def codegen(*code: Any) -> Any:
         _, builder, _, args = code
@@ -65,7 +65,7 @@ def _by_vectors(query, signs):
 
 @njit(nogil=True, cache=True)
 def _by_tables(query, signs):
-    """For every byte of a row, and whatever stands in it, what it adds is looked up."""
+    """Look up the sum for every byte of a row in a table over all byte values."""
     width = np.uint64(signs.shape[1])
     sums = np.zeros((width, 256), np.int16)
     for at in range(width):
@@ -75,7 +75,7 @@ def _by_tables(query, signs):
                 sums[at, byte] += value if byte >> place & 1 else -value
     found, whole = np.empty(len(signs), np.float32), width - width % np.uint64(2)
     for row in range(np.uint64(len(signs))):
-        one = other = np.int32(0)  # sums that do not wait for each other
+        one = other = np.int32(0)  # independent sums
         for at in range(np.uint64(0), whole, np.uint64(2)):
             following = at + np.uint64(1)
             one += np.int32(sums[at, signs[row, at]])
@@ -92,7 +92,7 @@ SIGNS: Any = given(types.uint8, 2)
 
 @njit(types.float32[::1](QUERY, SIGNS), nogil=True, cache=True)
 def sketched_rows(query, signs):
-    """`counterpoint.index.sketch.sketched`.
+    """`counterpoint.index.sketch.sketched`, compiled.
 
     Args:
         query: (64 (1 + ⌊b / 8⌋),) int8; zeros where rows have no bits.

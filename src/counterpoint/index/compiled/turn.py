@@ -19,7 +19,7 @@ def turn(columns, signs):
     """`counterpoint.index.rotation.rotated`, in place: the same sums and differences in the same order.
 
     Args:
-        columns: (d, n), a row in each column, so that many are turned at once.
+        columns: (d, n), one row per column, so that many are rotated at once.
         signs: (steps, d), 1 or −1.
     """
     dim, count, width = columns.shape[0], columns.shape[1], 1

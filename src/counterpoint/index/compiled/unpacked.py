@@ -1,4 +1,4 @@
-"""The codes of packed rows, from 0 up, a byte each."""
+"""Unpack the codes of packed rows, from 0 up, to one byte each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from counterpoint.index.compiled.machine import BYTE, LONG, instruction, loaded,
 
 __all__ = ["unpack"]
 
-MANY = 64  # codes that are unpacked at once
+MANY = 64  # codes unpacked at once
 BYTES = ir.VectorType(BYTE, MANY)
 FLAGS = ir.VectorType(ir.IntType(1), MANY)
 
@@ -24,7 +24,7 @@ def _one(builder: Any, source: Any) -> Any:
 
 def _few(bits: int) -> Callable[[Any, Any], Any]:
     def made(builder: Any, source: Any) -> Any:
-        """Each byte's codes one after the other: all first ones, all second ones, then shuffled together."""
+        """Extract the first codes of all bytes, then the second ones, and so on, and interleave them."""
         each = 8 // bits
         kind = ir.VectorType(BYTE, MANY // each)
         packed, mask = loaded(builder, source(kind)), number(2**bits - 1, kind)
@@ -40,7 +40,7 @@ def _few(bits: int) -> Callable[[Any, Any], Any]:
 
 
 def _side_by_side(builder: Any, one: Any, other: Any) -> Any:
-    """Two vectors as one: the first of each, the second of each, and so on."""
+    """Interleave two vectors: the first of each, the second of each, and so on."""
     count = one.type.count
     order = [lane for pair in zip(range(count), range(count, 2 * count), strict=True) for lane in pair]
     places = ir.Constant(ir.VectorType(ir.IntType(32), 2 * count), order)
@@ -48,7 +48,7 @@ def _side_by_side(builder: Any, one: Any, other: Any) -> Any:
 
 
 def _eight(builder: Any, source: Any) -> Any:
-    """Signed integers, made to begin at 0."""
+    """Signed integers, shifted to start at 0."""
     return builder.xor(loaded(builder, source(BYTES)), number(128, BYTES))
 
 
@@ -73,7 +73,7 @@ _of_1, _of_2, _of_4, _of_8 = (_made(many) for many in (_one, _few(2), _few(4), _
 
 @njit(nogil=True, cache=True)
 def _few_codes(values, row, bits, levels, to):
-    """Write the codes of one row that has fewer than `MANY`."""
+    """Write the codes of one row with fewer than `MANY`."""
     mask, flip = np.uint8((1 << bits) - 1), np.uint8(128 if bits == 8 else 0)
     for i in range(values.shape[1]):
         packed = values[row, np.uint64(i)] ^ flip
@@ -87,20 +87,20 @@ def unpack(values, row, bits, levels, to):
     """Write the codes of one row.
 
     Args:
-        values: (n, bytes) uint8, packed rows; signed integers of 8 bits as they are.
-        row: which of them.
-        bits: of a code.
+        values: (n, bytes) uint8, packed rows; 8-bit rows as signed integers.
+        row: number of the row.
+        bits: per code.
         levels: uint8, written to.
-        to: where in it the first code goes.
+        to: where the first code goes in `levels`.
     """
     size = np.uint64(values.shape[1])
-    each = np.uint64(8 if bits == 1 else 4 if bits == 2 else 2 if bits == 4 else 1)  # a division takes longer
+    each = np.uint64(8 if bits == 1 else 4 if bits == 2 else 2 if bits == 4 else 1)  # faster than dividing
     start, step, done = row * size, np.uint64(MANY // 8 * bits), np.uint64(0)
     if size < step:
         _few_codes(values, row, bits, levels, to)
         return
     while done < size:
-        done = min(done, size - step)  # the last ones overlap, and are written twice
+        done = min(done, size - step)  # the last vector overlaps the one before
         if bits == 1:
             _of_1(values, start + done, levels, to + done * each)
         elif bits == 2:

@@ -13,14 +13,14 @@ __all__ = ["added_up", "multiplied", "summed"]
 
 
 def multiplied(builder: Any, total: Any, levels: Any, asked: Any) -> Any:
-    """Sixteen sums, to each of which four products of an unsigned and a signed byte are added."""
+    """Sixteen sums; to each, four products of an unsigned and a signed byte are added."""
     kind = ir.FunctionType(INTS, [INTS] * 3)
     instruction = builder.module.declare_intrinsic("llvm.x86.avx512.vpdpbusd.512", fnty=kind)
     return builder.call(instruction, [total, levels, asked])
 
 
 def summed(builder: Any, rounds: Any, step: Callable[[Any, Any], Any]) -> Any:
-    """A loop: sixteen sums after `rounds` steps, each of which gets its number and the sums so far."""
+    """A loop: sixteen sums after `rounds` steps; each step gets its number and the sums so far."""
     start, loop, done = builder.block, *(builder.append_basic_block(name) for name in ("loop", "done"))
     builder.cbranch(builder.icmp_unsigned(">", rounds, number(0)), loop, done)
     builder.position_at_end(loop)
