@@ -132,7 +132,7 @@ FAULTS = {
     ),
     "a start that is not there": (
         {"start": "no/such/run"},
-        "start: no/such/run: there is no such folder of a run or model",
+        "start: no/such/run: found no run or model folder",
     ),
     "a start that is no model": ({"start": "."}, "start: .: this folder holds neither a run nor a model"),
     "a loss on nothing": (
