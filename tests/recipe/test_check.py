@@ -83,11 +83,11 @@ FAULTS = {
     ),
     "orthogonal vectors of many": (
         stages(train(Contrastive() + Orthogonality("tokens"), lexical=BM25Terms())),
-        "stages.train: orthogonality takes one vector a text, and 'tokens' has many; name a pooled set",
+        "stages.train: orthogonality takes one vector per text, and 'tokens' has several; name a pooled set",
     ),
     "the terms of no terms": (
         stages(train(Contrastive() + TermSparsity("mean"))),
-        "stages.train: term_sparsity: 'flops' goes by terms, and the rows of 'mean' have no ids; name a set",
+        "stages.train: term_sparsity: 'flops' is by term, and the rows of 'mean' have no ids; name a set",
     ),
     "the terms of a router's whole vector": (
         {
@@ -132,7 +132,7 @@ FAULTS = {
     ),
     "a start that is not there": (
         {"start": "no/such/run"},
-        "start: no/such/run: found no run or model folder",
+        "start: no/such/run: no such folder of a run or model",
     ),
     "a start that is no model": ({"start": "."}, "start: .: this folder holds neither a run nor a model"),
     "a loss on nothing": (

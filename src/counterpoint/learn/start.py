@@ -80,10 +80,10 @@ class Start:
             ArtifactError: it is neither, or a run that has no model yet.
         """
         if not Path(source).is_dir():
-            raise ArtifactError("found no run or model folder to start from", path=source)
+            raise ArtifactError("no such folder of a run or model to start from", path=source)
         folder = saved_model(Path(source))
         if folder is None:
-            raise ArtifactError("this folder holds neither a run nor a Counterpoint model", path=source)
+            raise ArtifactError("this folder holds neither a run nor a model of Counterpoint", path=source)
         return Start(source, folder, names or {})
 
     @cached_property
