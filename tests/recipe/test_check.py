@@ -153,7 +153,7 @@ FAULTS = {
     ),
     "a pooled score of many": (
         stages(train(None, Dot("tokens"))),
-        "Dot takes one vector a text, and 'tokens' has",
+        "Dot takes one vector per text, and 'tokens' has",
     ),
     "no scorer": (stages(Train(Contrastive())), "stages.train: no scorer"),
     "a shared scorer on nothing": (
@@ -172,7 +172,7 @@ FAULTS = {
     "a fit without transforms": (stages(train(), Fit("mean")), "the model has none on that set"),
     "idf that is not counted": (
         stages(train(scorer=MaxSim("tokens", idf=1.0)), Fit("tokens", what="idf")),
-        """stages.train: MaxSim(tokens) weighs by idf, which no stage before has counted; put Fit('tokens'""",
+        """stages.train: MaxSim(tokens) weights by idf, which no earlier stage has counted; put Fit('tokens'""",
     ),
     "a pattern for nothing": (stages(train(learn=("querry.*",))), "learn: 'querry.*' matches no parameter"),
     "a frozen nothing": (stages(train(freeze=("document.*",))), "freeze: 'document.*' matches no parameter"),
@@ -213,7 +213,7 @@ FAULTS = {
                 negatives=(FromData(),),
             )
         ),
-        "cache: draws is 2, and drawn reads 1 for a query; take 1",
+        "cache: draws is 2, and drawn reads 1 per query; use 1",
     ),
     "a cache on nothing": (
         stages(train(CachedContrastive(), cache=NegativeCache(on="cls"))),

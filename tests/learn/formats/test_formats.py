@@ -355,9 +355,9 @@ def test_what_cannot_be_read_is_told(tmp_path):
         open_training_data(tmp_path / "nowhere")
     with pytest.raises(DataError, match="no corpus.jsonl here, and no files of a split 'train'"):
         open_training_data(tmp_path)
-    with pytest.raises(DataError, match=r"'\.csv' is no training data"):
+    with pytest.raises(DataError, match=r"unsupported file type '\.csv'"):
         open_training_data(write(tmp_path / "x.csv", "a,b"))
-    with pytest.raises(DataError, match="x.jsonl:1: the first record has foo, which no known layout"):
+    with pytest.raises(DataError, match="x.jsonl:1: unknown layout: the first record has foo"):
         open_training_data(write(tmp_path / "x.jsonl", '{"foo": 1}'))
     with pytest.raises(DataError, match="the first record has nothing"):
         open_training_data(write(tmp_path / "x.jsonl"))
