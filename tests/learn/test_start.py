@@ -119,7 +119,7 @@ def test_a_run_starts_from_it_once_and_writes_it_down(saved, tiny_bert_folder, t
     assert written["sha256"] == sha256_file(folder / "weights.safetensors")
     taken, unused = written["taken"], written["unused"]
     assert not written["new"] and {*taken, *unused} == {f"encoder.query.{name}" for name in theirs}
-    said = f"Started from {folder}: {len(taken)} weights taken; there and not used: "
+    said = f"Started from {folder}: {len(taken)} weights taken; not used: "
     assert heard.notes[0].startswith(said)
     ended = Part.load(tmp_path / "still" / "model").state_dict()
     for name in taken:

@@ -117,7 +117,7 @@ FAULTS = {
     ),
     "a router that is not there": (
         stages(train(Contrastive() + 0.1 * RouterBalance("mean"))),
-        "router_balance goes by the router of 'mean', which has none; make it Routed(Router())",
+        "router_balance needs the router of 'mean', which has none; make it Routed(Router())",
     ),
     "a router's vector where it is no loss's": (
         {
@@ -179,7 +179,7 @@ FAULTS = {
     "a pattern into nothing": (stages(train(learn=("query.heads.cls.*",))), "'query.heads.cls.*' matches no"),
     "a stop by what is not measured": (
         {**stages(train(stop=NoImprovement("RR@10"))), "measures": ("nDCG@10",)},
-        "stages.train: stop: goes by RR@10, which is not evaluated",
+        "stages.train: stop: uses RR@10, which is not evaluated",
     ),
     "the best by nothing": ({"measures": ()}, "keep='best' needs a measure"),
     "no development": (
