@@ -75,7 +75,7 @@ def test_a_model_that_is_not_there_is_exit_code_2_and_the_rest_is_done(grid, cal
 
 
 def test_a_folder_of_something_else(grid, collection, call):
-    assert fails(call("sweep", grid, "-o", collection), "contains something that is not a sweep")
+    assert fails(call("sweep", grid, "-o", collection), "holds something that is not a sweep")
 
 
 @pytest.mark.shared

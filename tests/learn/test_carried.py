@@ -237,7 +237,7 @@ REASONS = {
     "two ways": (
         {},
         lambda: Mix([MaxSim("tokens", exact=True, floor0=True), MaxSim("tokens")]),
-        "scores tokens in one way, but the scorer both with and without exact or floor0",
+        "scores tokens in one way, the scorer both with and without exact or floor0",
     ),
     "a floor under one vector": (
         {},

@@ -147,7 +147,7 @@ def test_two_sweeps_at_once_and_a_folder_of_something_else(grid, tmp_path):
     sweep(grid, folder, loader(one=CountingModel()))
     with FileLock(folder / ".lock"), pytest.raises(ArtifactError, match="another process is sweeping"):
         sweep(grid, folder, loader(one=CountingModel()))
-    with pytest.raises(ArtifactError, match="contains something that is not a sweep"):
+    with pytest.raises(ArtifactError, match="holds something that is not a sweep"):
         sweep(grid, tmp_path / "animals", loader(one=CountingModel()))
 
 

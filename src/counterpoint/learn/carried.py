@@ -53,9 +53,7 @@ def why_not(learnt: Sequence[tuple[Scorer, float]], model: Model) -> str | None:
         if _way(leaf) and model.sets[leaf.on].pooled:
             return f"an index takes the plain inner product of {leaf.on}, which has one vector per text"
         if any(other.on == leaf.on and _way(other) != _way(leaf) for other in scored):
-            return (
-                f"an index scores {leaf.on} in one way, but the scorer both with and without exact or floor0"
-            )
+            return f"an index scores {leaf.on} in one way, the scorer both with and without exact or floor0"
         if any(_idf([(other, 1.0)]) != _idf([(leaf, 1.0)]) for other in scored if other.on == leaf.on):
             return f"an index weights {leaf.on} by idf in one way, but the scorer in several"
         if leaf.normalise and not model.has_unit_length(leaf.on):

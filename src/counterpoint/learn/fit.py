@@ -100,9 +100,7 @@ def _fit_idf(run: Run, stage: Fit, model: Model, texts: Sequence[str]) -> None:
     inside = (part for module in run.modules().values() for part in module.modules())
     scorers = [part for part in inside if isinstance(part, MaxSim) and part.idf and part.on == stage.on]
     if not scorers:
-        return run.reporter.note(
-            f"{stage.name}: no scorer weights {stage.on!r} by idf, so nothing is counted"
-        )
+        return run.reporter.note(f"{stage.name}: no scorer weights {stage.on!r} by idf; nothing is counted")
     run.reporter.stage(stage.name, len(texts), 0)
     counts: Counter[int] = Counter()
     for start in range(0, len(texts), PIECE):

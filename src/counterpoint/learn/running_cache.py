@@ -65,9 +65,7 @@ class RunningCache:
                 f"NegativeCache: the model makes the sets {', '.join(sets)}; on={settings.on!r}"
             )
         if not sets[name].pooled:
-            raise ConfigError(
-                f"NegativeCache: {name!r} has several vectors per text; the cache keeps one of each"
-            )
+            raise ConfigError(f"NegativeCache: {name!r} has several vectors per text; the cache keeps one")
         self.settings, dim = replace(settings, on=name), sets[name].dim
         self.vectors = torch.zeros(settings.size, dim, device=device)
         self._usable = torch.zeros(settings.size, dtype=torch.bool, device=device)

@@ -108,9 +108,7 @@ class Start:
         """
         check_files(self.folder)
         own, theirs = model.state_dict(), read_tensors(self.folder / WEIGHTS)
-        prefix = (
-            ENCODER if not own.keys() & theirs.keys() else ""
-        )  # an encoder that was saved without its model
+        prefix = ENCODER if not own.keys() & theirs.keys() else ""  # an encoder saved without its model
         theirs = {self._named(prefix + name): tensor for name, tensor in theirs.items()}
         both = [name for name in own if name in theirs]
         fits = tuple(name for name in both if own[name].shape == theirs[name].shape)

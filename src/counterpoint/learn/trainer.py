@@ -86,9 +86,8 @@ def _accelerator(folder: Path) -> Accelerator:
     from importlib.util import find_spec
 
     tracker = "tensorboard" if find_spec("tensorboard") else None
-    alone = (
-        not torch.cuda.is_available()
-    )  # without cpu=True, accelerate does not see the processes of a CPU run
+    # Without cpu=True, accelerate does not see the processes of a CPU run.
+    alone = not torch.cuda.is_available()
     accelerator = Accelerator(cpu=alone, log_with=tracker, project_dir=folder, mixed_precision="no")
     accelerator.init_trackers("tensorboard")
     return accelerator

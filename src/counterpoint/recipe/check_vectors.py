@@ -119,9 +119,8 @@ def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
     for loss in losses_of(stage):
         if "batch" in loss.needs and stage.batch < 2:
             yield f"{loss.label} needs other queries in the batch; batch is {stage.batch}, use 2 or more"
-        drawn = (
-            stage.cache is not None and "teacher" not in loss.needs
-        )  # a teacher has no scores of drawn negatives
+        # A teacher has no scores of drawn negatives.
+        drawn = stage.cache is not None and "teacher" not in loss.needs
         if "negatives" in loss.needs and not stage.negatives and not drawn:
             yield f"{loss.label} compares a query's own documents; give the stage negatives"
         if "cache" in loss.needs and stage.cache is None:

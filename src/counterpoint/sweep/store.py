@@ -47,8 +47,7 @@ class Store:
             foreign = sorted(path.name for path in self.folder.iterdir() if path.name != LOCK)
         if foreign and not (self.folder / GRID).exists():
             raise ArtifactError(
-                f"contains something that is not a sweep ({foreign[0]!r}); choose a new folder",
-                path=self.folder,
+                f"holds something that is not a sweep ({foreign[0]!r}); choose a new folder", path=self.folder
             )
         lock = FileLock(self.folder / LOCK, blocking=False)
         with writing(self.folder):
