@@ -172,7 +172,7 @@ FAULTS = {
     "a fit without transforms": (stages(train(), Fit("mean")), "the model has none on that set"),
     "idf that is not counted": (
         stages(train(scorer=MaxSim("tokens", idf=1.0)), Fit("tokens", what="idf")),
-        """stages.train: MaxSim(tokens) weights by idf, which no earlier stage has counted; put Fit('tokens'""",
+        "MaxSim(tokens) weights by idf, which no earlier stage has counted; put Fit('tokens'",
     ),
     "a pattern for nothing": (stages(train(learn=("querry.*",))), "learn: 'querry.*' matches no parameter"),
     "a frozen nothing": (stages(train(freeze=("document.*",))), "freeze: 'document.*' matches no parameter"),

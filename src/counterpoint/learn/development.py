@@ -133,7 +133,6 @@ def _search(
     depth: int,
     on_progress: Callable[[int], None],
 ) -> Run:
-    """Run the judged queries on a temporary index."""
     documents = (Document(name, text) for name, text in development.documents.items())
     queries = {name: development.queries[name] for name in development.qrels}
     with tempfile.TemporaryDirectory(prefix="counterpoint-") as folder:

@@ -189,7 +189,6 @@ class EncodedBatch(Generic[Input, Kind]):
             chunk.kept = None
 
     def _cut(self, inputs: Sequence[Input], seed: int, alter: Alter | None) -> list[_Chunk]:
-        """Split this process's inputs into chunks."""
         share = self._share.tolist()
         rows = self._encoding.rows([inputs[at] for at in share], self._kind)
         if alter is not None:

@@ -91,7 +91,6 @@ class Loop:
         self._end(self.feed.total, None)
 
     def _step(self, step: int, batches: Sequence[Batch]) -> None:
-        """Run one optimiser step over its batches."""
         for group in self.optimiser.param_groups:
             group["lr"] = group["factor"] * rate_at(step, self.feed.total, self.stage)
         self.optimiser.zero_grad(set_to_none=True)
@@ -146,7 +145,6 @@ class Loop:
         return step in (0, self.feed.total) or not step % (rule.every or self._evaluation_period())
 
     def _evaluates(self, step: int) -> bool:
-        """Whether to evaluate the model after this step."""
         rule = self.stage.stop
         wanted = rule is not None and rule.by_measures and self._asks(step)
         return wanted or step in (0, self.feed.total) or not step % self._evaluation_period()
@@ -220,7 +218,6 @@ class Loop:
         self._write(step, {"warning": text})
 
     def _watched(self, step: Step, number: int, terms: Mapping[str, float]) -> Looked:
-        """The watch's findings. Empty for a model without vectors."""
         return self.watch.see(step, number, terms.get(self._softmax_term())) if step.d else Looked()
 
     def _softmax_term(self) -> str:

@@ -85,7 +85,6 @@ class Processes:
         return value
 
     def _piece(self, mine: Vectors, source: int, texts: int) -> Vectors:
-        """Broadcast one process's share."""
         rows = len(range(source, texts, self.count))
         width = self._width(mine, source)
         device, dim = mine.values.device, mine.values.shape[2]

@@ -155,6 +155,5 @@ def write_start(folder: Path, model: Part, facts: Mapping[str, Any]) -> None:
 
 
 def _some(weights: Mapping[str, Tensor]) -> str:
-    """A few names with shapes, for a message."""
     shown: Sequence[str] = [f"{name} {tuple(tensor.shape)}" for name, tensor in list(weights.items())[:3]]
     return ", ".join(shown) + ("" if len(weights) <= 3 else f" and {len(weights) - 3} more")

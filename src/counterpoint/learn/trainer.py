@@ -103,7 +103,6 @@ def _vector_model(run: Run, stage: Fit | Build) -> Model:
 
 
 def _build(run: Run, number: int, stage: Build) -> None:
-    """Index the training documents with the model in its current state."""
     model, data = _vector_model(run, stage).eval(), run.job.data
     if run.processes.rank == 0:
         changes = {} if stage.codec is None else {"codec": stage.codec}

@@ -168,7 +168,6 @@ class Watch:
         return numbers
 
     def _of_side(self, key: str, seen: Profile) -> Iterator[str]:
-        """Warnings about one side of one set."""
         name, _, side = key.rpartition(".")
         who = f"{'documents' if side == 'document' else 'queries'} ({name})"
         room = self._highest_of(f"{key}.room", 1 - seen.cosine)

@@ -74,7 +74,6 @@ def _changed(data: Any, hint: Any, path: Sequence[str], text: str) -> Any:
 
 
 def _position(items: Sequence[Any], name: str) -> int:
-    """Position in a list, by number or by an item's name."""
     if name.isascii() and name.isdecimal():
         if int(name) >= len(items):
             raise ConfigError(f"there is no number {name}; the list has {len(items)} entries, from 0")

@@ -101,7 +101,6 @@ def read_material(recipe: Recipe, source: str | Path, *, documents: str | Path |
 
 
 def _collection(source: str | Path) -> Collection | None:
-    """Open the source if it is a collection."""
     is_beir = Path(source).is_dir() and any(Path(source).glob("corpus.jsonl*"))
     if not is_beir and not str(source).startswith("ir_datasets:"):
         return None

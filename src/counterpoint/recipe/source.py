@@ -67,7 +67,6 @@ def load_recipe(source: str | Path) -> Recipe:
 
 
 def _variant(name: str, path: Path, variant: str) -> Recipe:
-    """A recipe of a Python file with the settings of a variant."""
     known = variants_of(path)
     if variant not in known:
         raise ConfigError(f"{name} has no variant {variant!r}; it has {', '.join(known) or 'none'}")
@@ -79,7 +78,6 @@ def _variant(name: str, path: Path, variant: str) -> Recipe:
 
 
 def _from_python(path: Path) -> Recipe:
-    """The file's `recipe`."""
     found = getattr(_run(path), "recipe", None)
     if not isinstance(found, Recipe):
         what = "does not define it" if found is None else f"defines a {type(found).__name__}"

@@ -121,12 +121,10 @@ class MaxSim(Scorer):
         return self._weighted(q, d)[0]
 
     def _weighted(self, q: Vectors, d: Vectors) -> tuple[Float[Tensor, "q tq d"], Int[Tensor, "q tq d"]]:
-        """`_best` with idf applied."""
         best, rows = self._best(q, d)
         return (best * self._idf_of(q)[:, :, None] if self.idf else best), rows
 
     def _idf_of(self, q: Vectors) -> Float[Tensor, "q tq"]:
-        """The factor of each query row's match."""
         if not self.is_set_up or self.unseen_ < 0:
             raise NotFittedError(
                 f"MaxSim({self.on}): the document frequencies of the words are unknown; count them with a "
@@ -166,7 +164,6 @@ class MaxSim(Scorer):
 
 
 def _ids(vectors: Vectors, purpose: str) -> Int[Tensor, "b t"]:
-    """The ids for exact matching and idf."""
     if vectors.ids is None:
         raise ShapeError(f"{purpose} needs vectors with ids, and one side has none; omit it")
     return vectors.ids
@@ -180,12 +177,10 @@ def _split(vectors: Vectors, step: int) -> list[Vectors]:
 
 
 def _one_padding_row(vectors: Vectors) -> Vectors:
-    """Pad empty sets to length 1."""
     ids = None if vectors.ids is None else functional.pad(vectors.ids, (0, 1))
     return Vectors(functional.pad(vectors.values, (0, 0, 0, 1)), functional.pad(vectors.mask, (0, 1)), ids)
 
 
 def _same_dtype(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Cast both to the wider of their types."""
     dtype = torch.promote_types(a.dtype, b.dtype)
     return a.to(dtype), b.to(dtype)

@@ -117,7 +117,6 @@ class CachedModel:
         return self._packed([found[_key(text, side)] for text in texts])
 
     def _add(self, keys: Sequence[bytes], texts: Sequence[str], side: Side) -> dict[bytes, Encoded]:
-        """Encode texts and commit them."""
         encode = self.model.encode_query if side == "query" else self.model.encode_document
         made = encode(texts)
         encoded: dict[bytes, Encoded] = {
@@ -155,7 +154,6 @@ class CachedModel:
         return packed
 
     def _from_bytes(self, value: bytes) -> Encoded:
-        """Read the result of `_to_bytes`."""
         try:
             end = value.index(b"\n") + 1
             sets, at = {}, end

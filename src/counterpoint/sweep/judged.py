@@ -87,7 +87,6 @@ def _line(data: object) -> bytes:
 
 
 def _files(folder: Path, split: str) -> dict[str, str]:
-    """The existing files of BEIR's layout."""
     names = ("corpus.jsonl", "queries.jsonl", f"qrels/{split}.tsv")
     paths = [folder / f"{name}{packed}" for name in names for packed in ("", ".gz")]
     return {path.relative_to(folder).as_posix(): sha256_file(path) for path in paths if path.is_file()}

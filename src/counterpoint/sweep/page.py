@@ -53,7 +53,6 @@ def _collection(report: Mapping[str, Any], collection: Mapping[str, Any]) -> dic
 def _section(
     title: str, report: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], about: str
 ) -> dict[str, Any]:
-    """A table and its plots."""
     return {
         "title": title,
         "about": about,
@@ -137,7 +136,6 @@ def _point(row: Mapping[str, Any], measure: str, cost: str) -> Point:
 
 
 def _cell(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The folded details of a cell: its commands and all measurements."""
     return {
         "cell": row["cell"],
         "row": row["row"],

@@ -132,7 +132,6 @@ def _split(asked: object, splits: Sequence[str]) -> str:
 def _settings(
     table: Mapping[str, Any], section: Literal["index", "search"], faults: list[str]
 ) -> dict[str, tuple[Any, ...]]:
-    """A table whose keys have a value or a list of values."""
     given = table.get(section, {})
     if not isinstance(given, dict):
         faults.append(f"{section}: expected a table [{section}], found {given!r}")

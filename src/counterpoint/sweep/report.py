@@ -125,7 +125,6 @@ def _means(rows: Sequence[Mapping[str, Any]], collections: Sequence[str]) -> lis
 
 
 def _table(report: Mapping[str, Any]) -> str:
-    """One line per cell."""
     text = io.StringIO()
     names = ["model", "workflow", *report["settings"]]
     table = csv.writer(text)

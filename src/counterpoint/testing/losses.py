@@ -147,7 +147,6 @@ def _learning(step: Step) -> tuple[Step, list[Tensor]]:
 
 
 def _padded(rows: Vectors) -> Vectors:
-    """Append masked rows that hold NaN."""
     values = functional.pad(rows.values, (0, 0, 0, 2), value=NAN)
     ids = None if rows.ids is None else functional.pad(rows.ids, (0, 2), value=7)
     return Vectors(values, functional.pad(rows.mask, (0, 2)), ids)

@@ -266,7 +266,6 @@ class Flow(Transform):
             )
 
     def _report(self, sample: Float[Tensor, "n d"]) -> None:
-        """Warn of rows that do not determine a density."""
         name, count, rank = type(self).__name__, len(sample), _rank(sample)
         if rank < self.dim:
             least = rank // self.divisor * self.divisor

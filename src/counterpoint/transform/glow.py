@@ -224,8 +224,6 @@ class Coupling(nn.Module):
 
 
 class _Step(nn.Module):
-    """An actnorm, a mixing and a coupling."""
-
     def __init__(self, actnorm: ActNorm, mixing: Mixing, coupling: Coupling):
         super().__init__()
         self.actnorm, self.mixing, self.coupling = actnorm, mixing, coupling

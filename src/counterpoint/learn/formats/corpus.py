@@ -106,7 +106,6 @@ def _is_table(source: Place) -> bool:
 
 
 def _table(files: Iterable[Path], what: str) -> dict[str, str]:
-    """Read texts by id from records."""
     texts: dict[str, str] = {}
     for row in (row for file in files for row in rows(file)):
         id_ = row.id(row.take(f"{what}_id", "_id", "id"))

@@ -39,7 +39,6 @@ class Pool:
         return Example(own, self._ids(self.documents, positives), self._ids(self.documents, negatives))
 
     def _ids(self, known: dict[str, str], texts: Iterable[str]) -> tuple[str, ...]:
-        """Ids of the distinct texts, in order."""
         found = {}
         for text in texts:
             id_ = blake2b(text.encode(), digest_size=12).hexdigest()

@@ -134,7 +134,6 @@ class VectorLearner(Learner):
         }
 
     def _lexical(self, texts: Sequence[str], side: Side) -> Representation:
-        """BM25 vectors of a batch's texts, if the stage has them."""
         return {} if self.terms is None else {LEXICAL: self.terms.of(texts, side, self.device)}
 
     def _drawn(self, q: Representation, batch: Batch, number: int) -> Drawn:

@@ -130,7 +130,6 @@ class _TextEncoder:
         return {key: Vectors.pad(Ragged.concatenate([one[key] for one in sets])) for key in sets[0]}
 
     def _encode(self, keys: Sequence[tuple[str, str]]) -> list[_Sets]:
-        """Encode texts of one side."""
         of_queries = keys[0][0] == "query"
         texts = self._data.queries if of_queries else self._data.documents
         encode = self._model.encode_query if of_queries else self._model.encode_document

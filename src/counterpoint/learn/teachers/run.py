@@ -60,7 +60,6 @@ class _RunGrader(Grader):
 
 
 def _read_scores(path: Path) -> dict[str, dict[str, float]]:
-    """Read scores in four columns, by query and document."""
     scores: dict[str, dict[str, float]] = {}
     for number, line in strict_reader(ReadPolicy()).lines(path):
         columns = line.split()
