@@ -97,6 +97,6 @@ def _taught(loss: Loss, step: Step) -> tuple[Float[Tensor, "q n"], Float[Tensor,
 
 def _no_scores(loss: Loss) -> ConfigError:
     return ConfigError(
-        f"{loss.label}: the teacher scored two documents of no query in this step; give the stage a "
-        "teacher=... and negatives=..., or examples with scores"
+        f"{loss.label}: no query of this step has two documents with a teacher's score to compare; give the "
+        "stage a teacher=... and negatives=..., or examples with scores"
     )
