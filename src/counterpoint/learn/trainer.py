@@ -68,7 +68,7 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
             case Build():
                 _build(run, number, stage)
             case _:
-                raise ConfigError(f"stage {stage.name!r}: {type(stage).__name__} is not a stage that can be run")
+                raise ConfigError(f"stage {stage.name!r}: {type(stage).__name__} is no known kind of stage")
         run.save(number + 1, 0, {}, {})
     run.carry(len(job.stages))
     run.leave_out(len(job.stages))
