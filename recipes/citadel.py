@@ -1,4 +1,4 @@
-"""CITADEL at a size for a CPU: tokens meet only under keys of the vocabulary that a router chooses."""
+"""CITADEL for a CPU: tokens match only under vocabulary keys that a router chooses."""
 
 from counterpoint.encode import DualEncoder, Encoder, Linear, Mean, Routed, Router, TextInput, Transformer
 from counterpoint.learn import BM25Negatives, Contrastive, Fit, RouterBalance, RouterSparsity, Train

@@ -1,4 +1,4 @@
-"""CITADEL-HIL at a size for a CPU: L of word embeddings beside CITADEL's expert vectors, which are H."""
+"""CITADEL-HIL for a CPU: L is word embeddings, H is CITADEL's expert vectors."""
 
 from counterpoint.encode import DualEncoder, Encoder, Linear, Mean, Routed, Router, Static, TextInput
 from counterpoint.encode import Transformer as Backbone

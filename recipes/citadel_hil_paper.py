@@ -1,4 +1,4 @@
-"""CITADEL-HIL with CITADEL's published settings and λ = −0.3; what plays L is not in the paper."""
+"""CITADEL-HIL with CITADEL's published settings and λ = −0.3. The choice of L is not from the paper."""
 
 from counterpoint.encode import Cls, DualEncoder, Encoder, Linear, Routed, Router, Static, TextInput
 from counterpoint.encode import Transformer as Backbone

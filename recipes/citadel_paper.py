@@ -1,4 +1,4 @@
-"""CITADEL as it was published: BERT-base, whose masked-language-model head is the router."""
+"""CITADEL as published: BERT-base, whose masked-language-model head is the router."""
 
 from counterpoint.encode import Cls, DualEncoder, Encoder, Linear, Routed, Router, TextInput, Transformer
 from counterpoint.learn import Contrastive, FromData, RouterBalance, RouterSparsity, Train
@@ -23,7 +23,7 @@ recipe = Recipe(
             Contrastive("expert") + router + 1e-2 * RouterBalance("routed") + 1e-4 * RouterSparsity("routed"),
             epochs=10,
             batch=8,
-            accumulate=32,  # 32 GPUs with 8 queries each, which are no negatives of one another's
+            accumulate=32,  # 32 GPUs with 8 queries each, which do not share negatives
             negatives=(FromData(count=7),),
             lr=2e-5,
             weight_decay=0.0,

@@ -1,4 +1,4 @@
-"""COIL at a size for a CPU: token vectors of 32 components matched exactly, and one vector a text."""
+"""COIL for a CPU: token vectors of 32 components, matched exactly, and one pooled vector per text."""
 
 from counterpoint.encode import DualEncoder, Encoder, Linear, Mean, TextInput, TokenVectors, Transformer
 from counterpoint.learn import BM25Negatives, Contrastive, Fit, Train

@@ -1,4 +1,4 @@
-"""ColBERT at a size for a CPU: MiniLM, 128 components a token, the batch and BM25 negatives."""
+"""ColBERT for a CPU: MiniLM, 128 components per token, in-batch and BM25 negatives."""
 
 from counterpoint.encode import PUNCTUATION as SIGNS
 from counterpoint.encode import DualEncoder, Encoder, Linear, TextInput, TokenVectors, Transformer
@@ -19,7 +19,7 @@ recipe = Recipe(
     model=Model(DualEncoder(encoder), search={"weights": {"tokens": 1.0}}),
     stages=[
         Train(
-            Contrastive(scale=8.0),  # at 1 it widens margins of what is ranked well, at the cost of the rest
+            Contrastive(scale=8.0),  # 1 widens margins of well-ranked documents at the cost of others
             MaxSim("tokens"),
             steps=100,
             batch=16,
@@ -28,7 +28,7 @@ recipe = Recipe(
             evaluate_every=25,
         )
     ],
-    data=DataSettings(held_out=300),  # of 100, one more found counts .01
+    data=DataSettings(held_out=300),  # with 100 queries, one more hit changes a measure by .01
 )
 at = "model.encoder.query"
 variants = {

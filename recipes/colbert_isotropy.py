@@ -1,4 +1,4 @@
-"""ColBERT with a term on the shape of its space, as published: isotropic; the others are variants."""
+"""ColBERT with a published isotropy regulariser. The default is isotropic, the others are variants."""
 
 from counterpoint.encode import PUNCTUATION as SIGNS
 from counterpoint.encode import DualEncoder, Encoder, Linear, TextInput, TokenVectors, Transformer

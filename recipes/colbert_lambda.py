@@ -1,4 +1,4 @@
-"""ColBERT-λ at a size for a CPU: an isotropic and an anisotropic ColBERT on a MiniLM each, scores added."""
+"""ColBERT-λ for a CPU: an isotropic and an anisotropic ColBERT, each on a MiniLM, with summed scores."""
 
 from counterpoint.encode import PUNCTUATION as SIGNS
 from counterpoint.encode import DualEncoder, Encoder, Linear, TextInput, TokenVectors, Transformer
@@ -28,7 +28,7 @@ recipe = Recipe(
             late + InterIso("iso", 0.4, name="reg_iso") + InterIso("aniso", -0.1, name="reg_aniso"),
             **{"steps": 100, "batch": 16, "lr": 2e-5, "evaluate_every": 25},
             negatives=(BM25Negatives(count=1),),
-            clip=None,  # of both modules together; without it each learns as it would alone
+            clip=None,  # one norm over both models; without it each learns as it would alone
         ),
     ],
     data=DataSettings(held_out=300),

@@ -1,4 +1,4 @@
-"""ColBERT-λ as it was published: ColBERT-iso and ColBERT-aniso on a BERT-base each, scores added."""
+"""ColBERT-λ as published: ColBERT-iso and ColBERT-aniso, each on a BERT-base, with summed scores."""
 
 from counterpoint.encode import PUNCTUATION as SIGNS
 from counterpoint.encode import DualEncoder, Encoder, Linear, TextInput, TokenVectors, Transformer
@@ -30,7 +30,7 @@ recipe = Recipe(
             negatives=(FromData(count=1),),
             **{"steps": 200_000, "batch": 32, "lr": 3e-6, "weight_decay": 0.0, "warmup": 0},
             **{"schedule": "constant", "evaluate_every": 10_000},
-            clip=None,  # of both modules together; without it each learns as it would alone
+            clip=None,  # one norm over both models; without it each learns as it would alone
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""ColBERT as it was published: BERT-base, 128 components a token, softmax over triples."""
+"""ColBERT as published: BERT-base, 128 components per token, softmax over triples."""
 
 from counterpoint.encode import (
     PUNCTUATION,

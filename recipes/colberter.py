@@ -1,4 +1,4 @@
-"""ColBERTer at a size for a CPU: one vector a text and one a whole word, and a gate that weighs them."""
+"""ColBERTer for a CPU: one vector per text, one per whole word, and a gate that weights the words."""
 
 from counterpoint.encode import DualEncoder, Encoder, Gate, Linear, Mean, TextInput, Transformer, WholeWords
 from counterpoint.learn import BM25Negatives, Fit, GateSparsity, MarginMSE, ModelTeacher, Train

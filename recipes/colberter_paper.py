@@ -1,4 +1,4 @@
-"""ColBERTer as published, on DistilBERT; starts from a run of `colberter-tokens-paper`."""
+"""ColBERTer as published, on DistilBERT. Start it from a run of `colberter-tokens-paper`."""
 
 from counterpoint.encode import Cls, DualEncoder, Encoder, Gate, Linear, TextInput, Transformer, WholeWords
 from counterpoint.learn import FromData, GateSparsity, MarginMSE, Train
@@ -37,11 +37,11 @@ recipe = Recipe(
 terms, dense = "stages.train.objective", MarginMSE(name="cls", scorer=cls)
 bare = {weight: (MarginMSE() + weight * dense).to_dict() for weight in (0.1, 0.5)}
 variants = {
-    # Table 3: no gate, and other weights α_CLS and α_CS, of which the recipe has 0.1 and 0.75.
+    # Table 3: no gate, and other weights α_CLS and α_CS (the recipe: 0.1 and 0.75).
     "words": ["model.encoder.gates=None", f"{terms}={bare[0.1]}"],
     "words-cls-0.5": ["model.encoder.gates=None", f"{terms}={bare[0.5]}"],
     **{f"cs-{weight}": [f"{terms}.weights=[1, 0.1, {weight}]"] for weight in (0.5, 1)},
     "cs-1-cls-0.5": [f"{terms}.weights=[1, 0.5, 1]"],
-    # Figure 4: fewer components; give it start= a run of the recipe itself.
+    # Figure 4: fewer components; set start= to a run of this recipe.
     "dim-16": [f"model.encoder.shared={ {'words': Linear(16).to_dict()} }"],
 }

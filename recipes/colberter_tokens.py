@@ -1,4 +1,4 @@
-"""ColBERTer's first step at a size for a CPU: one vector a text and one a token, both small."""
+"""ColBERTer's first step for a CPU: one small vector per text and one per token."""
 
 from counterpoint.encode import DualEncoder, Encoder, Linear, Mean, TextInput, TokenVectors, Transformer
 from counterpoint.learn import BM25Negatives, Fit, MarginMSE, ModelTeacher, Train

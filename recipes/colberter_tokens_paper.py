@@ -1,4 +1,4 @@
-"""ColBERTer's two-way dimension reduction as published, on DistilBERT; starts from a ColBERT run."""
+"""ColBERTer's two-way dimension reduction as published, on DistilBERT. Start it from a ColBERT run."""
 
 from counterpoint.encode import Cls, DualEncoder, Encoder, Linear, TextInput, TokenVectors, Transformer
 from counterpoint.learn import FromData, MarginMSE, Train
@@ -37,7 +37,7 @@ recipe = Recipe(
     measures=("nDCG@10", "RR@10", "R@1000"),
 )
 terms, half = "stages.train.objective", 0.5 * cls + 0.5 * tokens
-variants = {  # table 2: σ(γ) = ½ and one loss, as in COIL; other weights α_CLS, of which the recipe has 0.5
+variants = {  # table 2: σ(γ) = ½ and one loss, as in COIL; other weights α_CLS (the recipe: 0.5)
     "fixed": [f"scorer={half.to_dict()}", f"{terms}={MarginMSE().to_dict()}"]
     + ["model.search={'weights': {'cls': 0.5, 'tokens': 0.5}, 'scale': 'none'}"],
     **{f"cls-{weight}": [f"{terms}.weights=[1, {weight}]"] for weight in (0.1, 0.2, 1)},

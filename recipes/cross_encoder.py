@@ -1,4 +1,4 @@
-"""A cross-encoder at a size for a CPU: monoBERT's input on MiniLM, each positive against one of BM25."""
+"""A cross-encoder for a CPU: monoBERT's input on MiniLM, one BM25 negative per positive."""
 
 from counterpoint.encode import InteractiveEncoder, Linear, Transformer
 from counterpoint.learn import BM25Negatives, NegativeLogLikelihood, Train

@@ -1,4 +1,4 @@
-"""DAFT at a size for a CPU: two of MiniLM's layers for queries, all of it for documents, aligned first."""
+"""DAFT for a CPU: two MiniLM layers for queries, all layers for documents, aligned first."""
 
 from counterpoint.encode import DualEncoder, Encoder, Linear, Mean, Stack, TextInput, Transformer, Unit
 from counterpoint.learn import CachedContrastive, NegativeCache, PositiveDistance, Train
@@ -8,12 +8,12 @@ from counterpoint.score import Dot
 
 
 def tower(layers: list[int] | None) -> Encoder:
-    """MiniLM, or some of its layers, and the mean of the hidden states."""
+    """MiniLM, or some of its layers, with mean pooling."""
     minilm = Transformer("minilm", layers=layers)
     return Encoder(minilm, {"mean": Mean()}, query=TextInput(32), document=TextInput(180))
 
 
-projection = {"mean": Stack([Linear(256), Unit()])}  # into one space, the same for both sides
+projection = {"mean": Stack([Linear(256), Unit()])}  # one shared space for both sides
 search = {"weights": {"mean": 1.0}, "scale": "none"}
 shared = {"warmup": 20, "schedule": "constant"}
 cache = NegativeCache(size=2048, candidates=64, scale=20.0)
@@ -26,7 +26,7 @@ recipe = Recipe(
     scorer=Dot("mean"),
     stages=[
         Train(
-            PositiveDistance("mean"),  # to what the document encoder says of the same query
+            PositiveDistance("mean"),  # to the document encoder's vector of the same query
             name="align",
             steps=300,
             batch=64,

@@ -1,4 +1,4 @@
-"""DAFT as it was published: a query encoder of two layers is aligned with a deep document encoder first."""
+"""DAFT as published: a query encoder of two layers is first aligned with a deep document encoder."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ shared |= {"cache": NegativeCache(size=512_000, candidates=64, scale=20.0)}
 search = {"weights": {"cls": 1.0}, "scale": "none"}
 loss, query, learn = CachedContrastive(scale=20.0), "model.encoder.query", ("query.*",)
 align = Train(loss, name="align", learn=learn, stop=AlignmentStop(patience=3), keep="last", **shared)
-tune = Train(loss, name="fine-tune", **shared)  # no early stop, the best of ten epochs (section 5.3.1)
+tune = Train(loss, name="fine-tune", **shared)  # no early stopping, the best of ten epochs (section 5.3.1)
 
 recipe = Recipe(
     name="daft-paper",
@@ -33,7 +33,7 @@ recipe = Recipe(
     stages=[align, tune],
     measures=("nDCG@10", "RR@10", "R@1000"),
 )
-turns = replace(tune, epochs=20, alternate=("query.*", "document.*"))  # one encoder a batch (section 4)
+turns = replace(tune, epochs=20, alternate=("query.*", "document.*"))  # one encoder per batch (section 4)
 others = {"roberta": "FacebookAI/roberta-base", "mpnet": "microsoft/mpnet-base"}  # table 1
 others |= {"condenser": "Luyu/condenser", "cocondenser": "Luyu/co-condenser-marco"}
 alone = f"stages={[tune.to_dict()]}"
@@ -42,7 +42,7 @@ variants = {
     "unaligned": [alone],
     **{name: [f"model.encoder.document.backbone.source={other}"] for name, other in others.items()},
     **{f"layers-{n}": [f"{query}.backbone.source={LIGHT.format(n)}"] for n in (4, 6, 8, 10)},  # table 2
-    "layers-12": [f"{query}.backbone.source={BERT}", alone],  # nothing to be aligned
+    "layers-12": [f"{query}.backbone.source={BERT}", alone],  # equal encoders need no alignment
     "without-projection": [f"model.encoder.shared={ {'cls': Unit().to_dict()} }"],  # table 3, and below
     "random": [f"{query}.backbone.random=true"],
     "no-attention": [f"{query}.backbone.layers=0", f"{query}.heads={ {'cls': Mean().to_dict()} }"],

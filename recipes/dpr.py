@@ -1,4 +1,4 @@
-"""A dense model at a size for a CPU: the mean of MiniLM's states, cosine, the batch and BM25 negatives."""
+"""A dense model for a CPU: mean-pooled MiniLM, cosine, in-batch and BM25 negatives."""
 
 from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer
 from counterpoint.learn import BM25Negatives, Contrastive, Train

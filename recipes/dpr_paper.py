@@ -1,4 +1,4 @@
-"""DPR as it was published: two BERT-base encoders, the batch and a BM25 negative."""
+"""DPR as published: two BERT-base encoders, in-batch negatives and one BM25 negative."""
 
 from counterpoint.encode import Cls, DualEncoder, Encoder, TextInput, Transformer
 from counterpoint.learn import BM25Negatives, Contrastive, Train

@@ -1,4 +1,4 @@
-"""HIL at a size for a CPU: MiniLM's word embeddings (L) and its last states (H), 128 components each."""
+"""HIL for a CPU: MiniLM's word embeddings (L) and its last states (H), 128 components each."""
 
 from counterpoint.encode import PUNCTUATION as SIGNS
 from counterpoint.encode import DualEncoder, Encoder, Linear, Static, TextInput, TokenVectors, Transformer

@@ -1,4 +1,4 @@
-"""HIL as it was published, on BERT-base with ColBERT's settings; its ablations are variants."""
+"""HIL as published, on BERT-base with ColBERT's settings. Its ablations are variants."""
 
 from counterpoint.encode import PUNCTUATION as SIGNS
 from counterpoint.encode import DualEncoder, Encoder, Linear, Static, TextInput, TokenVectors, Transformer

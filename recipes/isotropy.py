@@ -1,4 +1,4 @@
-"""Isotropic DR at a size for a CPU: ColBERT without a projection is trained, then whitened token by token."""
+"""Isotropic DR for a CPU: trains ColBERT without a projection, then whitens every token vector."""
 
 from counterpoint.encode import PUNCTUATION, DualEncoder, Encoder, TextInput, TokenVectors, Transformer
 from counterpoint.learn import BM25Negatives, Contrastive, Fit, Train
@@ -7,7 +7,7 @@ from counterpoint.recipe import DataSettings, Recipe
 from counterpoint.score import MaxSim
 from counterpoint.transform import FlowTraining, Glow, Nice, Normalise, Whitening
 
-tokens = TokenVectors(skip=PUNCTUATION)  # whitened as long as they come; training takes their cosines
+tokens = TokenVectors(skip=PUNCTUATION)  # whitened at their own lengths; training uses cosines
 encoder = Encoder(
     Transformer("minilm"), heads={"tokens": tokens}, query=TextInput(32), document=TextInput(180)
 )
@@ -33,7 +33,7 @@ recipe = Recipe(
     stages=[late, Fit("tokens", documents=2000, queries=True)],
     data=DataSettings(held_out=300),
 )
-# Components of MiniLM that never change have no density, so flows are fed the leading directions.
+# Some components of MiniLM are constant and have no density, so flows get the leading directions.
 turn, short = Whitening(384, rank=380, power=0.0), FlowTraining(steps=300)
 flows = {"nice": Nice(380, layers=1, width=256, fitting=short), "glow": Glow(380, fitting=short)}
 steps = {name: [part.to_dict() for part in (turn, flow, Normalise())] for name, flow in flows.items()}

@@ -1,4 +1,4 @@
-"""Isotropic DR as it was published: ColBERT without a projection on BERT-base, then a map of its tokens."""
+"""Isotropic DR as published: ColBERT on BERT-base without a projection, then a map of its tokens."""
 
 from counterpoint.encode import PUNCTUATION, DualEncoder, Encoder, TextInput, TokenVectors, Transformer
 from counterpoint.learn import Fit, FromData, PairwiseSoftmax, Train
@@ -13,8 +13,8 @@ encoder = Encoder(
     query=TextInput(21, marker="[unused0]", expand_to=21),  # [CLS] and 20, as in the released code
     document=TextInput(512, marker="[unused1]"),
 )
-# The rate is that of the released scripts; the paper prints 1e-4. 30 epochs are 64 steps each on Robust04 and
-# ClueWeb09b. On MS MARCO they are 10 of 1024, and the best is chosen by RR (docs/isotropy.md).
+# The rate is from the released scripts; the paper prints 1e-4. Robust04, ClueWeb09b: 30 epochs of 64 steps.
+# MS MARCO: 10 epochs of 1024 steps, and RR chooses the best one (docs/isotropy.md).
 finetune = Train(
     PairwiseSoftmax(),
     MaxSim("tokens", normalise=True),

@@ -1,4 +1,4 @@
-"""RepBERT at a size for a CPU: mean-pooled MiniLM on Isotropic DR's loss; each map and level is a variant."""
+"""RepBERT for a CPU: mean-pooled MiniLM with Isotropic DR's loss. Each map and level is a variant."""
 
 from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer
 from counterpoint.learn import BM25Negatives, Fit, MultiLabelMargin, PairwiseSoftmax, Train
@@ -15,7 +15,7 @@ finetune = Train(
     20.0
     * Dot(
         "mean", normalise=True
-    ),  # at 1, as in the paper, two cosines differ too little for a hundred steps to matter
+    ),  # with the paper's factor 1, cosines differ too little for 100 steps to matter
     steps=100,
     batch=16,
     negatives=(BM25Negatives(count=1),),
@@ -31,7 +31,7 @@ recipe = Recipe(
     stages=[finetune],
     data=DataSettings(held_out=300),
 )
-# Components of MiniLM that never change have no density, so flows are fed the leading directions.
+# Some components of MiniLM are constant and have no density, so flows get the leading directions.
 turn, short = Whitening(384, rank=380, power=0.0), FlowTraining(steps=300)
 maps = {
     "whitening": [Whitening(384)],

@@ -1,4 +1,4 @@
-"""RepBERT on BERT-base as Isotropic DR trains it; each map and level, and its own loss, are variants."""
+"""RepBERT on BERT-base as trained by Isotropic DR. Maps, levels and RepBERT's own loss are variants."""
 
 from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer
 from counterpoint.learn import Fit, FromData, MultiLabelMargin, PairwiseSoftmax, Train
@@ -9,14 +9,14 @@ from counterpoint.transform import Glow, Nice, Normalise, Whitening
 
 bert, plain, cosine = Transformer("google-bert/bert-base-uncased"), Mean(), Mean(normalise=True)
 encoder = Encoder(bert, {"mean": cosine}, query=TextInput(22), document=TextInput(512))
-# As in isotropy-paper: the released scripts' rate where the paper prints 1e-4, and the steps on Robust04.
+# As in isotropy-paper: the released scripts' rate (the paper prints 1e-4), and the steps of Robust04.
 settings = {"batch": 16, "chunk": 16, "lr": 1e-5, "weight_decay": 0.0, "warmup": 0, "clip": None}
 negatives = (FromData(count=1),)
 finetune = Train(
     PairwiseSoftmax(), Dot("mean", normalise=True), steps=1920, negatives=negatives, schedule="constant",
     evaluate_every=64, **settings,
 )  # fmt: skip
-# Zhan et al. 2020: inner products, 26 documents of 13 triples, two such batches a step, one epoch.
+# Zhan et al. 2020: inner products, 26 documents of 13 triples, two such batches per step, one epoch.
 published = {"batch": 13, "accumulate": 2, "lr": 3e-6, "warmup": 10_000, "evaluate_every": 5000}
 margin = Train(MultiLabelMargin(), Dot("mean"), negatives=negatives, **published)
 long = Encoder(bert, {"mean": plain}, query=TextInput(22), document=TextInput(258))

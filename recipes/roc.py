@@ -1,4 +1,4 @@
-"""RoC at a size for a CPU: MiniLM kept apart from BM25; its ablations and CLEAR are variants."""
+"""RoC for a CPU: MiniLM trained to be orthogonal to BM25. Its ablations and CLEAR are variants."""
 
 from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer
 from counterpoint.learn import BM25Negatives, BM25Terms, Contrastive, Orthogonality, ResidualMargin, Train
@@ -29,7 +29,7 @@ recipe = Recipe(
         )
     ],
 )
-# Of each variant, what is true of it: three of them do without the loss that `about` speaks of.
+# Variants without the loss that `about` names have their own `about`.
 hybrid = "to be added to BM25, for a CPU"
 nll = [f"stages.train.objective={Contrastive().to_dict()}", "stages.train.lexical=None"]
 whole = ["stages.train.mask_matches=0"]
@@ -37,7 +37,7 @@ variants = {
     "embedding": whole,
     "input": [*nll, f"about=one vector a text, learnt with some matching words hidden, {hybrid}"],
     "naive": [*nll, *whole, f"about=one vector a text, learnt by the contrastive loss alone, {hybrid}"],
-    "clear": [  # its margin is one of cosines; 20 times these meet it before they have learnt anything
+    "clear": [  # its margin is for cosines; scaled by 20, they reach it before any training
         f"stages.train.objective={ResidualMargin().to_dict()}",
         f"stages.train.scorer={Dot('mean').to_dict()}",
         *whole,

@@ -1,4 +1,4 @@
-"""RoC as it was published, on coCondenser; its ablations, CLEAR and BERT-base are variants."""
+"""RoC as published, on coCondenser. Its ablations, CLEAR and BERT-base are variants."""
 
 from counterpoint.encode import Cls, DualEncoder, Encoder, TextInput, Transformer
 from counterpoint.learn import BM25Negatives, BM25Terms, Contrastive, Orthogonality, ResidualMargin, Train
@@ -10,8 +10,8 @@ text = TextInput(256)
 encoder = Encoder(Transformer("Luyu/co-condenser-marco"), {"cls": Cls()}, query=text, document=text)
 bert = Encoder(Transformer("google-bert/bert-base-uncased"), {"cls": Cls()}, query=text, document=text)
 
-# λ = 1.5 is the published one for MS MARCO, beside Pyserini's BM25. Whether that has the factor k1 + 1 of the
-# paper's formula is not said; ours, like that of today's Lucene, has not (docs/roc.md).
+# λ = 1.5 is published for MS MARCO with Pyserini's BM25. The paper does not say whether that BM25 has
+# the factor k1 + 1 of its formula. Ours has not, like today's Lucene (docs/roc.md).
 recipe = Recipe(
     name="roc-paper",
     paper="Lee et al. 2023, On complementarity objectives for hybrid retrieval",

@@ -1,4 +1,4 @@
-"""SparTerm at a size for a CPU: weights of the text's terms, and of others that a gate lets through."""
+"""SparTerm for a CPU: weights of the text's own terms, and of further terms that a gate admits."""
 
 from counterpoint.encode import DualEncoder, Encoder, Router, SparseTerms, TextInput, Transformer
 from counterpoint.learn import BM25Negatives, Contrastive, TermSparsity, Train

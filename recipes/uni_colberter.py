@@ -1,4 +1,4 @@
-"""Uni-ColBERTer at a size for a CPU: one number a whole word, matched exactly; starts from `colberter`."""
+"""Uni-ColBERTer for a CPU: one number per whole word, matched exactly. Start it from `colberter`."""
 
 from counterpoint.encode import DualEncoder, Encoder, Gate, Linear, Mean, TextInput, Transformer, WholeWords
 from counterpoint.learn import BM25Negatives, GateSparsity, MarginMSE, ModelTeacher, Train

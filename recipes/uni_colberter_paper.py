@@ -1,4 +1,4 @@
-"""Uni-ColBERTer as published: one number a whole word, matched exactly; starts from `colberter-paper`."""
+"""Uni-ColBERTer as published: one number per whole word, matched exactly. Start it from `colberter-paper`."""
 
 from counterpoint.encode import Cls, DualEncoder, Encoder, Gate, Linear, TextInput, Transformer, WholeWords
 from counterpoint.learn import FromData, GateSparsity, MarginMSE, Train
@@ -35,4 +35,4 @@ recipe = Recipe(
 )
 variants = {
     "dim-8": [f"model.encoder.shared={ {'words': Linear(8).to_dict()} }"]
-}  # ColBERTer w. EM, tables 4 and 5
+}  # ColBERTer with exact matching (w. EM), tables 4 and 5

@@ -1,4 +1,4 @@
-"""UniCOIL-Tok at a size for a CPU: one number a token, matched exactly, in an inverted index."""
+"""UniCOIL-Tok for a CPU: one number per token, matched exactly, in an inverted index."""
 
 from counterpoint.encode import DualEncoder, Encoder, Linear, TextInput, TokenVectors, Transformer
 from counterpoint.learn import BM25Negatives, Contrastive, Train
@@ -26,7 +26,7 @@ recipe = Recipe(
             steps=300,
             batch=16,
             negatives=(BM25Negatives(count=1),),
-            learn=("query.heads.*",),  # 384 numbers and a bias; the paper has the backbone learn, too
+            learn=("query.heads.*",),  # 384 numbers and a bias; the paper also trains the backbone
             lr=1e-2,
             remember=2.0,
             evaluate_every=100,

@@ -109,7 +109,7 @@ def test_a_map_from_elsewhere_is_centred_on_a_collection(collection, two_sets, c
     )
     assert (told["level"], told["vectors"], told["kept"]) == (None, None, None)
     again = ("fit", "centre", two_sets, collection, "-o", tmp_path / "m", "--on", "mean")
-    assert fails(call(*again), "no map behind 'mean' subtracts a mean; fit one first")
+    assert fails(call(*again), "no map of 'mean' subtracts a mean; fit one first")
     assert fails(call(*again, "--rank", 3), "--rank is for whitening and")
     assert fails(call(*again, "--level", "token"), "--level is for whitening and")
     assert not (tmp_path / "m").exists()
@@ -143,7 +143,7 @@ def test_mistakes(collection, two_sets, call, tmp_path):
     fit = ("fit", "whitening", two_sets, collection, "-o", tmp_path / "m")
     assert fails(call(*fit), "the model makes mean, tokens; choose one with --on")
     assert fails(call(*fit, "--on", "cls"), "no vector set 'cls'")
-    assert fails(call(*fit, "--on", "tokens", "--level", "sequence"), "'tokens' has many rows a text")
+    assert fails(call(*fit, "--on", "tokens", "--level", "sequence"), "'tokens' has several rows per text")
     assert fails(call(*fit, "--on", "mean", "--steps", 3), "--steps is for nice and glow")
     assert fails(call("fit", "glow", *fit[2:], "--on", "mean", "--shrinkage", "oas"), "--shrinkage is for")
     assert fails(call("fit", "nice", *fit[2:], "--on", "mean", "--power", "-0.2"), "--power is for whitening")
@@ -208,7 +208,7 @@ def test_documents_are_drawn_in_one_pass_that_keeps_no_others():
         ("glow", ("--rank", 6), "dim must divide by 4 for 2 levels"),
         ("nice", ("--rank", 5), "dim must be even"),
         ("nice", ("--rank", 18), "found rank 18 and dim 16"),
-        ("whitening", ("--level", "sequence", "--on", "tokens"), "has many rows a text"),
+        ("whitening", ("--level", "sequence", "--on", "tokens"), "has several rows per text"),
     ],
 )
 def test_what_no_text_can_change_is_refused_before_any_is_read(

@@ -300,7 +300,7 @@ def test_settings_that_cannot_be_carried_out():
         NegativeCache(size=0)
     with pytest.raises(ConfigError, match="the sets cls, dense; on=None"):
         RunningCache(NegativeCache(), {**SETS, "dense": SETS["cls"]}, CORPUS, 0)
-    with pytest.raises(ConfigError, match="'words' has many vectors"):
+    with pytest.raises(ConfigError, match="'words' has several vectors"):
         RunningCache(NegativeCache(on="words"), {"words": VectorSet(3, False, True)}, CORPUS, 0)
 
 

@@ -216,18 +216,18 @@ def test_hil_goes_on_after_a_crash(tiny_bert_folder, tmp_path):
 
 
 REASONS = {
-    "BM25": ({"search": {"weights": {"lexical": 1.0, "mean": 1.0}}}, mix, "these use lexical, too"),
-    "idf": ({"search": {"weights": {}, "idf": {"tokens": 0.5}}}, mix, "these have idf = "),
-    "ranks": ({"search": {"weights": {}, "method": "rrf"}}, mix, "these have method = 'rrf'"),
+    "BM25": ({"search": {"weights": {"lexical": 1.0, "mean": 1.0}}}, mix, "the settings also use lexical"),
+    "idf": ({"search": {"weights": {}, "idf": {"tokens": 0.5}}}, mix, "the settings have idf = "),
+    "ranks": ({"search": {"weights": {}, "method": "rrf"}}, mix, "the settings have method = 'rrf'"),
     "cosines": (
         {"normalise": False},
         lambda: Mix([Dot("mean", normalise=True), MaxSim("tokens")]),
-        "takes cosines of mean",
+        "uses cosines of mean",
     ),
     "cosines of whitened": (
         {"transforms": {"mean": [Normalise(), Whitening(8)]}},
         lambda: Mix([Dot("mean", normalise=True), MaxSim("tokens")]),
-        "takes cosines of mean",
+        "uses cosines of mean",
     ),
     "exact": (
         {},
@@ -237,22 +237,22 @@ REASONS = {
     "two ways": (
         {},
         lambda: Mix([MaxSim("tokens", exact=True, floor0=True), MaxSim("tokens")]),
-        "scores tokens in one way, the scorer with and without exact or floor0",
+        "scores tokens in one way, the scorer both with and without exact or floor0",
     ),
     "a floor under one vector": (
         {},
         lambda: Mix([MaxSim("mean", floor0=True), MaxSim("tokens")]),
-        "takes the inner product of mean, which is one vector a text",
+        "takes the plain inner product of mean, which has one vector per text",
     ),
     "another idf": (
         {"search": {"weights": {}, "idf": {"tokens": 0.5}}},
         lambda: Mix([Dot("mean"), MaxSim("tokens", idf=1.0)]),
-        "these have idf = {'tokens': 0.5}, which the scorer has not",
+        "the settings have idf = {'tokens': 0.5}, which the scorer does not",
     ),
     "idf once with and once without": (
         {},
         lambda: Mix([MaxSim("tokens"), MaxSim("tokens", idf=1.0)]),
-        "weighs tokens by idf in one way, the scorer in several",
+        "weights tokens by idf in one way, but the scorer in several",
     ),
     "negative": ({}, lambda: Mix([Dot("mean"), -1 * MaxSim("tokens")]), "tokens is not above 0"),
 }

@@ -109,4 +109,4 @@ def test_idf_that_nobody_weighs_by(tiny_bert_folder, tmp_path):
     job = Job(with_static(tiny_bert_folder), (Fit("l", what="idf"), stage), training_set(), tmp_path)
     heard = Noted()
     train(job, reporter=heard)
-    assert heard.notes[0] == "fit: no scorer weighs 'l' by idf, so nothing is counted"
+    assert heard.notes[0] == "fit: no scorer weights 'l' by idf; nothing is counted"

@@ -199,7 +199,7 @@ def test_every_map_of_a_set_is_recentred_in_turn(tiny_bert_folder):
     right = made.encode_query(QUERIES, FP32)["mean"].values.mean(0)
     assert np.linalg.norm(right) < np.linalg.norm(wrong) / 2
     fit_behind(made, "cls", lambda dim: [Whitening(dim, centre=False)], FitTexts(DOCUMENTS))
-    for on, message in (("cls", "no map behind 'cls' subtracts a mean"), ("x", "no vector set 'x'")):
+    for on, message in (("cls", "no map of 'cls' subtracts a mean"), ("x", "no vector set 'x'")):
         with pytest.raises(ConfigError, match=message):
             recentre_behind(made, on, FitTexts(QUERIES))
 
@@ -233,7 +233,7 @@ def test_what_cannot_be_mapped_is_named(tiny_bert_folder, tmp_path):
 
     made = model(tiny_bert_folder, mean=Mean(), cls=Cls(), words=WholeWords())
     refused(made, "tokens", None, "no vector set 'tokens'; this model makes mean, cls, words")
-    refused(made, "words", "sequence", "'words' has many rows a text")
+    refused(made, "words", "sequence", "'words' has several rows per text")
     refused(made, "cls", "token", "'cls' has no tokens to map; that needs one encoder")
     refused(
         model(tiny_bert_folder, mean=Mean(Linear(4, activation="tanh"))), "mean", "token", "if any, is linear"

@@ -127,5 +127,5 @@ def test_what_is_wrong_is_refused(tiny_bert_folder, tmp_path):
     with pytest.raises(ConfigError, match="no lexical vectors"):
         train(job(tiny_bert_folder, tmp_path / "without", stage(lexical=None)))
     pairs = Train(NegativeLogLikelihood(), negatives=(FromData(1),), lexical=BM25Terms(), steps=2, batch=4)
-    with pytest.raises(ConfigError, match="lexical goes by vectors, and a cross-encoder makes none"):
+    with pytest.raises(ConfigError, match="lexical needs vectors, and a cross-encoder makes none"):
         train(job(tiny_bert_folder, tmp_path / "pairs", pairs, model=judge(tiny_bert_folder)))

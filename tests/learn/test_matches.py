@@ -371,7 +371,7 @@ def test_what_is_refused(changes, message):
 def test_a_vocabulary_without_a_mask_token_is_refused():
     backend = tiny_tokenizer().backend_tokenizer
     bare = Tokenizer(backend, pad="[PAD]", mask=None)
-    with pytest.raises(ConfigError, match="this vocabulary has none; take them out with hide='drop'"):
+    with pytest.raises(ConfigError, match="this vocabulary has none; remove matches with hide='drop'"):
         MatchMasks(bare, 0.15, (1,))
     assert MatchMasks(bare, 0.15, (1,), "drop")
     assert Tokenizer(backend, pad="[PAD]", mask="[MASK]").special_ids == SPECIAL

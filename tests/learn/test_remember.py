@@ -58,7 +58,7 @@ def test_a_run_that_remembers_goes_on_to_the_same_losses(tiny_bert_folder, tmp_p
 
 
 def test_a_backbone_that_learns_is_not_remembered(tiny_bert_folder, tmp_path):
-    with pytest.raises(ConfigError, match="remember=1 keeps what a frozen backbone makes, and every"):
+    with pytest.raises(ConfigError, match="remember=1 keeps the output of frozen backbones, and every"):
         train(heads_job(tiny_bert_folder, tmp_path / "run", learn=("*",), remember=1.0))
 
 

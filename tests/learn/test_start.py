@@ -96,7 +96,7 @@ def test_what_cannot_be_a_start(saved, tiny_bert_folder, tmp_path):
     (odd / "tokenizer.json").write_text(text.replace('"lowercase": true', '"lowercase": false'))
     other = other_heads(odd).setup()
     before = {name: tensor.clone() for name, tensor in other.state_dict().items()}
-    with pytest.raises(ArtifactError, match=r"tokenizer is not that of the model's encoder\.query\.backbone"):
+    with pytest.raises(ArtifactError, match=r"differs from that of the model's encoder\.query\.backbone"):
         Start.find(str(saved[0])).give(other)
     assert all(torch.equal(tensor, before[name]) for name, tensor in other.state_dict().items())
 
@@ -119,7 +119,7 @@ def test_a_run_starts_from_it_once_and_writes_it_down(saved, tiny_bert_folder, t
     assert written["sha256"] == sha256_file(folder / "weights.safetensors")
     taken, unused = written["taken"], written["unused"]
     assert not written["new"] and {*taken, *unused} == {f"encoder.query.{name}" for name in theirs}
-    said = f"Started from {folder}: {len(taken)} weights taken; there and not used: "
+    said = f"Started from {folder}: {len(taken)} weights taken; not used: "
     assert heard.notes[0].startswith(said)
     ended = Part.load(tmp_path / "still" / "model").state_dict()
     for name in taken:

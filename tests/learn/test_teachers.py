@@ -231,7 +231,7 @@ def test_scores_in_four_columns(tmp_path):
         ("q1 0 a 1\nq1 0 a 2\n", ":2: document 'a' has a second score for query 'q1'"),
         ("q1 0 a high\n", ":1: the score must be a finite number, found 'high'"),
         ("q1 0 a nan\n", ":1: the score must be a finite number, found 'nan'"),
-        ("q1 0 a 1\nq1 a 2\n", ":2: expected a run's six columns or the four of scores .*, found 3"),
+        ("q1 0 a 1\nq1 a 2\n", ":2: expected a run's six columns or four columns .*, found 3"),
         ("q9 0 a 1\n", "scores 1 queries, and none of them is in the training data"),
         ("", "scores 0 queries"),
     ],

@@ -127,7 +127,7 @@ def test_turns_of_nothing_are_refused(tiny_bert_folder, tmp_path):
         turns = {"learn": ("query.*",), "alternate": ("query.*", "document.*")}
         run = job(tiny_bert_folder, tmp_path / "run", stage(**turns), model=model(tiny_bert_folder, two=True))
         train(run)
-    with pytest.raises(ConfigError, match="alternate: one pattern has nobody to take turns with"):
+    with pytest.raises(ConfigError, match="alternate needs at least two patterns"):
         stage(alternate=("query.*",))
 
 
@@ -217,7 +217,7 @@ def test_an_alignment_that_collapsed_is_warned_of_and_the_next_stage_goes_on(tin
         assert end["stopped"].startswith(told) and losses(folder)[-1][:2] == ("both", 3)
         assert heard.warnings == [row["warning"] for row in log(folder) if "warning" in row]
         assert heard.notes == ([] if told == "collapsed" else [said])
-        goes_on = f"{said}. The recipe goes on with both from there"
+        goes_on = f"{said}. The recipe continues with both from there"
         assert (goes_on in heard.warnings) == (told == "collapsed")
 
 

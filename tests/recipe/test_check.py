@@ -83,11 +83,11 @@ FAULTS = {
     ),
     "orthogonal vectors of many": (
         stages(train(Contrastive() + Orthogonality("tokens"), lexical=BM25Terms())),
-        "stages.train: orthogonality takes one vector a text, and 'tokens' has many; name a pooled set",
+        "stages.train: orthogonality takes one vector per text, and 'tokens' has several; name a pooled set",
     ),
     "the terms of no terms": (
         stages(train(Contrastive() + TermSparsity("mean"))),
-        "stages.train: term_sparsity: 'flops' goes by terms, and the rows of 'mean' have no ids; name a set",
+        "stages.train: term_sparsity: 'flops' is by term, and the rows of 'mean' have no ids; name a set",
     ),
     "the terms of a router's whole vector": (
         {
@@ -117,7 +117,7 @@ FAULTS = {
     ),
     "a router that is not there": (
         stages(train(Contrastive() + 0.1 * RouterBalance("mean"))),
-        "router_balance goes by the router of 'mean', which has none; make it Routed(Router())",
+        "router_balance needs the router of 'mean', which has none; make it Routed(Router())",
     ),
     "a router's vector where it is no loss's": (
         {
@@ -132,7 +132,7 @@ FAULTS = {
     ),
     "a start that is not there": (
         {"start": "no/such/run"},
-        "start: no/such/run: there is no such folder of a run or model",
+        "start: no/such/run: no such folder of a run or model",
     ),
     "a start that is no model": ({"start": "."}, "start: .: this folder holds neither a run nor a model"),
     "a loss on nothing": (
@@ -153,7 +153,7 @@ FAULTS = {
     ),
     "a pooled score of many": (
         stages(train(None, Dot("tokens"))),
-        "Dot takes one vector a text, and 'tokens' has",
+        "Dot takes one vector per text, and 'tokens' has",
     ),
     "no scorer": (stages(Train(Contrastive())), "stages.train: no scorer"),
     "a shared scorer on nothing": (
@@ -172,14 +172,14 @@ FAULTS = {
     "a fit without transforms": (stages(train(), Fit("mean")), "the model has none on that set"),
     "idf that is not counted": (
         stages(train(scorer=MaxSim("tokens", idf=1.0)), Fit("tokens", what="idf")),
-        """stages.train: MaxSim(tokens) weighs by idf, which no stage before has counted; put Fit('tokens'""",
+        "MaxSim(tokens) weights by idf, which no earlier stage has counted; put Fit('tokens'",
     ),
     "a pattern for nothing": (stages(train(learn=("querry.*",))), "learn: 'querry.*' matches no parameter"),
     "a frozen nothing": (stages(train(freeze=("document.*",))), "freeze: 'document.*' matches no parameter"),
     "a pattern into nothing": (stages(train(learn=("query.heads.cls.*",))), "'query.heads.cls.*' matches no"),
     "a stop by what is not measured": (
         {**stages(train(stop=NoImprovement("RR@10"))), "measures": ("nDCG@10",)},
-        "stages.train: stop: goes by RR@10, which is not evaluated",
+        "stages.train: stop: uses RR@10, which is not evaluated",
     ),
     "the best by nothing": ({"measures": ()}, "keep='best' needs a measure"),
     "no development": (
@@ -213,7 +213,7 @@ FAULTS = {
                 negatives=(FromData(),),
             )
         ),
-        "cache: draws is 2, and drawn reads 1 for a query; take 1",
+        "cache: draws is 2, and drawn reads 1 per query; use 1",
     ),
     "a cache on nothing": (
         stages(train(CachedContrastive(), cache=NegativeCache(on="cls"))),

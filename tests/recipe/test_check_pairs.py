@@ -45,42 +45,42 @@ def stages(*found):
 
 
 FAULTS = {
-    "a scorer": ({"scorer": Dot("mean")}, "scorer: goes by vectors"),
-    "how it is searched": ({"search": {"weights": {"mean": 1.0}}}, "search: goes by vectors"),
-    "a stage's scorer": (stages(train(scorer=Dot("mean"))), "stages.train.scorer: Dot goes by vectors"),
+    "a scorer": ({"scorer": Dot("mean")}, "scorer: needs vectors"),
+    "how it is searched": ({"search": {"weights": {"mean": 1.0}}}, "search: needs vectors"),
+    "a stage's scorer": (stages(train(scorer=Dot("mean"))), "stages.train.scorer: Dot needs vectors"),
     "a sum of scorers is one fault": (
         stages(train(scorer=Dot("mean") + MaxSim("words"))),
-        "stages.train.scorer: Sum goes by vectors",
+        "stages.train.scorer: Sum needs vectors",
     ),
     "a loss's scorer": (
         stages(train(NegativeLogLikelihood() + 0.1 * Contrastive(scorer=Dot("mean")))),
-        "stages.train.objective.losses.1.scorer: Dot goes by vectors",
+        "stages.train.objective.losses.1.scorer: Dot needs vectors",
     ),
-    "a cache": (stages(train(cache=NegativeCache())), "stages.train.cache: NegativeCache goes by vectors"),
+    "a cache": (stages(train(cache=NegativeCache())), "stages.train.cache: NegativeCache needs vectors"),
     "BM25's vectors": (
         stages(train(lexical=BM25Terms())),
-        "stages.train.lexical: BM25Terms goes by vectors",
+        "stages.train.lexical: BM25Terms needs vectors",
     ),
     "a loss against BM25": (
         stages(train(ResidualMargin())),
-        "stages.train: residual_margin: goes by vectors",
+        "stages.train: residual_margin: needs vectors",
     ),
     "a loss on a cache": (
         stages(train(CachedContrastive())),
-        "stages.train.objective: CachedContrastive goes by vectors",
+        "stages.train.objective: CachedContrastive needs vectors",
     ),
-    "alignment": (stages(train(stop=AlignmentStop())), "stages.train.stop: AlignmentStop goes by vectors"),
+    "alignment": (stages(train(stop=AlignmentStop())), "stages.train.stop: AlignmentStop needs vectors"),
     "what it would find itself": (
         stages(train(negatives=(ModelNegatives(),))),
-        "stages.train.negatives.0: ModelNegatives goes by vectors",
+        "stages.train.negatives.0: ModelNegatives needs vectors",
     ),
     "that, filtered": (
         stages(train(negatives=(Filtered(ModelNegatives(), ModelTeacher("x", scorer=Dot("cls"))),))),
-        "stages.train.negatives.0.source: ModelNegatives goes by vectors",
+        "stages.train.negatives.0.source: ModelNegatives needs vectors",
     ),
-    "a watch": (stages(train(watch=WatchSettings(every=3))), "stages.train.watch: goes by vectors"),
-    "a fit": (stages(train(), Fit("mean")), "stages.fit: Fit goes by vectors"),
-    "an index": (stages(train(), Build()), "stages.build: Build goes by vectors"),
+    "a watch": (stages(train(watch=WatchSettings(every=3))), "stages.train.watch: needs vectors"),
+    "a fit": (stages(train(), Fit("mean")), "stages.fit: Fit needs vectors"),
+    "an index": (stages(train(), Build()), "stages.build: Build needs vectors"),
     "no negatives": (stages(train(negatives=())), "give the stage negatives"),
     "no negatives for what would take the batch's": (
         stages(train(Contrastive(), negatives=())),

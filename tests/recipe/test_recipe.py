@@ -389,7 +389,7 @@ def test_a_file_that_was_edited_is_read_anew(tmp_path):
     path.write_text(path.read_text().replace("0.5 *", "0.25 *"))
     new = load_recipe(path)
     assert type(new.copy().stages[0].objective) is type(new.stages[0].objective)
-    with pytest.raises(ConfigError, match="stages.0.objective: recipe_edited:Softer has been defined anew"):
+    with pytest.raises(ConfigError, match="stages.0.objective: recipe_edited:Softer has been redefined"):
         old.copy()
 
 

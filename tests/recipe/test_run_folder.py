@@ -118,7 +118,7 @@ def test_the_revision_of_the_working_folder_is_noted(collection, tmp_path, monke
 def test_a_folder_that_is_there_is_not_begun_again(begun):
     recipe, material, folder = begun
     before = (folder / "provenance.json").read_bytes()
-    with pytest.raises(ArtifactError, match="already exists; go on with it by --resume"):
+    with pytest.raises(ArtifactError, match="already exists; continue it with --resume"):
         begin_session(folder, recipe, material, "", False)
     assert (folder / "provenance.json").read_bytes() == before
 

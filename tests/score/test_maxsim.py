@@ -160,7 +160,7 @@ def test_what_is_wrong_is_named():
     wide = Vectors(torch.zeros(1, 1, 4), torch.ones(1, 1, dtype=torch.bool))
     with pytest.raises(ConfigError, match="no vector set 'w' on the document side; it has tokens, cls"):
         MaxSim("w")({"w": words}, {"tokens": words, "cls": words})
-    with pytest.raises(ShapeError, match="carries none"):
+    with pytest.raises(ShapeError, match="has none"):
         MaxSim("w", exact=True)({"w": words}, {"w": without_ids})
     with pytest.raises(ShapeError, match="3 components, document vectors 4"):
         MaxSim("w")({"w": words}, {"w": wide})

@@ -91,12 +91,12 @@ def test_another_models_file_and_a_damaged_one(tmp_path):
     path = tmp_path / "x.sqlite"
     with CachedModel(CountingModel(), path) as cached:
         cached.encode_document(["one text"])
-    with pytest.raises(ArtifactError, match="holds what the model hash-16-0 encoded"):
+    with pytest.raises(ArtifactError, match="contains encodings of the model hash-16-0"):
         CachedModel(CountingModel(seed=1), path)
     with sqlite3.connect(path) as database:
         database.execute("UPDATE encodings SET value = substr(value, 1, length(value) - 4)")
     with CachedModel(CountingModel(), path) as cached, pytest.raises(ArtifactError, match="damaged"):
         cached.encode_document(["one text"])
     path.write_bytes(b"not a database, but long enough to look like one" * 50)
-    with pytest.raises(ArtifactError, match="x.sqlite: cannot keep encodings .*not a database"):
+    with pytest.raises(ArtifactError, match="x.sqlite: cannot store encodings .*not a database"):
         CachedModel(CountingModel(), path)

@@ -79,7 +79,7 @@ def test_all_faults_at_once_with_suggestions(tmp_path, animals):
     expected = [
         "unknown key 'mesures'; did you mean 'measures'?",
         "unknown measure 'nDGC@10'; did you mean 'nDCG@10'?",
-        "models: 'one' stands there more than once",
+        "models: 'one' occurs more than once",
         "models: unknown key 'nme'; did you mean 'name'?",
         f"models: there is no folder {tmp_path / 'nowhere'}",
         'models: expected a name or {name = "…", model = "…"}, found 3',
@@ -90,14 +90,14 @@ def test_all_faults_at_once_with_suggestions(tmp_path, animals):
         "collections, number 3: relevant_from must be a whole number from 1 up, found 0",
         "collections, number 3: unknown key 'sorce'; did you mean 'source'?",
         "index.codec: unknown 'int5'; did you mean",
-        "index.codec: 'int8' stands there more than once",
+        "index.codec: 'int8' occurs more than once",
         "index.b: expected a number from 0 to 1, found 1.5",
         "index: unknown key 'analyser'; did you mean 'analyzer'?",
         "search.fusion: unknown 'zscore'; did you mean 'z-score'?",
         "search.weights: expected text such as",
         'search.feedback: expected text such as "0.1,5", found 0.2',
         "search.feedback: expected text such as \"0.1,5\", found '0.1,0'",
-        "measures: R@1000 looks at 1000 documents, but k is 100; write k = 1000",
+        "measures: R@1000 needs 1000 documents, but k is 100; write k = 1000",
     ]
     faults = caught.value.faults
     assert all(fault.startswith(f"{path}: ") for fault in faults)

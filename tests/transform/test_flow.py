@@ -209,7 +209,7 @@ def test_rows_that_do_not_vary_in_all_directions_are_warned_of():
     flat = rows.clone()
     flat[:, 3] = flat[:, :3].sum(1)  # no component is constant
     flat[:, 5] = flat[:, 4] - flat[:, 0]
-    said = r"the 600 vectors vary in 6 of 8 directions, .* Whitening\(8, rank=6, power=0.0\), or --rank 6 of"
+    said = r"the 600 vectors vary in 6 of 8 directions, .*rank=6, power=0.0\) or counterpoint fit --rank 6"
     for flow in (Nice(8, layers=1, width=8, fitting=FlowTraining(steps=2)), FLOWS["glow"](8, steps=2)):
         with pytest.warns(UserWarning, match=said):
             flow.fit([flat])
@@ -249,9 +249,9 @@ def test_what_is_wrong_is_named(tmp_path):
         flow.fit([flat])
     with pytest.raises(DataError, match="they vary too little for a density: fit it to more texts"):
         FLOWS["nice"](6).fit([torch.ones(5, 6)])
-    with pytest.raises(DataError, match=r"rank=2, power=0.0\), or --rank 2 of"):  # 3 vectors span no more
+    with pytest.raises(DataError, match=r"rank=2, power=0.0\) or counterpoint"):  # 3 vectors span no more
         FLOWS["nice"](6).fit([torch.eye(6)[:3]])
-    with pytest.raises(DataError, match=r"Whitening\(6, rank=4, power=0.0\), or --rank 4 of"):
+    with pytest.raises(DataError, match=r"Whitening\(6, rank=4, power=0.0\) or counterpoint fit --rank 4"):
         FLOWS["nice"](6).fit([flat])
     with pytest.raises(DataError, match="the likelihood is not finite at step 1"):
         FLOWS["nice as released"](6, steps=2).fit([rows * 1e30])

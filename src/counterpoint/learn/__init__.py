@@ -1,4 +1,4 @@
-"""Training: stages, objectives, negatives. Losses see a `Step` and nothing else."""
+"""Training: stages, losses, negatives, teachers and stop rules. A loss sees a `Step` and nothing else."""
 
 from counterpoint.learn.alignment import AlignmentStop
 from counterpoint.learn.batches import Batch, Draw, RandomBatches, Sampler, make_batch

@@ -1,4 +1,4 @@
-"""`AlignmentStop`: DAFT's criterion for the end of the alignment stage, guarded against collapse."""
+"""`AlignmentStop`: DAFT's stop criterion for the alignment stage, with a guard against collapse."""
 
 from __future__ import annotations
 
@@ -23,36 +23,38 @@ COLLAPSED = "collapsed"
 @final
 @dataclass(frozen=True)
 class AlignmentStop(Stop):
-    """Stop once queries look alike to both encoders: KL₁(document side ‖ query side) of development queries.
+    """Stop when both encoders give development queries similar vectors: KL₁(document side ‖ query side).
 
-    Both sides encode the same query texts (DAFT, section 4.2.2). The stage ends with a reason of one of three
-    kinds, named first: `aligned:` the estimate is below `delta`; `stalled:` it has not fallen for `patience`
-    looks; `collapsed:` one of these holds, but the document side has lost its spread since the first look.
-    That guard is ours: the estimate is invariant to scale, so it falls as well when all documents move to one
-    point (it can, where a projection that both sides share is trained).
+    Both sides encode the same query texts (DAFT, section 4.2.2). The reason for stopping begins with one of
+    three words. `aligned:` the estimate is below `delta`. `stalled:` it has not fallen for `patience` looks.
+    `collapsed:` one of these holds, but the document side has lost its spread since the first look. This
+    guard is our addition. The estimate does not depend on scale, so it also falls when all documents move to
+    one point (possible where both sides share a trained projection).
 
-    So is `least_match`. Where the document side is spread widely, the estimate is below the paper's threshold
-    even for queries that are all at one point (CLS states of MiniLM's first two layers: 59 of 125, mean
-    cosine .999), so a query side with much less spread than the document side does not count as aligned.
+    `least_match` is our addition, too. If the document side is spread widely, the estimate is below the
+    paper's threshold even for queries that all lie at one point (CLS states of MiniLM's first two layers: 59
+    of 125, mean cosine .999). A query side with much less spread than the document side is therefore not
+    aligned.
 
-    A look at which more than 1 % of the queries coincide has no estimate (`measure.alignment.divergence`) and
-    decides nothing: such a number is thousands below 0 for encoders that begin equal, and no alignment.
+    If more than 1 % of the queries coincide, a look has no estimate (`measure.alignment.divergence`) and
+    decides nothing. For encoders that start equal, such an estimate is thousands below 0 and does not mean
+    alignment.
 
-    A look gives `alignment.kl` where it can be estimated, `alignment.coincident` (the share of document-side
-    vectors that coincide with another or with a query-side one), `alignment.delta`, and of each side
-    `.cosine` (mean cosine of two texts) and `.rank` (participation ratio), as
-    `counterpoint.measure.alignment` defines them.
+    A look returns `alignment.kl` where it can be estimated, `alignment.coincident` (the share of
+    document-side vectors that coincide with another or with a query-side one) and `alignment.delta`. For each
+    side it also returns `.cosine` (mean cosine of two texts) and `.rank` (participation ratio). See
+    `counterpoint.measure.alignment` for the definitions.
 
     Args:
-        on: the vector set; may be left out where the model makes one only.
-        delta: the threshold; None for 0.488 of a vector's components, which is the paper's 250 at 512.
-        patience: looks without a new lowest estimate.
-        sample: development queries at most; the same at every look.
-        least_room: 1 − mean cosine of the document side must keep this share of what it was.
-        least_rank: so must its effective rank.
-        least_match: share of the document side's 1 − mean cosine, and of its effective rank, that the query
-            side must have to count as aligned; 0 for the paper's rule.
-        every: steps between looks; None for every evaluation, which is once an epoch unless said otherwise.
+        on: the vector set. May be omitted if the model makes only one.
+        delta: the threshold. None for 0.488 times the vector's dimension (the paper's 250 at 512).
+        patience: number of looks without a new lowest estimate.
+        sample: maximum number of development queries, the same ones at every look.
+        least_room: smallest share of its initial 1 − mean cosine that the document side must keep.
+        least_rank: smallest share of its initial effective rank that the document side must keep.
+        least_match: smallest share of the document side's 1 − mean cosine, and of its effective rank, that
+            the query side must have to count as aligned. 0 for the paper's rule.
+        every: steps between looks. None for every evaluation, which is once per epoch by default.
     """
 
     needs_vectors: ClassVar[bool] = True
@@ -82,10 +84,10 @@ class AlignmentStop(Stop):
             raise ConfigError(*faults)
 
     def look(self, situation: Situation) -> dict[str, float]:
-        """Encode the development queries on both sides and compare.
+        """Encode the development queries with both sides and compare the vectors.
 
         Raises:
-            ConfigError: fewer than two different queries, no vectors, or it is not clear which set is meant.
+            ConfigError: fewer than two different queries, no vectors, or an ambiguous or unknown vector set.
             DataError: vectors that are not finite, or both sides output one and the same point.
         """
         model = situation.model
@@ -93,7 +95,7 @@ class AlignmentStop(Stop):
             raise ConfigError("AlignmentStop compares vectors, and a cross-encoder makes none")
         texts = self._texts(situation)
         name = self._set_of(model)
-        # Texts that both sides encode alike must coincide, so neither side's vectors are rounded.
+        # Equal encoders must give equal vectors, so neither side is rounded.
         options = EncodeOptions(device=next(model.parameters()).device, precision="fp32")
         query = model.encode_query(texts, options)[name].values
         document = model.encode_document(texts, options)[name].values
@@ -110,7 +112,7 @@ class AlignmentStop(Stop):
         return found
 
     def decide(self, history: Sequence[Mapping[str, float]]) -> str | None:
-        """Stop if aligned or stalled, and say `collapsed` instead where the document side is."""
+        """Stop if aligned or stalled. The reason is `collapsed` if the document side has lost its spread."""
         values = [found["alignment.kl"] for found in history if "alignment.kl" in found]
         if not history or "alignment.kl" not in history[-1]:
             return None
@@ -125,17 +127,17 @@ class AlignmentStop(Stop):
         return f"{COLLAPSED}: {lost} (it would have ended as {reason})" if lost else reason
 
     def is_failure(self, reason: str) -> bool:
-        """A collapse: the stages after it begin with encoders that are not aligned."""
+        """True for a collapse, after which the next stage would start from encoders that are not aligned."""
         return reason.startswith(COLLAPSED)
 
     def _matches(self, now: Mapping[str, float]) -> bool:
-        """Whether the query side is spread about as widely as the document side."""
+        """Whether the query side has enough spread compared with the document side."""
         room = {side: 1 - now[f"alignment.{side}.cosine"] for side in ("query", "document")}
         rank = {side: now[f"alignment.{side}.rank"] for side in ("query", "document")}
         return all(found["query"] >= self.least_match * found["document"] for found in (room, rank))
 
     def _lost(self, first: Mapping[str, float], now: Mapping[str, float]) -> str:
-        """What the document side has lost since the first look; empty if it has kept its spread."""
+        """How the document side has lost spread since the first look. Empty if it has not."""
         cosine, rank = "alignment.document.cosine", "alignment.document.rank"
         if 1 - now[cosine] < self.least_room * (1 - first[cosine]):
             return f"documents point in one direction, mean cosine {now[cosine]:.3f}, was {first[cosine]:.3f}"
@@ -144,7 +146,7 @@ class AlignmentStop(Stop):
         return ""
 
     def _texts(self, situation: Situation) -> list[str]:
-        """Different development queries, since an equal one would be the nearest neighbour."""
+        """Distinct development queries, because a duplicate would be its own nearest neighbour."""
         queries = situation.development.queries if situation.development is not None else {}
         texts = distinct_texts(queries.values())
         if len(texts) < 2:

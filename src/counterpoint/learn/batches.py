@@ -1,4 +1,4 @@
-"""Which examples make a batch, and the batch itself: texts and targets, not encoded yet."""
+"""`Batch`: the texts and targets of one step, and `Sampler`: which examples a batch holds."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ __all__ = ["Batch", "Draw", "RandomBatches", "Sampler", "make_batch", "mirrored"
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts and targets of one step; every document stands once, unless `one_owner_each` has copied it.
+    """The texts and targets of one step, not encoded yet.
+
+    Every document occurs once, unless `one_owner_each` has copied it.
 
     Attributes:
-        query_ids: of the data.
+        query_ids: ids in the training set.
         queries: texts.
-        document_ids: of the data.
+        document_ids: ids in the training set.
         documents: texts.
-        targets: by positions in `queries` and `documents`.
+        targets: refer to positions in `queries` and `documents`.
     """
 
     query_ids: tuple[str, ...]
@@ -38,19 +40,19 @@ class Batch:
 
 
 class Draw(Protocol):
-    """Negatives for one example: ids of documents, none relevant, none twice. Made by a `Negatives`."""
+    """Draws negatives for one example: distinct document ids, none relevant. Made by a `Negatives`."""
 
     def __call__(self, example: int, rng: np.random.Generator, /) -> Sequence[str]:
-        """Draw for the example at that position."""
+        """Draw for the example at position `example`."""
         ...
 
 
 class Sampler(Setting, ABC):
-    """The order of examples, decided by the seed and the epoch alone, so that a run can be taken up again."""
+    """The order of the examples. It depends on seed and epoch alone, so that a run can be resumed."""
 
     @abstractmethod
     def batches(self, data: TrainingSet, size: int, epoch: int, seed: int) -> Iterator[list[int]]:
-        """Positions of examples, batch by batch, for one epoch; a rest smaller than `size` is left out."""
+        """Positions of examples in batches, for one epoch. A last batch smaller than `size` is dropped."""
 
 
 @final
@@ -68,17 +70,17 @@ class RandomBatches(Sampler):
 def make_batch(
     data: TrainingSet, positions: Sequence[int], draws: Sequence[Draw], rng: np.random.Generator
 ) -> Batch:
-    """Draw a positive and negatives for every example and put them side by side.
+    """Draw a positive and negatives for every example, and join them into one batch.
 
     Args:
-        data: what there is.
-        positions: of the examples; at least one.
-        draws: sources of negatives; those of all are taken together, each document once.
-        rng: decides every draw.
+        data: the training set.
+        positions: of the examples, at least one.
+        draws: sources of negatives. Their draws are joined, each document once.
+        rng: source of all draws.
 
     Returns:
-        Targets whose `own` holds each query's positive and what was drawn for it, and whose `candidates` are
-        False for every other document known to be relevant. `teacher` is None where no document has a score.
+        A batch. `own` of its targets holds each query's positive and the negatives drawn for it. `candidates`
+        is False for every other document known to be relevant. `teacher` is None if no document has a score.
     """
     examples = [data.examples[at] for at in positions]
     columns: dict[str, int] = {}
@@ -109,12 +111,12 @@ def make_batch(
 
 
 def one_owner_each(batch: Batch) -> tuple[Batch, list[int]]:
-    """The batch with a copy of a document for every query whose own it is, and each one's query.
+    """Copy shared documents so that each belongs to one query. Returns the batch and each document's query.
 
-    A query still sees every document once: its own copy, and of the others' the first query's.
+    A query still sees every document once: its own copy or, of another query's document, the first copy.
     """
     own = torch.full_like(batch.targets.own, -1)
-    copies: dict[int, list[int]] = {}  # by column of the batch, its columns now
+    copies: dict[int, list[int]] = {}  # old column -> its new columns
     sources: list[int] = []
     owners: list[int] = []
     for row, columns in enumerate(batch.targets.own.tolist()):
@@ -140,9 +142,9 @@ def one_owner_each(batch: Batch) -> tuple[Batch, list[int]]:
 
 
 def mirrored(batch: Batch) -> Batch:
-    """The same queries, each its own document: both sides read one text.
+    """Make each query its own document, so that both sides encode the same text.
 
-    Queries of one text share a document, so none is a negative of another.
+    Queries with equal texts share a document, so that they are not negatives of each other.
     """
     columns: dict[str, int] = {}
     own = [columns.setdefault(text, len(columns)) for text in batch.queries]

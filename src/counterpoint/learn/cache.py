@@ -1,4 +1,4 @@
-"""`NegativeCache`: DAFT's cache of document vectors as a recipe declares it."""
+"""`NegativeCache`: the settings of DAFT's cache of document vectors."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ __all__ = ["NegativeCache"]
 @final
 @dataclass(frozen=True)
 class NegativeCache(Setting):
-    """How large the cache is, how negatives are drawn from it, and how it is kept fresh.
+    """The size of the cache, how negatives are drawn from it, and how it is refreshed.
 
-    Every step scores all cached vectors, splits the cache into groups, takes each group's best document as a
-    candidate (DAFT's |D⁻| = 64), and draws negatives among the candidates with the probabilities of a softmax
-    over their scores (Lindgren et al. 2021, "Efficient training of retrieval models using negative cache").
+    Every step scores all cached vectors, splits the cache into groups, and takes each group's best document
+    as a candidate (DAFT's |D⁻| = 64). It draws negatives among the candidates with the softmax of their
+    scores as probabilities (Lindgren et al. 2021, "Efficient training of retrieval models using negative
+    cache").
 
     Args:
-        size: documents it holds, a multiple of `candidates`. DAFT's holds 512,000.
-        candidates: groups, each giving one candidate.
-        draws: negatives drawn for a query, all different.
-        scale: what scores are multiplied by before the softmax; as in `CachedContrastive`.
-        refresh: share of the cache, the oldest first, that is renewed after a step (DAFT's ρ). At 0 only
-            the documents of a step are, as in the code that DAFT follows.
-        replace: renewed entries become other documents of the corpus; else their own are encoded again.
-        on: the vector set, which has one vector a text; may be left out where the model makes one only.
+        size: number of cached documents, a multiple of `candidates`. DAFT uses 512,000.
+        candidates: number of groups. Each gives one candidate.
+        draws: distinct negatives drawn per query.
+        scale: factor of the scores before the softmax, as in `CachedContrastive`.
+        refresh: share of the cache that is refreshed after a step, the oldest entries first (DAFT's ρ). At 0
+            only the documents of the step are, as in the code that DAFT follows.
+        replace: whether refreshed entries become other documents of the corpus. False encodes their own
+            again.
+        on: the vector set, with one vector per text. May be omitted if the model makes only one.
     """
 
     needs_vectors: ClassVar[bool] = True
@@ -61,5 +63,5 @@ class NegativeCache(Setting):
             raise ConfigError(*faults)
 
     def memory(self, dim: int) -> int:
-        """Bytes that the vectors take."""
+        """Bytes of memory for the vectors."""
         return 4 * self.size * dim

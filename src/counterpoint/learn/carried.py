@@ -1,4 +1,4 @@
-"""What a scorer has learnt as search settings, so that an index ranks as the scorer was trained to."""
+"""Copy a trained scorer's weights into the model's search settings, so that an index ranks as it does."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["carry", "why_not"]
 
 
 def carry(scorer: Scorer, model: Model) -> tuple[bool, str] | None:
-    """Make the model's search settings those that the scorer has learnt.
+    """Set the model's search settings to the weights that the scorer has learnt.
 
-    A scorer of fixed weights changes nothing: the recipe says how its model is searched. One with learnt
-    weights becomes `weights` by vector set with `scale` "none", if it is a weighted sum of one score for
-    each set; what a `ZScore` divides by is part of a weight. Then the score of an index is the scorer's, up
-    to the rounding of its codec, and to idf, which is that of the index.
+    A scorer with fixed weights changes nothing, because the recipe declares how its model is searched. Learnt
+    weights become `weights` by vector set with `scale` "none", if the scorer is a weighted sum of one score
+    per set. The divisor of a `ZScore` becomes part of a weight. An index then gives the scorer's score,
+    except for the rounding of its codec and for idf, which the index computes itself.
 
     Returns:
-        Whether it was, and a sentence about it; None for a scorer that learns nothing.
+        Whether the settings were changed, and a sentence about it. None for a scorer that learns nothing.
     """
     learns = any(True for _ in scorer.parameters())
     if not learns and not any(isinstance(part, ZScore) for part in scorer.modules()):
@@ -41,51 +41,51 @@ def carry(scorer: Scorer, model: Model) -> tuple[bool, str] | None:
 
 
 def why_not(learnt: Sequence[tuple[Scorer, float]], model: Model) -> str | None:
-    """Why no search settings rank as a weighted sum of scorers does; None where there are some."""
+    """Why no search settings rank like a weighted sum of scorers. None if there are some."""
     scored = [leaf for leaf, _ in learnt if isinstance(leaf, Dot | MaxSim)]
     for leaf, weight in learnt:
         if not isinstance(leaf, Dot | MaxSim):
             return f"an index cannot compute {type(leaf).__name__}"
         if isinstance(leaf, MaxSim) and leaf.exact and not leaf.floor0:
             return (
-                f"an index raises exact matches to 0 at least, and MaxSim({leaf.on}) has exact without floor0"
+                f"an index raises exact matches to at least 0, and MaxSim({leaf.on}) has exact without floor0"
             )
         if _way(leaf) and model.sets[leaf.on].pooled:
-            return f"an index takes the inner product of {leaf.on}, which is one vector a text, as it is"
+            return f"an index takes the plain inner product of {leaf.on}, which has one vector per text"
         if any(other.on == leaf.on and _way(other) != _way(leaf) for other in scored):
-            return f"an index scores {leaf.on} in one way, the scorer with and without exact or floor0"
+            return f"an index scores {leaf.on} in one way, the scorer both with and without exact or floor0"
         if any(_idf([(other, 1.0)]) != _idf([(leaf, 1.0)]) for other in scored if other.on == leaf.on):
-            return f"an index weighs {leaf.on} by idf in one way, the scorer in several"
+            return f"an index weights {leaf.on} by idf in one way, but the scorer in several"
         if leaf.normalise and not model.has_unit_length(leaf.on):
-            return f"the scorer takes cosines of {leaf.on}, and its vectors are not of unit length"
+            return f"the scorer uses cosines of {leaf.on}, whose vectors are not of unit length"
         if weight <= 0:
             return f"the weight of {leaf.on} is not above 0"
     said: Mapping[str, Any] = model.search or {}
     others = set(said.get("weights", {})) - {getattr(leaf, "on", "") for leaf, _ in learnt}
     if others:
-        return f"these use {', '.join(sorted(others))}, too, which the scorer does not know"
+        return f"the settings also use {', '.join(sorted(others))}, which the scorer does not"
     for name, ours in (("idf", _idf(learnt)), ("method", "convex"), ("normalise", "none")):
         if (said.get(name) or ours) != ours:
-            return f"these have {name} = {said[name]!r}, which the scorer has not"
+            return f"the settings have {name} = {said[name]!r}, which the scorer does not"
     return None
 
 
 def _way(leaf: Scorer) -> str | None:
-    """Which search setting names the sets that match as a scorer's do; None for any row with any row."""
+    """The search setting that makes sets match as in a scorer. None for a match of any row with any row."""
     if not isinstance(leaf, MaxSim):
         return None
     return "exact" if leaf.exact else "floor" if leaf.floor0 else None
 
 
 def _idf(learnt: Sequence[tuple[Scorer, float]]) -> dict[str, float]:
-    """The power of idf by vector set, where a scorer weighs by it."""
+    """The power of idf by vector set, for scorers that weight by idf."""
     return {leaf.on: leaf.idf for leaf, _ in learnt if isinstance(leaf, MaxSim) and leaf.idf}
 
 
 def _matching(learnt: Sequence[tuple[Scorer, float]], model: Model) -> dict[str, list[str]]:
-    """`exact` and `floor` as the scorer has them, where it or the model says anything about them.
+    """`exact` and `floor` as in the scorer, if the scorer or the model sets them.
 
-    Sets that the scorer does not know keep what the model says.
+    Sets that the scorer does not use keep the model's setting.
     """
     ways = {cast(Dot | MaxSim, leaf).on: _way(leaf) for leaf, _ in learnt}
     said: Mapping[str, Any] = model.search or {}
@@ -97,9 +97,9 @@ def _matching(learnt: Sequence[tuple[Scorer, float]], model: Model) -> dict[str,
 
 
 def _leaves(scorer: Scorer, weight: float = 1.0) -> Iterator[tuple[Scorer, float]]:
-    """A sum of sums as one: its last parts, each with the product of the weights above it.
+    """Flatten nested sums into their leaves, each with the product of the weights above it.
 
-    What divides a part is in its weight.
+    The divisor of a `ZScore` is part of its weight.
     """
     if isinstance(scorer, Mix | Sum):
         parts = cast(Sequence[Scorer], scorer.parts)

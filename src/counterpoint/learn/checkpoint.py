@@ -1,12 +1,12 @@
-"""Checkpoints of a run: whole or not at all, without pickles, and only the latest is kept.
+"""Checkpoints of a run. They are written atomically, without pickles, and only the latest is kept.
 
     checkpoints/
-      latest.json            which folder is the latest; replaced in one step
-      0-120-5f1c09ab/        stage 0, step 120, and a name of its own: no checkpoint is ever replaced
-        state.json           numbers: where the run is, what it has seen
-        *.safetensors        weights, the best weights so far, the optimiser's memory, the negative cache
+      latest.json            names the latest folder; replaced atomically
+      0-120-5f1c09ab/        stage 0, step 120, and a unique suffix, so that no checkpoint is overwritten
+        state.json           numbers: the position in the run, the history of evaluations
+        *.safetensors        weights, the best weights so far, optimiser state, the negative cache
 
-A process that is killed at any moment leaves the checkpoint before or the new one.
+If the process is killed at any moment, the previous checkpoint or the new one remains.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from counterpoint.tensors import read_tensors, write_tensors
 __all__ = ["Checkpoint", "latest_place"]
 
 LATEST = "latest.json"
-NAME = re.compile(r"\d+-\d+(-[0-9a-f]{8})?")  # the first versions gave no name of its own
+NAME = re.compile(r"\d+-\d+(-[0-9a-f]{8})?")  # names by the first versions have no suffix
 FORMAT = 1
 
 
 @final
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a run needs to go on.
+    """The state that a run resumes from.
 
     Attributes:
         stage: number of the stage, from 0.
-        step: steps done in it.
+        step: steps done in the stage.
         state: JSON values.
-        tensors: groups of tensors by the name of their file.
+        tensors: groups of tensors by file name.
     """
 
     stage: int
@@ -52,10 +52,10 @@ class Checkpoint:
     tensors: Mapping[str, Mapping[str, torch.Tensor]]
 
     def write(self, folder: Path) -> None:
-        """Make this the latest checkpoint below `folder`, and remove the one before.
+        """Make this the latest checkpoint in `folder`, and remove the previous one.
 
         Raises:
-            ArtifactError: it cannot be written; the message says which checkpoint is the latest.
+            ArtifactError: it cannot be written. The message says which checkpoint is the latest.
         """
         name = f"{self.stage}-{self.step}-{secrets.token_hex(4)}"
         with writing(folder, lambda: _is_latest(folder, name)):
@@ -68,7 +68,7 @@ class Checkpoint:
                     if not _is_latest(folder, name):
                         _remove(folder / name)
                 raise
-            with suppress(OSError):  # what stays takes room and does no harm
+            with suppress(OSError):  # a folder that cannot be removed takes space and does no harm
                 for other in folder.iterdir():
                     if NAME.fullmatch(other.name) and other.name != name:
                         _remove(other)
@@ -84,10 +84,10 @@ class Checkpoint:
 
     @staticmethod
     def latest(folder: Path) -> Checkpoint | None:
-        """The latest checkpoint below `folder`, or None where there is none yet.
+        """Read the latest checkpoint in `folder`. None if there is none yet.
 
         Raises:
-            ArtifactError: it is damaged, or of another version.
+            ArtifactError: it is damaged or has another format version.
         """
         if not (folder / LATEST).is_file():
             return None
@@ -105,10 +105,10 @@ class Checkpoint:
 
 
 def latest_place(folder: Path) -> tuple[int, int] | None:
-    """Stage and step of the latest checkpoint below `folder`, which is not read; None where there is none.
+    """Stage and step of the latest checkpoint in `folder`, without reading it. None if there is none.
 
     Raises:
-        ArtifactError: the file that says so is damaged.
+        ArtifactError: `latest.json` is damaged.
     """
     if not (folder / LATEST).is_file():
         return None
@@ -120,7 +120,7 @@ def latest_place(folder: Path) -> tuple[int, int] | None:
 
 
 def _remove(checkpoint: Path) -> None:
-    remove_made(checkpoint, ("state.json", "*.safetensors", ".tmp*"))  # the last are safetensors' own
+    remove_made(checkpoint, ("state.json", "*.safetensors", ".tmp*"))  # .tmp*: temporary files of safetensors
 
 
 def _is_latest(folder: Path, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Training a cross-encoder: it scores pairs of texts, so a step holds scores of own documents only."""
+"""Steps of a cross-encoder. It scores pairs, so a step has scores of a query's own documents only."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["cross_step", "own_pairs", "own_places"]
 
 
 def own_places(targets: Targets) -> list[tuple[int, int]]:
-    """Each query with each of its own documents, query by query: their rows and columns."""
+    """Rows and columns of each query with each of its own documents, query by query."""
     return [(row, column) for row, own in enumerate(targets.own.tolist()) for column in own if column >= 0]
 
 
 def own_pairs(batch: Batch) -> tuple[list[str], list[str]]:
-    """The texts of `own_places`, as one list a side."""
+    """The texts of `own_places`: a list of queries and a list of documents."""
     places = own_places(batch.targets)
     return [batch.queries[row] for row, _ in places], [batch.documents[column] for _, column in places]
 
 
 def cross_step(scores: Float[Tensor, " pairs"], targets: Targets) -> Step:
-    """A step of the scores of `own_pairs`, in that order; gradients pass.
+    """Make a step from the scores of `own_pairs`, in that order. Gradients pass through.
 
-    All other documents stop being candidates, so a loss over the batch is one over each query's own. There
-    are no vectors: a loss with a scorer of its own has nothing to go by.
+    All other documents stop being candidates, so a loss over the batch becomes one over each query's own
+    documents. There are no vectors, so a loss with its own scorer cannot be computed.
     """
     rows, places = (targets.own >= 0).nonzero(as_tuple=True)
     at = rows, targets.own[rows, places]

@@ -1,6 +1,6 @@
-"""`DevelopmentSet`: queries that are not trained on, and real retrieval over documents to evaluate with.
+"""`DevelopmentSet`: held-out queries, and the retrieval that evaluates a model on them.
 
-A model that makes vectors searches all documents; a cross-encoder reranks what BM25 found.
+A model that makes vectors searches all documents. A cross-encoder reranks BM25's results.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ __all__ = ["DevelopmentSet", "first_stage", "rerank", "retrieve"]
 
 @dataclass(frozen=True)
 class DevelopmentSet:
-    """What a stage is evaluated on.
+    """The queries, documents and judgements that a stage is evaluated on.
 
     Attributes:
         queries: id to text.
-        documents: id to text; everything that is searched.
+        documents: id to text. All of them are searched.
         qrels: judgements of the queries.
 
     Raises:
-        DataError: nothing is judged, or a judged query has no text.
+        DataError: no judged query, no document, or a judged query without a text.
     """
 
     queries: Mapping[str, str]
@@ -57,15 +57,15 @@ def retrieve(
     depth: int = 100,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> dict[str, float]:
-    """Index the documents with the model as it is, search the queries by its own settings, and measure.
+    """Index the documents with the current model, search with the model's own settings, and evaluate.
 
-    The index keeps float32 vectors, no BM25, and is gone afterwards. The model stays as it was.
+    The index is temporary. It keeps float32 vectors and no BM25 postings. The model is unchanged.
 
     Args:
-        model: what is evaluated; its parts other than BM25 are.
-        development: what it is evaluated on.
-        measures: by their usual names.
-        depth: documents retrieved for each query.
+        model: the model to evaluate, without BM25.
+        development: the set to evaluate on.
+        measures: their usual names.
+        depth: documents retrieved per query.
         on_progress: called with the number of documents done.
     """
     training = model.training
@@ -81,11 +81,11 @@ def retrieve(
 def first_stage(
     development: DevelopmentSet, depth: int, *, on_progress: Callable[[int], None] = lambda done: None
 ) -> Run:
-    """BM25's best documents of the judged queries.
+    """Retrieve BM25's best documents for the judged queries.
 
     Args:
-        development: what is searched.
-        depth: documents retrieved for each query.
+        development: the set to search.
+        depth: documents retrieved per query.
         on_progress: called with the number of documents indexed.
     """
     return _search(None, IndexSettings(), development, LEXICAL, depth, on_progress)
@@ -100,16 +100,15 @@ def rerank(
     device: torch.device | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> dict[str, float]:
-    """Rank what a first stage found by the cross-encoder's scores, and measure.
+    """Rerank a first stage's documents with a cross-encoder, and evaluate.
 
-    What the first stage did not find stays unfound, so its recall bounds every measure. The model stays as it
-    was.
+    The first stage's recall bounds every measure. The model is unchanged.
 
     Args:
-        judge: what is evaluated.
-        development: what it is evaluated on.
-        first: the documents that are scored, all of them.
-        measures: by their usual names.
+        judge: the cross-encoder to evaluate.
+        development: the set to evaluate on.
+        first: the first stage's run. All its documents are scored.
+        measures: their usual names.
         device: where to compute.
         on_progress: called with the number of pairs done.
     """
@@ -134,7 +133,6 @@ def _search(
     depth: int,
     on_progress: Callable[[int], None],
 ) -> Run:
-    """The judged queries against an index that is gone afterwards."""
     documents = (Document(name, text) for name, text in development.documents.items())
     queries = {name: development.queries[name] for name in development.qrels}
     with tempfile.TemporaryDirectory(prefix="counterpoint-") as folder:

@@ -1,4 +1,4 @@
-"""Negatives that were drawn from a cache, and how they join a batch."""
+"""Negatives drawn from a cache, and how they are added to a batch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Drawn", "join_drawn"]
 
 @dataclass(frozen=True)
 class Drawn:
-    """Negatives of a step.
+    """The negatives of a step that were drawn from the cache.
 
     Attributes:
-        documents: for each query the ids drawn, best perturbed score first; fewer than `draws` only where all
-            other candidates are ruled out.
-        scores: of every candidate, not scaled, −∞ where a group has none; what `Targets.cached` wants.
+        documents: the ids drawn for each query, best perturbed score first. Fewer than `draws` only if all
+            other candidates are excluded.
+        scores: of every candidate, not scaled, −∞ where a group has none. Used for `Targets.cached`.
     """
 
     documents: list[list[str]]
@@ -30,7 +30,7 @@ class Drawn:
 
 
 def join_drawn(batch: Batch, drawn: Drawn, data: TrainingSet) -> Batch:
-    """The batch with each query's drawn negatives directly behind its positive, and the cached scores."""
+    """Insert each query's drawn negatives directly after its positive, and add the cached scores."""
     targets = batch.targets
     columns = {document: column for column, document in enumerate(batch.document_ids)}
     place = [[columns.setdefault(document, len(columns)) for document in ids] for ids in drawn.documents]

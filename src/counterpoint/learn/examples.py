@@ -1,4 +1,4 @@
-"""`TrainingSet`: queries, documents, and which document is the right one for which query."""
+"""`TrainingSet`: queries, documents, and the positives and negatives of each query."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["Example", "TrainingSet"]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One query with documents, all by id.
+    """One query with its documents, all by id.
 
     Attributes:
         query: its id.
-        positives: documents that answer it, one or more; one is drawn at a time.
+        positives: one or more documents that answer it. One is drawn at a time.
         negatives: documents that the data set gives as negatives, in its order.
-        scores: a teacher's scores, by document; empty where the data have none.
+        scores: a teacher's scores by document. Empty if the data have none.
     """
 
     query: str
@@ -36,18 +36,18 @@ class Example:
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What there is to learn from. Every text is held in memory once.
+    """The training data. Every text is held in memory once.
 
     Attributes:
         queries: id to text.
         documents: id to text (title and body joined, as they are encoded).
         examples: in the order of the data.
-        relevant: for each query all documents known to be relevant, those of other examples too: none of
-            them is ever taken for a negative.
-        provenance: JSON values: files with their SHA-256, the split, how it was read.
+        relevant: all documents known to be relevant to each query, including those of other examples. None of
+            them is used as a negative.
+        provenance: JSON values: files with their SHA-256, the split, how the data were read.
 
     Raises:
-        DataError: listing ids that are used and have no text; an empty text is never made up for one.
+        DataError: ids are used that have no text (the message lists them). No text is made up for them.
     """
 
     queries: Mapping[str, str]
@@ -68,7 +68,7 @@ class TrainingSet:
         ]
         if unknown:
             more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-            raise DataError(f"the data name ids that have no text: {', '.join(unknown[:5])}{more}")
+            raise DataError(f"the data use ids without a text: {', '.join(unknown[:5])}{more}")
         bare = next((e.query for e in self.examples if not e.positives), None)
         if bare is not None:
             raise DataError(f"query {bare!r} has no positive document; leave it out")
@@ -82,22 +82,21 @@ class TrainingSet:
         also: Mapping[str, Iterable[str]] | None = None,
         provenance: Mapping[str, object] | None = None,
     ) -> TrainingSet:
-        """A set with `relevant` worked out; what every reader ends with.
+        """Build a set and work out `relevant`. Every reader of training data ends with this call.
 
-        Relevant for a query are the positives of all examples whose query has the same text (up to case and
-        white space), and every document that has the text of one of them under another id. Blank documents
-        are taken out of the examples; examples without a query text or without a positive are left out, and
-        `provenance["left_out"]` says how many.
+        A query's relevant documents are the positives of all examples with the same query text (ignoring case
+        and white space), and every document with the same text as one of them. Blank documents are removed.
+        Examples without a query text or a positive are dropped, and `provenance["left_out"]` counts them.
 
         Args:
-            queries: id to text; those of no example are dropped.
+            queries: id to text. Queries without an example are dropped.
             documents: id to text.
             examples: in the order of the data.
-            also: more documents that are relevant for a query, though not good enough for a positive.
+            also: more documents that are relevant to a query, but not enough to serve as positives.
             provenance: JSON values.
 
         Raises:
-            DataError: as the class says.
+            DataError: see the class.
         """
         kept, left_out = [], 0
         for example in examples:
@@ -115,12 +114,12 @@ class TrainingSet:
         return len(self.examples)
 
     def relevant_to(self, example: Example) -> frozenset[str]:
-        """The documents that are no negatives of an example: its positives and all known to be relevant."""
+        """The documents that are no negatives of an example: its positives and the known relevant ones."""
         return self.relevant.get(example.query, frozenset()).union(example.positives)
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over texts, examples and relevance: equal exactly for sets that teach the same."""
+        """SHA-256 of texts, examples and relevance, equal for sets with the same content."""
         digest = hashlib.sha256()
         rows = [self.queries.items(), self.documents.items()]
         rows += [
@@ -136,16 +135,16 @@ class TrainingSet:
     # -- smaller sets ----------------------------------------------------------------------------------
 
     def split(self, held: float | Collection[str], seed: int = 0) -> tuple[TrainingSet, TrainingSet]:
-        """The rest to train on, and a part held out; no query text stands in both.
+        """Return a training part and a held-out part that share no query text.
 
         Args:
-            held: how many different query texts to hold out, a share of all where below 1; or ids of queries.
-                Queries with one text stay together; examples of other queries that have the text of a given
-                id are in neither set.
-            seed: decides which are drawn.
+            held: number of different query texts to hold out, or their share if below 1, or query ids.
+                Queries with equal texts stay together. Other queries with the text of a given id are in
+                neither part.
+            seed: of the random draw.
 
         Raises:
-            ConfigError: an id that no example has, or one side would be empty.
+            ConfigError: an id that no example has, or one part would be empty.
         """
         if isinstance(held, int | float):
             chosen = self._drawn(held, seed)
@@ -161,10 +160,10 @@ class TrainingSet:
         return rest, self._with(inside, f"held out: {len(inside)} examples")
 
     def subset(self, n: int, seed: int = 0) -> TrainingSet:
-        """`n` examples at random, in the order of the data; all documents stay.
+        """Draw `n` examples at random, in the order of the data. All documents stay.
 
         Raises:
-            ConfigError: there are not so many.
+            ConfigError: `n` is below 1 or above the number of examples.
         """
         if not 1 <= n <= len(self):
             raise ConfigError(f"subset: n must be between 1 and {len(self)}, found {n}")
@@ -172,9 +171,9 @@ class TrainingSet:
         return self._with([self.examples[at] for at in sorted(order.tolist())], f"subset of {n}, seed {seed}")
 
     def without(self, queries: Mapping[str, str]) -> TrainingSet:
-        """The examples that are about none of these queries (id to text): neither their ids nor their texts.
+        """Drop the examples that share an id or a text with these queries (id to text).
 
-        Texts are compared up to case and white space.
+        Texts are compared without case and white space differences.
 
         Raises:
             ConfigError: nothing would be left.
@@ -192,7 +191,7 @@ class TrainingSet:
         return self._with(kept, f"without {len(self) - len(kept)} examples of {len(queries)} queries")
 
     def _drawn(self, held: float, seed: int) -> dict[str, None]:
-        """All queries of some texts drawn at random."""
+        """All queries whose texts are drawn for the held-out part."""
         groups = defaultdict(list)
         for query in dict.fromkeys(example.query for example in self.examples):
             groups[_plain(self.queries[query])].append(query)
@@ -204,7 +203,7 @@ class TrainingSet:
         return {query: None for at in order.tolist() for query in groups[texts[at]]}
 
     def _with(self, examples: Sequence[Example], step: str | None = None) -> TrainingSet:
-        """Other examples of this set, and only their queries."""
+        """This set with other examples, and only their queries."""
         used = dict.fromkeys(example.query for example in examples)
         steps = [*self.provenance.get("steps", ()), *([step] if step else [])]  # pyright: ignore
         return replace(
@@ -217,7 +216,7 @@ class TrainingSet:
 
 
 def _without_blank(example: Example, documents: Mapping[str, str]) -> Example:
-    """The example without documents that have only white space for a text; unknown ones stay, to be told."""
+    """Remove documents whose text is blank. Unknown ids stay, so that they are reported."""
     blank = {
         document
         for document in (*example.positives, *example.negatives)
@@ -233,7 +232,7 @@ def _without_blank(example: Example, documents: Mapping[str, str]) -> Example:
 
 
 def _relevance(data: TrainingSet, also: Mapping[str, Iterable[str]]) -> dict[str, frozenset[str]]:
-    """What is relevant for each query, through equal query texts and equal document texts."""
+    """Relevant documents of each query, joined over equal query texts and equal document texts."""
     known = defaultdict(set)
     for example in data.examples:
         known[_plain(data.queries[example.query])].update(example.positives, also.get(example.query, ()))
@@ -255,5 +254,5 @@ def _relevance(data: TrainingSet, also: Mapping[str, Iterable[str]]) -> dict[str
 
 
 def _plain(text: str) -> str:
-    """A query text as it is compared."""
+    """Normalise case and white space of a query text for comparison."""
     return " ".join(text.casefold().split())

@@ -1,4 +1,4 @@
-"""`Feed`: the batches of a stage, step by step, with their negatives and their teacher's scores."""
+"""`Feed`: the batches of a stage for each step, with their negatives and teacher scores."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["Feed"]
 
 @final
 class Feed:
-    """What a stage trains on, decided by the seed: the same batches whether or not the run was interrupted.
+    """The batches of a stage. They depend on the seed alone, so a resumed run gets the same ones.
 
-    Under several processes every one makes the whole batch, of `batch` queries for each process.
+    With several processes, each process makes the whole batch, which has `batch` queries per process.
 
     Attributes:
         total: optimiser steps of the stage.
         epoch_steps: optimiser steps of its first epoch.
-        prepared: for each source of negatives the step at which it was prepared last.
+        prepared: for each source of negatives, the step at which it was last prepared.
 
     Raises:
         ConfigError: there are not enough examples for one batch.
@@ -43,7 +43,7 @@ class Feed:
         if not first:
             raise ConfigError(
                 f"{stage.name}: {len(run.job.data)} examples make no batch of {self._size}; lower `batch` "
-                f"({stage.batch} a process, {run.processes.count} processes)"
+                f"({stage.batch} per process, {run.processes.count} processes)"
             )
         self.epoch_steps = max(1, first // stage.accumulate)
         epochs = sum(self._batches_in(epoch) for epoch in range(stage.epochs)) if stage.steps is None else 0
@@ -53,7 +53,7 @@ class Feed:
         self._grader = None if stage.teacher is None else stage.teacher.load(run.job.data)
 
     def steps(self, done: int) -> Iterator[tuple[int, list[Batch]]]:
-        """Each step's number and batches from step `done` on; what lies before is not made."""
+        """Yield each step's number and batches from step `done` on. Earlier batches are not made."""
         held: list[Batch] = []
         for number, positions in enumerate(self._positions()):
             step, part = divmod(number, self._stage.accumulate)
@@ -86,7 +86,7 @@ class Feed:
         return batch if self._grader is None else taught(batch, self._grader)
 
     def _prepare(self, step: int, *, begin: bool) -> None:
-        """Mine what is due at this step; at the beginning take up what was due last."""
+        """Mine the negatives that are due at this step. At the start, restore those that were due last."""
         run, stage = self._run, self._stage
         for at, source in enumerate(stage.negatives):
             due = source.every is not None and step % source.every == 0

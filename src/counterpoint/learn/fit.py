@@ -1,4 +1,4 @@
-"""What is learnt from vectors alone, with the encoder frozen: a `Fit` stage."""
+"""The `Fit` stage: learns from vectors alone, with the encoder frozen."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ PIECE = 512  # texts encoded at a time
 
 @dataclass(frozen=True)
 class FitTexts:
-    """What a map is fitted to the vectors of; every row counts the same, whichever side it is from.
+    """The texts whose vectors a map is fitted to. Every row has the same weight, whichever side it is from.
 
     Attributes:
-        documents: their texts.
-        queries: theirs.
-        on_progress: called with the number of texts that have been encoded.
+        documents: document texts.
+        queries: query texts.
+        on_progress: called with the number of texts encoded.
     """
 
     documents: Sequence[str]
@@ -50,7 +50,7 @@ class FitTexts:
         return len(self.documents) + len(self.queries)
 
     def divided(self) -> tuple[FitTexts, FitTexts]:
-        """The texts to fit to, and one of 20 of either side, 1000 at most, that no map is to see."""
+        """Return the texts to fit to, and a held-out part: 1 in 20 of each side, at most 1000."""
         (documents, other_documents), (queries, other_queries) = map(_apart, (self.documents, self.queries))
         fitted = FitTexts(documents, queries, self.on_progress)
         others = FitTexts(other_documents, other_queries, lambda done: self.on_progress(len(fitted) + done))
@@ -58,7 +58,7 @@ class FitTexts:
 
 
 def _apart(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The texts that are kept and those held out, each in their order."""
+    """Return the kept texts and the held-out texts, each in their order."""
     order = np.random.default_rng(seed_of("held out")).permutation(len(texts))
     held = set(order[: min(len(texts) // HELD_OUT, MOST_HELD_OUT)].tolist())
     sides: tuple[list[str], list[str]] = ([], [])
@@ -68,10 +68,10 @@ def _apart(texts: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def fit(run: Run, stage: Fit, model: Model) -> None:
-    """Carry out the stage.
+    """Run the stage.
 
     Raises:
-        ConfigError: the set has no such maps, or no projection that principal directions could be put into.
+        ConfigError: the set has no such maps, or its projection cannot be set to principal directions.
     """
     names, data = list(run.job.data.documents), run.job.data
     rng = np.random.default_rng(seed_of(run.job.seed, "fit", stage.name))
@@ -96,11 +96,11 @@ def fit(run: Run, stage: Fit, model: Model) -> None:
 
 
 def _fit_idf(run: Run, stage: Fit, model: Model, texts: Sequence[str]) -> None:
-    """Give every scorer that weighs the set by idf that of the documents; special tokens have none."""
+    """Give every scorer that weights the set by idf the documents' idf. Special tokens get 0."""
     inside = (part for module in run.modules().values() for part in module.modules())
     scorers = [part for part in inside if isinstance(part, MaxSim) and part.idf and part.on == stage.on]
     if not scorers:
-        return run.reporter.note(f"{stage.name}: no scorer weighs {stage.on!r} by idf, so nothing is counted")
+        return run.reporter.note(f"{stage.name}: no scorer weights {stage.on!r} by idf; nothing is counted")
     run.reporter.stage(stage.name, len(texts), 0)
     counts: Counter[int] = Counter()
     for start in range(0, len(texts), PIECE):
@@ -117,14 +117,14 @@ def _fit_idf(run: Run, stage: Fit, model: Model, texts: Sequence[str]) -> None:
 
 
 def linear_of(encoder: DualEncoder, on: str) -> Linear | None:
-    """The projection of a set's head, if it is a plain linear one that both sides share."""
+    """The projection of a set's head, if it is plain, linear and shared by both sides."""
     projection = getattr(_heads(encoder.query)[on], "projection", None)
     plain = isinstance(projection, Linear) and projection.activation == "none" and not projection.residual
     return projection if plain and encoder.document is None else None
 
 
 def tokenwise_of(encoder: DualEncoder, on: str) -> Mean | None:
-    """The head of a set that is a mean of its tokens' vectors, whichever comes first: projection or mean."""
+    """The set's `Mean` head, if mean and projection commute, so that tokens can be mapped before the mean."""
     head = _heads(encoder.query)[on]
     if not isinstance(head, Mean) or encoder.document is not None or on in encoder.shared:
         return None
@@ -132,7 +132,7 @@ def tokenwise_of(encoder: DualEncoder, on: str) -> Mean | None:
 
 
 def _steps(stage: Fit, model: Model) -> tuple[list[Transform], DualEncoder]:
-    """What a stage fits, in order, and what makes the rows that the first is fitted to."""
+    """Return the maps to fit, in order, and the encoder that makes the rows for the first."""
     if stage.what == "projection":
         linear = linear_of(model.encoder, stage.on)
         if linear is None:
@@ -161,10 +161,10 @@ def _steps(stage: Fit, model: Model) -> tuple[list[Transform], DualEncoder]:
 
 @torch.no_grad()
 def _into_projection(found: Whitening, linear: Linear) -> None:
-    """Put the principal directions of what the projection is fed into it.
+    """Set the projection's weights to the principal directions of its input.
 
-    Of all linear maps to so few components, the leading eigenvectors of the second moment (not centred,
-    since scores are inner products) keep the rows' inner products best.
+    Among all linear maps to this many components, the leading eigenvectors of the second moment preserve the
+    rows' inner products best. The moment is not centred, because scores are inner products.
     """
     linear.linear_.weight.copy_(found.matrix_.T)
     if linear.bias:
@@ -172,7 +172,7 @@ def _into_projection(found: Whitening, linear: Linear) -> None:
 
 
 def _bare(encoder: DualEncoder, on: str) -> DualEncoder:
-    """What makes the rows that a set's projection is fed: of a routed one, every token's state once."""
+    """An encoder of the rows that a set's projection reads. For a routed set, each token's state once."""
     if isinstance(_heads(encoder.query)[on], Routed):
         return _alone(encoder.query, on, TokenVectors())
     said = _heads(encoder.query)[on].to_dict()
@@ -181,7 +181,7 @@ def _bare(encoder: DualEncoder, on: str) -> DualEncoder:
 
 
 def token_rows(encoder: DualEncoder, on: str) -> DualEncoder:
-    """What makes the rows of which a `Mean` head takes the mean."""
+    """An encoder of the token rows that a `Mean` head averages."""
     return _alone(encoder.query, on, TokenVectors(projection=_heads(encoder.query)[on].projection))
 
 
@@ -197,7 +197,7 @@ def _heads(encoder: Encoder) -> dict[str, Head]:
 def rows_of_set(
     encoder: DualEncoder, on: str, texts: FitTexts, before: Sequence[Transform], device: torch.device
 ) -> Iterator[torch.Tensor]:
-    """The rows of a set for many texts, behind some maps, piece by piece."""
+    """Yield the rows of a set for many texts, after the maps in `before`, batch by batch."""
     done = 0
     for encode, some in ((encoder.encode_document, texts.documents), (encoder.encode_query, texts.queries)):
         for start in range(0, len(some), PIECE):

@@ -1,4 +1,4 @@
-"""Maps that are fitted to the vectors of a finished model and put behind them."""
+"""Fit maps to the vectors of a finished model and append them to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from counterpoint.transform import Flow, Normalise, Transform, Whitening
 __all__ = ["Level", "fit_behind", "fitted_dim", "raw_length", "recentre_behind"]
 
 Level = Literal["token", "sequence"]
-"""Whether a map is of every token's vector or of the one vector that a text is pooled to."""
+"""Whether a map applies to every token's vector or to a text's pooled vector."""
 
 
 def fit_behind(
@@ -27,26 +27,25 @@ def fit_behind(
     level: Level | None = None,
     on_step: Callable[[int, int, float], object] | None = None,
 ) -> Model:
-    """Fit maps to a set's vectors and put them behind what the set has; then unit length.
+    """Fit maps to a set's vectors, append them after the set's own maps, and normalise to unit length.
 
-    The maps see the vectors as long as they come (see `raw_length`), as in Isotropic DR. Rows that a gate
-    or a router weighs keep their lengths, which are these weights. Both sides pass the same map. The model
-    changes, in place; where a fit fails it stays as it was.
+    The maps see the vectors before any final normalisation (see `raw_length`), as in Isotropic DR. Rows that
+    are weighted by a gate or a router keep their lengths, because these are the weights. Queries and
+    documents pass through the same map. The model changes in place. If a fit fails, it is unchanged.
 
     Args:
-        model: whose encoder and maps stay as they are.
+        model: its encoder and its own maps do not change.
         on: the vector set.
-        declare: what is fitted, each behind the one before, given the number of components of the vectors.
-        texts: to whose vectors; they are encoded once for every map. Where a flow is among the maps, one text
-            of 20 is held out of all of them, 1000 at most a side, to measure the flow (`Flow.bits`).
-        level: "token" maps every token's vector: of a set of one row a text those that its `Mean` head
-            takes the mean of (Isotropic DR, section 4.1). "sequence" maps that one row. Unless given, the
-            set's rows.
-        on_step: called after every step that a flow is trained (see `Flow.fit`).
+        declare: given the vectors' dimension, returns the maps to fit, each to the output of the one before.
+        texts: the texts to fit to, encoded once per map. If one of the maps is a flow, 1 in 20 texts (at most
+            1000 per side) is held out of all fits to evaluate the flow (`Flow.bits`).
+        level: "token" maps every token's vector; for a pooled set, the token vectors that its `Mean` head
+            averages (Isotropic DR, section 4.1). "sequence" maps the pooled vector. None for the set's rows.
+        on_step: called after every training step of a flow (see `Flow.fit`).
 
     Raises:
-        ConfigError: there is no such set, or not at this level.
-        DataError: vectors that no such map can be fitted to.
+        ConfigError: the set does not exist, or not at this level.
+        DataError: the maps cannot be fitted to these vectors.
     """
     tokens = _mapped_head(model, on, level)
     dim = fitted_dim(model, on, level)
@@ -60,7 +59,7 @@ def fit_behind(
         fitted, held_out = texts.divided() if flows else (texts, FitTexts(()))
         for place, step in enumerate(steps):
             if place and isinstance(step, Flow):
-                _check_directions(steps[place - 1], step)  # before the texts are encoded once more
+                _check_directions(steps[place - 1], step)  # before the texts are encoded again
             rows, other = (
                 rows_of_set(encoder, on, some, [*before, *steps[:place]], torch.device("cpu"))
                 for some in (fitted, held_out)
@@ -84,10 +83,10 @@ def fit_behind(
 
 
 def _check_directions(before: Transform, flow: Flow) -> None:
-    """Refuse a flow behind a rotation some of whose components are always 0.
+    """Refuse a flow after a rotation that leaves some components always 0.
 
     Raises:
-        DataError: saying which rank is possible.
+        DataError: naming the highest possible rank.
     """
     if isinstance(before, Whitening) and before.kept < flow.dim:
         possible = before.kept // flow.divisor * flow.divisor
@@ -99,24 +98,24 @@ def _check_directions(before: Transform, flow: Flow) -> None:
 
 
 def fitted_dim(model: Model, on: str, level: Level | None = None) -> int:
-    """Components of the rows that `fit_behind` fits maps to, known before anything is encoded.
+    """Dimension of the rows that `fit_behind` fits maps to, known before anything is encoded.
 
     Raises:
-        ConfigError: there is no such set, or not at this level.
+        ConfigError: the set does not exist, or not at this level.
     """
     tokens = _mapped_head(model, on, level)
     return model.sets[on].dim if tokens is None else tokens.dim
 
 
 def raw_length(model: Model, on: str) -> Callable[[], object]:
-    """Let the vectors of a set be as long as they come, if what they pass last scales them to length 1.
+    """Switch off the final normalisation of a set's vectors to unit length, if there is one.
 
-    A whitening of raw vectors is another one than that of unit vectors: a text of long vectors counts more
-    for the directions, and the mean that is subtracted is another. A gate's or a router's weights stay what
-    they are. The model changes, in place.
+    A whitening of raw vectors differs from one of unit vectors: long vectors have more influence on the
+    directions, and the subtracted mean is different. Weights of a gate or a router stay. The model changes in
+    place.
 
     Returns:
-        what takes it back.
+        A function that undoes the change.
     """
     steps, encoder = model.steps(on), model.encoder
     if steps and isinstance(steps[-1], Normalise):
@@ -132,7 +131,7 @@ def raw_length(model: Model, on: str) -> Callable[[], object]:
 
 
 def _nothing() -> None:
-    """What takes back nothing."""
+    """Do nothing."""
 
 
 def _set_length(heads: Sequence[Any], unit: bool) -> None:
@@ -141,17 +140,17 @@ def _set_length(heads: Sequence[Any], unit: bool) -> None:
 
 
 def recentre_behind(model: Model, on: str, texts: FitTexts) -> Model:
-    """Let every map of a set that subtracts a mean subtract that of these texts; all else of it stays.
+    """Replace the mean that each map of a set subtracts by that of these texts. Nothing else changes.
 
-    A map that was fitted to one collection is made ready for another one. The model changes, in place.
+    This adapts a map that was fitted to one collection to another collection. The model changes in place.
 
     Args:
-        model: with maps that are fitted, of tokens before their mean or of the set's rows.
+        model: a model with fitted maps, of tokens before their mean or of the set's rows.
         on: the vector set.
-        texts: whose vectors, at each map what those before make of them.
+        texts: the texts whose vectors give the mean. Each map sees the output of the maps before it.
 
     Raises:
-        ConfigError: there is no such set, or no such map behind it.
+        ConfigError: the set does not exist, or none of its maps subtracts a mean.
     """
     _check_set(model, on)
     head = tokenwise_of(model.encoder, on)
@@ -160,7 +159,7 @@ def recentre_behind(model: Model, on: str, texts: FitTexts) -> Model:
         chains.insert(0, (token_rows(model.encoder, on), [cast(Transform, step) for step in head.tokenwise]))
     found = [(*chain, at) for chain in chains for at, step in enumerate(chain[1]) if _centres(step)]
     if not found:
-        raise ConfigError(f"no map behind {on!r} subtracts a mean; fit one first, as `fit whitening` does")
+        raise ConfigError(f"no map of {on!r} subtracts a mean; fit one first, such as with `fit whitening`")
     for encoder, steps, at in found:
         rows = rows_of_set(encoder, on, texts, steps[:at], torch.device("cpu"))
         cast(Whitening, steps[at]).recentre(rows)
@@ -178,15 +177,15 @@ def _centres(step: Transform) -> bool:
 
 
 def _mapped_head(model: Model, on: str, level: Level | None) -> Mean | None:
-    """The head whose tokens are mapped before their mean; None where the set's own rows are.
+    """The head whose tokens are mapped before their mean. None if the set's own rows are mapped.
 
     Raises:
-        ConfigError: there is no such set, or not at this level.
+        ConfigError: the set does not exist, or not at this level.
     """
     _check_set(model, on)
     pooled = model.sets[on].pooled
     if level == "sequence" and not pooled:
-        raise ConfigError(f"{on!r} has many rows a text, so there is no sequence to map; leave the level out")
+        raise ConfigError(f"{on!r} has several rows per text, so there is no sequence to map; omit the level")
     return _mean_head(model, on) if level == "token" and pooled else None
 
 
@@ -194,7 +193,7 @@ def _mean_head(model: Model, on: str) -> Mean:
     """The head whose tokens can be mapped.
 
     Raises:
-        ConfigError: saying why there is none.
+        ConfigError: there is none, with the reason.
     """
     head = tokenwise_of(model.encoder, on)
     if head is None:
@@ -204,6 +203,6 @@ def _mean_head(model: Model, on: str) -> Mean:
         )
     if not all(isinstance(step, Normalise) for step in model.steps(on)):
         raise ConfigError(
-            f"the maps on {on!r} were fitted to means of tokens as they are now; map the tokens first"
+            f"the maps on {on!r} were fitted to the present means of tokens; map the tokens first"
         )
     return head

@@ -1,10 +1,10 @@
-"""What a model makes of a batch, with gradients taken back into it, at once or chunk by chunk.
+"""Encode a batch and backpropagate into the model, at once or in chunks (gradient cache).
 
-A loss needs the vectors of the whole batch, but an encoder's activations fit the memory only for a few texts.
-So texts are encoded in chunks without gradients, the loss is computed on the vectors, and each chunk is
-encoded once more to take its vectors' gradients back (Gao et al. 2021, "Scaling Deep Contrastive Learning
-Batch Size under Memory Limited Setup"). Since a loss only sees vectors, this serves every loss. A pair that a
-cross-encoder reads is encoded in the same way: its score is a vector of one component.
+A loss needs the vectors of the whole batch, but memory holds an encoder's activations for a few texts only.
+So texts are encoded in chunks without gradients, and the loss is computed on the vectors. Each chunk is then
+encoded again to backpropagate its vectors' gradients (Gao et al. 2021, "Scaling Deep Contrastive Learning
+Batch Size under Memory Limited Setup"). This works for every loss, because a loss sees only vectors. Pairs
+for a cross-encoder are encoded in the same way: the score is a vector of one component.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ Input = TypeVar("Input")
 Kind = TypeVar("Kind", bound=str)
 Pair = tuple[str, str]
 Alter = Callable[[int, Any], Any]
-"""From an input's place in the batch and its tokenised row to the row that is encoded in its stead."""
+"""Maps an input's position in the batch and its tokenised row to the row to encode instead."""
 
 
 @dataclass(frozen=True)
 class Encoding(ABC, Generic[Input, Kind]):
-    """How batches are encoded in a stage. Abstract: a subclass knows what its model reads.
+    """How the batches of a stage are encoded. Abstract: subclasses define the model's input.
 
     Attributes:
         model: makes the vectors.
-        processes: among which inputs are shared out.
-        chunk: inputs whose activations are held at a time; None holds those of the batch.
-        autocast: a context under which the model runs.
-        budget: positions encoded at a time where `chunk` is None; 2048 on a CPU and 65536 elsewhere if
-            this is None, too.
+        processes: the processes that share the inputs.
+        chunk: number of inputs whose activations are held at a time. None for the whole batch.
+        autocast: a context in which the model runs.
+        budget: token positions encoded at a time if `chunk` is None. None for 2048 on a CPU and 65536
+            elsewhere.
     """
 
     model: Part
@@ -58,25 +58,25 @@ class Encoding(ABC, Generic[Input, Kind]):
 
     @abstractmethod
     def learns(self, kind: Kind) -> bool:
-        """Whether anything that makes these vectors is being trained."""
+        """Whether any module that makes these vectors is being trained."""
 
     @abstractmethod
     def rows(self, inputs: Sequence[Input], kind: Kind) -> Sequence[Sized]:
-        """The inputs tokenised; the length of a row is what it costs to encode."""
+        """Tokenise the inputs. The length of a row is its encoding cost."""
 
     @abstractmethod
     def run(self, rows: Sequence[Any], kind: Kind) -> Representation:
-        """Pad and encode what `rows` gave."""
+        """Pad and encode the result of `rows`."""
 
     def encode(
         self, inputs: Sequence[Input], kind: Kind, seed: int, alter: Alter | None = None
     ) -> EncodedBatch[Input, Kind]:
-        """Encode inputs of a batch; dropout is decided by the seed."""
+        """Encode inputs of a batch. The seed determines dropout."""
         return EncodedBatch(self, inputs, kind, seed, alter)
 
     @torch.no_grad()
     def plainly(self, inputs: Sequence[Input], kind: Kind) -> Representation:
-        """Vectors without gradients and without dropout, of all inputs on every process."""
+        """Encode all inputs without gradients and dropout. Every process gets all vectors."""
         training = self.model.training
         self.model.eval()
         try:
@@ -86,45 +86,45 @@ class Encoding(ABC, Generic[Input, Kind]):
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The model's device."""
         return next(self.model.parameters()).device
 
 
 @final
 @dataclass(frozen=True)
 class TextEncoding(Encoding[str, Side]):
-    """Texts of one side to vector sets."""
+    """Encodes texts of one side into vector sets."""
 
     model: Model
 
     def learns(self, kind: Side) -> bool:
-        """Whether the side's encoder learns, or what both sides share."""
+        """Whether the side's encoder or a shared module learns."""
         encoder = self.model.encoder
         modules = (encoder.encoder(kind), encoder.gates, encoder.shared, self.model.transforms)
         return any(p.requires_grad for module in modules for p in module.parameters())
 
     def rows(self, inputs: Sequence[str], kind: Side) -> Sequence[Sized]:
-        """One a text."""
+        """One row per text."""
         return self.model.encoder.encoder(kind).rows(inputs, kind)
 
     def run(self, rows: Sequence[Any], kind: Side) -> Representation:
-        """The model's vector sets, behind its transforms."""
+        """The model's vector sets, after its transforms."""
         return self.model(self.model.encoder.encoder(kind).pad(rows, kind).to(self.device))
 
 
 @final
 @dataclass(frozen=True)
 class PairEncoding(Encoding[Pair, Literal["pair"]]):
-    """Pairs of texts to their scores: one vector a pair, of one component, in the set `score`."""
+    """Encodes pairs of texts into scores: one vector of one component per pair, in the set `score`."""
 
     model: InteractiveEncoder
 
     def learns(self, kind: Literal["pair"]) -> bool:
-        """Whether anything of the cross-encoder learns."""
+        """Whether any parameter of the cross-encoder learns."""
         return any(p.requires_grad for p in self.model.parameters())
 
     def rows(self, inputs: Sequence[Pair], kind: Literal["pair"]) -> Sequence[Sized]:
-        """One a pair."""
+        """One row per pair."""
         return self.model.rows([query for query, _ in inputs], [document for _, document in inputs])
 
     def run(self, rows: Sequence[Any], kind: Literal["pair"]) -> Representation:
@@ -143,10 +143,10 @@ class _Chunk:
 
 @final
 class EncodedBatch(Generic[Input, Kind]):
-    """The vectors of a batch's inputs of one kind; `backward` takes their gradients into the model.
+    """The vectors of a batch's inputs of one kind. `backward` passes their gradients into the model.
 
     Attributes:
-        vectors: leaves of the loss's graph, of all inputs and processes.
+        vectors: leaves of the loss's graph, for all inputs of all processes.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class EncodedBatch(Generic[Input, Kind]):
         self.vectors = self._leaves(parts, len(inputs))
 
     def backward(self) -> None:
-        """Take the gradients of this process's share of the vectors through the model."""
+        """Backpropagate the gradients of this process's share of the vectors."""
         if not self._gradients:
             return
         for chunk in self._chunks:
@@ -189,7 +189,6 @@ class EncodedBatch(Generic[Input, Kind]):
             chunk.kept = None
 
     def _cut(self, inputs: Sequence[Input], seed: int, alter: Alter | None) -> list[_Chunk]:
-        """This process's inputs in pieces that are encoded one after the other."""
         share = self._share.tolist()
         rows = self._encoding.rows([inputs[at] for at in share], self._kind)
         if alter is not None:
@@ -205,7 +204,7 @@ class EncodedBatch(Generic[Input, Kind]):
         ]
 
     def _groups(self, lengths: Sequence[int]) -> list[list[int]]:
-        """Positions of the inputs that are encoded together: of similar length, so that little is padded."""
+        """Positions of the inputs to encode together, of similar length to reduce padding."""
         size = self._encoding.chunk
         if size is None:
             return token_batches(lengths, self._encoding.budget or _budget(self._encoding.device))
@@ -213,13 +212,13 @@ class EncodedBatch(Generic[Input, Kind]):
         return [order[start : start + size] for start in range(0, len(order), size)]
 
     def _run(self, chunk: _Chunk, *, gradients: bool) -> Representation:
-        """Encode a chunk; run again, it draws the same dropout."""
+        """Encode a chunk. A second run has the same dropout."""
         torch.manual_seed(chunk.seed)
         with torch.set_grad_enabled(gradients), self._encoding.autocast():
             return self._encoding.run(chunk.rows, self._kind)
 
     def _leaves(self, parts: Sequence[Representation], inputs: int) -> Representation:
-        """All chunks and processes put together in the order of the inputs, cut from their graphs."""
+        """Join all chunks and processes in the order of the inputs, detached from their graphs."""
         places = torch.cat([chunk.places for chunk in self._chunks])
         order = torch.argsort(places)
         leaves = {}
@@ -233,9 +232,10 @@ class EncodedBatch(Generic[Input, Kind]):
 
 
 def _budget(device: torch.device) -> int:
-    """Positions encoded at a time.
+    """Token positions to encode at a time.
 
-    On a CPU few: more are no faster there, and more is padded. Tensors also stay below 32 MiB (12 heads on
-    texts of up to 340 tokens), above which glibc gives memory back at every use where nothing keeps it.
+    Few on a CPU: more are not faster there and add padding. Tensors also stay below 32 MiB (12 heads on texts
+    of up to 340 tokens). Above that, glibc returns memory to the system after every use unless told
+    otherwise.
     """
     return 2048 if device.type == "cpu" else 65536

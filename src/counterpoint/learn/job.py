@@ -1,4 +1,4 @@
-"""`Job`: what a run trains, and `Reporter`: who is told how it goes."""
+"""`Job`: everything that a training run needs. `Reporter`: receives its progress."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ __all__ = ["Job", "Metrics", "Reporter", "Silent"]
 
 @dataclass(frozen=True)
 class Job:
-    """A run, all of it decided.
+    """A training run with all its settings.
 
     Attributes:
-        model: declared; set up and trained in place.
-        stages: carried out in order.
-        data: what is learnt from.
-        folder: of the run; it exists.
-        scorer: of stages that have none of their own.
-        development: what the model is evaluated on; None for no evaluation.
-        measures: evaluated on it; the first decides which model is best.
-        depth: documents of BM25 that a cross-encoder reranks to be evaluated.
-        seed: decides every random draw.
-        start: the model whose weights this one begins with; those it declares where None.
-        memory: folder in which later runs find what stages that `remember` have computed.
+        model: set up and trained in place.
+        stages: executed in order.
+        data: the training set.
+        folder: the run's folder, which must exist.
+        scorer: for stages without their own.
+        development: the set to evaluate on. None for no evaluation.
+        measures: evaluated on the development set. The first one decides which model is best.
+        depth: number of BM25 documents that a cross-encoder reranks in an evaluation.
+        seed: seed of all random draws.
+        start: the model whose weights to start from. None for the weights that the model declares.
+        memory: folder that keeps the results of stages with `remember` for later runs.
 
     Raises:
-        ConfigError: no stage, or no measure to go by.
+        ConfigError: no stage, or a development set without a measure.
     """
 
     model: Model | InteractiveEncoder
@@ -63,61 +63,61 @@ class Job:
 
     @property
     def vector_model(self) -> Model | None:
-        """The model if it makes vectors; None for a cross-encoder."""
+        """The model if it makes vectors, None for a cross-encoder."""
         return self.model if isinstance(self.model, Model) else None
 
 
 class Reporter(Protocol):
-    """Told how a run goes; called by the first process only."""
+    """Receives the progress of a run. Only the first process calls it."""
 
     def stage(self, name: str, steps: int, done: int) -> None:
-        """A stage begins, or is taken up after `done` of its steps."""
+        """A stage begins, or resumes after `done` of its steps."""
 
     def step(self, done: int, numbers: Mapping[str, float]) -> None:
-        """So many steps of the stage are done; numbers by name, since the last call."""
+        """`done` steps of the stage are finished. `numbers` are by name, since the last call."""
 
     def busy(self, what: str, done: int) -> None:
-        """Something beside steps takes time: evaluating, mining."""
+        """Work other than training steps is running, such as evaluation or mining."""
 
     def note(self, text: str) -> None:
-        """Something a person should know."""
+        """Information for the user."""
 
     def warn(self, text: str) -> None:
-        """Something that has gone wrong, though the run goes on; it is in the log, too."""
+        """A problem that does not end the run. It is also in the log."""
 
 
 @final
 class Silent(Reporter):
-    """Says nothing."""
+    """Reports nothing."""
 
     def stage(self, name: str, steps: int, done: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def step(self, done: int, numbers: Mapping[str, float]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def busy(self, what: str, done: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def note(self, text: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def warn(self, text: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @final
 class Metrics:
-    """`metrics.jsonl`: one object a line with the stage, the step, and numbers by name.
+    """`metrics.jsonl`: one JSON object per line, with the stage, the step, and numbers by name.
 
-    A run that is taken up at a checkpoint first drops what was written after it.
+    A resumed run first drops the lines that were written after its checkpoint.
     """
 
     def __init__(self, path: Path):
         self.path = path
 
     def rewind(self, stage: int, step: int) -> None:
-        """Keep the lines up to that step of that stage."""
+        """Keep the lines up to `step` of `stage`."""
         if not self.path.is_file():
             return
         kept = []
@@ -131,7 +131,7 @@ class Metrics:
         write_atomically(self.path, lambda path: path.write_text("".join(kept), encoding="utf-8"))
 
     def write(self, number: int, stage: str, step: int, numbers: Mapping[str, Any]) -> None:
-        """Add a line."""
+        """Append one line."""
         line = json_text({"number": number, "stage": stage, "step": step, **numbers}, ascii_only=True)
         with writing(self.path), open(self.path, "a", encoding="utf-8") as file:
             file.write(line + "\n")

@@ -1,4 +1,4 @@
-"""`BM25Terms`: the lexical vectors of a batch's texts, for losses that compare a model with BM25."""
+"""`BM25Terms`: lexical vectors of a batch's texts, for losses that compare a model with BM25."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ __all__ = ["BM25Terms", "RunningTerms", "bm25_scores", "lexical_set"]
 @final
 @dataclass(frozen=True)
 class BM25Terms(Setting):
-    """Gives the losses of a stage BM25's vectors of every query and document of a batch.
+    """Gives the losses of a stage the BM25 vectors of every query and document of a batch.
 
-    They are the vector set `lexical` of a step: one row of one component for each distinct term, its idf in a
-    query and its saturated frequency in a document, with the term's number as id. So their exact match is
-    BM25, and what idf and lengths are of is the training collection, counted when the stage begins.
+    They are the step's vector set `lexical`. Each distinct term has a row with one component: its idf in a
+    query, its saturated frequency in a document. The row's id is the term's number, so exact match gives
+    BM25. Idf and average length are computed from the training collection when the stage begins.
 
     Args:
-        k1: how soon further occurrences of a term stop to count; Pyserini's.
-        b: how much a document's length counts; Pyserini's.
-        analyzer: how texts are cut into terms.
-        repeats: a term that stands twice in a query counts twice, as in our index; once as RoC prints it.
+        k1: term-frequency saturation. The default is Pyserini's.
+        b: document-length normalisation. The default is Pyserini's.
+        analyzer: how texts are split into terms.
+        repeats: whether a term that occurs twice in a query counts twice, as in our index. False counts it
+            once, as RoC's equation does.
     """
 
     needs_vectors: ClassVar[bool] = True
@@ -46,21 +47,21 @@ class BM25Terms(Setting):
     repeats: bool = False
 
     def __post_init__(self) -> None:
-        self._settings()  # what is wrong is told now, not after the data are read
+        self._settings()  # reports faults now, not after the data are read
 
     def start(self, documents: Iterable[str], on_progress: Callable[[int], object]) -> RunningTerms:
         """Count the terms of a collection.
 
         Args:
             documents: texts.
-            on_progress: called with the number of them that are counted.
+            on_progress: called with the number of documents counted.
         """
         return RunningTerms(
             BM25Vectors.fit(documents, self._settings(), repeats=self.repeats, on_progress=on_progress)
         )
 
     def restore(self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> RunningTerms:
-        """Take up what `RunningTerms.state` gave."""
+        """Restore from the result of `RunningTerms.state`."""
         terms, frequencies = (tensors[name].numpy() for name in ("terms", "frequencies"))
         statistics = TermStatistics(terms, frequencies, state["documents"], state["length"])
         return RunningTerms(BM25Vectors(statistics, self._settings(), repeats=self.repeats))
@@ -72,19 +73,19 @@ class BM25Terms(Setting):
 @final
 @dataclass(frozen=True)
 class RunningTerms:
-    """A stage's lexical vectors, counted."""
+    """The lexical vectors of a stage, with the collection's statistics."""
 
     vectors: BM25Vectors
 
     def of(self, texts: Sequence[str], side: Side, device: torch.device | str) -> Vectors:
-        """The vectors of a batch's texts, without gradients; equal on every process, since all make all."""
+        """The vectors of a batch's texts, without gradients. Every process computes all of them."""
         make = self.vectors.queries if side == "query" else self.vectors.documents
         found = Vectors.pad(make(texts))
         assert found.ids is not None
         return Vectors(found.values.to(device), found.mask.to(device), found.ids.to(device))
 
     def state(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-        """What a checkpoint keeps: tensors, and numbers for JSON."""
+        """The part of a checkpoint: tensors, and JSON values."""
         counted = self.vectors.statistics
         tensors = {
             "terms": torch.from_numpy(counted.terms.astype(np.int64)),
@@ -97,7 +98,7 @@ def lexical_set(step: Step, loss: str) -> tuple[Vectors, Vectors]:
     """The lexical vectors of a step's queries and documents.
 
     Raises:
-        ConfigError: it has none; naming the loss that wants them.
+        ConfigError: the step has none. The message names `loss`.
     """
     if LEXICAL not in step.q or LEXICAL not in step.d:
         raise ConfigError(
@@ -109,10 +110,10 @@ def lexical_set(step: Step, loss: str) -> tuple[Vectors, Vectors]:
 
 @torch.no_grad()
 def bm25_scores(step: Step, loss: str) -> torch.Tensor:
-    """BM25 of every query and document of a step, (q, d): the exact match of their lexical vectors.
+    """BM25 scores of a step's queries and documents, (q, d): the exact match of their lexical vectors.
 
     Raises:
-        ConfigError: as `lexical_set`.
+        ConfigError: the step has no lexical vectors.
     """
     q, d = lexical_set(step, loss)
     return MaxSim(LEXICAL, exact=True)({LEXICAL: q}, {LEXICAL: d})

@@ -1,4 +1,4 @@
-"""A `Train` stage: batches in, gradient steps, looks at the model, checkpoints; one step is one function."""
+"""`Loop`: runs a `Train` stage. Batches, gradient steps, evaluations and checkpoints."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Loop"]
 
-LOG = 10  # steps between lines of the log
+LOG = 10  # steps between log lines
 
 
 @final
@@ -68,7 +68,7 @@ class Loop:
 
     def _go(self, checkpoint: Checkpoint | None) -> None:
         if checkpoint is not None and not checkpoint.state:
-            checkpoint = None  # written between two stages: this one has not begun
+            checkpoint = None  # written between two stages, so this stage has not begun
         done = 0 if checkpoint is None else checkpoint.step
         self.run.reporter.stage(self.stage.name, self.feed.total, done)
         self.learner.start(checkpoint)
@@ -91,7 +91,6 @@ class Loop:
         self._end(self.feed.total, None)
 
     def _step(self, step: int, batches: Sequence[Batch]) -> None:
-        """One optimiser step over its batches."""
         for group in self.optimiser.param_groups:
             group["lr"] = group["factor"] * rate_at(step, self.feed.total, self.stage)
         self.optimiser.zero_grad(set_to_none=True)
@@ -99,7 +98,7 @@ class Loop:
         seen = []
         for part, batch in enumerate(batches):
             found, made = self._backward(step, part, batch)
-            seen = [made]  # the watch looks at the last batch
+            seen = [made]  # the watch checks the last batch
             for name, value in found.items():
                 terms[name] = terms.get(name, 0.0) + value / len(batches)
         norm = self._clipped_norm()
@@ -117,7 +116,7 @@ class Loop:
         self._log(step, {"loss": loss, **terms, "gradient_norm": norm}, looked.numbers)
 
     def _backward(self, step: int, part: int, batch: Batch) -> tuple[dict[str, float], Step]:
-        """The gradients of one batch, added to what is there; its terms, and what the loss saw."""
+        """Add the gradients of one batch. Returns the loss terms and the step that the loss saw."""
         seed = seed_of(self.job.seed, self.stage.name, "dropout", step, part)
         made = self.learner.make(batch, seed, step * self.stage.accumulate + part)
         terms = self.objective.terms(made.step)
@@ -126,26 +125,26 @@ class Loop:
         return {name: float(value.detach()) for name, value in terms.items()}, made.step
 
     def _clipped_norm(self) -> float:
-        """Put the processes' gradients together and clip; the norm before clipping."""
-        alike = ("scorer.", "objective.")  # computed by every process over the whole batch
-        # Of those whose turn it is: a gradient of 0 would still move the others, by momentum and decay.
+        """Sum the gradients over processes and clip them. Returns the norm before clipping."""
+        alike = ("scorer.", "objective.")  # every process computes them over the whole batch
+        # Only parameters whose turn it is: momentum and decay would move the others even with a gradient of
+        # 0.
         self.processes.sum_gradients(
             p for name, p in self.chosen.items() if p.requires_grad and not name.startswith(alike)
         )
         limit = math.inf if self.stage.clip is None else self.stage.clip
         return float(torch.nn.utils.clip_grad_norm_(self.chosen.values(), limit))
 
-    # -- looking and keeping ---------------------------------------------------------------------------
+    # -- evaluation ------------------------------------------------------------------------------------
 
     def _asks(self, step: int) -> bool:
-        """Whether the stop rule looks after so many steps: as often as it says, else at each evaluation."""
+        """Whether the stop rule looks after this step: every `rule.every` steps, or at each evaluation."""
         rule = self.stage.stop
         if rule is None:
             return False
         return step in (0, self.feed.total) or not step % (rule.every or self._evaluation_period())
 
     def _evaluates(self, step: int) -> bool:
-        """Whether the model is evaluated after so many steps."""
         rule = self.stage.stop
         wanted = rule is not None and rule.by_measures and self._asks(step)
         return wanted or step in (0, self.feed.total) or not step % self._evaluation_period()
@@ -154,7 +153,7 @@ class Loop:
         return self.stage.evaluate_every or self.feed.epoch_steps
 
     def _look(self, step: int) -> str | None:
-        """Evaluate and ask the stop rule, each where it is due; write a checkpoint."""
+        """Evaluate and apply the stop rule where they are due, then write a checkpoint."""
         numbers: dict[str, float] = {}
         if self.job.development is not None and self._evaluates(step):
             numbers |= self._evaluate(self.job.development)
@@ -172,7 +171,7 @@ class Loop:
         return reason
 
     def _evaluate(self, development: DevelopmentSet) -> dict[str, float]:
-        """Rank by the first process; remember the weights if none were better."""
+        """Evaluate on the first process, and keep the weights if they are the best so far."""
         self.run.carry(self.number + 1)
         if self.processes.rank == 0:
             self.measures = self.learner.evaluate(development)
@@ -184,7 +183,7 @@ class Loop:
         return self.measures
 
     def _end(self, step: int, reason: str | None) -> None:
-        """Take the best weights back where that is wanted."""
+        """End the stage, and restore the best weights if `keep` says so."""
         if reason is not None:
             self._say_why(step, reason)
         if self.stage.keep == "best" and self.best is not None:
@@ -201,17 +200,17 @@ class Loop:
         self.job.model.eval()
 
     def _learnt(self) -> dict[str, torch.Tensor]:
-        """What a step changes: the chosen parameters, and what scorer and losses keep of the batches."""
+        """Everything that a step changes: the chosen parameters, and the statistics of scorer and losses."""
         return {**self.chosen, **self.learner.statistics()}
 
     def _say_why(self, step: int, reason: str) -> None:
-        """Why the stage ended early; a failure is a warning, since the stages after it are carried out."""
+        """Report why the stage ended early. A failure is a warning, because later stages still run."""
         said = f"{self.stage.name} ended at step {step}: {reason}"
         self._write(step, {"stopped": reason})
         if self.stage.stop is None or not self.stage.stop.is_failure(reason):
             return self.run.reporter.note(said)
         later = [stage.name for stage in self.job.stages[self.number + 1 :]]
-        goes_on = f". The recipe goes on with {', '.join(later)} from there" if later else ""
+        goes_on = f". The recipe continues with {', '.join(later)} from there" if later else ""
         self._warn(step, said + goes_on)
 
     def _warn(self, step: int, text: str) -> None:
@@ -219,11 +218,10 @@ class Loop:
         self._write(step, {"warning": text})
 
     def _watched(self, step: Step, number: int, terms: Mapping[str, float]) -> Looked:
-        """What the watch says; nothing where there are no vectors."""
         return self.watch.see(step, number, terms.get(self._softmax_term())) if step.d else Looked()
 
     def _softmax_term(self) -> str:
-        """The one term that the loss of equal scores can be compared with; "" if there is none."""
+        """The term whose value for equal scores is known, so that it can be compared. "" if there is none."""
         losses = list(self.objective.losses)
         softmax = len(losses) == 1 and isinstance(losses[0], Contrastive | CachedContrastive)
         return self.objective.names[0] if softmax else ""
@@ -265,7 +263,7 @@ class Loop:
         self.run.save(self.number, step, state, tensors)
 
     def _restore(self, checkpoint: Checkpoint) -> str | None:
-        """Go on where it was written; why the stage had just ended there, if it had."""
+        """Continue from a checkpoint. Returns the reason if the stage had ended there."""
         state: Any = checkpoint.state
         self.history, self.measures = state["history"], state["measures"]
         self.feed.prepared = state["prepared"]

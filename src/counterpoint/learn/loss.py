@@ -1,4 +1,4 @@
-"""`Loss`, and the weighted sums of losses that objectives are: `MarginMSE() + 0.1 * Contrastive()`."""
+"""`Loss`, and weighted sums of losses: `MarginMSE() + 0.1 * Contrastive()`."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from counterpoint.score import Scorer
 __all__ = ["Loss", "Need", "Objective"]
 
 Need = Literal["batch", "negatives", "teacher", "cache", "lexical"]
-"""Other queries in the batch; negatives of a query's own; a teacher's scores; a negative cache; BM25."""
+"""Other queries in the batch; a query's own negatives; a teacher's scores; a negative cache; BM25 vectors."""
 
 
 class Loss(Part, ABC):
     """A scalar to minimise. Abstract.
 
-    A loss that has an argument `scorer` goes by that scorer's scores, and by the stage's where it is None; so
-    one objective can hold a loss on the final score and another on a part of it.
+    A loss with an argument `scorer` uses that scorer's scores, or the stage's if it is None. One objective
+    can therefore hold a loss on the final score and another on a part of it.
 
     Args:
-        name: what the loss is called in logs; its class's name where None.
-        scorer: whose scores it goes by.
+        name: the loss's name in logs. None for its class name.
+        scorer: the scorer whose scores the loss uses.
 
     Example:
         >>> from counterpoint.learn import Contrastive, MarginMSE
@@ -41,11 +41,11 @@ class Loss(Part, ABC):
     """
 
     needs: frozenset[Need] = frozenset()
-    """What a stage must bring for this loss to mean anything; `counterpoint.recipe.check` asks."""
+    """What the stage must provide for this loss. Checked by `counterpoint.recipe.check`."""
     drawn: int | None = None
-    """How many of the negatives that a cache draws for a query it reads; None for all of them."""
+    """How many of a query's drawn cache negatives the loss uses. None for all."""
 
-    # Not a class attribute: torch keeps submodules elsewhere, and a default here would hide them.
+    # Not a class attribute: torch stores submodules elsewhere, and a class default would hide them.
     def __init__(self, name: str | None = None, scorer: Scorer | None = None):
         super().__init__()
         self.name = name
@@ -56,26 +56,26 @@ class Loss(Part, ABC):
         """The loss of one step, averaged over its queries."""
 
     def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
-        """Why a model cannot be trained by it; `counterpoint.recipe.check` looks for unknown sets itself.
+        """Reasons why the loss cannot train a model. `counterpoint.recipe.check` finds unknown sets itself.
 
         Args:
-            sets: the model's vector sets by name, and what its routers make beside them.
+            sets: the model's vector sets by name, including what its routers produce.
             cache: the stage's negative cache.
         """
         yield from ()
 
     def faults_of_pairs(self) -> Iterator[str]:
-        """Why a cross-encoder, which scores a query's own documents only, cannot be trained by it."""
+        """Reasons why the loss cannot train a cross-encoder, which scores a query's own documents only."""
         yield from ()
 
     @property
     def label(self) -> str:
-        """What it is called in progress and logs: its `name`, else its class's."""
+        """Name in progress and logs: `name`, or else the class name in snake case."""
         words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(self).__name__)
         return self.name or words.lower()
 
     def scores(self, step: Step) -> Float[Tensor, "q d"]:
-        """The scores this loss goes by."""
+        """Scores of the loss's own scorer, or else of the stage's."""
         if self.scorer is None:
             return step.scores
         return self.scorer.batch_scores(step.q, step.d, step.targets.own)
@@ -97,11 +97,11 @@ class Loss(Part, ABC):
 
 @final
 class Objective(Loss):
-    """Losses added up with fixed weights; always flat, and every term known by its name.
+    """A weighted sum of losses. Nested sums are flattened, and every term has a unique name.
 
     Args:
         losses: the terms.
-        weights: one number for each; all 1 if not given.
+        weights: one number per loss. None for 1 each.
     """
 
     def __init__(self, losses: Sequence[Loss], weights: Sequence[float] | None = None):
@@ -124,7 +124,7 @@ class Objective(Loss):
         )
 
     def terms(self, step: Step) -> dict[str, Float[Tensor, ""]]:
-        """Every term by name, its weight applied; they sum to the loss."""
+        """Every weighted term by name. They sum to the loss."""
         weighted = [weight * loss(step) for loss, weight in _terms(self)]
         return dict(zip(self.names, weighted, strict=True))
 
@@ -134,7 +134,7 @@ class Objective(Loss):
 
 
 def _terms(loss: Loss) -> list[tuple[Loss, float]]:
-    """A loss as (loss, weight) pairs: those of an objective, or itself once."""
+    """Return (loss, weight) pairs: the terms of an objective, or the loss itself with weight 1."""
     if not isinstance(loss, Objective):
         return [(loss, 1.0)]
     losses = cast(Sequence[Loss], loss.losses)

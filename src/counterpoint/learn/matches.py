@@ -1,8 +1,8 @@
-"""Input-level orthogonality: in training, some words that a document shares with its query are hidden.
+"""Input-level orthogonality: hide some words that a document shares with its query, in training only.
 
-Lee et al. 2023, "On Complementarity Objectives for Hybrid Retrieval", equation 10. What BM25 finds by itself
-need not be learnt; without it a model must go by what else the document says. The equation takes tokens out,
-the text puts [MASK] in their place; a stage says which.
+Lee et al. 2023, "On Complementarity Objectives for Hybrid Retrieval", equation 10. The model need not learn
+what BM25 finds. Without the shared words it must use the rest of the document. The equation removes tokens,
+the paper's text replaces them by [MASK]. A stage chooses one of the two.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from counterpoint.learn.seeds import seed_of
 __all__ = ["NO_MASK", "MatchMasks", "exact_matches"]
 
 NO_MASK = (
-    "mask_matches puts a mask token in the place of matches, and this vocabulary has none; take them out "
-    "with hide='drop', or take a backbone that was trained with one, such as BERT"
+    "mask_matches replaces matches by a mask token, and this vocabulary has none; remove matches with "
+    "hide='drop', or use a backbone that was trained with a mask token, such as BERT"
 )
 
 Maskable = TypeVar("Maskable", Row, PairRow)
@@ -35,7 +35,7 @@ Maskable = TypeVar("Maskable", Row, PairRow)
 def exact_matches(
     query: Collection[int], document: Int[np.ndarray, " t"], special: Collection[int]
 ) -> Int[np.ndarray, " n"]:
-    """X_EM: positions of a document whose word-piece the query has, too, special tokens left out.
+    """X_EM: positions of a document's word-pieces that the query contains, too, without special tokens.
 
     Args:
         query: vocabulary ids.
@@ -47,18 +47,19 @@ def exact_matches(
 
 @final
 class MatchMasks:
-    """Draws which exact matches are hidden, each with the same probability.
+    """Draws which exact matches to hide, each with the same probability.
 
-    A draw is decided by the seed, the number of the batch, the query's place in it and the document's id.
+    A draw depends on the seed, the number of the batch, the query's position in it and the document's id.
 
     Args:
-        tokenizer: the documents'; queries are compared by its word-pieces, without prompts and markers.
+        tokenizer: the documents' tokenizer. Queries are compared by its word-pieces, without prompts and
+            markers.
         share: the probability.
-        seed: what draws begin with.
-        hide: "mask" puts a mask token in a match's place, "drop" takes it out of the row.
+        seed: first parts of the seed of every draw.
+        hide: "mask" replaces a match by a mask token, "drop" removes it from the row.
 
     Raises:
-        ConfigError: there is no mask token in the vocabulary, and one is needed.
+        ConfigError: a mask token is needed and the vocabulary has none.
     """
 
     def __init__(
@@ -75,10 +76,10 @@ class MatchMasks:
         self._special = tokenizer.special_ids
 
     def documents(self, batch: Batch, owners: Sequence[int], number: int) -> Alter:
-        """For the documents of a batch, each with its own query only.
+        """Hide matches in a batch's documents, each compared with its own query only.
 
         Args:
-            batch: what `one_owner_each` gave.
+            batch: the result of `one_owner_each`.
             owners: the query of each document.
             number: of the batch in its stage.
         """
@@ -92,7 +93,7 @@ class MatchMasks:
         return alter
 
     def pairs(self, batch: Batch, number: int) -> Alter:
-        """For the pairs of a batch, as `own_pairs` gives them.
+        """Hide matches in a batch's pairs, in the order of `own_pairs`.
 
         Args:
             batch: queries and documents.

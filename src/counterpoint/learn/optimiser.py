@@ -1,4 +1,4 @@
-"""What is trained, by which steps: patterns of parameter names, AdamW, and how its rate rises and falls."""
+"""Which parameters are trained (name patterns), AdamW, and the learning rate schedule."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["choose_parameters", "make_optimiser", "named_parameters", "rate_at",
 
 
 def named_parameters(roots: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
-    """Every parameter under the name that `learn` and `freeze` go by; each object once.
+    """Every parameter by the name that `learn` and `freeze` refer to, each object once.
 
     Args:
-        roots: modules by what the names of their parameters begin with: "" or "transforms.".
+        roots: modules by the prefix of their parameters' names, such as "" or "transforms.".
     """
     found: dict[str, nn.Parameter] = {}
     seen: set[int] = set()
@@ -35,10 +35,10 @@ def named_parameters(roots: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
 def choose_parameters(
     parameters: Mapping[str, nn.Parameter], learn: Sequence[str], freeze: Sequence[str]
 ) -> dict[str, nn.Parameter]:
-    """Let those parameters learn that match `learn` and not `freeze`, and no others.
+    """Enable training for the parameters that match `learn` and not `freeze`, and disable it for all others.
 
     Raises:
-        ConfigError: a pattern that matches nothing, or nothing is left to learn.
+        ConfigError: a pattern matches nothing, or no parameter is left to train.
     """
     unused = [
         pattern for pattern in (*learn, *freeze) if not any(fnmatchcase(name, pattern) for name in parameters)
@@ -56,20 +56,20 @@ def choose_parameters(
         if wanted:
             chosen[name] = parameter
     if not chosen:
-        raise ConfigError("nothing is left to learn: `freeze` holds everything that `learn` names")
+        raise ConfigError("nothing is left to learn: `freeze` covers everything that `learn` names")
     return chosen
 
 
 def take_turns(chosen: Mapping[str, nn.Parameter], alternate: Sequence[str], step: int) -> None:
-    """Let those parameters learn whose turn it is in a step (from 0), and those that have none.
+    """Enable training for the parameters whose turn it is at a step, and for those without turns.
 
     Args:
-        chosen: all that learn in the stage.
-        alternate: patterns of those that learn in turn, one a step.
+        chosen: all parameters that learn in the stage.
+        alternate: patterns of those that learn in turn, one pattern per step.
         step: from 0.
 
     Raises:
-        ConfigError: a pattern that matches nothing that learns.
+        ConfigError: a pattern matches no parameter that learns.
     """
     unused = [pattern for pattern in alternate if not any(fnmatchcase(name, pattern) for name in chosen)]
     if unused:
@@ -80,12 +80,12 @@ def take_turns(chosen: Mapping[str, nn.Parameter], alternate: Sequence[str], ste
 
 
 def make_optimiser(chosen: Mapping[str, nn.Parameter], stage: Train) -> AdamW:
-    """AdamW, in one pass over each tensor; vectors (biases, norms) do not decay.
+    """Create a fused AdamW. Vectors (biases, norms) have no weight decay.
 
-    Each group of parameters says by which `factor` its rate differs from the stage's.
+    Each parameter group's `factor` multiplies the stage's learning rate.
 
     Raises:
-        ConfigError: a pattern of `lr_factors` that matches nothing that learns.
+        ConfigError: a pattern of `lr_factors` matches no parameter that learns.
     """
     unused = [p for p in stage.lr_factors if not any(fnmatchcase(name, p) for name in chosen)]
     if unused:
@@ -105,7 +105,7 @@ def make_optimiser(chosen: Mapping[str, nn.Parameter], stage: Train) -> AdamW:
 
 
 def rate_at(step: int, total: int, stage: Train) -> float:
-    """The learning rate of a step (from 0) of `total`."""
+    """The learning rate at a step (from 0) of `total`."""
     warmup = stage.warmup if stage.warmup >= 1 else math.ceil(stage.warmup * total)
     if step < warmup:
         return stage.lr * (step + 1) / warmup
@@ -115,7 +115,7 @@ def rate_at(step: int, total: int, stage: Train) -> float:
 
 
 def state_of(optimiser: AdamW, chosen: Mapping[str, nn.Parameter]) -> dict[str, torch.Tensor]:
-    """The optimiser's memory as named tensors."""
+    """The optimiser's state as named tensors."""
     return {
         f"{name}/{key}": value.detach().cpu() if torch.is_tensor(value) else torch.tensor(value)
         for name, parameter in chosen.items()
@@ -126,7 +126,7 @@ def state_of(optimiser: AdamW, chosen: Mapping[str, nn.Parameter]) -> dict[str, 
 def restore_state(
     optimiser: AdamW, chosen: Mapping[str, nn.Parameter], tensors: Mapping[str, torch.Tensor]
 ) -> None:
-    """The inverse of `state_of`."""
+    """Restore the result of `state_of`."""
     for key, tensor in tensors.items():
         name, _, entry = key.rpartition("/")
         parameter = chosen[name]

@@ -1,8 +1,8 @@
-"""Several processes that train one model: each encodes a share of the texts, and all see all vectors.
+"""Data-parallel training: each process encodes a share of the texts, and all processes see all vectors.
 
-Every process makes the same batch, computes the same loss over the vectors of all of them, and takes the
-gradient of its own share back through its encoder; summed over processes, that is the gradient of the whole
-batch on one process, whatever the loss. Labels cannot be wrong, for they are never gathered.
+Every process makes the same batch and computes the same loss over all vectors. It then backpropagates the
+gradient of its own share through its encoder. Summed over processes, this is the gradient of the whole batch
+on one process, for any loss. Labels are never gathered, so they cannot be mixed up.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ T = TypeVar("T")
 @final
 @dataclass(frozen=True)
 class Processes:
-    """The processes of a run; one of one where it was not started with several."""
+    """The processes of a run. A run that was started normally has one."""
 
     accelerator: Accelerator
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of processes."""
         return self.accelerator.num_processes
 
     @property
     def rank(self) -> int:
-        """Which one this is, from 0."""
+        """Rank of this process, from 0."""
         return self.accelerator.process_index
 
     def share(self, texts: int) -> Int[Tensor, " k"]:
-        """Positions of the texts that this process encodes: every `count`-th, from its rank on."""
+        """Positions of the texts that this process encodes: every `count`-th, starting at its rank."""
         return torch.arange(self.rank, texts, self.count)
 
     def gather(self, mine: Vectors, texts: int) -> Vectors:
-        """The vectors of all texts in their order, from each process's share; without gradients."""
+        """Gather the vectors of all texts, in their order, from each process's share. Without gradients."""
         if self.count == 1:
             return mine
         found = [self._piece(mine, at, texts) for at in range(self.count)]
@@ -58,7 +58,7 @@ class Processes:
         return Vectors.concatenate(found).take(order.to(mine.values.device))
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter], *, mean: bool = False) -> None:
-        """Add up the gradients of all processes (or average them); a missing one counts as 0."""
+        """Sum (or average) the gradients over processes. A missing gradient counts as 0."""
         if self.count == 1:
             return
         for parameter in parameters:
@@ -69,7 +69,7 @@ class Processes:
                 parameter.grad /= self.count
 
     def first_says(self, value: T) -> T:
-        """The first process's value, on all."""
+        """Broadcast the first process's value."""
         if self.count == 1:
             return value
         box = [value]
@@ -77,7 +77,7 @@ class Processes:
         return box[0]
 
     def first_tensor(self, value: Tensor) -> Tensor:
-        """The first process's tensor, on all; each brings one of the same shape."""
+        """Broadcast the first process's tensor. All processes pass one of the same shape."""
         if self.count == 1:
             return value
         value = value.contiguous().clone()
@@ -85,7 +85,6 @@ class Processes:
         return value
 
     def _piece(self, mine: Vectors, source: int, texts: int) -> Vectors:
-        """One process's share, sent to all."""
         rows = len(range(source, texts, self.count))
         width = self._width(mine, source)
         device, dim = mine.values.device, mine.values.shape[2]

@@ -1,4 +1,4 @@
-"""`Run`: a job that is being carried out, which every stage is given."""
+"""`Run`: a job in progress, passed to every stage."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ __all__ = ["Run"]
 @final
 @dataclass(frozen=True)
 class Run:
-    """A job being carried out: where it computes and writes."""
+    """A job in progress, with its accelerator and reporter."""
 
     job: Job
     accelerator: Accelerator
     reporter: Reporter
-    search: Mapping[str, Any] | None  # of the model as it was declared
+    search: Mapping[str, Any] | None  # the model's search settings as declared
 
     @property
     def processes(self) -> Processes:
-        """Those that take part."""
+        """The processes of this run."""
         return Processes(self.accelerator)
 
     @cached_property
     def first_stage(self) -> SearchRun:
-        """What a cross-encoder reranks to be evaluated; searched once a run.
+        """BM25's run that a cross-encoder reranks in an evaluation. Computed once per training run.
 
         Raises:
             ConfigError: there are no development queries.
@@ -60,11 +60,11 @@ class Run:
 
     @property
     def metrics(self) -> Metrics:
-        """The log of numbers."""
+        """The file `metrics.jsonl`."""
         return Metrics(self.job.folder / "metrics.jsonl")
 
     def scorer_of(self, stage: Train) -> Scorer:
-        """The stage's scorer, or the job's.
+        """The stage's scorer, or else the job's.
 
         Raises:
             ConfigError: there is neither.
@@ -75,14 +75,14 @@ class Run:
         return scorer
 
     def set_up(self) -> None:
-        """Load and allocate everything, the same on every process, and move it to the device."""
+        """Load and initialise all modules, identically on every process, and move them to the device."""
         torch.manual_seed(seed_of(self.job.seed, "model"))
         for module in self.modules().values():
             module.setup()  # type: ignore[operator]
             module.to(self.accelerator.device)
 
     def begin(self) -> None:
-        """Take over another model's weights where that is wanted, and write down what the run begins with."""
+        """Copy the weights of the model to start from, if any, and record the initial state."""
         start, facts = self.job.start, {}
         if start is not None:
             taken = start.give(self.job.model)
@@ -92,9 +92,9 @@ class Run:
             write_start(self.job.folder, self.job.model, facts)
 
     def carry(self, stages: int) -> tuple[bool, str] | None:
-        """Search the model by what the last scorer that learns has learnt in so many stages, if it can be."""
+        """Copy the last learnt scorer weights of the first `stages` stages into the search settings."""
         model = self.job.vector_model
-        if model is None:  # a cross-encoder has no scorer
+        if model is None:  # cross-encoder: no scorer
             return None
         model.search = self.search
         for stage in reversed(self.job.stages[:stages]):
@@ -103,7 +103,7 @@ class Run:
         return None
 
     def leave_out(self, number: int) -> None:
-        """Pass over maps of the model that a later stage fits, and no stage before this one has."""
+        """Bypass maps that this stage or a later one fits and no earlier stage has fitted."""
         model = self.job.vector_model
         if model is None:
             return
@@ -116,7 +116,7 @@ class Run:
         model.leave_out(waiting("transforms"), waiting("tokenwise"))
 
     def modules(self) -> dict[str, nn.Module]:
-        """Everything that may learn, by name: the model, each training stage's scorer and objective."""
+        """All modules that may learn, by name: the model, and each training stage's scorer and objective."""
         found: dict[str, nn.Module] = {"model": self.job.model}
         for number, stage in enumerate(self.job.stages):
             if isinstance(stage, Train):
@@ -128,7 +128,7 @@ class Run:
     def save(
         self, stage: int, step: int, state: dict[str, object], tensors: dict[str, dict[str, torch.Tensor]]
     ) -> None:
-        """Write a checkpoint, by the first process; the others wait."""
+        """Write a checkpoint on the first process. The others wait."""
         if self.processes.rank == 0:
             weights = {
                 f"{name}:{key}": tensor
@@ -140,7 +140,7 @@ class Run:
         self.accelerator.wait_for_everyone()
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Take the weights back, and drop what was logged after it."""
+        """Restore the weights, and drop what was logged after the checkpoint."""
         for name, module in self.modules().items():
             own = {
                 key.removeprefix(f"{name}:"): tensor

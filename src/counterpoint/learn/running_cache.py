@@ -1,4 +1,4 @@
-"""`RunningCache`: the document vectors that a stage keeps, how negatives are drawn, how they stay fresh."""
+"""`RunningCache`: the cached document vectors of a stage, their refresh, and the draw of negatives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from counterpoint.vectors import Representation, Vectors
 __all__ = ["RunningCache"]
 
 Encode = Callable[[Sequence[str]], Float[Tensor, "n d"]]
-"""From ids of documents to their vectors, one each; called in evaluation mode, without gradients."""
+"""Encodes documents by id into one vector each. Called in evaluation mode, without gradients."""
 
 Score = Callable[[Representation], Float[Tensor, "q b"]]
 """Scores of the step's queries against a block of documents."""
@@ -35,20 +35,20 @@ FILL = 1024  # documents encoded at a time when the cache is filled
 
 @final
 class RunningCache:
-    """The cache of one stage; it is empty, and is to be filled before the first step.
+    """The negative cache of one stage. It starts empty and must be filled before the first step.
 
-    A document stands in it at most once. An entry without a vector (not filled yet, or encoded as zeros) is
+    Each document occurs at most once. An entry without a vector (not filled yet, or encoded as zeros) is
     never drawn.
 
     Args:
-        settings: of the cache.
+        settings: the cache's settings.
         sets: the model's vector sets.
-        documents: ids of the corpus, in an order that is the same in every run.
-        seed: of the run, the same on every process, since all must draw alike.
+        documents: ids of the corpus, in the same order in every run.
+        seed: the run's seed, the same on every process, because all must draw alike.
         device: where the vectors are kept and scored.
 
     Raises:
-        ConfigError: it is not clear which set is meant, or it has many vectors a text.
+        ConfigError: the vector set is unknown or ambiguous, or it has several vectors per text.
     """
 
     def __init__(
@@ -65,38 +65,38 @@ class RunningCache:
                 f"NegativeCache: the model makes the sets {', '.join(sets)}; on={settings.on!r}"
             )
         if not sets[name].pooled:
-            raise ConfigError(f"NegativeCache: {name!r} has many vectors a text; the cache keeps one of each")
+            raise ConfigError(f"NegativeCache: {name!r} has several vectors per text; the cache keeps one")
         self.settings, dim = replace(settings, on=name), sets[name].dim
         self.vectors = torch.zeros(settings.size, dim, device=device)
         self._usable = torch.zeros(settings.size, dtype=torch.bool, device=device)
-        self._slots: OrderedDict[str, int] = OrderedDict()  # by document, the oldest first
+        self._slots: OrderedDict[str, int] = OrderedDict()  # document id -> slot, the oldest first
         self._documents: list[str] = []  # by slot
         self._seed = seed
         self._stream = _Stream(documents, seed)
 
     def __len__(self) -> int:
-        """Number of documents held."""
+        """Number of cached documents."""
         return len(self._slots)
 
     def fill(self, encode: Encode, on_progress: Callable[[int], None] = lambda held: None) -> None:
-        """Fill what is empty with documents of the corpus in random order, as far as there are any."""
+        """Fill free entries with documents of the corpus in random order, as far as there are any."""
         while ids := self._stream.take(min(FILL, self.settings.size - len(self)), self._slots):
             self.write_back(ids, encode(ids))
             on_progress(len(self))
 
     @torch.no_grad()
     def draw(self, score: Score, excluded: Sequence[Collection[str]], step: int) -> Drawn:
-        """Draw negatives by the Gumbel-max trick: the largest of scale · score + Gumbel noise.
+        """Draw negatives with the Gumbel-max trick: take the largest of scale · score + Gumbel noise.
 
         Args:
-            score: of the step's queries against some of the cache's vectors.
-            excluded: for each query the documents that it must not get: those known to be relevant, and those
-                it has already.
-            step: of the stage; decides the noise.
+            score: scores the step's queries against some of the cached vectors.
+            excluded: documents that each query must not get: those known to be relevant, and those that the
+                query already has.
+            step: number of the step in its stage. It seeds the noise.
 
         Raises:
             DataError: a score is not a number.
-            ShapeError: scores of another shape than queries × documents.
+            ShapeError: scores whose shape is not queries × documents.
         """
         scores, slots = self._candidates(score, excluded)
         if scores.isnan().any():
@@ -112,12 +112,12 @@ class RunningCache:
         return Drawn(documents, scores)
 
     def write_back(self, ids: Sequence[str], vectors: Float[Tensor, "n d"]) -> None:
-        """Keep vectors that were just computed: in place for documents held, over the oldest for others.
+        """Store new vectors. Cached documents are updated in place, others replace the oldest entries.
 
         Raises:
             ConfigError: more documents than the cache holds.
             DataError: a vector is not finite.
-            ShapeError: the vectors do not fit.
+            ShapeError: the number of vectors or their dimension does not fit.
         """
         vectors = vectors.detach().to(self.vectors)
         if vectors.shape != (len(ids), self.vectors.shape[1]):
@@ -137,23 +137,23 @@ class RunningCache:
         self._usable[slots] = self.vectors[slots].any(1)
 
     def refresh(self, encode: Encode) -> None:
-        """Renew the ⌈`refresh` · documents held⌉ oldest entries."""
+        """Refresh the ⌈`refresh` · cached documents⌉ oldest entries."""
         count = math.ceil(round(self.settings.refresh * len(self), 9))
         ids = self._stream.take(count, self._slots) if self.settings.replace else []
-        # New documents take the oldest entries' places, so what is encoded again comes after those.
+        # New documents replace the oldest entries, so the entries to encode again come after those.
         ids += islice(self._slots, len(ids), count)
         if ids:
             self.write_back(ids, encode(ids))
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """What a checkpoint keeps: tensors, and numbers and texts for JSON."""
+        """The cache's part of a checkpoint: tensors, and JSON values."""
         return {"vectors": self.vectors}, {"held": list(self._slots.items()), "stream": self._stream.place}
 
     def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-        """Go on where `state` was taken.
+        """Continue from the result of `state`.
 
         Raises:
-            ArtifactError: it was taken of another cache.
+            ArtifactError: it is the state of a cache with other settings.
         """
         vectors, held = tensors["vectors"], numbers["held"]
         if vectors.shape != self.vectors.shape:
@@ -170,7 +170,7 @@ class RunningCache:
     def _candidates(
         self, score: Score, excluded: Sequence[Collection[str]]
     ) -> tuple[Float[Tensor, "q k"], Int[Tensor, "q k"]]:
-        """The best of every group: its score, and its slot."""
+        """The score and the slot of each group's best document."""
         groups, on = self.settings.candidates, str(self.settings.on)
         width = self.settings.size // groups
         banned = [
@@ -200,7 +200,7 @@ class RunningCache:
         return torch.cat([values for values, _ in found], 1), torch.cat([at for _, at in found], 1)
 
     def _slot_for(self, document: str) -> int:
-        """Where a document goes, making it the newest: its own place, a free one, or the oldest's."""
+        """The slot for a document, which becomes the newest: its own slot, a free one, or the oldest's."""
         slot = self._slots.pop(document, None)
         if slot is None and len(self._documents) < self.settings.size:
             slot = len(self._documents)
@@ -213,7 +213,7 @@ class RunningCache:
 
 
 class _Stream:
-    """The corpus in random order, again and again, each time in another; `place` says how far it is."""
+    """Cycles through the corpus, in a new random order each time. `place` is the current position."""
 
     def __init__(self, documents: Sequence[str], seed: int):
         self._documents, self._seed = documents, seed
@@ -221,7 +221,7 @@ class _Stream:
         self._order: tuple[int, np.ndarray] | None = None
 
     def take(self, count: int, held: Collection[str]) -> list[str]:
-        """The next `count` documents that are not held, or as many as there are."""
+        """The next `count` documents that are not cached, or as many as there are."""
         taken: dict[str, None] = {}
         count = min(count, len(self._documents) - len(held))
         turn, at = self.place

@@ -1,4 +1,4 @@
-"""Seeds: every random draw of a run comes from one, so that a killed run goes on as it would have."""
+"""Seeds: each random draw has its own, derived from the run's seed, so that a run can be resumed exactly."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ __all__ = ["seed_of"]
 
 
 def seed_of(*parts: object) -> int:
-    """A seed for one purpose, from the run's seed and what it is for: independent of all others."""
+    """An independent seed for one purpose, hashed from the run's seed and the purpose."""
     text = "\x1f".join(map(str, parts))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1

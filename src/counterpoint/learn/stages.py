@@ -1,4 +1,4 @@
-"""The stages of a recipe: `Train`, `Fit`, `Build`. Each is a setting; `trainer` carries them out."""
+"""The stages of a recipe: `Train`, `Fit` and `Build`. Each is a setting that `trainer` executes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Schedule = Literal["linear", "constant", "cosine"]
 
 
 class Stage(Setting):
-    """What a recipe does in one go, under a name that is unique in it."""
+    """One step of a recipe. Its name must be unique in the recipe."""
 
     name: str
 
@@ -36,46 +36,48 @@ class Train(Stage):
     """Gradient descent on an objective.
 
     Attributes:
-        objective: what is minimised.
-        scorer: scores queries against documents; its own weights are trained, too. The recipe's where None.
-        name: of the stage, in logs.
-        epochs: passes over the data; ignored where `steps` is given.
+        objective: the loss to minimise.
+        scorer: scores queries against documents. Its weights are trained, too. None for the recipe's scorer.
+        name: the stage's name in logs.
+        epochs: passes over the data. Ignored if `steps` is given.
         steps: optimiser steps.
-        batch: queries a step and process.
-        chunk: texts encoded at a time with gradients (of a cross-encoder, pairs); vectors of a batch are
-            kept, activations are not (gradient cache), so memory does not grow with `batch`. None keeps them.
-        accumulate: batches a step; unlike a larger `batch` they are no negatives of each other.
-        negatives: sources of negatives, beside the other queries' documents.
-        mirror: every query is its own document, so that an encoder learns from the other one's vectors of the
-            same text; the examples' documents are not read, and negatives, teacher and cache not used.
-        mask_matches: the probability with which [MASK] takes the place of a word-piece of a document that its
-            query has, too: in training only, drawn for each position anew at every step, in positives and
-            negatives alike (input-level orthogonality). A document of several queries is encoded for each.
-        hide: "mask" is that (the paper's text); "drop" takes the word-piece out instead (its equation 10), so
-            that there is no [MASK] to learn from.
-        sampler: which examples stand together.
-        teacher: scores each query's own documents where the data have no scores.
+        batch: queries per step and process.
+        chunk: texts (for a cross-encoder, pairs) encoded at a time with gradients. A batch's vectors are kept
+            and its activations are not (gradient cache), so memory does not grow with `batch`. None keeps the
+            activations.
+        accumulate: batches per step. Queries of different batches do not give each other negatives.
+        negatives: sources of negatives, in addition to the other queries' documents.
+        mirror: make every query its own document, so that one encoder learns from the other's vectors of the
+            same text. The examples' documents, negatives, teacher and cache are not used.
+        mask_matches: probability of replacing a document's word-piece by [MASK] if its query contains it, too
+            (input-level orthogonality). Applies in training only, to positives and negatives alike, and is
+            drawn per position at every step. A document of several queries is encoded once for each.
+        hide: "mask" replaces the word-piece (the paper's text). "drop" removes it (its equation 10), so that
+            the model does not learn from [MASK].
+        sampler: chooses the examples of each batch.
+        teacher: scores each query's own documents if the data have no scores.
         cache: the negative cache (DAFT).
-        lexical: BM25's vectors of every text, for losses that compare the model with BM25 (RoC, CLEAR).
+        lexical: BM25 vectors of every text, for losses that compare the model with BM25 (RoC, CLEAR).
         lr: highest learning rate of AdamW.
-        lr_factors: by patterns of parameters, what the rate is multiplied by; the first that fits counts.
-        weight_decay: not applied to biases and layer norms.
-        warmup: steps over which the rate rises from 0; a share of all steps where below 1.
-        schedule: how it falls afterwards.
-        clip: largest norm of the gradient; None for no limit.
-        precision: "bf16" runs the backbones under autocast; "auto" does where that is faster.
-        learn: patterns (as file names have) of the parameters that are trained; "query.*", "scorer.*".
-        freeze: patterns of those that are not, whatever `learn` says.
-        alternate: patterns of the parameters that learn in turn, those of the first one at the first step;
-            what none of them matches learns at every step. DAFT's alternating training (section 4) is
-            ("query.*", "document.*"). Who waits has no dropout, and no momentum or decay moves it.
-        stop: ends the stage earlier.
-        evaluate_every: steps between evaluations on the development set; once an epoch where None.
-        checkpoint_every: steps between checkpoints; with every evaluation where None.
-        remember: GiB of hidden states to keep of backbones that do not learn. A text then passes them once,
-            and heads are trained many times faster.
-        watch: how often the vectors are looked at, and what is warned of.
-        keep: whether the stage ends with the model that evaluated best, or with the last.
+        lr_factors: learning rate multipliers by parameter pattern. The first matching pattern applies.
+        weight_decay: AdamW's weight decay. Not applied to biases and layer norms.
+        warmup: steps in which the rate rises from 0. Below 1, a share of all steps.
+        schedule: how the rate falls after the warm-up.
+        clip: largest gradient norm. None for no limit.
+        precision: "bf16" runs the backbones under autocast. "auto" does so where it is faster.
+        learn: patterns (as for file names) of the parameters to train, such as "query.*" or "scorer.*".
+        freeze: patterns of parameters that are not trained. Takes precedence over `learn`.
+        alternate: patterns of parameters that are trained in turn, those of the first pattern at the first
+            step. Parameters that match none are trained at every step. DAFT's alternating training (section
+            4) is ("query.*", "document.*"). Parameters whose turn it is not get no momentum or decay, and
+            their modules no dropout.
+        stop: rule that ends the stage early.
+        evaluate_every: steps between evaluations on the development set. None for once per epoch.
+        checkpoint_every: steps between checkpoints. None for one at every evaluation.
+        remember: GiB of hidden states to keep of frozen backbones. Each text then passes through them once,
+            and heads train many times faster.
+        watch: how often to check the vectors, and what to warn about.
+        keep: end with the model that evaluated best, or with the last one.
     """
 
     objective: Loss
@@ -146,7 +148,7 @@ class Train(Stage):
                 "keeps one vector of a document for all queries; leave one of them out"
             )
         if len(self.alternate) == 1:
-            faults.append(f"{self.name}: alternate: one pattern has nobody to take turns with; name two")
+            faults.append(f"{self.name}: alternate needs at least two patterns to take turns, found one")
         given = [name for name in ("negatives", "teacher", "cache", "mask_matches") if getattr(self, name)]
         if self.mirror and given:
             faults.append(
@@ -170,19 +172,19 @@ class Train(Stage):
 @final
 @dataclass(frozen=True)
 class Fit(Stage):
-    """Learn from the training documents alone, with the encoder frozen.
+    """Fit part of the model to the training documents, with the encoder frozen.
 
-    Until a set's maps have been fitted for the first time, the stages before pass over them.
+    Stages before a set's first `Fit` bypass the set's maps.
 
     Attributes:
         on: the vector set.
-        what: "transforms" are fitted in order, each behind the one before, and so are the "tokenwise" maps of
-            a `Mean` head; the "projection" of the set's head becomes the principal directions of what it is
-            fed, a far better start than a random one. "idf" counts in how many documents each id stands, for
-            every `MaxSim` of the recipe that weighs by it.
-        name: of the stage, in logs.
-        documents: how many documents are encoded for it, drawn at random; all where None.
-        queries: fit maps to the training queries' vectors, too, all of them.
+        what: what to fit. "transforms" and the "tokenwise" maps of a `Mean` head are fitted in order, each to
+            the output of the one before. "projection" sets the projection of the set's head to the principal
+            directions of its input, a far better start than random weights. "idf" counts the document
+            frequency of each id, for every `MaxSim` of the recipe that weights by it.
+        name: the stage's name in logs.
+        documents: number of documents to encode, drawn at random. None for all.
+        queries: also fit maps to the vectors of all training queries.
     """
 
     on: str
@@ -195,12 +197,12 @@ class Fit(Stage):
 @final
 @dataclass(frozen=True)
 class Build(Stage):
-    """Build an index of the collection with the model, in the run's folder under `index`.
+    """Build an index of the collection with the model, in the folder `index` of the run.
 
     Attributes:
-        name: of the stage, in logs.
-        codec: how vectors are stored; the model's own choice where None.
-        lexical: keep BM25 postings beside.
+        name: the stage's name in logs.
+        codec: how vectors are stored. None for the model's own choice.
+        lexical: also store BM25 postings.
     """
 
     name: str = "build"

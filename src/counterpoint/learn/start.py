@@ -1,4 +1,4 @@
-"""`Start`: what a run begins with, where that is the model of another run."""
+"""`Start`: another run's model, whose weights a run starts from."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from counterpoint.tensors import read_tensors
 __all__ = ["START_FILE", "Start", "Taken", "write_start"]
 
 START_FILE = "start.json"
-ENCODER = "encoder."  # what the names in a model have before those in its encoder
+ENCODER = "encoder."  # prefix of the encoder's weights in a model's names
 
 
 @final
 @dataclass(frozen=True)
 class Taken:
-    """What a model took from another, by the names of weights.
+    """Which weights a model took from another, by name.
 
     Attributes:
-        taken: those that both have, of one shape.
-        new: those that only the model has, which are as they were.
-        unused: those that only the other has.
-        other_shapes: those that both have, and whose shapes differ; they are as they were, too.
+        taken: in both models, with the same shape.
+        new: in this model only. They are unchanged.
+        unused: in the other model only.
+        other_shapes: in both models, with different shapes. They are unchanged, too.
     """
 
     taken: tuple[str, ...]
@@ -44,12 +44,12 @@ class Taken:
     other_shapes: tuple[str, ...]
 
     def __str__(self) -> str:
-        """All of it in a sentence, long lists cut."""
+        """One sentence; long lists are cut."""
         said = f"{len(self.taken)} weights taken"
         for what, names in (
-            ("not there", self.new),
+            ("missing", self.new),
             ("of another shape", self.other_shapes),
-            ("there and not used", self.unused),
+            ("not used", self.unused),
         ):
             if names:
                 said += f"; {what}: {', '.join(names[:4])}"
@@ -60,12 +60,12 @@ class Taken:
 @final
 @dataclass(frozen=True)
 class Start:
-    """The model of a run, or a saved model, that a run starts from.
+    """The model of a run, or a saved model, to start a run from.
 
     Attributes:
-        source: as it was named.
-        folder: of the model.
-        names: by what names of weights there begin with, what stands for it in the model.
+        source: its path, as given.
+        folder: the model's folder.
+        names: weight name prefixes in the source, mapped to the prefixes that replace them in the model.
     """
 
     source: str
@@ -80,7 +80,7 @@ class Start:
             ArtifactError: it is neither, or a run that has no model yet.
         """
         if not Path(source).is_dir():
-            raise ArtifactError("there is no such folder of a run or model to start from", path=source)
+            raise ArtifactError("no such folder of a run or model to start from", path=source)
         folder = saved_model(Path(source))
         if folder is None:
             raise ArtifactError("this folder holds neither a run nor a model of Counterpoint", path=source)
@@ -88,23 +88,23 @@ class Start:
 
     @cached_property
     def sha256(self) -> str:
-        """Of the file with the weights."""
+        """SHA-256 of the weights file."""
         path = self.folder / WEIGHTS
         if not path.is_file():
             raise ArtifactError("this file is missing; the model folder is incomplete", path=path)
         return sha256_file(path)
 
     def to_dict(self) -> dict[str, Any]:
-        """What tells this start from others, as JSON."""
+        """Identity of this start, as JSON values."""
         return {"source": self.source, "sha256": self.sha256}
 
     @torch.no_grad()
     def give(self, model: Part) -> Taken:
-        """Copy into a model that is set up every weight whose name and shape fit.
+        """Copy into an initialised model every weight whose name and shape fit.
 
         Raises:
-            ArtifactError: its files have changed since it was saved, nothing fits, or a backbone's tokenizer
-                is another, so that rows of its embeddings would stand for other words.
+            ArtifactError: the files have changed since they were saved, nothing fits, or a backbone has a
+                different tokenizer, so that rows of its embeddings would mean other words.
         """
         check_files(self.folder)
         own, theirs = model.state_dict(), read_tensors(self.folder / WEIGHTS)
@@ -128,7 +128,7 @@ class Start:
         )
 
     def _named(self, name: str) -> str:
-        """What a weight of theirs is called in the model; names may leave `encoder.` out."""
+        """The model's name for a weight of the source. `names` may omit `encoder.`."""
         for old, new in self.names.items():
             for before in ("", ENCODER):
                 if name.startswith(before + old):
@@ -142,19 +142,18 @@ class Start:
                 continue
             if Tokenizer.load(assets).to_text() != part.tokenizer.to_text():
                 raise ArtifactError(
-                    f"its tokenizer is not that of the model's {name}; give the backbone this folder as its "
-                    "source instead",
+                    f"the tokenizer differs from that of the model's {name}; use this folder as the "
+                    "backbone's source instead",
                     path=assets,
                 )
 
 
 def write_start(folder: Path, model: Part, facts: Mapping[str, Any]) -> None:
-    """Write down in a run's folder what its model was before the first step."""
+    """Record in a run's folder the state of its model before the first step."""
     text = json.dumps({"fingerprint": model.fingerprint(), **facts}, indent=2, allow_nan=False)
     write_atomically(folder / START_FILE, lambda path: path.write_text(text, "utf-8"))
 
 
 def _some(weights: Mapping[str, Tensor]) -> str:
-    """A few names with shapes, for a message."""
     shown: Sequence[str] = [f"{name} {tuple(tensor.shape)}" for name, tensor in list(weights.items())[:3]]
     return ", ".join(shown) + ("" if len(weights) <= 3 else f" and {len(weights) - 3} more")

@@ -1,4 +1,4 @@
-"""`Step`: all that a loss may look at. A loss never sees the model."""
+"""`Step`: everything that a loss may read. A loss never sees the model."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Step", "Targets"]
 
 @dataclass(frozen=True)
 class Targets:
-    """What is right, for a batch of `q` queries and `d` documents.
+    """The relevance targets of a batch of `q` queries and `d` documents.
 
     Attributes:
-        own: the columns of each query's own documents, its positive first; -1 where a query has fewer.
-        candidates: False where a document must not count as a negative of a query, because it is known to be
-            relevant and is not the positive that was drawn. The positive's own entry is True.
+        own: columns of each query's own documents, its positive first. -1 where a query has fewer.
+        candidates: False where a document is known to be relevant to a query and is not the positive that was
+            drawn, so that it does not count as a negative. The positive's own entry is True.
         teacher: a teacher's scores of the documents in `own`, NaN where it has none.
-        cached: this model's scores of the negative cache's candidates, without gradients (DAFT).
+        cached: this model's scores of the negatives from the cache, without gradients (DAFT).
     """
 
     own: Int[Tensor, "q n"]
@@ -44,13 +44,13 @@ class Targets:
 
 @dataclass(frozen=True)
 class Step:
-    """One step's vectors, scores and targets; under several processes, of all of them.
+    """The vectors, scores and targets of one step, gathered from all processes.
 
     Attributes:
         q: the queries' vector sets.
-        d: the documents' vector sets, of every document of the batch.
-        scores: of the stage's scorer.
-        targets: what is right.
+        d: the vector sets of every document of the batch.
+        scores: the stage's scorer's scores.
+        targets: the relevance targets.
     """
 
     q: Representation

@@ -1,4 +1,4 @@
-"""`Stop`: when a stage ends before its last step."""
+"""`Stop`: rules for early stopping of a stage."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["NoImprovement", "Situation", "Stop"]
 
 @dataclass(frozen=True)
 class Situation:
-    """What a stop rule may look at.
+    """What a stop rule may read.
 
     Attributes:
-        model: as it is now.
-        development: queries, judgements and documents that are not trained on; None where there are none.
-        measures: what the last evaluation on it found, by name; empty before the first.
+        model: the model in its current state.
+        development: queries, judgements and documents that are not trained on. None if there are none.
+        measures: results of the last evaluation on it by name. Empty before the first.
     """
 
     model: Model | InteractiveEncoder
@@ -33,26 +33,26 @@ class Situation:
 
 
 class Stop(Setting, ABC):
-    """Looks every so often, remembers only numbers, and decides by them.
+    """A rule that measures the model at intervals and decides from the numbers whether to stop.
 
-    The trainer calls `look` before the first step, after the last, and every `every` steps between (with
-    every evaluation where None), keeps what it returns in the checkpoint, and asks `decide`.
+    The trainer calls `look` before the first step, after the last, and every `every` steps (None: at every
+    evaluation). It keeps the result in the checkpoint and then calls `decide`.
     """
 
     every: int | None = None
     by_measures: ClassVar[bool] = False
-    """Whether it looks at measures, so that the model must be evaluated first. Retrieval takes its time."""
+    """Whether the rule needs evaluation measures. The model is then evaluated first, which takes time."""
 
     @abstractmethod
     def look(self, situation: Situation) -> dict[str, float]:
-        """Numbers that describe the model now; they are logged under their names."""
+        """Numbers that describe the current model. They are logged under their names."""
 
     @abstractmethod
     def decide(self, history: Sequence[Mapping[str, float]]) -> str | None:
-        """Why to stop, or None to go on; `history` holds every look so far, the newest last."""
+        """The reason to stop, or None to continue. `history` holds all results of `look`, the newest last."""
 
     def is_failure(self, reason: str) -> bool:
-        """Whether a stage that ended for this reason missed what it is for; it is warned of then."""
+        """Whether a stage that ended for this reason missed its purpose. A warning then follows."""
         return False
 
 
@@ -61,12 +61,12 @@ class Stop(Setting, ABC):
 class NoImprovement(Stop):
     """Stop when a measure on the development set has not risen for `patience` looks.
 
-    With a retrieval measure this is the ANN-retrieval criterion that DAFT compares with its own.
+    With a retrieval measure, this is the ANN-retrieval criterion that DAFT compares with its own.
 
     Args:
-        measure: one of those the recipe evaluates.
-        patience: looks without a new best.
-        every: steps between looks; None for every evaluation.
+        measure: one of the measures that the recipe evaluates.
+        patience: number of looks without a new best value.
+        every: steps between looks. None for every evaluation.
     """
 
     by_measures: ClassVar[bool] = True
@@ -75,7 +75,7 @@ class NoImprovement(Stop):
     every: int | None = None
 
     def look(self, situation: Situation) -> dict[str, float]:
-        """The measure, where it has been evaluated."""
+        """The measure, if it has been evaluated."""
         found = situation.measures.get(self.measure)
         return {} if found is None else {self.measure: found}
 

@@ -1,4 +1,4 @@
-"""Batches of queries about one topic, so that the documents of other queries are hard negatives (TAS-B)."""
+"""Batches of queries on one topic, so that other queries' documents are hard negatives (TAS-B)."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ __all__ = ["TopicBatches", "cluster", "term_vectors"]
 QUERIES_A_TOPIC = 200  # as in TAS-B: 2,000 clusters of 400,000 queries
 ROUNDS = 25
 DIM = 64
-POWER = 2  # iterations; enough for spectra that fall slowly
-BLOCK = 16384  # rows compared with the centres at a time; bounds the memory
+POWER = 2  # power iterations; enough for spectra that decay slowly
+BLOCK = 16384  # rows compared with the centres at a time; limits the memory
 
 
 @final
 @dataclass(frozen=True)
 class TopicBatches(Sampler):
-    """Topic-aware sampling (Hofstätter et al. 2021, section 3.2): the queries of a batch have one topic.
+    """Topic-aware sampling (Hofstätter et al. 2021, section 3.2): the queries of a batch share a topic.
 
-    Topics are k-means clusters of the queries' vectors, found once. In every epoch each topic's examples are
-    shuffled and cut into batches; what is left of the topics is put together in their order, and cut, too.
-    Every example comes at most once an epoch, and fewer than a batch are left out.
+    Topics are k-means clusters of the queries' vectors, computed once. In every epoch, each topic's examples
+    are shuffled and split into batches. The remainders of all topics are joined in topic order and split,
+    too. Every example occurs at most once per epoch. A last incomplete batch is dropped.
 
     The other half of TAS-Balanced, negatives by margin, is `FromData(choose="balanced")`.
 
     Args:
-        topics: how many; one for every 200 queries where None.
-        model: whose pooled query vectors are clustered, by a name that `load_model` takes; where None, tf-idf
-            vectors of the queries' words are, in their 64 strongest directions.
+        topics: number of topics. None for one per 200 queries.
+        model: name (as for `load_model`) of the model whose pooled query vectors are clustered. None for
+            tf-idf vectors of the queries' words, reduced to their 64 strongest directions.
     """
 
     topics: int | None = None
@@ -52,7 +52,7 @@ class TopicBatches(Sampler):
             raise ConfigError(f"TopicBatches: topics must be at least 1, found {self.topics}")
 
     def batches(self, data: TrainingSet, size: int, epoch: int, seed: int) -> Iterator[list[int]]:
-        """The batches of all topics, in an order of their own every epoch."""
+        """The batches of all topics, in a new order every epoch."""
         rng = np.random.default_rng(seed_of(seed, "topic order", epoch))
         whole: list[list[int]] = []
         rest: list[int] = []
@@ -70,9 +70,9 @@ class TopicBatches(Sampler):
         """The topic of each example, from 0.
 
         Raises:
-            ConfigError: there are not so many queries, or the model has no pooled vectors.
+            ConfigError: more topics than queries, or the model has no pooled vectors.
         """
-        # Kept with this setting, as `cached_property` would: clustering costs more than an epoch's order.
+        # Cached on this object (`cached_property` takes no arguments): clustering costs more than ordering.
         key = (data.fingerprint, seed)
         known = vars(self).get("_found")
         if known is None or known[0] != key:
@@ -105,13 +105,13 @@ class TopicBatches(Sampler):
 def cluster(vectors: Float[np.ndarray, "n d"], count: int, seed: int) -> Int[np.ndarray, " n"]:
     """Spherical k-means (Dhillon and Modha 2001): the cluster of each row, at most `count` of them.
 
-    It starts from different rows drawn at random, and ends when no row moves or after 25 rounds. A cluster
-    that loses all rows keeps its centre.
+    It starts from random distinct rows, and ends when no row moves or after 25 rounds. A cluster that loses
+    all rows keeps its centre.
 
     Args:
         vectors: rows of unit length, or 0.
-        count: clusters; at most as many as rows.
-        seed: decides the start.
+        count: number of clusters, at most the number of rows.
+        seed: of the initial rows.
     """
     rng = np.random.default_rng(seed)
     centres = vectors[np.sort(rng.permutation(len(vectors))[:count])]
@@ -129,9 +129,10 @@ def cluster(vectors: Float[np.ndarray, "n d"], count: int, seed: int) -> Int[np.
 def term_vectors(texts: Sequence[str], seed: int) -> Float[np.ndarray, "n d"]:
     """Latent semantic analysis (Deerwester et al. 1990): tf-idf vectors in their 64 strongest directions.
 
-    The weight of a stemmed word is tf · ln(1 + (n − df + ½) / (df + ½)), and rows have unit length before and
-    after. The directions are those of a randomised singular value decomposition (Halko et al. 2011, algorithm
-    5.1), exact where there are no more than 64. A text without words has the vector 0.
+    The weight of a stemmed word is tf · ln(1 + (n − df + ½) / (df + ½)). Rows are scaled to unit length
+    before and after the reduction. The directions are those of a randomised singular value decomposition
+    (Halko et al. 2011, algorithm 5.1), exact if there are no more than 64. A text without words has the
+    vector 0.
     """
     weights = _tf_idf(texts)
     rows, columns = cast(tuple[int, int], weights.shape)
@@ -145,7 +146,7 @@ def term_vectors(texts: Sequence[str], seed: int) -> Float[np.ndarray, "n d"]:
 
 
 def _tf_idf(texts: Sequence[str]) -> csr_matrix:
-    """A row of unit length for each text, a column for each word."""
+    """One row of unit length per text, one column per word."""
     from scipy.sparse import csr_matrix
 
     analyzer = Analyzer("english")
@@ -173,5 +174,5 @@ def _unit(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
 
 
 def _cut(positions: Sequence[int], size: int) -> list[list[int]]:
-    """Batches of exactly `size`; a rest is left out."""
+    """Batches of exactly `size`. A remainder is dropped."""
     return [list(positions[start : start + size]) for start in range(0, len(positions) - size + 1, size)]

@@ -1,4 +1,4 @@
-"""The trainer: carries out the stages of a job, one after the other, from wherever it was stopped."""
+"""Run a job's stages in order, from the beginning or from its latest checkpoint."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ __all__ = ["train"]
 
 
 def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -> Path:
-    """Carry out a job's stages; returns the folder of the trained model.
+    """Run a job's stages and return the folder of the trained model.
 
-    The same command serves one process and several (torchrun): `batch` is then a process's share. A run that
-    was killed and is resumed goes on to the same losses as one that was not.
+    The same call serves one process and several (torchrun). With several, `batch` is per process. A run that
+    was killed and resumed has the same losses as an uninterrupted one.
 
     Args:
         job: what to train.
-        resume: go on from the latest checkpoint in the job's folder, or begin where there is none.
-        reporter: is told how it goes.
+        resume: continue from the latest checkpoint in the job's folder. Without one, start from the
+            beginning.
+        reporter: receives progress.
 
     Raises:
-        ArtifactError: nothing of the model that the job starts from fits.
-        ConfigError: a setting that turns out not to fit the model or the data.
-        DataError: a loss that is not finite.
+        ArtifactError: no weight of the model that the job starts from fits.
+        ConfigError: a setting does not fit the model or the data.
+        DataError: a loss is not finite.
         MissingExtraError: accelerate is not installed.
     """
     keep_freed_memory()
@@ -67,7 +68,7 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
             case Build():
                 _build(run, number, stage)
             case _:
-                raise ConfigError(f"stage {stage.name!r}: {type(stage).__name__} cannot be carried out")
+                raise ConfigError(f"stage {stage.name!r}: {type(stage).__name__} is no known kind of stage")
         run.save(number + 1, 0, {}, {})
     run.carry(len(job.stages))
     run.leave_out(len(job.stages))
@@ -85,7 +86,8 @@ def _accelerator(folder: Path) -> Accelerator:
     from importlib.util import find_spec
 
     tracker = "tensorboard" if find_spec("tensorboard") else None
-    alone = not torch.cuda.is_available()  # else accelerate would not see the processes of a CPU run
+    # Without cpu=True, accelerate does not see the processes of a CPU run.
+    alone = not torch.cuda.is_available()
     accelerator = Accelerator(cpu=alone, log_with=tracker, project_dir=folder, mixed_precision="no")
     accelerator.init_trackers("tensorboard")
     return accelerator
@@ -101,7 +103,6 @@ def _vector_model(run: Run, stage: Fit | Build) -> Model:
 
 
 def _build(run: Run, number: int, stage: Build) -> None:
-    """Index the training documents with the model as it is now."""
     model, data = _vector_model(run, stage).eval(), run.job.data
     if run.processes.rank == 0:
         changes = {} if stage.codec is None else {"codec": stage.codec}

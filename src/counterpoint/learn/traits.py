@@ -1,4 +1,4 @@
-"""`SetTraits`: what a model says of one of its vector sets, for losses that cannot do with every kind."""
+"""`SetTraits`: properties of a vector set, for losses that do not support every kind of set."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["SetTraits"]
 
 @dataclass(frozen=True)
 class SetTraits:
-    """What a vector set is.
+    """Properties of a vector set.
 
     Attributes:
-        pooled: one row a text.
+        pooled: one row per text.
         ids: every row has an id.
-        gated: a gate weighs the rows of documents.
+        gated: a gate weights the rows of documents.
         routed: a router decides the rows.
     """
 

@@ -1,4 +1,4 @@
-"""`Watch`: describes the vectors of training as it runs, and warns of collapse before measures show it."""
+"""`Watch`: monitors the vectors during training, and warns of collapse before the measures show it."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ REMEDY = (
 @final
 @dataclass(frozen=True)
 class WatchSettings(Setting):
-    """How often a watch looks and what it warns of.
+    """How often to check the vectors, and what to warn about.
 
     Attributes:
         every: steps between looks.
-        rows: vectors of each set and side that a look takes: those of the latest steps; 2 or more.
-        room: warn of one direction where 1 − mean cosine is below this share of its highest so far.
-        rank: warn of few dimensions where the effective rank (participation ratio) is below this share of its
-            highest so far.
-        chance: warn where the loss is within this share of ln(1 + |D⁻|), that of equal scores (DAFT,
+        rows: number of the latest vectors of each set and side to check, 2 or more.
+        room: warn of one direction if 1 − mean cosine is below this share of its highest value so far.
+        rank: warn of few dimensions if the effective rank (participation ratio) is below this share of its
+            highest value so far.
+        chance: warn if the loss is within this share of ln(1 + |D⁻|), the loss of equal scores (DAFT,
             equation 7), on average between looks and for `stuck` looks in a row.
         stuck: see `chance`.
-        calm: looks without a trouble after which its warning may come again.
+        calm: number of looks without a problem before its warning is repeated.
     """
 
     every: int = 20
@@ -68,11 +68,11 @@ class WatchSettings(Setting):
 
 @dataclass(frozen=True)
 class Looked:
-    """What a look found.
+    """The result of a look.
 
     Attributes:
-        numbers: for the log, by name; empty between looks.
-        warnings: sentences that say what is happening and what to try.
+        numbers: for the log, by name. Empty between looks.
+        warnings: sentences that describe the problem and a remedy.
     """
 
     numbers: Mapping[str, float] = field(default_factory=dict)
@@ -81,28 +81,28 @@ class Looked:
 
 @final
 class Watch:
-    """Keeps some hundred of the latest vectors of each set and side, and describes them every so often.
+    """Keeps a few hundred of the latest vectors of each set and side, and describes them at intervals.
 
     Numbers are named `watch.SET.SIDE.MEASURE`, with the measures `cosine`, `spread`, `rank` and `first_share`
-    of `counterpoint.measure.alignment`, and `watch.SET.kl`, KL₁(documents ‖ queries) of the sample. Those are
-    different texts, so it need not come near 0; `AlignmentStop` compares equal ones.
+    of `counterpoint.measure.alignment`. In addition, `watch.SET.kl` is KL₁(documents ‖ queries) of the
+    sample. These are different texts, so it need not approach 0. `AlignmentStop` compares equal texts.
     """
 
     def __init__(self, settings: WatchSettings | None = None):
         self.settings = settings or WatchSettings()
         self._recent: dict[str, Tensor] = {}  # by set and side, as SET.SIDE
         self._highest: dict[str, float] = {}  # by the name of a number
-        self._quiet: dict[str, int] = {}  # looks since a trouble that was warned of was last there
-        self._ratios: list[float] = []  # of the loss to that of equal scores, since the last look
-        self._stuck = 0  # looks in a row at which they were the same
+        self._quiet: dict[str, int] = {}  # looks since a warned problem was last seen
+        self._ratios: list[float] = []  # loss divided by the loss of equal scores, since the last look
+        self._stuck = 0  # looks in a row with a ratio near 1
 
     def see(self, step: Step, at: int, loss: float | None = None) -> Looked:
-        """Take note of a step, and look at the vectors if it is time to.
+        """Record a step, and check the vectors if a look is due.
 
         Args:
             step: copies of some of its vectors are kept, without gradients.
-            at: its number in the stage; a look is due where `every` divides it.
-            loss: of a term −ln softmax over the step's candidates, without its weight; None if there is none.
+            at: the step's number in the stage. A look is due if `every` divides it.
+            loss: value of an unweighted −ln softmax term over the step's candidates. None if there is none.
 
         Raises:
             DataError: a vector is not finite.
@@ -110,7 +110,7 @@ class Watch:
         sides: tuple[tuple[Side, Mapping[str, Vectors]], ...] = (("query", step.q), ("document", step.d))
         for side, sets in sides:
             for name, vectors in sets.items():
-                # Numbers have no direction: one-dimensional sets, gates, a router's weights and loads.
+                # Single numbers have no direction: one-dimensional sets, gates, a router's weights and loads.
                 if vectors.values.shape[2] > 1 and not name.endswith((BY_LOAD, BY_ROUTER)):
                     self._remember(f"{name}.{side}", vectors)
         level = _equal_scores(step.targets)
@@ -124,7 +124,7 @@ class Watch:
         return Looked(self._numbers(profiles), (*found, *self._of_loss(level)))
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """What a checkpoint keeps: tensors, and numbers for JSON."""
+        """The part of a checkpoint: tensors, and JSON values."""
         numbers = {
             "highest": dict(self._highest),
             "quiet": dict(self._quiet),
@@ -134,13 +134,13 @@ class Watch:
         return dict(self._recent), numbers
 
     def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-        """Go on where `state` was taken."""
+        """Continue from the result of `state`."""
         self._recent = dict(tensors)
         self._highest, self._quiet = dict(numbers["highest"]), dict(numbers["quiet"])
         self._ratios, self._stuck = list(numbers["ratios"]), numbers["stuck"]
 
     def _remember(self, key: str, vectors: Vectors) -> None:
-        """Add real rows, spread over the batch where there are too many, and forget the oldest."""
+        """Add real rows (a sample spread over the batch if there are too many), and drop the oldest."""
         limit = self.settings.rows
         rows = vectors.values.detach()[vectors.mask].float()
         if len(rows) > limit:
@@ -168,7 +168,6 @@ class Watch:
         return numbers
 
     def _of_side(self, key: str, seen: Profile) -> Iterator[str]:
-        """Warnings about one side of one set."""
         name, _, side = key.rpartition(".")
         who = f"{'documents' if side == 'document' else 'queries'} ({name})"
         room = self._highest_of(f"{key}.room", 1 - seen.cosine)
@@ -186,15 +185,15 @@ class Watch:
             )
 
     def _of_loss(self, level: float) -> Iterator[str]:
-        """A warning about a loss that stays where equal scores would put it."""
+        """A warning about a loss that stays near that of equal scores."""
         ratios, self._ratios = self._ratios, []
         near = bool(ratios) and abs(sum(ratios) / len(ratios) - 1) <= self.settings.chance
         self._stuck = self._stuck + 1 if near else 0
         if self._warns("loss", self._stuck >= self.settings.stuck):
             yield (
-                f"the loss has been near {level:.2f}, the loss of equal scores, for {self._stuck} looks: no "
-                "document is told from another. This alone is no proof of a collapse: an untrained model may "
-                f"begin there. See the mean cosines. {REMEDY}"
+                f"the loss has been near {level:.2f}, the loss of equal scores, for {self._stuck} looks: the "
+                "model does not tell documents apart. This alone is no proof of a collapse: an untrained "
+                f"model may begin there. See the mean cosines. {REMEDY}"
             )
 
     def _highest_of(self, name: str, value: float) -> float:
@@ -202,7 +201,7 @@ class Watch:
         return self._highest[name]
 
     def _warns(self, name: str, trouble: bool) -> bool:
-        """Whether to warn: at the first sign, and again only after `calm` looks without any."""
+        """Whether to warn: at the first sign of a problem, and again only after `calm` looks without it."""
         if trouble:
             fresh = name not in self._quiet
             self._quiet[name] = 0
@@ -215,7 +214,7 @@ class Watch:
 
 
 def _equal_scores(targets: Targets) -> float:
-    """The loss of equal scores, the mean of ln(1 + |D⁻|) over the queries; 0 if there are no negatives."""
+    """The loss of equal scores: the mean of ln(1 + |D⁻|) over queries. 0 if there are no negatives."""
     if targets.cached is not None:
         negatives = targets.cached.isfinite().sum(1)
     else:

@@ -1,7 +1,7 @@
 """Recipes: everything that decides how a model is trained, as one declared value.
 
-`load_recipe` reads one, `change` sets single values by path, `check` lists all faults before anything is
-loaded, `run_recipe` carries it out into the folder of a run.
+`load_recipe` reads a recipe, `change` sets single values by path, and `check` lists all faults without
+loading anything. `run_recipe` runs it and writes a run folder.
 """
 
 from counterpoint.recipe.change import change

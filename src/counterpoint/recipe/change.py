@@ -1,4 +1,4 @@
-"""Single settings of a recipe by their path: `stages.0.lr=1e-5`."""
+"""Change single settings of a recipe by their path: `stages.0.lr=1e-5`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
 def change(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
-    """A recipe with some settings changed; the original is untouched.
+    """Return a recipe with some settings changed. The original is unchanged.
 
-    A path goes by the names of constructor arguments, by number into lists (stages also by name) and by key
-    into tables. A value is a Python or JSON literal; what is none is a text, so that
-    `stages.train.schedule=cosine` needs no quotes. Its type must be that of the argument.
+    A path consists of names of constructor arguments, numbers into lists (stages also by name) and keys of
+    tables. A value is a Python or JSON literal. Anything else is a text, so `stages.train.schedule=cosine`
+    needs no quotes. Its type must be that of the argument.
 
     Args:
         recipe: what to change.
-        assignments: "path=value", carried out in order.
+        assignments: "path=value", applied in order.
 
     Raises:
-        ConfigError: listing every assignment that cannot be carried out.
+        ConfigError: listing every assignment that cannot be applied.
 
     Example:
         >>> change(load_recipe("colbert"), ["stages.train.lr=1e-5", "seed=3"]).seed
@@ -51,7 +51,7 @@ def change(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
 
 
 def _changed(data: Any, hint: Any, path: Sequence[str], text: str) -> Any:
-    """A copy of plain data in which the value at a path is another."""
+    """Copy plain data with the value at a path replaced."""
     if not path:
         return _value(text, hint)
     name, rest = path[0], path[1:]
@@ -74,7 +74,6 @@ def _changed(data: Any, hint: Any, path: Sequence[str], text: str) -> Any:
 
 
 def _position(items: Sequence[Any], name: str) -> int:
-    """Where in a list: by number, or by the name that an item has."""
     if name.isascii() and name.isdecimal():
         if int(name) >= len(items):
             raise ConfigError(f"there is no number {name}; the list has {len(items)} entries, from 0")
@@ -83,7 +82,7 @@ def _position(items: Sequence[Any], name: str) -> int:
     if name not in names:
         raise ConfigError(_nothing_named(name, [found for found in names if found]))
     if names.count(name) > 1:
-        raise ConfigError(f"{names.count(name)} entries are named {name!r}; take a number from 0")
+        raise ConfigError(f"{names.count(name)} entries are named {name!r}; use a number from 0")
     return names.index(name)
 
 
@@ -95,7 +94,7 @@ def _nothing_named(name: str, known: Iterable[str]) -> str:
 
 
 def _value(text: str, hint: Any) -> Any:
-    """The value that a text stands for, as an annotation wants it: a literal, or else the text itself."""
+    """Read a text as a value for an annotation: as a literal, or else as the text itself."""
     readings: list[Any] = [text]
     if text.lower() in WORDS:
         readings.insert(0, WORDS[text.lower()])

@@ -1,4 +1,4 @@
-"""All faults of a recipe at once, before anything is loaded; what needs the data, in a second look."""
+"""Find all faults of a recipe before anything is loaded. `check_data` finds those that depend on the data."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ __all__ = ["check", "check_data"]
 
 
 def check(recipe: Recipe) -> list[str]:
-    """Everything that can be known to be wrong with a recipe; nothing is loaded for it.
+    """List everything that is wrong with a recipe, without loading anything.
 
-    Where values are not of the types that their signatures ask for, only that is listed: the rest would be
-    about other values.
+    If values have wrong types, only these are listed, because other checks need correct types.
     """
     faults = list(faults_of(recipe.resolved(), Recipe, "recipe"))
     if faults:
@@ -48,14 +47,14 @@ def check(recipe: Recipe) -> list[str]:
 
 
 def check_data(recipe: Recipe, data: TrainingSet) -> list[str]:
-    """What is wrong with a recipe for these data.
+    """List what is wrong with a recipe for these data.
 
-    A loss that learns from a teacher's scores needs a teacher, or data that come with scores.
+    A loss that learns from a teacher's scores needs a teacher, or data with scores.
     """
     scored = any(example.scores for example in data.examples)
     return [
         f"stages.{stage.name}: {loss.label} learns from a teacher's scores; the data have none, so give the "
-        "stage a teacher, or take data that come with scores"
+        "stage a teacher, or use data with scores"
         for stage in training(recipe)
         for loss in losses_of(stage)
         if "teacher" in loss.needs and stage.teacher is None and not scored
@@ -72,7 +71,7 @@ def _names(recipe: Recipe) -> Iterator[str]:
         if count > 1:
             yield f"stages: {count} of them are named {name!r}; give every stage its own name"
         if not name or name != Path(name).name or name.startswith("."):
-            yield f"stages: the name {name!r} cannot be that of a file; take letters, digits and dashes"
+            yield f"stages: the name {name!r} cannot be that of a file; use letters, digits and dashes"
     built = [at for at, stage in enumerate(recipe.stages) if isinstance(stage, Build)]
     changed = [at for at, stage in enumerate(recipe.stages) if not isinstance(stage, Build)]
     if built and changed and built[0] < changed[-1]:
@@ -83,13 +82,13 @@ def _names(recipe: Recipe) -> Iterator[str]:
 def _declared(recipe: Recipe) -> Iterator[str]:
     for path, part in declared_in(recipe, "recipe"):
         if isinstance(part, Part) and part.is_set_up:
-            yield f"{path}: is set up already; a recipe declares, and what a part has learnt is no setting"
+            yield f"{path}: is set up already; a recipe only declares, and learnt weights are no settings"
             break  # its children are, too
     yield from _sources(declared_in(recipe, ""))
 
 
 def _sources(parts: Iterable[tuple[str, Declared]]) -> Iterator[str]:
-    """Arguments that name a model (`source`) or a file (`file`) that is not there."""
+    """Arguments that name a model (`source`) or a file (`file`) that does not exist."""
     for path, part in parts:
         source, file = getattr(part, "source", None), getattr(part, "file", None)
         if isinstance(source, str) and not could_be_located(source):
@@ -119,7 +118,7 @@ def _measures(recipe: Recipe) -> Iterator[str]:
 
 def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
     if stage.teacher is not None and not any("teacher" in loss.needs for loss in losses_of(stage)):
-        yield "teacher: no loss of this stage uses it; leave it out"
+        yield "teacher: no loss of this stage uses it; omit it"
     if stage.mask_matches and stage.hide == "mask":
         yield from _mask(recipe)
     modules = _roots(recipe, stage)
@@ -130,26 +129,26 @@ def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
     development = recipe.data.development is not None or recipe.data.held_out > 0
     if isinstance(stage.stop, NoImprovement) and stage.stop.measure not in recipe.measures:
         yield (
-            f"stop: goes by {stage.stop.measure}, which is not evaluated; the recipe's measures are "
+            f"stop: uses {stage.stop.measure}, which is not evaluated; the recipe's measures are "
             f"{', '.join(recipe.measures) or 'none'}"
         )
     if stage.keep == "best" and not recipe.measures:
-        yield "keep='best' needs a measure, and the recipe evaluates none; name measures or keep='last'"
+        yield "keep='best' needs a measure, and the recipe evaluates none; name measures or use keep='last'"
     if not development and (stage.keep == "best" or stage.stop is not None):
         yield (
-            "keep='best' and a stop rule need development queries; name data.development, or hold some out "
-            "with data.held_out, or keep='last' without a stop rule"
+            "keep='best' and a stop rule need development queries; name data.development, hold some out with "
+            "data.held_out, or use keep='last' without a stop rule"
         )
 
 
 def _mask(recipe: Recipe) -> Iterator[str]:
-    """A vocabulary without a mask token, if it is at hand; that of a hub id is looked at in training."""
+    """Report a vocabulary without a mask token, if it is on disk. Training checks that of a hub id."""
     model = recipe.declared_model()
     reader = model.encoder.encoder("document") if isinstance(model, Model) else model
     try:
         tokenizer = reader.backbone.tokenizer_at_hand()
     except MissingExtraError:
-        return  # said when the backbone is loaded
+        return  # reported when the backbone is loaded
     except ArtifactError as error:
         yield f"mask_matches: {error}"
         return
@@ -158,7 +157,7 @@ def _mask(recipe: Recipe) -> Iterator[str]:
 
 
 def _roots(recipe: Recipe, stage: Train) -> dict[str, nn.Module]:
-    """The modules that the names of parameters begin with."""
+    """The modules by the prefix of their parameters' names."""
     model = recipe.declared_model()
     found: dict[str, nn.Module | None] = {"objective": stage.objective}
     if isinstance(model, Model):

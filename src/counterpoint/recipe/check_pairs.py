@@ -1,4 +1,4 @@
-"""What is wrong with a recipe of a cross-encoder: it scores pairs, and whatever needs vectors has none."""
+"""Faults of a cross-encoder's recipe. It scores pairs, so settings that need vectors are faults."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from counterpoint.recipe.recipe import Recipe
 __all__ = ["pair_faults"]
 
 
-NO_VECTORS = "goes by vectors, and a cross-encoder makes none; leave it out"
+NO_VECTORS = "needs vectors, and a cross-encoder makes none; omit it"
 
 
 def pair_faults(recipe: Recipe) -> Iterator[str]:
-    """Faults that only a cross-encoder's recipe has."""
+    """Faults that are specific to a cross-encoder's recipe."""
     for field in ("scorer", "search"):
         if getattr(recipe, field) is not None:
             yield f"{field}: {NO_VECTORS}"
@@ -30,7 +30,7 @@ def pair_faults(recipe: Recipe) -> Iterator[str]:
 
 
 def _vector_parts(stage: Train, where: str) -> Iterator[str]:
-    """What a stage declares that goes by the model's vectors; what is inside of such a part is not named."""
+    """A stage's settings that need vectors. Settings inside such a setting are not listed."""
     named: list[str] = []
     for path, part in outside_teachers(stage, where):
         needs = part.needs_vectors or isinstance(getattr(part, "on", None), str)
@@ -42,7 +42,7 @@ def _vector_parts(stage: Train, where: str) -> Iterator[str]:
 
 
 def _comparisons(stage: Train) -> Iterator[str]:
-    """Losses that would find nothing to compare: a query has scores of its own documents only."""
+    """Losses without anything to compare, because a query has scores of its own documents only."""
     for loss in losses_of(stage):
         if loss.needs & {"batch", "negatives"} and not stage.negatives:
             yield f"{loss.label} compares a query's own documents; give the stage negatives"

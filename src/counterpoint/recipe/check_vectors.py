@@ -1,4 +1,4 @@
-"""What is wrong with a recipe of a model that makes vectors: names of sets, scorers, search settings."""
+"""Faults of the recipe of a model that makes vectors: names of sets, scorers, search settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["vector_faults"]
 
 
 def vector_faults(recipe: Recipe, model: Model) -> Iterator[str]:
-    """Faults that only the recipe of a model with vectors has."""
+    """Faults that are specific to the recipe of a model with vectors."""
     encoder = model.encoder
     ours, theirs = list(encoder.query.heads), list(encoder.encoder("document").heads)
     if sorted(ours) != sorted(theirs):
@@ -45,7 +45,7 @@ def vector_faults(recipe: Recipe, model: Model) -> Iterator[str]:
 
 
 def _traits(encoder: DualEncoder) -> dict[str, SetTraits]:
-    """The vector sets of a model that is not set up, and what its routers make beside them for losses."""
+    """Traits of the vector sets of a declared model, including what its routers produce for losses."""
     heads = {name: cast(Head, head) for name, head in encoder.query.heads.items()}
     routed = [name for name, head in heads.items() if isinstance(head, Routed)]
     sets = {
@@ -67,7 +67,7 @@ def _search(said: Mapping[str, Any], sets: list[str]) -> Iterator[str]:
 
 
 def _vector_sets(encoder: DualEncoder, value: Any, where: str) -> Iterator[str]:
-    """Arguments called `on`, each of which names a vector set; a loss may name a router's whole vector."""
+    """Unknown sets in arguments called `on`. A loss may also name a router's full vector."""
     heads = encoder.query.heads
     routers = [name + BY_ROUTER for name, head in heads.items() if isinstance(head, Routed)]
     for path, part in outside_teachers(value, where):
@@ -77,7 +77,7 @@ def _vector_sets(encoder: DualEncoder, value: Any, where: str) -> Iterator[str]:
         if on not in routers or not path.startswith(f"{where}.objective"):
             yield from _unknown_sets(path, [on], list(heads))
         if isinstance(part, Dot) and on in heads and not cast(Head, heads[on]).pooled:
-            yield f"{path}: Dot takes one vector a text, and {on!r} has many; pool it or use MaxSim"
+            yield f"{path}: Dot takes one vector per text, and {on!r} has several; pool it or use MaxSim"
 
 
 def _fit(stage: Fit, model: Model) -> Iterator[str]:
@@ -96,7 +96,7 @@ def _fit(stage: Fit, model: Model) -> Iterator[str]:
 
 
 def _idf(recipe: Recipe) -> Iterator[str]:
-    """Scorers that weigh by idf before a stage has counted it."""
+    """Scorers that weight by idf before a stage has counted it."""
     counted: set[str] = set()
     for stage in recipe.stages:
         if isinstance(stage, Fit) and stage.what == "idf":
@@ -108,7 +108,7 @@ def _idf(recipe: Recipe) -> Iterator[str]:
         sets = sorted({part.on for part in parts if isinstance(part, MaxSim) and part.idf})
         for on in (on for on in sets if on not in counted):
             yield (
-                f"stages.{stage.name}: MaxSim({on}) weighs by idf, which no stage before has counted; put "
+                f"stages.{stage.name}: MaxSim({on}) weights by idf, which no earlier stage has counted; put "
                 f'Fit({on!r}, what="idf") before it'
             )
 
@@ -118,8 +118,9 @@ def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
         yield "no scorer; give the stage one, or the recipe one for all stages"
     for loss in losses_of(stage):
         if "batch" in loss.needs and stage.batch < 2:
-            yield f"{loss.label} needs other queries in the batch; batch is {stage.batch}, take 2 or more"
-        drawn = stage.cache is not None and "teacher" not in loss.needs  # no teacher knows what is drawn
+            yield f"{loss.label} needs other queries in the batch; batch is {stage.batch}, use 2 or more"
+        # A teacher has no scores of drawn negatives.
+        drawn = stage.cache is not None and "teacher" not in loss.needs
         if "negatives" in loss.needs and not stage.negatives and not drawn:
             yield f"{loss.label} compares a query's own documents; give the stage negatives"
         if "cache" in loss.needs and stage.cache is None:
@@ -127,21 +128,21 @@ def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
         if "lexical" in loss.needs and stage.lexical is None:
             yield f"{loss.label} compares the model with BM25; give the stage lexical=BM25Terms()"
     if stage.lexical is not None and not any("lexical" in loss.needs for loss in losses_of(stage)):
-        yield "lexical: no loss of this stage uses it; leave it out"
+        yield "lexical: no loss of this stage uses it; omit it"
     if stage.cache is not None:
         yield from (f"cache: {fault}" for fault in _cache(stage.cache, losses_of(stage)))
 
 
 def _cache(cache: NegativeCache, losses: list[Loss]) -> Iterator[str]:
-    """Losses of the cache read one drawn negative, those with a teacher none, all others every one."""
+    """Cached losses read one drawn negative, losses with a teacher none, all others read all of them."""
     if all("teacher" in loss.needs for loss in losses):
-        yield "no loss of this stage uses it; leave it out"
+        yield "no loss of this stage uses it; omit it"
         return
     reads = [loss.drawn for loss in losses if "teacher" not in loss.needs]
     most = max((count for count in reads if count is not None), default=0)
     if None not in reads and cache.draws > most:
         names = ", ".join(loss.label for loss in losses if loss.drawn is not None)
-        yield f"draws is {cache.draws}, and {names} reads {most} for a query; take {most}"
+        yield f"draws is {cache.draws}, and {names} reads {most} per query; use {most}"
 
 
 def _unknown_sets(path: str, names: Iterable[str], sets: list[str]) -> Iterator[str]:

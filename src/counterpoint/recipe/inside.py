@@ -1,4 +1,4 @@
-"""What stands inside a recipe, for those that look for faults in it."""
+"""Parts of a recipe, for the checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["losses_of", "outside_teachers", "training"]
 
 
 def training(recipe: Recipe) -> list[Train]:
-    """The stages that train."""
+    """The training stages."""
     return [stage for stage in recipe.stages if isinstance(stage, Train)]
 
 
@@ -26,9 +26,9 @@ def losses_of(stage: Train) -> list[Loss]:
 
 
 def outside_teachers(value: Any, where: str) -> Iterator[tuple[str, Declared]]:
-    """Everything declared below a value with its path, less what is inside a teacher.
+    """Yield everything declared inside a value with its path, except what is inside a teacher.
 
-    A teacher's scorer goes by the teacher's vectors, not by those of the model that is trained.
+    A teacher's scorer refers to the teacher's vector sets, not to those of the model in training.
     """
     taught: list[str] = []
     for path, part in declared_in(value, where):

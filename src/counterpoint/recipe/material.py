@@ -1,4 +1,4 @@
-"""What a recipe is trained on: examples, and development queries that none of them is about."""
+"""The data of a run: training examples, and development queries that no training example is about."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["Material", "read_material"]
 
 @dataclass(frozen=True)
 class Material:
-    """What a run learns from and is measured on.
+    """The training and development data of a run.
 
     Attributes:
-        training: no example is about a development query.
-        development: over the same documents; None where there are no development queries.
-        origin: where the development queries came from, in words.
-        files: the development queries' own, with their SHA-256.
-        left_out: training examples that are about development queries.
+        training: contains no example about a development query.
+        development: uses the same documents. None if there are no development queries.
+        origin: where the development queries come from, in words.
+        files: files of the development queries with their SHA-256.
+        left_out: number of training examples dropped because they are about development queries.
     """
 
     training: TrainingSet
@@ -38,7 +38,7 @@ class Material:
     left_out: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """What tells these data from others, as JSON: sizes, files with their SHA-256, fingerprints."""
+        """Identity of these data, as JSON: sizes, files with their SHA-256, fingerprints."""
         return {
             "training": {
                 "fingerprint": self.training.fingerprint,
@@ -56,21 +56,21 @@ class Material:
 
 
 def read_material(recipe: Recipe, source: str | Path, *, documents: str | Path | None = None) -> Material:
-    """Read training data and what the recipe says about development queries.
+    """Read training data and development queries as the recipe says.
 
-    These are those of the split `data.development` where the collection has it. Training examples about the
-    same queries, by id or by text, are left out. Otherwise `data.held_out` training queries are held out,
-    drawn by the recipe's seed.
+    The development queries are the split `data.development` if the collection has it. Training examples about
+    the same queries, by id or text, are dropped. Otherwise `data.held_out` training queries are held out,
+    drawn with the recipe's seed.
 
     Args:
-        recipe: its `data` and `seed` decide.
-        source: a collection, or training data in any format that `open_training_data` knows.
-        documents: for data that hold ids, the collection with the texts.
+        recipe: its `data` and `seed` are used.
+        source: a collection, or training data in any format that `open_training_data` reads.
+        documents: for data that contain ids, the collection with the texts.
 
     Raises:
-        ConfigError: development and training are one split.
-        DataError: nothing there, unreadable, neither the split nor enough queries to hold out, or no training
-            query that is not a development query, too.
+        ConfigError: development and training are the same split.
+        DataError: the data are missing or unreadable, there is neither the split nor enough queries to hold
+            out, or every training query is a development query, too.
     """
     settings = recipe.data
     collection = _collection(source if documents is None else documents)
@@ -79,9 +79,9 @@ def read_material(recipe: Recipe, source: str | Path, *, documents: str | Path |
     splits = () if collection is None else collection.splits
     if split is not None and split == settings.development and split in splits:
         raise ConfigError(
-            f"{source}: the model would be evaluated on the queries that it is trained on, since data.train "
-            f"and data.development are both {split!r}. Name another split for development (--dev-split dev), "
-            "or how many training queries to hold out (--dev-split 100)"
+            f"{source}: data.train and data.development are both {split!r}, so the model would be evaluated "
+            "on its training queries. Name another split for development (--dev-split dev), or the number of "
+            "training queries to hold out (--dev-split 100)"
         )
     data = open_training_data(source, split=split, documents=documents, relevant_from=grade)
     if collection is not None and settings.development in splits:
@@ -101,7 +101,6 @@ def read_material(recipe: Recipe, source: str | Path, *, documents: str | Path |
 
 
 def _collection(source: str | Path) -> Collection | None:
-    """The collection that a source is, if it is one."""
     is_beir = Path(source).is_dir() and any(Path(source).glob("corpus.jsonl*"))
     if not is_beir and not str(source).startswith("ir_datasets:"):
         return None
@@ -109,7 +108,7 @@ def _collection(source: str | Path) -> Collection | None:
 
 
 def _with_split(data: TrainingSet, collection: Collection, split: str, place: Path) -> Material:
-    paths = sorted(place.glob(f"qrels/{split}.tsv*"))  # none of ir_datasets
+    paths = sorted(place.glob(f"qrels/{split}.tsv*"))  # empty for ir_datasets
     files = [{"file": path.as_posix(), "sha256": sha256_file(path)} for path in paths]
     queries = collection.queries(split)
     development = DevelopmentSet(queries, data.documents, collection.qrels(split))
@@ -119,8 +118,8 @@ def _with_split(data: TrainingSet, collection: Collection, split: str, place: Pa
     except ConfigError as error:
         raise DataError(
             f"all {len(data):,} training examples are about development queries ({origin}), by id or text, "
-            "and would be left out. Name another split for development (--dev-split), or how many training "
-            "queries to hold out (--dev-split 100)"
+            "and would be left out. Name another split for development (--dev-split), or the number of "
+            "training queries to hold out (--dev-split 100)"
         ) from error
     return Material(rest, development, origin, files, len(data) - len(rest))
 

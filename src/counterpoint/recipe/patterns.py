@@ -1,4 +1,4 @@
-"""Patterns of parameters' names against a model that is only declared."""
+"""Match patterns of parameter names against a model that is declared but not set up."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ WILD = "*?["
 
 
 def could_match(pattern: str, roots: Mapping[str, nn.Module]) -> bool:
-    """Whether a pattern may match a parameter once the parts are set up.
+    """Whether a pattern can match a parameter once the parts are set up.
 
-    What a part will allocate is not known, only that such names end in `_`. So the pattern is followed down
-    the tree of parts as far as it has no wildcard.
+    The parameters of a part are not known yet, only that their names end in `_`. The pattern is therefore
+    followed through the tree of parts up to its first wildcard.
 
     Args:
-        pattern: as `fnmatch` has them: "query.backbone.*".
-        roots: the modules at the top, by the names that parameters' names begin with.
+        pattern: as for `fnmatch`: "query.backbone.*".
+        roots: the top modules, by the prefix of their parameters' names.
     """
     start = min((pattern.find(sign) for sign in WILD if sign in pattern), default=len(pattern))
     literal = pattern[:start]
@@ -32,7 +32,7 @@ def could_match(pattern: str, roots: Mapping[str, nn.Module]) -> bool:
 
 
 def _follows(module: nn.Module, names: list[str], last: str) -> bool:
-    """Whether a module may have a parameter under these names and one that starts with `last`."""
+    """Whether a module can have a parameter under these names and one that starts with `last`."""
     children = dict(module.named_children())
     learns = isinstance(module, Part)
     if names:

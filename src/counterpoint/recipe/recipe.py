@@ -1,4 +1,4 @@
-"""`Recipe`: a model, how it is trained and how it is searched, as one value that TOML can hold."""
+"""`Recipe`: a model, its training and its search settings, as one value that TOML can store."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ FORMAT = 1
 @final
 @dataclass(frozen=True)
 class DataSettings(Setting):
-    """Which part of a collection is trained on, and which is looked at meanwhile.
+    """Which part of a collection to train on, and which to evaluate on during training.
 
     Attributes:
-        train: the split that holds the examples.
-        development: the split that the model is evaluated on while it is trained; None for no such split.
-        held_out: how many training queries are held out for that where the collection has no such split (or
-            `development` is None); 0 for none.
-        relevant_from: the lowest grade of a collection's judgements that makes a document a positive. Grades
-            from 1 up to it are neither positives nor negatives.
-        depth: how many of BM25's documents a cross-encoder reranks for each development query; a model that
-            makes vectors searches all documents.
+        train: the split with the examples.
+        development: the split to evaluate on during training. None for no such split.
+        held_out: number of training queries to hold out for evaluation if the collection has no development
+            split (or `development` is None). 0 for none.
+        relevant_from: lowest grade of a positive in the collection's judgements. Grades from 1 up to it are
+            neither positives nor negatives.
+        depth: number of BM25 documents that a cross-encoder reranks per development query. A model that makes
+            vectors searches all documents.
     """
 
     train: str = "train"
@@ -62,24 +62,24 @@ class DataSettings(Setting):
 @final
 @dataclass(frozen=True)
 class Recipe(Setting):
-    """A training run, declared; nothing is loaded by declaring it.
+    """A declared training run. Declaring it loads nothing.
 
     Attributes:
         name: short, as on the command line.
-        paper: what it follows: authors, year, title.
-        model: what is trained, declared and not set up.
-        stages: carried out in order; their names differ.
+        paper: the paper that it follows: authors, year, title.
+        model: the model to train, declared and not set up.
+        stages: executed in order. Their names must differ.
         about: one line for people.
-        scorer: of every stage that has none of its own. Its learnt weights go from stage to stage. A
-            cross-encoder is its own.
-        search: how the trained model is searched: fields of `SearchSettings`; the model's own where None.
-        measures: evaluated on the development set; the first one decides which model is best.
-        seed: decides every random draw.
-        data: which splits are used.
-        start: the folder of a run or a saved model; every weight of its model that has the name and shape of
-            one of this model's is taken before the first stage.
-        start_names: what names of weights there begin with, and what to put in place of it, where the parts
-            have other names: `{"query.heads.tokens.": "query.heads.words."}`.
+        scorer: for stages without their own. Its learnt weights pass from stage to stage. A cross-encoder
+            needs none.
+        search: how to search with the trained model: fields of `SearchSettings`. None for the model's own.
+        measures: evaluated on the development set. The first one decides which model is best.
+        seed: seed of all random draws.
+        data: which splits to use.
+        start: folder of a run or a saved model. Every weight whose name and shape fit this model is copied
+            from there before the first stage.
+        start_names: for parts with different names: prefixes of weight names in `start`, mapped to their
+            prefixes here, such as `{"query.heads.tokens.": "query.heads.words."}`.
 
     Example:
         >>> from counterpoint.recipe import load_recipe
@@ -101,23 +101,23 @@ class Recipe(Setting):
     start_names: Mapping[str, str] = field(default_factory=dict)
 
     def resolved(self) -> dict[str, Any]:
-        """Plain data that names every setting, those left at their defaults, too."""
+        """Plain data with every setting, including those at their defaults."""
         return self.to_dict(defaults=True)
 
     def fingerprint(self) -> str:
-        """SHA-256 over all settings: equal exactly for recipes that say the same."""
+        """SHA-256 of all settings, equal for equal recipes."""
         return hashlib.sha256(json.dumps(self.resolved(), sort_keys=True).encode()).hexdigest()
 
     def copy(self) -> Recipe:
-        """The same recipe with parts of its own: training a copy leaves the original as declared.
+        """Copy the recipe with its parts, so that training the copy does not change the original.
 
         Raises:
-            ConfigError: a class of it has been defined anew since.
+            ConfigError: one of its classes has been redefined since.
         """
         return recipe_from(self.to_dict(), self.name, like=self)
 
     def declared_model(self) -> Model | InteractiveEncoder:
-        """The model with the recipe's search settings, its parts shared with the recipe."""
+        """The model with the recipe's search settings. Its parts are shared with the recipe."""
         if isinstance(self.model, InteractiveEncoder):
             return self.model
         if isinstance(self.model, DualEncoder):
@@ -128,21 +128,21 @@ class Recipe(Setting):
         return Model(**{**arguments, "search": self.search})
 
     def to_toml(self) -> str:
-        """TOML that names every setting; `from_toml` gives back an equal recipe."""
+        """TOML with every setting. `from_toml` gives back an equal recipe."""
         document = {"format": FORMAT, "fingerprint": self.fingerprint(), "recipe": self.resolved()}
         return tomli_w.dumps(document)
 
     @staticmethod
     def from_toml(text: str, where: str = "recipe.toml") -> Recipe:
-        """The inverse of `to_toml`; settings that are left out have their defaults.
+        """Read TOML as `to_toml` writes it. Omitted settings have their defaults.
 
         Args:
-            text: what to read.
+            text: the TOML.
             where: its name in messages.
 
         Raises:
             ArtifactError: not a recipe in a format that this version reads.
-            ConfigError: listing every setting that is unknown, missing or of another type.
+            ConfigError: listing every setting that is unknown, missing or of a wrong type.
         """
         try:
             document = parse_toml(text)
@@ -158,17 +158,17 @@ class Recipe(Setting):
 
 
 def recipe_from(data: object, where: str, like: Recipe | None = None) -> Recipe:
-    """A recipe from plain data, every value checked against the signatures before anything is made.
+    """Make a recipe from plain data. All values are checked against the signatures first.
 
     Args:
-        data: as `Recipe.to_dict` gives them.
+        data: as from `Recipe.to_dict`.
         where: their name in messages.
-        like: the recipe that they were made of, if so; a class that goes by the name of one of its classes
-            and is another is refused.
+        like: the recipe that the data come from, if any. A class with the name of one of its classes must be
+            the same class.
 
     Raises:
         ConfigError: listing every fault.
-        ArtifactError: the data name a class that is not known here.
+        ArtifactError: the data name an unknown class.
     """
     faults = list(faults_of(data, Recipe, "recipe"))
     if faults:
@@ -181,14 +181,14 @@ def recipe_from(data: object, where: str, like: Recipe | None = None) -> Recipe:
     for path, found in declared_in(made):
         if before.get(name_of(type(found)), type(found)) is not type(found):
             raise ConfigError(
-                f"{where}: {path}: {name_of(type(found))} has been defined anew, by the same file or another "
-                "of its name; load the recipe again"
+                f"{where}: {path}: {name_of(type(found))} has been redefined, by the same file or another of "
+                "the same name; load the recipe again"
             )
     return made
 
 
 def declared_in(value: Any, path: str = "") -> Iterator[tuple[str, Declared]]:
-    """Everything declared below a value, and itself, with its path."""
+    """Yield everything declared inside a value, and the value itself, with its path."""
     if isinstance(value, Declared):
         yield path, value
         inside = [(name, getattr(value, name)) for name in value.parameters_of()]
@@ -203,7 +203,7 @@ def declared_in(value: Any, path: str = "") -> Iterator[tuple[str, Declared]]:
 
 
 def differences(one: object, other: object, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Where plain data differ: the path, and the value on each side (None where there is none)."""
+    """Where plain data differ: the path, and the value on each side (None if it is missing)."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for key in dict.fromkeys([*one, *other]):
             yield from differences(one.get(key), other.get(key), f"{path}.{key}" if path else str(key))

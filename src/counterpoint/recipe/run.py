@@ -1,4 +1,4 @@
-"""Carrying a recipe out: everything is checked, written down, and then trained."""
+"""Run a recipe: check everything, record it, then train."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ def run_recipe(
     reporter: Reporter | None = None,
     memory: Path | None = None,
 ) -> Path:
-    """Carry out a recipe into the folder of a run; returns the folder of the trained model.
+    """Run a recipe into a run folder, and return the folder of the trained model.
 
-    The recipe itself is left as declared. Started by torchrun, all processes call this alike.
+    The recipe itself is unchanged. Under torchrun, all processes make the same call.
 
     Args:
-        recipe: what to do.
-        material: what to learn from, as `read_material` gives it.
-        folder: of the run; a new one unless `resume`.
-        command: what started this, for the record.
-        resume: go on from the run's latest checkpoint.
-        reporter: is told how it goes.
-        memory: folder of hidden states that runs share, for stages that `remember`; it changes no loss.
+        recipe: what to run.
+        material: the training data, from `read_material`.
+        folder: the run's folder, which must not exist unless `resume`.
+        command: the command that started this, for the record.
+        resume: continue from the run's latest checkpoint.
+        reporter: receives progress.
+        memory: folder of hidden states that runs share, for stages with `remember`. It does not change
+            losses.
 
     Raises:
-        ConfigError: listing every fault of the recipe, or everything in which it differs from the run's.
-        ArtifactError: the folder exists and `resume` is false, or holds no run, or cannot be written.
+        ConfigError: listing every fault of the recipe, or every difference from the run's recipe.
+        ArtifactError: the folder exists and `resume` is false, or it is not a run, or cannot be written.
         DataError, MissingExtraError: as `counterpoint.learn.train`.
     """
     from counterpoint.learn.trainer import train

@@ -1,11 +1,11 @@
-"""The folder of a run: what was asked for, with which data, versions and machine, and what came of it.
+"""The folder of a run: its recipe, data, versions and machine, and its results.
 
 recipe.toml        the recipe with every setting
 provenance.json    data with their hashes, seed, and every session: command, versions, revisions, times
-metrics.jsonl      one line a step that was logged
-checkpoints/       what is needed to go on
+metrics.jsonl      one line per logged step
+checkpoints/       the state to resume from
 model/             the trained model, once the last stage has ended
-start.json         the model before the first step, and what was taken from another run's
+start.json         the model before the first step, and the weights taken from another run
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ FORMAT = 1
 PROVENANCE = "provenance.json"
 METRICS = "metrics.jsonl"
 NOT_VALUES = ("stage", "number", "warning")
-"""What a line of the log holds beside numbers by name."""
+"""Keys of a log line other than numbers by name."""
 PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "accelerate", "numpy", "datasets")
 
 
 def is_first_process() -> bool:
-    """Whether this process speaks for the run: the only one, or torchrun's first."""
+    """Whether this process is the only one, or torchrun's first."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def check_folder(folder: Path, recipe: Recipe, resume: bool) -> None:
-    """Refuse a folder that cannot be that of this run; nothing is written.
+    """Refuse a folder that cannot be that of this run. Nothing is written.
 
     Raises:
-        ArtifactError: it exists and `resume` is false; or it is no run.
-        ConfigError: the recipe is not that of the run, naming every difference.
+        ArtifactError: the folder exists and `resume` is false, or it is not a run.
+        ConfigError: the recipe differs from the run's. The message lists every difference.
     """
     if not resume:
         if folder.exists():
             raise ArtifactError(
-                "already exists; go on with it by --resume, or choose another folder", path=folder
+                "already exists; continue it with --resume, or choose another folder", path=folder
             )
         return
     path = folder / RECIPE_FILE
@@ -76,18 +76,18 @@ def check_folder(folder: Path, recipe: Recipe, resume: bool) -> None:
 
 
 def begin_session(folder: Path, recipe: Recipe, material: Material, command: str, resume: bool) -> None:
-    """Make the folder of a new run, or check that a run can be taken up and note that it is.
+    """Create the folder of a new run, or check that a run can be resumed and record the new session.
 
     Args:
         folder: of the run.
-        recipe: what is carried out.
-        material: what it is trained on.
-        command: as it was typed.
-        resume: take up the run that is there.
+        recipe: the recipe to run.
+        material: the training data.
+        command: as typed.
+        resume: continue the existing run.
 
     Raises:
-        ArtifactError: the folder exists and `resume` is false; or it is no run, or cannot be written.
-        ConfigError: recipe or data are not those of the run, naming every difference.
+        ArtifactError: the folder exists and `resume` is false, or it is not a run, or cannot be written.
+        ConfigError: recipe or data differ from the run's. The message lists every difference.
     """
     check_folder(folder, recipe, resume)
     data = material.to_dict()
@@ -116,20 +116,20 @@ def begin_session(folder: Path, recipe: Recipe, material: Material, command: str
 
 
 def end_session(folder: Path) -> None:
-    """Note that the session that was begun last has come to its end."""
+    """Record the end of the latest session."""
     document = _provenance(folder)
     document["sessions"][-1]["end"] = datetime.now(UTC).isoformat(timespec="seconds")
     _write(folder, document)
 
 
 def describe_run(folder: Path) -> dict[str, Any]:
-    """A run as plain data: where its model is, its provenance, and how each stage of its recipe went.
+    """Describe a run as plain data: its model, its provenance, and the results of each stage.
 
-    Of a stage: the newest value of everything that was logged (`last`), the evaluation that was `best`, the
-    `warnings`, how it `ended` (None where it has not), and the step whose weights were `kept`.
+    A stage has the newest value of everything logged (`last`), the `best` evaluation, the `warnings`, how it
+    `ended` (None if it has not), and the step whose weights were `kept`.
 
     Raises:
-        ArtifactError: a file that is missing or damaged.
+        ArtifactError: a file is missing or damaged.
     """
     model = folder / "model"
     recipe = tomllib.loads((folder / RECIPE_FILE).read_text(encoding="utf-8"))["recipe"]
@@ -144,14 +144,14 @@ def describe_run(folder: Path) -> dict[str, Any]:
 
 
 def leave_no_trace(folder: Path) -> None:
-    """Remove the folder of a run that ended before anything was learnt, so that it can be started again."""
+    """Remove the folder of a run that ended before it learnt anything, so that it can be started again."""
     if not any((folder / name).exists() for name in (METRICS, "checkpoints", "model")):
         remove_made(folder / "tensorboard", ("events.out.tfevents.*",))
         remove_made(folder, (RECIPE_FILE, PROVENANCE, START_FILE))
 
 
 def _results(log: Iterable[dict[str, Any]], measures: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """By stage: the newest value of everything logged, the first evaluation that was best, all warnings."""
+    """By stage: the newest value of everything logged, the first of the best evaluations, all warnings."""
     found: dict[str, dict[str, Any]] = {}
     for row in log:
         stage = found.setdefault(row["stage"], {"last": {}, "best": None, "warnings": []})
@@ -166,7 +166,7 @@ def _results(log: Iterable[dict[str, Any]], measures: Sequence[str]) -> dict[str
 
 
 def _stages(recipe: Mapping[str, Any], results: Mapping[str, Any], folder: Path) -> dict[str, dict[str, Any]]:
-    """Every stage of the recipe with its results, how it ended, and what was kept of it."""
+    """Every stage of the recipe with its results, how it ended, and the step whose weights were kept."""
     done = _stages_done(folder)
     found = {}
     for number, declared in enumerate(recipe.get("stages", [])):
@@ -182,7 +182,7 @@ def _stages(recipe: Mapping[str, Any], results: Mapping[str, Any], folder: Path)
 
 
 def _stages_done(folder: Path) -> int:
-    """How many stages have ended: the stage that the latest checkpoint is in."""
+    """Number of stages that have ended, which is the stage of the latest checkpoint."""
     found = latest_place(folder / "checkpoints")
     return 0 if found is None else found[0]
 
@@ -192,7 +192,7 @@ def _fingerprint(model: Path) -> str:
 
 
 def _log(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of the log. The last one may have been cut when the process was killed."""
+    """Yield the log's lines. The last one may be cut if the process was killed."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     for number, line in enumerate(lines, 1):
         try:
@@ -203,7 +203,7 @@ def _log(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _refuse_other_data(folder: Path, run: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Refuse data that teach something else; where the files are does not matter."""
+    """Refuse data with other content. The files may have moved."""
     faults = []
     for part in ("training", "development"):
         if run[part].get("fingerprint") != asked[part].get("fingerprint"):
@@ -218,7 +218,7 @@ def _refuse_other_data(folder: Path, run: Mapping[str, Any], asked: Mapping[str,
 def _refuse(faults: Iterable[str]) -> None:
     found = list(faults)
     if found:
-        raise ConfigError(*found, "resume with what the run was started with, or start another run")
+        raise ConfigError(*found, "resume with the run's own recipe and data, or start another run")
 
 
 def _provenance(folder: Path) -> dict[str, Any]:
@@ -245,6 +245,6 @@ def _write(folder: Path, document: Mapping[str, Any]) -> None:
 
 
 def _checkout_of(folder: Path) -> dict[str, str | None] | None:
-    """The checkout that a folder is in, and its revision; None where it is in none."""
+    """The git checkout that contains a folder, and its revision. None if there is none."""
     top = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), None)
     return None if top is None else {"folder": str(top), "revision": revision_of(top)}

@@ -1,4 +1,4 @@
-"""Where recipes come from: by name from those shipped, a Python file, a TOML file, the folder of a run."""
+"""Load recipes: by name from the package, or from a Python file, a TOML file, or the folder of a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECIPE_FILE = "recipe.toml"
 
 
 def variants_of(path: Path) -> dict[str, Sequence[str]]:
-    """The variants of the recipe in a Python file: name to settings, as `change` takes them."""
+    """The variants of the recipe in a Python file: name to settings, in the form that `change` takes."""
     found = getattr(_run(path), "variants", {})
     if fitted(found, Mapping[str, Sequence[str]]) is MISFIT:
         raise ConfigError(f"{path}: `variants` must be a table of lists of settings, found {shown(found)}")
@@ -31,15 +31,15 @@ def variants_of(path: Path) -> dict[str, Sequence[str]]:
 
 
 def load_recipe(source: str | Path) -> Recipe:
-    """A recipe by name, or from a `.py` file, a `.toml` file, or the folder of a run.
+    """Load a recipe by name, or from a `.py` file, a `.toml` file, or the folder of a run.
 
-    A Python file is run, and must define `recipe`. It may define `variants`, settings by name that make
-    another recipe of it: `hil-paper:without-idf`. TOML holds data only: no code is run for it, and classes of
-    your own must have been imported.
+    A Python file is executed, and must define `recipe`. It may define `variants`: settings by name that turn
+    it into another recipe, such as `hil-paper:without-idf`. A TOML file contains data only and runs no code,
+    so import your own classes before you load it.
 
     Raises:
-        ConfigError: nothing of that name, or something that is no recipe; listing every fault.
-        ArtifactError: a damaged `.toml` file, or one that names a class that is not known here.
+        ConfigError: there is no such recipe, or it is not a recipe. The message lists every fault.
+        ArtifactError: a `.toml` file is damaged, or names an unknown class.
     """
     shipped = shipped_recipes()
     if str(source) in shipped:
@@ -67,7 +67,6 @@ def load_recipe(source: str | Path) -> Recipe:
 
 
 def _variant(name: str, path: Path, variant: str) -> Recipe:
-    """A recipe of a Python file with the settings that a variant names."""
     known = variants_of(path)
     if variant not in known:
         raise ConfigError(f"{name} has no variant {variant!r}; it has {', '.join(known) or 'none'}")
@@ -79,7 +78,6 @@ def _variant(name: str, path: Path, variant: str) -> Recipe:
 
 
 def _from_python(path: Path) -> Recipe:
-    """What the file defines as `recipe`."""
     found = getattr(_run(path), "recipe", None)
     if not isinstance(found, Recipe):
         what = "does not define it" if found is None else f"defines a {type(found).__name__}"
@@ -88,7 +86,7 @@ def _from_python(path: Path) -> Recipe:
 
 
 def _run(path: Path) -> ModuleType:
-    """The file as a module, run anew."""
+    """Execute the file as a new module."""
     spec = importlib.util.spec_from_file_location(f"recipe_{path.stem}", path)
     assert spec is not None and spec.loader is not None, "a .py file has a loader"
     module = importlib.util.module_from_spec(spec)
@@ -103,7 +101,7 @@ def _run(path: Path) -> ModuleType:
 
 
 def _place(error: BaseException, path: Path) -> str:
-    """The file and the last of its lines that the error came through."""
+    """The file and its last line in the traceback."""
     lines = [
         frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
     ]

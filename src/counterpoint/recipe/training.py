@@ -1,4 +1,4 @@
-"""Training as one call: read the data, carry the recipe out."""
+"""Training in one call: read the data and run the recipe."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def train(
     documents: str | Path | None = None,
     resume: bool = False,
 ) -> Path:
-    """Train a model as a recipe says; returns its folder, which `load_model` and `index` take.
+    """Train a model with a recipe, and return its folder, which `load_model` and `index` accept.
 
     Args:
-        recipe: one, or its name or file.
-        data: a collection, or training data in any format that `open_training_data` knows.
+        recipe: a recipe, or its name or file.
+        data: a collection, or training data in any format that `open_training_data` reads.
         folder: of the run.
-        documents: for data that hold ids, the collection with the texts.
-        resume: go on from the run's latest checkpoint.
+        documents: for data that contain ids, the collection with the texts.
+        resume: continue from the run's latest checkpoint.
 
     Raises:
         ConfigError: listing every fault of the recipe.
         ArtifactError: the folder exists and `resume` is false, or cannot be written.
-        DataError: the data cannot be read, or hold too little.
+        DataError: the data cannot be read, or contain too little.
     """
     wanted = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     return run_recipe(

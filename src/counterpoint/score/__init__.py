@@ -1,6 +1,7 @@
-"""Scores of a query against a document, each with its explanation.
+"""Scores of a query against a document, each with an explanation.
 
-A new scorer is one file here that subclasses `Scorer`, one line below, and one example in the contract suite.
+To add a scorer, write one file here that subclasses `Scorer`, one line below, and one example in the contract
+suite.
 """
 
 from counterpoint.score.dot import Dot

@@ -19,11 +19,11 @@ __all__ = ["Dot"]
 
 @final
 class Dot(Scorer):
-    """Dot product of one vector per text, q·d; a text without a vector scores 0.
+    """Dot product of pooled vectors, q·d. A text without a vector scores 0.
 
     Args:
-        on: name of the vector set; it holds one row per text.
-        normalise: divide both vectors by their length first (cosine); a zero vector stays zero.
+        on: name of the vector set, which has one row per text.
+        normalise: divide both vectors by their length first (cosine). A zero vector stays zero.
     """
 
     def __init__(self, on: str, normalise: bool = False):
@@ -33,19 +33,19 @@ class Dot(Scorer):
     def forward(self, q: Representation, d: Representation) -> Float[Tensor, "q d"]:
         """Every query against every document, accumulated in at least float32."""
         queries, documents = vector_sets(q, d, self.on)
-        # Autocast would bring the product back to half precision.
+        # Autocast would reduce the product to half precision.
         with torch.autocast(queries.values.device.type, enabled=False):
             left, right = self._pooled(queries), self._pooled(documents)
             dtype = torch.promote_types(left.dtype, right.dtype)
             return left.to(dtype) @ right.to(dtype).T
 
     def explain(self, q: Representation, d: Representation) -> Explanation:
-        """A single leaf: a pooled vector stands for the whole text."""
+        """A single leaf, because a pooled vector represents the whole text."""
         one_pair(q, d, self.on)
         return Explanation(f"{'Cosine' if self.normalise else 'Dot'}({self.on})", self(q, d).item())
 
     def _pooled(self, vectors: Vectors) -> Float[Tensor, "b d"]:
-        """The one row of each text, zero where it is masked."""
+        """The one row of each text, zero if it is masked."""
         rows = vectors.values.shape[1]
         if rows != 1:
             raise ShapeError(

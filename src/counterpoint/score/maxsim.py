@@ -1,8 +1,8 @@
-"""`MaxSim`: late interaction, and the one function that computes it.
+"""`MaxSim`: late interaction.
 
 Khattab and Zaharia 2020 (ColBERT): s(q, d) = Σ_i max_j q_i·d_j. Exact matching is that of COIL and
-Uni-ColBERTer (Hofstätter et al. 2022): a similarity counts only where two rows stand for the same word. Idf
-is HIL's (Kim et al. 2024): s(q, d) = Σ_i idf(q_i)·max_j q_i·d_j.
+Uni-ColBERTer (Hofstätter et al. 2022): a similarity counts only if both rows belong to the same word. Idf is
+HIL's (Kim et al. 2024): s(q, d) = Σ_i idf(q_i)·max_j q_i·d_j.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ MATCHING = "exact matching"
 
 @final
 class MaxSim(Scorer):
-    """For every query row the best document row, summed.
+    """The sum over query rows of the best similarity with a document row.
 
-    An empty query scores 0, and so does an empty document. Among equal similarities the first row wins.
+    An empty query or document scores 0. Among equal similarities the first row wins.
 
     Args:
         on: name of the vector set.
-        exact: let only rows with the same id match; different ids have similarity 0 (not −∞), so a
-            negative match counts only where every document row has the query row's id.
-        floor0: raise a negative best similarity to 0. For gated models, whose removed rows are zero
-            vectors in training and absent from an index, this makes the two agree.
-        normalise: divide every row by its length first (cosines); a zero row stays zero.
-        idf: the power of idf that a query row's match is multiplied by, as the search setting of that name
-            does at search; 0 for none. `set_idf` says what it is of, or a stage `Fit(on, what="idf")`.
+        exact: match only rows with the same id. Different ids have similarity 0 (not −∞), so a negative match
+            counts only if every document row has the query row's id.
+        floor0: raise a negative best similarity to 0. For gated models, removed rows are zero vectors in
+            training and absent from an index, and this makes both scores equal.
+        normalise: divide every row by its length first (cosine). A zero row stays zero.
+        idf: power of the idf that multiplies a query row's match, like the search setting of that name. 0 for
+            no idf. Set the values with `set_idf` or with a stage `Fit(on, what="idf")`.
     """
 
     sized_by_data = frozenset({"words_", "idf_"})
@@ -64,10 +64,10 @@ class MaxSim(Scorer):
         if self.idf:
             self.register_buffer("words_", torch.tensor([-1]))
             self.register_buffer("idf_", torch.zeros(1))
-            self.register_buffer("unseen_", torch.tensor(-1.0))  # no idf is negative: not set yet
+            self.register_buffer("unseen_", torch.tensor(-1.0))  # not set yet: no idf is negative
 
     def set_idf(self, words: Int[Tensor, " w"], idf: Float[Tensor, " w"], unseen: float) -> None:
-        """Say what idf is of: of some ids, and of all others, before the power is taken."""
+        """Set the idf of some ids, and that of all others (before the power is applied)."""
         order = words.argsort()
         self.words_ = words[order].to(self.words_.device)
         self.idf_ = idf[order].to(self.idf_)
@@ -78,11 +78,11 @@ class MaxSim(Scorer):
         return self._in_blocks(*vector_sets(q, d, self.on), BLOCK)
 
     def matches(self, q: Representation, d: Representation) -> Float[Tensor, "q tq d"]:
-        """What each query row adds to the score of each document; 0 where it is padding."""
+        """What each query row adds to the score of each document, 0 for padding."""
         return self._in_blocks(*vector_sets(q, d, self.on), BLOCK, rows=True)
 
     def explain(self, q: Representation, d: Representation) -> Explanation:
-        """One leaf for each query row: its best similarity, and the document row that gave it."""
+        """One leaf per query row: its best similarity, and the matching document row."""
         queries, documents = one_pair(q, d, self.on)
         score = self(q, d).item()
         best, rows = self._weighted(queries, documents)
@@ -94,11 +94,10 @@ class MaxSim(Scorer):
         return Explanation(f"MaxSim({self.on})", score, tuple(leaves))
 
     def _in_blocks(self, q: Vectors, d: Vectors, block: int, *, rows: bool = False) -> Tensor:
-        """All scores, or `rows` what they are sums of, (q, d) or (q, tq, d).
+        """All scores (q, d), or with `rows` their summands (q, tq, d).
 
-        At most `block` similarities are held at a time (or those of one pair, if more).
-
-        Under autograd, a block that is not the only one is computed again on the way back.
+        At most `block` similarities are held at a time (or those of one pair, if more). With gradients and
+        more than one block, blocks are computed again in the backward pass.
         """
         pair = max(1, q.mask.shape[1] * d.mask.shape[1])
         q_step = min(max(1, block // pair), max(1, len(q)))
@@ -122,16 +121,14 @@ class MaxSim(Scorer):
         return self._weighted(q, d)[0]
 
     def _weighted(self, q: Vectors, d: Vectors) -> tuple[Float[Tensor, "q tq d"], Int[Tensor, "q tq d"]]:
-        """As `_best`, idf applied."""
         best, rows = self._best(q, d)
         return (best * self._idf_of(q)[:, :, None] if self.idf else best), rows
 
     def _idf_of(self, q: Vectors) -> Float[Tensor, "q tq"]:
-        """What each query row's match is multiplied by."""
         if not self.is_set_up or self.unseen_ < 0:
             raise NotFittedError(
-                f"MaxSim({self.on}): it is not known in how many documents the words stand; count them by a "
-                f'stage Fit("{self.on}", what="idf") before it is used, or give set_idf the values'
+                f"MaxSim({self.on}): the document frequencies of the words are unknown; count them with a "
+                f'stage Fit("{self.on}", what="idf") before, or pass them to set_idf'
             )
         ids = _ids(q, "idf")
         at = torch.searchsorted(self.words_, ids).clamp(max=len(self.words_) - 1)
@@ -139,15 +136,15 @@ class MaxSim(Scorer):
         return found**self.idf
 
     def _best(self, q: Vectors, d: Vectors) -> tuple[Float[Tensor, "q tq d"], Int[Tensor, "q tq d"]]:
-        """Best similarity of every query row in every document, and the row that gave it (−1: none did)."""
-        if d.mask.shape[1] == 0:  # a maximum needs something to range over
+        """Best similarity of every query row in every document, and the matching row (−1 for none)."""
+        if d.mask.shape[1] == 0:  # a maximum over an empty dimension fails
             d = _one_padding_row(d)
-        # Autocast would bring the product back to half precision.
+        # Autocast would reduce the product to half precision.
         with torch.autocast(q.values.device.type, enabled=False):
             similarity = torch.einsum("atn,bsn->atbs", *_same_dtype(self._rows(q), self._rows(d)))
         if self.exact:
             similarity.masked_fill_(_ids(q, MATCHING)[:, :, None, None] != _ids(d, MATCHING), 0)
-        # Padding leaves before the maximum, and what has no real row at all is 0 after it.
+        # Padding is excluded before the maximum. Texts without real rows get 0 after it.
         best, rows = similarity.masked_fill_(~d.mask, -torch.inf).max(-1)
         unmatched = ~(q.mask[:, :, None] & d.mask.any(1))
         best = best.masked_fill(unmatched, 0)
@@ -160,33 +157,30 @@ class MaxSim(Scorer):
         return best, rows.masked_fill(unmatched, -1)
 
     def _rows(self, vectors: Vectors) -> Float[Tensor, "b t d"]:
-        """Rows in at least float32, zero where they are padding (which may hold anything, even NaN)."""
+        """Rows in at least float32. Padding, which may hold anything, even NaN, becomes zero."""
         rows = vectors.values.masked_fill(~vectors.mask[:, :, None], 0)
         rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
         return functional.normalize(rows, dim=-1) if self.normalise else rows
 
 
 def _ids(vectors: Vectors, purpose: str) -> Int[Tensor, "b t"]:
-    """The ids that exact matching compares and idf is looked up by."""
     if vectors.ids is None:
-        raise ShapeError(f"{purpose} needs vectors with ids, and one side carries none; leave it out")
+        raise ShapeError(f"{purpose} needs vectors with ids, and one side has none; omit it")
     return vectors.ids
 
 
 def _split(vectors: Vectors, step: int) -> list[Vectors]:
-    """Consecutive groups of at most `step` texts; one empty group where there is no text."""
+    """Consecutive groups of at most `step` texts. One empty group if there is no text."""
     values, masks = vectors.values.split(step), vectors.mask.split(step)
     ids = [None] * len(masks) if vectors.ids is None else vectors.ids.split(step)
     return [Vectors(*group) for group in zip(values, masks, ids, strict=True)]
 
 
 def _one_padding_row(vectors: Vectors) -> Vectors:
-    """The same empty sets, padded to length 1."""
     ids = None if vectors.ids is None else functional.pad(vectors.ids, (0, 1))
     return Vectors(functional.pad(vectors.values, (0, 0, 0, 1)), functional.pad(vectors.mask, (0, 1)), ids)
 
 
 def _same_dtype(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in the wider of their types."""
     dtype = torch.promote_types(a.dtype, b.dtype)
     return a.to(dtype), b.to(dtype)

@@ -1,4 +1,4 @@
-"""`Mix`: scorers averaged with learnt weights."""
+"""`Mix`: a weighted mean of scorers with learnt weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Mix"]
 
 @final
 class Mix(Scorer):
-    """A convex combination with learnt weights, softmax(γ₁, …, γₙ₋₁, 0); all equal at first.
+    """A convex combination with learnt weights, softmax(γ₁, …, γₙ₋₁, 0), which start equal.
 
     For two parts this is ColBERTer's σ(γ)·a + (1 − σ(γ))·b with one learnt γ (Hofstätter et al. 2022).
 
@@ -40,7 +40,7 @@ class Mix(Scorer):
 
     @property
     def weights(self) -> Float[Tensor, " parts"]:
-        """The present weights; they sum to 1.
+        """The current weights, which sum to 1.
 
         Raises:
             NotFittedError: before `setup()`.
@@ -50,17 +50,17 @@ class Mix(Scorer):
         return torch.cat([self.gamma_, self.gamma_.new_zeros(1)]).softmax(0)
 
     def forward(self, q: Representation, d: Representation) -> Float[Tensor, "q d"]:
-        """The weighted sum of the parts' scores; gradients reach the weights."""
+        """The weighted sum of the parts' scores. Gradients reach the weights."""
         return self._mixed([part(q, d) for part in self.parts])
 
     def batch_scores(
         self, q: Representation, d: Representation, own: Int[Tensor, "q n"]
     ) -> Float[Tensor, "q d"]:
-        """The weighted sum of the parts' scores of the batch."""
+        """The weighted sum of the parts' batch scores."""
         return self._mixed([part.batch_scores(q, d, own) for part in cast(Sequence[Scorer], self.parts)])
 
     def explain(self, q: Representation, d: Representation) -> Explanation:
-        """One child for each part, its present weight applied."""
+        """One child per part, with its current weight applied."""
         weights = self.weights.tolist()
         parts = zip(cast(Sequence[Scorer], self.parts), weights, strict=True)
         children = [weighted_explanation(part.explain(q, d), weight) for part, weight in parts]

@@ -1,4 +1,4 @@
-"""`Scorer`, the sums and multiples of scorers, and what every scorer needs to find its vectors."""
+"""`Scorer`, sums and multiples of scorers, and helpers that find a scorer's vectors."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ __all__ = ["Scorer", "Sum", "one_pair", "vector_sets", "weighted_explanation"]
 
 
 class Scorer(Part, ABC):
-    """A number for every query and document, and the reason for it.
+    """A score for every query and document, with an explanation. Abstract.
 
-    Scorers add up and take weights: `Dot("cls") + 0.3 * MaxSim("words")` is a scorer again.
+    Scorers can be added and weighted: `Dot("cls") + 0.3 * MaxSim("words")` is a scorer.
     """
 
     needs_vectors = True
 
     @abstractmethod
     def forward(self, q: Representation, d: Representation) -> Float[Tensor, "q d"]:
-        """Score every query of `q` against every document of `d`; padding never changes a score."""
+        """Score every query of `q` against every document of `d`. Padding never changes a score."""
 
     def batch_scores(
         self, q: Representation, d: Representation, own: Int[Tensor, "q n"]
     ) -> Float[Tensor, "q d"]:
-        """Scores of a training batch: those of `forward`, unless they go by what the batch looks like.
+        """Scores of a training batch. The same as `forward`, unless they depend on the batch's statistics.
 
         Args:
             q: the batch's queries.
             d: its documents.
-            own: the columns of each query's own documents, -1 where it has fewer.
+            own: columns of each query's own documents, -1 where it has fewer.
         """
         return self(q, d)
 
     @abstractmethod
     def explain(self, q: Representation, d: Representation) -> Explanation:
-        """Why one document got its score for one query: the root is the score, the leaves sum to it.
+        """Explain one document's score for one query. The root is the score, and the leaves sum to it.
 
-        Leaves name rows of the two sets, counted over real rows only, as `Vectors.ragged` keeps them.
+        Leaves name rows of the two sets, counted over real rows only, as in `Vectors.ragged`.
 
         Raises:
             ShapeError: there is not exactly one query and one document.
@@ -70,11 +70,11 @@ class Scorer(Part, ABC):
 
 @final
 class Sum(Scorer):
-    """Scorers added up with fixed weights: what `a + b` and `0.3 * a` build, always flat.
+    """A weighted sum of scorers, built by `a + b` and `0.3 * a`. Nested sums are flattened.
 
     Args:
         parts: the scorers.
-        weights: one number for each; all 1 if not given.
+        weights: one number per scorer. None for 1 each.
     """
 
     def __init__(self, parts: Sequence[Scorer], weights: Sequence[float] | None = None):
@@ -94,17 +94,17 @@ class Sum(Scorer):
     def batch_scores(
         self, q: Representation, d: Representation, own: Int[Tensor, "q n"]
     ) -> Float[Tensor, "q d"]:
-        """The weighted sum of the parts' scores of the batch."""
+        """The weighted sum of the parts' batch scores."""
         return torch.stack([weight * part.batch_scores(q, d, own) for part, weight in _terms(self)]).sum(0)
 
     def explain(self, q: Representation, d: Representation) -> Explanation:
-        """One child for each part, its weight applied."""
+        """One child per part, with its weight applied."""
         children = [weighted_explanation(part.explain(q, d), weight) for part, weight in _terms(self)]
         return Explanation("sum", self(q, d).item(), tuple(children))
 
 
 def _terms(scorer: Scorer) -> list[tuple[Scorer, float]]:
-    """A scorer as (part, weight) pairs: those of a sum, or itself once."""
+    """Return (part, weight) pairs: those of a sum, or the scorer itself with weight 1."""
     if not isinstance(scorer, Sum):
         return [(scorer, 1.0)]
     parts = cast(Sequence[Scorer], scorer.parts)
@@ -113,7 +113,7 @@ def _terms(scorer: Scorer) -> list[tuple[Scorer, float]]:
 
 
 def weighted_explanation(explanation: Explanation, weight: float) -> Explanation:
-    """An explanation under a weight, which its label shows unless it is 1."""
+    """Multiply an explanation by a weight. Its label shows the weight unless it is 1."""
     label = explanation.label if weight == 1 else f"{weight:.4g} × {explanation.label}"
     return replace(explanation.scaled(weight), label=label)
 
@@ -123,7 +123,7 @@ def vector_sets(q: Representation, d: Representation, on: str) -> tuple[Vectors,
 
     Raises:
         ConfigError: a side has no such set.
-        ShapeError: the two sets' vectors differ in length.
+        ShapeError: the two sets' vectors have different dimensions.
     """
     for side, representation in (("query", q), ("document", d)):
         if on not in representation:
@@ -133,13 +133,13 @@ def vector_sets(q: Representation, d: Representation, on: str) -> tuple[Vectors,
     if queries.values.shape[2] != documents.values.shape[2]:
         raise ShapeError(
             f"vector set {on!r}: query vectors have {queries.values.shape[2]} components, document vectors "
-            f"{documents.values.shape[2]}; were they encoded by the same model?"
+            f"{documents.values.shape[2]}; encode both with the same model"
         )
     return queries, documents
 
 
 def one_pair(q: Representation, d: Representation, on: str) -> tuple[Vectors, Vectors]:
-    """The set named `on` of one query and one document, without gradients and without padding rows.
+    """The set named `on` of one query and one document, without gradients and padding rows.
 
     Raises:
         ShapeError: there is not exactly one query and one document.
@@ -148,13 +148,13 @@ def one_pair(q: Representation, d: Representation, on: str) -> tuple[Vectors, Ve
     if len(queries) != 1 or len(documents) != 1:
         raise ShapeError(
             f"explain takes one query and one document, found {len(queries)} and {len(documents)}; "
-            "call it once for each pair"
+            "call it once per pair"
         )
     return _without_padding(queries), _without_padding(documents)
 
 
 def _without_padding(one: Vectors) -> Vectors:
-    """One set with its padding rows cut out, so that row numbers count real rows."""
+    """Remove the padding rows of one set, so that row numbers count real rows."""
     real = one.mask[0]
     ids = None if one.ids is None else one.ids[:, real]
     return Vectors(one.values.detach()[:, real], one.mask[:, real], ids)

@@ -1,4 +1,4 @@
-"""`ZScore`: late interaction on the scale of its own spread, so that several spaces add up (HIL)."""
+"""`ZScore`: late interaction divided by its standard deviation, so that several spaces can be added (HIL)."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from counterpoint.vectors import Representation
 __all__ = ["ZScore"]
 
 FLOOR = 1e-6
-"""The least σ: where all matches are equal, their differences are 0 whatever they are divided by."""
+"""The smallest σ. If all matches are equal, their differences are 0 for any divisor."""
 
 
 @final
 class ZScore(Scorer):
-    """A `MaxSim` whose matches S are put on one scale, S' = (S − m)/σ (Kim et al. 2024, HIL, section 3.3).
+    """A `MaxSim` whose matches S are standardised, S' = (S − m)/σ (Kim et al. 2024, HIL, section 3.3).
 
-    In training, m and σ (of the population) are those of the batch: over every query row and every own
-    document of its query. Exponential averages of both are kept. Outside of training the score is Σ S/σ with
-    the σ kept: m takes the same from every document of a query, |q|·m/σ, and decides nothing. Until a batch
-    has been seen, σ is 1. Statistics of a list of candidates are never used, or a score would depend on its
-    length.
+    In training, m and σ (population) are those of the batch, over every query row and every own document of
+    its query. Exponential moving averages of both are stored. Outside training, the score is Σ S/σ with the
+    stored σ: m subtracts the same |q|·m/σ from every document of a query, so it does not change the ranking.
+    σ is 1 before the first batch. Statistics of a candidate list are never used, because a score would then
+    depend on the list's length.
 
     Args:
-        of: what is normalised; idf, if it has any, is applied before.
-        momentum: of the averages, which are corrected for their beginning at the first batch.
-        detach: take m and σ as constants; else gradients flow through them, as in batch normalisation.
+        of: the scorer to standardise. Its idf, if any, is applied before.
+        momentum: of the averages, which have a bias correction for the first batches.
+        detach: treat m and σ as constants. Otherwise gradients flow through them, as in batch normalisation.
     """
 
     mean_: Float[Tensor, ""]
@@ -54,13 +54,13 @@ class ZScore(Scorer):
         self.register_buffer("batches_", torch.tensor(0))
 
     def forward(self, q: Representation, d: Representation) -> Float[Tensor, "q d"]:
-        """Σ S/σ, by the σ that is kept."""
+        """Σ S/σ with the stored σ."""
         return self.of(q, d) / self.std_
 
     def batch_scores(
         self, q: Representation, d: Representation, own: Int[Tensor, "q n"]
     ) -> Float[Tensor, "q d"]:
-        """Σ S', by the m and σ of this batch, which go into the averages."""
+        """Σ S' with the m and σ of this batch, which also update the averages."""
         matches, rows = self.of.matches(q, d), q[self.of.on].mask
         of_own = matches.transpose(1, 2)[torch.arange(len(own), device=own.device)[:, None], own.clamp(min=0)]
         counted = of_own[(own >= 0)[:, :, None] & rows[:, None]]
@@ -75,14 +75,14 @@ class ZScore(Scorer):
         return ((matches - mean) / std).masked_fill(~rows[:, :, None], 0).sum(1)
 
     def explain(self, q: Representation, d: Representation) -> Explanation:
-        """The leaves of the part, by the σ that is kept."""
+        """The leaves of the `MaxSim`, divided by the stored σ."""
         inside = self.of.explain(q, d)
         children = inside.scaled(1 / self.std_.item()).children
         return Explanation(f"z({inside.label})", self(q, d).item(), children)
 
     @torch.no_grad()
     def _keep(self, mean: Float[Tensor, ""], std: Float[Tensor, ""]) -> None:
-        """Move the averages: the first batch sets them, and the shares of all that were seen add up to 1."""
+        """Update the averages. The first batch sets them, and the weights of all batches sum to 1."""
         self.batches_ += 1
         share = (1 - self.momentum) / (1 - self.momentum ** cast(int, self.batches_.item()))
         self.mean_.lerp_(mean.to(self.mean_), share)

@@ -1,4 +1,4 @@
-"""Sweeps: a grid of models, collections, workflows and settings, evaluated once, resumed, and reported."""
+"""Sweeps: evaluate a grid of models, collections, workflows and settings, resume, and report."""
 
 from counterpoint.sweep.cells import Cell, SweepModel
 from counterpoint.sweep.encodings import CachedModel

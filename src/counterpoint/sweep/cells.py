@@ -1,8 +1,8 @@
-"""From a grid to its cells: each combination resolved, equal ones joined, impossible ones named.
+"""Turn a grid into cells: resolve each combination, join equal ones, and list impossible ones.
 
-What decides a cell's result is written out after everything has been resolved against the model: which parts
-propose and score, with which weights, stored how. Two combinations that come to the same are one cell, so
-that no rule is needed for which setting a workflow uses.
+A cell's identity is everything that decides its result, after all settings have been resolved against the
+model: which parts propose and score, with which weights, stored how. Combinations with the same identity are
+one cell, so no rule is needed for which settings a workflow uses.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ __all__ = ["Cell", "NotApplicable", "SweepModel", "cells_of"]
 
 NO_MODEL = "BM25"
 NO_DIFFERENCE = "–"
-FUSED = ("scale", "normalise", "method", "candidates")  # what matters only where parts are put together
+FUSED = ("scale", "normalise", "method", "candidates")  # settings that matter only if parts are fused
 
 
 class SweepModel(TextModel, Protocol):
-    """A model that also says how an index of it is built, as `Model` does."""
+    """A model that also proposes index settings, as `Model` does."""
 
     def index_settings(self, name: str | None = None, **changes: Any) -> IndexSettings:
-        """Settings of an index; `changes` are fields of `IndexSettings`."""
+        """Settings of an index. `changes` are fields of `IndexSettings`."""
         ...
 
 
 class NotApplicable(NamedTuple):
-    """What a grid asks for and cannot be."""
+    """A combination of the grid that is impossible, with the reason."""
 
     model: str
     workflow: str
@@ -49,15 +49,15 @@ class Cell:
 
     Attributes:
         collection: its label.
-        model: None where no vector takes part.
+        model: None if no vectors are used.
         workflow: how to search.
-        combinations: the points of the grid that come to this cell.
+        combinations: the points of the grid that resolve to this cell.
         options: fusion, weights and feedback of the grid, where they make a difference.
         index: how the index is built.
         search: how it is searched.
-        k: documents kept for each query.
-        index_identity: what decides the index.
-        identity: what decides the result.
+        k: documents retrieved per query.
+        index_identity: everything that decides the index.
+        identity: everything that decides the result.
     """
 
     collection: str
@@ -73,23 +73,23 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        """Name of the result: a hash of what decides it."""
+        """Name of the result: a hash of its identity."""
         return digest(self.identity)[:16]
 
     @cached_property
     def index_key(self) -> str:
-        """Name of the index: a hash of what decides it."""
+        """Name of the index: a hash of its identity."""
         return digest(self.index_identity)[:16]
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of the index that are read."""
+        """The parts of the index that a search reads."""
         return tuple(dict.fromkeys([*self.identity["first"], *self.identity["parts"]]))
 
     def configuration(self, settings: Mapping[str, Sequence[Any]]) -> dict[str, str]:
-        """How the cell is told from others: model, workflow, and each setting that takes several values.
+        """What distinguishes the cell: model, workflow, and each setting with several values.
 
-        A setting makes no difference (`–`) where all of its values come to this cell.
+        A setting makes no difference (`–`) if all its values resolve to this cell.
         """
         shown = {"model": self.model.name if self.model else NO_MODEL, "workflow": str(self.workflow)}
         for name, values in settings.items():
@@ -99,7 +99,7 @@ class Cell:
         return shown
 
     def label(self, settings: Mapping[str, Sequence[Any]]) -> str:
-        """For messages."""
+        """Name for messages."""
         words = [word for word in self.configuration(settings).values() if word != NO_DIFFERENCE]
         return f"{self.collection}: {' '.join(words)}"
 
@@ -107,12 +107,12 @@ class Cell:
 def cells_of(
     grid: Grid, models: Mapping[ModelEntry, SweepModel | None], collections: Sequence[Judged]
 ) -> tuple[list[Cell], list[NotApplicable]]:
-    """The cells of a grid for some of its models, in the order of the grid, and what cannot be.
+    """The cells of a grid for some of its models, in the order of the grid, and the impossible combinations.
 
     Args:
         grid: its workflows, settings and depth are used.
-        models: by their entries; None for BM25 alone.
-        collections: what they are evaluated on.
+        models: by their entries. None for BM25 alone.
+        collections: the collections to evaluate on.
     """
     cells: dict[str, Cell] = {}
     impossible: dict[NotApplicable, None] = {}
@@ -137,7 +137,7 @@ def cells_of(
 @final
 @dataclass(frozen=True)
 class Resolved:
-    """A combination before it meets a collection."""
+    """A resolved combination, without a collection."""
 
     model: ModelEntry | None
     fingerprint: str | None
@@ -153,7 +153,7 @@ class Resolved:
 def _resolve(
     known: tuple[ModelEntry, SweepModel | None, str | None], workflow: Workflow, settings: Mapping[str, Any]
 ) -> Resolved:
-    """Raises ConfigError where the combination cannot be."""
+    """Raises ConfigError if the combination is impossible."""
     entry, model, fingerprint = known
     combination = {"model": entry.name, "workflow": workflow, **settings}
     given = {key: settings[key] for key in ("analyzer", "identifiers", "k1", "b") if key in settings}
@@ -166,7 +166,7 @@ def _resolve(
     layouts = index.layouts(model)
     search, options = _searched(workflow, layouts, index.search, settings)
     plan = plan_of_parts(workflow, layouts, True, search)
-    if {*plan.first, *plan.weights} == {LEXICAL}:  # no model takes part: one index and one cell for all
+    if {*plan.first, *plan.weights} == {LEXICAL}:  # no model is used: one index and one cell for all
         alone = SearchSettings(weights={LEXICAL: 1.0})
         plan = plan_of_parts("lexical", {}, True, alone)
         return Resolved(None, None, combination, "lexical", {}, IndexSettings(lexical=bm25), {}, alone, plan)
@@ -179,7 +179,7 @@ def _searched(
     said: Mapping[str, Any] | None,
     settings: Mapping[str, Any],
 ) -> tuple[SearchSettings, dict[str, str]]:
-    """The model's search settings, changed as the grid says where the workflow puts parts together."""
+    """The model's search settings, with the grid's changes if the workflow fuses parts."""
     parts = [LEXICAL, *layouts]
     search = SearchSettings.for_parts(parts, said)
     every = replace(search, weights=dict.fromkeys(parts, 1.0))

@@ -1,4 +1,4 @@
-"""A model that remembers on disk what it has encoded, so that no text is encoded twice."""
+"""`CachedModel`: stores encoded texts on disk, so that no text is encoded twice."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from counterpoint.types import Ragged, Side, Span
 
 __all__ = ["CachedModel"]
 
-BATCH = 64  # texts encoded and committed at a time: what a killed process loses at most
+BATCH = 64  # texts encoded and committed at a time; a killed process loses at most this many
 VARIABLES = 500  # keys in one query; SQLite's oldest limit is 999
 
 
 class Rows(NamedTuple):
-    """One text's rows of one vector set, and what they stand for."""
+    """One text's rows of one vector set, with their ids."""
 
     values: np.ndarray
     ids: np.ndarray | None
@@ -35,18 +35,18 @@ Encoded = Mapping[str, Rows]
 
 @final
 class CachedModel:
-    """A `TextModel` in front of another one: it computes the same, each text once in its life.
+    """A `TextModel` with a cache. It returns the same vectors as its model and encodes each text once.
 
-    Vectors are kept as they came (float32, with their ids) in one SQLite file, by side and text. Each batch
-    of new texts is committed before the next one is encoded.
+    Vectors are stored unchanged (float32, with their ids) in one SQLite file, by side and text. Each batch of
+    new texts is committed before the next one is encoded.
 
     Args:
-        model: the one that encodes.
-        path: the file; made if need be. It belongs to one model.
-        on_encoded: called with the number of texts that were encoded anew since the last call.
+        model: the model that encodes.
+        path: the file, created if missing. It belongs to one model.
+        on_encoded: called with the number of texts newly encoded since the last call.
 
     Raises:
-        ArtifactError: the file is damaged, or it is another model's.
+        ArtifactError: the file is damaged, or belongs to another model.
     """
 
     def __init__(self, model: TextModel, path: Path, on_encoded: Callable[[int], object] = lambda new: None):
@@ -63,7 +63,7 @@ class CachedModel:
             self._database.commit()
         if owner is not None and owner[0] != self._fingerprint:
             raise ArtifactError(
-                f"holds what the model {owner[0][:12]} encoded, this one is {self._fingerprint[:12]}; "
+                f"contains encodings of the model {owner[0][:12]}, but this one is {self._fingerprint[:12]}; "
                 "use another file",
                 path=path,
             )
@@ -76,11 +76,11 @@ class CachedModel:
 
     @property
     def sets(self) -> Mapping[str, VectorSet]:
-        """Those of the model."""
+        """The model's vector sets."""
         return self.model.sets
 
     def fingerprint(self) -> str:
-        """That of the model."""
+        """The model's fingerprint."""
         return self._fingerprint
 
     def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
@@ -92,32 +92,31 @@ class CachedModel:
         return self._encode(texts, "document")
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """Those of the model; nothing is kept."""
+        """The model's spans, not cached."""
         return self.model.spans(texts, name, side)
 
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[np.ndarray]:
-        """Those of the model; nothing is kept."""
+        """The model's row ids, not cached."""
         return self.model.row_ids(texts, name, side)
 
     def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
-        """Those of the model; nothing is kept."""
+        """The model's gate weights, not cached."""
         return self.model.gate_weights(texts, name)
 
     def table(self, name: str) -> np.ndarray:
-        """That of the model; nothing is kept."""
+        """The model's table, not cached."""
         return self.model.table(name)
 
     def _encode(self, texts: Sequence[str], side: Side) -> dict[str, Ragged]:
         text_of = {_key(text, side): text for text in texts}
         found = self._read(list(text_of))
         new = sorted(text_of.keys() - found.keys(), key=lambda key: (len(text_of[key]), text_of[key]))
-        for start in range(0, len(new), BATCH):  # texts of like length, so that little is padding
+        for start in range(0, len(new), BATCH):  # texts of similar length, to reduce padding
             keys = new[start : start + BATCH]
             found |= self._add(keys, [text_of[key] for key in keys], side)
         return self._packed([found[_key(text, side)] for text in texts])
 
     def _add(self, keys: Sequence[bytes], texts: Sequence[str], side: Side) -> dict[bytes, Encoded]:
-        """Encode texts and commit them."""
         encode = self.model.encode_query if side == "query" else self.model.encode_document
         made = encode(texts)
         encoded: dict[bytes, Encoded] = {
@@ -155,7 +154,6 @@ class CachedModel:
         return packed
 
     def _from_bytes(self, value: bytes) -> Encoded:
-        """The inverse of `_to_bytes`."""
         try:
             end = value.index(b"\n") + 1
             sets, at = {}, end
@@ -172,12 +170,12 @@ class CachedModel:
 
     @contextmanager
     def _using(self) -> Iterator[None]:
-        """SQLite's errors as ones that a user can act on."""
+        """Turn SQLite's errors into ones with a remedy."""
         try:
             yield
         except sqlite3.DatabaseError as error:
             raise ArtifactError(
-                f"cannot keep encodings ({error}); free some space, or delete the file if it is damaged",
+                f"cannot store encodings ({error}); free some space, or delete the file if it is damaged",
                 path=self.path,
             ) from error
 
@@ -187,7 +185,7 @@ def _key(text: str, side: Side) -> bytes:
 
 
 def _to_bytes(encoded: Encoded) -> bytes:
-    """A line of JSON with the type and shape of each array, then the arrays' bytes."""
+    """One line of JSON with the type and shape of each array, then the arrays' bytes."""
     described: dict[str, list[tuple[str, list[int]]]] = {}
     raw = []
     for name, rows in encoded.items():

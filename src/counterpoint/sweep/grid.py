@@ -1,4 +1,4 @@
-"""The grid of a sweep: what is asked for."""
+"""`Grid`: the models, collections, workflows and settings of a sweep."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from counterpoint.search import Workflow
 
 __all__ = ["DEPTH", "SECTIONS", "CollectionEntry", "Grid", "ModelEntry"]
 
-DEPTH = 100  # documents kept for each query unless the grid says otherwise
+DEPTH = 100  # documents retrieved per query by default
 
 SECTIONS: Mapping[Literal["index", "search"], tuple[str, ...]] = MappingProxyType(
     {"index": ("codec", "analyzer", "identifiers", "k1", "b"), "search": ("fusion", "weights", "feedback")}
 )
-"""The settings that a grid may vary, by the table of the file in which they stand."""
+"""The settings that a grid may vary, by their table in the file."""
 
 
 @final
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model of the grid: its label, and where it is (None: BM25 alone)."""
+    """A model of the grid: its label, and its source (None for BM25 alone)."""
 
     name: str
     model: str | None
@@ -39,10 +39,9 @@ class CollectionEntry:
 
     Attributes:
         name: its label.
-        source: what `open_collection` takes.
-        split: which judgements.
-        relevant_from: the grade from which on a document is relevant, for measures that need to know and do
-            not say.
+        source: as for `open_collection`.
+        split: the split of its judgements.
+        relevant_from: the lowest grade of a relevant document, for measures that need one and do not set it.
     """
 
     name: str
@@ -54,16 +53,16 @@ class CollectionEntry:
 @final
 @dataclass(frozen=True)
 class Grid:
-    """What a sweep evaluates: every combination of what stands in its lists.
+    """The evaluations of a sweep: every combination of the values in its lists.
 
     Attributes:
-        measures: by the names they were given; the first one is drawn.
+        measures: by their given names. The report plots the first one.
         models: at least one.
         workflows: at least one.
         collections: at least one.
-        settings: by setting (those of `SECTIONS`) its values; settings left out are those of each model.
-        k: documents kept for each query.
-        keep_encodings: whether vectors outlive the sweep.
+        settings: values by setting (see `SECTIONS`). Omitted settings are those of each model.
+        k: documents retrieved per query.
+        keep_encodings: whether to keep the vectors after the sweep.
     """
 
     measures: tuple[str, ...]
@@ -75,17 +74,17 @@ class Grid:
     keep_encodings: bool = True
 
     def combinations(self) -> Iterator[dict[str, Any]]:
-        """Values by setting, for each combination of the values."""
+        """Each combination of the settings' values, by setting."""
         for values in product(*self.settings.values()):
             yield dict(zip(self.settings, values, strict=True))
 
     def measures_for(self, collection: CollectionEntry) -> dict[str, str]:
-        """By each measure's name, the measure as it is computed on a collection: with its binarisation."""
+        """The measures as computed on a collection (with their binarisation), by their given names."""
         computed = with_judging(self.measures, relevant_from=collection.relevant_from)
         return dict(zip(self.measures, computed, strict=True))
 
     def to_toml(self) -> str:
-        """The grid with every path absolute and every default written out; `read_grid` reads it again."""
+        """The grid with absolute paths and all defaults, as `read_grid` reads it."""
         document: dict[str, Any] = {
             "measures": list(self.measures),
             "models": [{"name": entry.name, "model": entry.model or "none"} for entry in self.models],

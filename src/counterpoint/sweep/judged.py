@@ -1,4 +1,4 @@
-"""A collection as a sweep needs it: queries and judgements at hand, and what identifies the data."""
+"""`Judged`: a collection with its queries and judgements in memory, and digests that identify its data."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Judged:
     """A collection with one split of its judgements.
 
     Attributes:
-        entry: what the grid says of it.
+        entry: its entry in the grid.
         collection: the documents.
-        queries: those that are judged, id to text.
+        queries: the judged queries, id to text.
         qrels: the judgements.
-        documents: how many there are.
-        digests: SHA-256 of what was read as `corpus`, `queries` and `qrels`, whatever the files' format.
-        files: SHA-256 of the files, by their path in the folder; empty for a source that is no folder.
+        documents: number of documents.
+        digests: SHA-256 of the content of `corpus`, `queries` and `qrels`, independent of the files' format.
+        files: SHA-256 of the files, by their path in the folder. Empty if the source is not a folder.
     """
 
     entry: CollectionEntry
@@ -41,7 +41,7 @@ class Judged:
     files: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
-        """What a report says of it."""
+        """The collection's entry in a report."""
         return {
             "name": self.entry.name,
             "source": self.entry.source,
@@ -58,7 +58,7 @@ def open_judged(entry: CollectionEntry) -> Judged:
     """Read a collection once.
 
     Raises:
-        DataError: something in it cannot be used.
+        DataError: it cannot be read.
     """
     collection = open_collection(entry.source)
     queries, qrels = collection.queries(entry.split), collection.qrels(entry.split)
@@ -78,7 +78,7 @@ def open_judged(entry: CollectionEntry) -> Judged:
 
 
 def digest(data: object) -> str:
-    """SHA-256 of plain data, the same for mappings in any order."""
+    """SHA-256 of plain data, independent of the order of mappings."""
     return hashlib.sha256(_line(data)).hexdigest()
 
 
@@ -87,7 +87,6 @@ def _line(data: object) -> bytes:
 
 
 def _files(folder: Path, split: str) -> dict[str, str]:
-    """The files of BEIR's layout that are there."""
     names = ("corpus.jsonl", "queries.jsonl", f"qrels/{split}.tsv")
     paths = [folder / f"{name}{packed}" for name in names for packed in ("", ".gz")]
     return {path.relative_to(folder).as_posix(): sha256_file(path) for path in paths if path.is_file()}

@@ -1,4 +1,4 @@
-"""The report of a sweep as one self-contained page: nothing outside the file, readable without its script."""
+"""The report of a sweep as one self-contained page that is readable without its script."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["page"]
 
 COLUMNS = (
     ("bytes_per_document", "bytes / document", "the parts that the workflow reads"),
-    ("search_ms", "search ms", "median milliseconds a query"),
+    ("search_ms", "search ms", "median milliseconds per query"),
     ("search_ms_p95", "search 95 %", "95th percentile"),
     ("encode_ms", "encode ms", "median milliseconds to encode a query"),
     ("encode_ms_p95", "encode 95 %", "95th percentile"),
 )
 AXES = (
-    ("bytes_per_document", "bytes a document"),
-    ("total_ms", "milliseconds a query, encoding and searching"),
+    ("bytes_per_document", "bytes per document"),
+    ("total_ms", "milliseconds per query, encoding and searching"),
 )
 
 
 def page(report: Mapping[str, Any]) -> str:
-    """The page. All text of the report is escaped."""
+    """Render the page. All text of the report is escaped."""
     means = [_section("Mean over collections", report, report["means"], "")] if report["means"] else []
     return render(
         "sweep.html",
@@ -53,7 +53,6 @@ def _collection(report: Mapping[str, Any], collection: Mapping[str, Any]) -> dic
 def _section(
     title: str, report: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], about: str
 ) -> dict[str, Any]:
-    """A table and its drawings."""
     return {
         "title": title,
         "about": about,
@@ -98,7 +97,7 @@ def _text(text: object, *, number: bool = False) -> dict[str, Any]:
 
 
 def _numbers(values: Sequence[float], best: Any, form: str) -> list[dict[str, Any]]:
-    """Cells of one column; what looks like the best value is bold."""
+    """Cells of one column. Every value that is displayed like the best one is bold."""
     shown = [form.format(value) for value in values]
     first = form.format(best(values)) if values else ""
     return [
@@ -107,7 +106,7 @@ def _numbers(values: Sequence[float], best: Any, form: str) -> list[dict[str, An
     ]
 
 
-# -- drawings --------------------------------------------------------------------------------------------
+# -- plots -----------------------------------------------------------------------------------------------
 
 
 def _figure(
@@ -133,11 +132,10 @@ def _point(row: Mapping[str, Any], measure: str, cost: str) -> Point:
     return Point(row[cost], row["measures"][measure], str(row["row"]), names["model"], names["workflow"])
 
 
-# -- what stands behind ------------------------------------------------------------------------------------
+# -- details ---------------------------------------------------------------------------------------------
 
 
 def _cell(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What is folded away of a cell: its commands and all that was measured."""
     return {
         "cell": row["cell"],
         "row": row["row"],

@@ -1,4 +1,4 @@
-"""What a sweep will do: collections read, models asked what they are, cells resolved. Nothing is written."""
+"""The plan of a sweep: collections read, models loaded, cells resolved. Nothing is written."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from counterpoint.sweep.judged import Judged, open_judged
 __all__ = ["Failure", "Loader", "Outcome", "SweepPlan", "plan_sweep"]
 
 Loader = Callable[[str], SweepModel]
-"""From a model's name, folder or hub id to the model."""
+"""Loads a model by its name, folder or hub id."""
 
 
 class Failure(NamedTuple):
-    """What could not be done, and why."""
+    """A failure, and its reason."""
 
     where: str
     message: str
@@ -27,13 +27,13 @@ class Failure(NamedTuple):
 @final
 @dataclass(frozen=True)
 class SweepPlan:
-    """A grid with everything resolved.
+    """A resolved grid.
 
     Attributes:
         grid: as it was read.
-        collections: by label, those that can be used.
+        collections: the usable ones, by label.
         cells: all evaluations, each once, in the order of the grid.
-        not_applicable: combinations that cannot be, each once.
+        not_applicable: impossible combinations, each once.
         failures: models and collections that cannot be used.
     """
 
@@ -47,13 +47,13 @@ class SweepPlan:
 @final
 @dataclass
 class Outcome:
-    """What a sweep came to.
+    """The results of a sweep.
 
     Attributes:
-        results: by the key of a cell, its result as it stands in the folder.
-        computed: keys of the cells that were not there before.
+        results: each cell's result as stored in the folder, by the cell's key.
+        computed: keys of the cells that were computed now.
         failures: those of the plan, then those of cells.
-        encoded: number of texts that were encoded and not found in the cache.
+        encoded: number of texts that were encoded because they were not in the cache.
     """
 
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -65,8 +65,8 @@ class Outcome:
 def plan_sweep(grid: Grid, load: Loader) -> SweepPlan:
     """Resolve a grid: read its collections and load each of its models once.
 
-    A collection or a model that fails with an error that a user can put right becomes a `Failure`; the rest
-    of the grid stands.
+    A collection or model with an error that the user can fix becomes a `Failure`. The rest of the grid
+    continues.
     """
     failures: list[Failure] = []
     collections: dict[str, Judged] = {}

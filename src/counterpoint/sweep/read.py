@@ -1,4 +1,4 @@
-"""Read a grid from TOML; all of its faults at once, with suggestions."""
+"""Read a grid from TOML. All faults are reported together, with suggestions."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ COLLECTION_KEYS = ("source", "name", "split", "relevant_from")
 
 
 def read_grid(path: str | Path) -> Grid:
-    """Read a grid; sources are looked up, nothing is loaded.
+    """Read a grid. Sources are looked up, but nothing is loaded.
 
     Args:
-        path: a TOML file; paths in it are relative to its folder.
+        path: a TOML file. Its paths are relative to its folder.
 
     Raises:
-        ConfigError: listing everything that is wrong.
+        ConfigError: listing every fault.
     """
     path = Path(path)
     try:
@@ -57,7 +57,7 @@ def read_grid(path: str | Path) -> Grid:
     return grid
 
 
-# -- one function a key; each adds to the faults and gives what is right ---------------------------------
+# -- one function per key; each appends faults and returns the valid values ------------------------------
 
 
 def _measures(table: Mapping[str, Any], faults: list[str]) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ def _collections(table: Mapping[str, Any], base: Path, faults: list[str]) -> tup
 
 
 def _split(asked: object, splits: Sequence[str]) -> str:
-    """The split asked for, else `test`, else the only one."""
+    """The requested split, else `test`, else the only one."""
     if not splits:
         raise ConfigError("has no judgements (qrels/<split>.tsv), so there is nothing to measure against")
     if asked is None and "test" not in splits and len(splits) > 1:
@@ -132,7 +132,6 @@ def _split(asked: object, splits: Sequence[str]) -> str:
 def _settings(
     table: Mapping[str, Any], section: Literal["index", "search"], faults: list[str]
 ) -> dict[str, tuple[Any, ...]]:
-    """A table whose keys have a value or a list of values."""
     given = table.get(section, {})
     if not isinstance(given, dict):
         faults.append(f"{section}: expected a table [{section}], found {given!r}")
@@ -143,7 +142,7 @@ def _settings(
         values = given[key] if isinstance(given[key], list) else [given[key]]
         faults += [f"{section}.{key}: {fault}" for value in values if (fault := CHECKS[key](value))]
         if not values:
-            faults.append(f"{section}.{key}: empty; give a value, or leave the key out")
+            faults.append(f"{section}.{key}: empty; give a value, or omit the key")
         _check_once(values, f"{section}.{key}", faults)
         found[key] = tuple(values)
     return found
@@ -189,7 +188,7 @@ def _switch(table: Mapping[str, Any], key: str, default: bool, faults: list[str]
 # -- checks ----------------------------------------------------------------------------------------------
 
 Check = Callable[[Any], str | None]
-"""What is wrong with a value, or None."""
+"""Returns the fault of a value, or None."""
 
 
 def _one_of(known: Sequence[str]) -> Check:
@@ -239,7 +238,7 @@ def _check_keys(table: Mapping[str, Any], known: Sequence[str], where: str, faul
 
 def _check_once(values: Sequence[Any], where: str, faults: list[str]) -> None:
     twice = {repr(value) for value in values if values.count(value) > 1}
-    faults += [f"{where}: {value} stands there more than once" for value in sorted(twice)]
+    faults += [f"{where}: {value} occurs more than once" for value in sorted(twice)]
 
 
 def _hint(found: Any, known: Sequence[str]) -> str:
@@ -250,7 +249,7 @@ def _hint(found: Any, known: Sequence[str]) -> str:
 def _too_deep(grid: Grid) -> list[str]:
     cutoffs = {name: dict(parse_measure(name).params).get("cutoff") for name in grid.measures}
     return [
-        f"measures: {name} looks at {cutoff} documents, but k is {grid.k}; write k = {cutoff}"
+        f"measures: {name} needs {cutoff} documents, but k is {grid.k}; write k = {cutoff}"
         for name, cutoff in cutoffs.items()
         if cutoff and int(cutoff) > grid.k
     ]

@@ -1,4 +1,4 @@
-"""The report of a sweep as plain data: rows, means, what failed, and what stands behind each number."""
+"""The report of a sweep as plain data: rows, means, failures, and the provenance of each number."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from counterpoint.sweep.timing import HITS, QUERIES, SECONDS
 __all__ = ["COSTS", "report_of", "write_report"]
 
 COSTS = ("bytes_per_document", "search_ms", "search_ms_p95", "encode_ms", "encode_ms_p95", "total_ms")
-"""What a row has beside its measures; less is better."""
+"""Columns of a row other than its measures. Lower is better."""
 
 
 def report_of(plan: SweepPlan, outcome: Outcome, store: Store, command: str) -> dict[str, Any]:
-    """Everything that the report shows, as plain data.
+    """Build the report as plain data.
 
     Args:
-        plan: what was asked for.
-        outcome: what came of it.
+        plan: the plan of the sweep.
+        outcome: its results.
         store: the folder of the sweep.
         command: what the user typed.
     """
@@ -92,7 +92,7 @@ def _row(cell: Cell, plan: SweepPlan, result: Mapping[str, Any], store: Store) -
 
 
 def _again(cell: Cell, plan: SweepPlan, store: Store) -> str:
-    """The command that searches the same index again and gives the same values."""
+    """The command that repeats the search on the same index and gives the same values."""
     entry = plan.collections[cell.collection].entry
     measures = " ".join(dict.fromkeys(plan.grid.measures_for(entry).values()))
     words = ["counterpoint", "evaluate", entry.source, "--split", entry.split]
@@ -106,7 +106,7 @@ def _again(cell: Cell, plan: SweepPlan, store: Store) -> str:
 
 
 def _means(rows: Sequence[Mapping[str, Any]], collections: Sequence[str]) -> list[dict[str, Any]]:
-    """Means over the collections, of the configurations that all of them have; none for one collection."""
+    """Means over collections, of configurations that all collections have. Empty for one collection."""
     together: dict[int, list[Mapping[str, Any]]] = {}
     for row in rows:
         together.setdefault(row["row"], []).append(row)
@@ -125,7 +125,6 @@ def _means(rows: Sequence[Mapping[str, Any]], collections: Sequence[str]) -> lis
 
 
 def _table(report: Mapping[str, Any]) -> str:
-    """One line a cell."""
     text = io.StringIO()
     names = ["model", "workflow", *report["settings"]]
     table = csv.writer(text)

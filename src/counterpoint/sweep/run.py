@@ -1,4 +1,4 @@
-"""Run a sweep: what is there already is kept, the rest is computed cell by cell, one model after another."""
+"""Run a sweep: keep existing results, and compute the rest cell by cell, model by model."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ __all__ = ["Watch", "run_sweep"]
 @final
 @dataclass(frozen=True)
 class Watch:
-    """Who wants to know how far a sweep has come.
+    """Callbacks for the progress of a sweep.
 
     Attributes:
         cells: called with the number of cells done.
-        encoded: called with the number of texts that were encoded anew.
+        encoded: called with the number of texts newly encoded.
     """
 
     cells: Callable[[int], object] = lambda done: None
@@ -42,25 +42,25 @@ class Watch:
 def run_sweep(
     plan: SweepPlan, folder: str | Path, load: Loader, *, command: str = "", watch: Watch | None = None
 ) -> dict[str, Any]:
-    """Compute the cells of a plan that a folder lacks, write the report and return it as plain data.
+    """Compute the cells that are missing in a folder, write the report and return it as plain data.
 
-    A cell that fails with an error that a user can put right is recorded and does not stop the others.
+    A cell with an error that the user can fix is recorded and does not stop the others.
 
     Args:
         plan: from `plan_sweep`.
-        folder: made if need be; see `Store`.
-        load: finds the models again.
+        folder: created if missing. See `Store`.
+        load: loads the models again.
         command: what the user typed, for the record.
-        watch: is told of progress.
+        watch: receives progress.
 
     Raises:
-        ArtifactError: the folder is being written by another sweep, holds something else, or cannot be
+        ArtifactError: another sweep is writing to the folder, it contains something else, or it cannot be
             written.
         MissingExtraError: matplotlib, which the report needs, is not installed.
     """
     from counterpoint.plots import picture
 
-    picture(1, 1)  # whoever lacks matplotlib learns it now and not after hours
+    picture(1, 1)  # fails now if matplotlib is missing, not after hours
     store, outcome = Store(folder), Outcome(failures=list(plan.failures))
     with store.locked():
         store.write_text(GRID, plan.grid.to_toml())
@@ -75,14 +75,14 @@ def run_sweep(
 
 
 def _by_model(cells: Sequence[Cell]) -> list[Cell]:
-    """Cells of one model side by side, otherwise in the order of the grid; a model is loaded once."""
+    """Group cells by model, otherwise in the order of the grid, so that each model is loaded once."""
     order = {model: i for i, model in enumerate(dict.fromkeys(cell.model for cell in cells))}
     return sorted(cells, key=lambda cell: order[cell.model])
 
 
 @final
 class Work:
-    """A sweep under way."""
+    """A sweep in progress."""
 
     def __init__(self, plan: SweepPlan, store: Store, outcome: Outcome, command: str, watch: Watch):
         self.plan, self.store, self.outcome = plan, store, outcome
@@ -90,7 +90,7 @@ class Work:
         self._done = 0
 
     def model(self, entry: ModelEntry | None, cells: Sequence[Cell], load: Loader) -> None:
-        """All cells of one model, which is loaded only if one of them is missing."""
+        """Process all cells of one model. The model is loaded only if one of them is missing."""
         missing = [cell for cell in cells if not self.store.has(cell.key)]
         for cell in cells:
             if cell not in missing:
@@ -120,7 +120,7 @@ class Work:
 
     @contextmanager
     def _recorded(self, cell: Cell) -> Iterator[None]:
-        """Turn what a user can put right into a line of the report; a bug of ours goes its way."""
+        """Record errors that the user can fix as failures. Other exceptions pass through."""
         try:
             yield
         except CounterpointError as error:
@@ -135,7 +135,7 @@ class Work:
     # -- one cell --------------------------------------------------------------------------------------
 
     def _kept(self, cell: Cell) -> dict[str, Any]:
-        """A result that is there; measured again from its run if another measure is asked for."""
+        """Read a stored result. If a measure is missing, evaluate its run again."""
         result = self.store.read_result(cell.key)
         if not set(self._measures(cell)) <= set(result["measured"]["values"]):
             result["measured"] = self._measured(cell, self.store.read_run(cell.key))
@@ -195,7 +195,7 @@ class Work:
 
 
 def _bytes(cell: Cell, info: Mapping[str, Any]) -> dict[str, Any]:
-    """Bytes a document of the parts that the workflow reads, of the stored texts, and of the whole index."""
+    """Bytes per document of the parts that the workflow reads, of the texts, and of the whole index."""
     stored = {name: found["bytes"] for name, found in info["sets"].items()}
     stored[LEXICAL] = info["bytes_by_purpose"].get(LEXICAL, 0)
     sizes = {part: stored[part] / info["documents"] for part in cell.parts}

@@ -1,4 +1,4 @@
-"""The folder of a sweep: where everything is, and that one process at a time writes it."""
+"""`Store`: the folder of a sweep. Only one process at a time may write to it."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Make the folder, and keep every other sweep out of it.
+        """Create the folder, and lock it against other sweeps.
 
         Raises:
-            ArtifactError: another process is at work in it, or it holds something else.
+            ArtifactError: another process is working in it, or it contains something else.
         """
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -60,39 +60,39 @@ class Store:
         try:
             yield
         finally:
-            lock.release()  # the empty file stays: deleting it would let two processes hold different locks
+            lock.release()  # keep the empty file: after deletion, two processes could hold different locks
 
-    # -- where things are ------------------------------------------------------------------------------
+    # -- paths -----------------------------------------------------------------------------------------
 
     def index(self, key: str) -> Path:
-        """Folder of an index."""
+        """The folder of an index."""
         return self.folder / "indexes" / key
 
     def encodings(self, fingerprint: str) -> Path:
-        """File of what one model encoded; a fingerprint may be any text, so its hash names the file."""
+        """The file of one model's encodings, named by a hash because a fingerprint may be any text."""
         name = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
         return self.folder / "encodings" / f"{name}.sqlite"
 
     def forget_encodings(self) -> None:
-        """Delete what all models encoded."""
+        """Delete the encodings of all models."""
         with writing(self.folder):
             remove_made(self.folder / "encodings", ("*.sqlite", "*.sqlite-*"))
 
     # -- results ---------------------------------------------------------------------------------------
 
     def has(self, key: str) -> bool:
-        """Whether a cell's run and result are there."""
+        """Whether a cell's run and result exist."""
         return self._result(key).is_file() and self._run(key).is_file()
 
     def read_run(self, key: str) -> Run:
-        """The run of a cell."""
+        """Read the run of a cell."""
         return Run.read(self._run(key))
 
     def read_result(self, key: str) -> dict[str, Any]:
-        """The result of a cell.
+        """Read the result of a cell.
 
         Raises:
-            ArtifactError: it is damaged, or of another version.
+            ArtifactError: it is damaged, or has another format version.
         """
         path = self._result(key)
         try:
@@ -101,26 +101,26 @@ class Store:
             raise ArtifactError(f"cannot be read ({error}); delete it and sweep again", path=path) from error
         if not isinstance(found, dict) or (found.get("format"), found.get("cell")) != (FORMAT, key):
             raise ArtifactError(
-                "not this cell's result, or another version's; delete it and sweep again", path=path
+                "not this cell's result, or of another version; delete it and sweep again", path=path
             )
         return found
 
     def write_run(self, key: str, run: Run) -> None:
-        """Keep the run of a cell; its result is written after it."""
+        """Write the run of a cell. Its result must be written after it."""
         self._make("runs")
         run.write(self._run(key))
 
     def write_result(self, key: str, result: Mapping[str, Any]) -> None:
-        """Keep the result of a cell: from now on it is done."""
+        """Write the result of a cell, which completes the cell."""
         self._make("results")
         self.write_json(self._result(key).relative_to(self.folder), {"format": FORMAT, "cell": key, **result})
 
     def write_json(self, name: str | Path, data: Mapping[str, Any]) -> None:
-        """Write a JSON file, whole or not at all."""
+        """Write a JSON file atomically."""
         self.write_text(name, json_text(data, indent=1) + "\n")
 
     def write_text(self, name: str | Path, text: str) -> None:
-        """Write a text file, whole or not at all."""
+        """Write a text file atomically."""
         write_atomically(self.folder / name, lambda path: path.write_text(text, encoding="utf-8"))
 
     def _make(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""How long one query takes, measured as a user would send it: one after the other, each alone."""
+"""The latency of single queries, sent one after the other."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from counterpoint.types import Ragged, Side, Span
 
 __all__ = ["HITS", "QUERIES", "SECONDS", "HeldQueries", "Latency", "measure_latency", "sample"]
 
-QUERIES = 200  # timed at most
-SECONDS = 30.0  # and no new query is timed after so long
-HITS = 10  # documents that a timed search returns
+QUERIES = 200  # most queries timed
+SECONDS = 30.0  # no further query is timed after this time
+HITS = 10  # documents returned by a timed search
 SEED = 0
 
 
 @final
 @dataclass(frozen=True)
 class Latency:
-    """Milliseconds a query: the median, the 95th percentile, and over how many queries."""
+    """Milliseconds per query: median, 95th percentile, and the number of queries."""
 
     median: float
     p95: float
@@ -36,12 +36,12 @@ class Latency:
 
 
 def sample(texts: Sequence[str]) -> list[str]:
-    """At most `QUERIES` of the texts, drawn without replacement; always the same ones."""
+    """At most `QUERIES` of the texts, drawn without replacement, always the same ones."""
     return random.Random(SEED).sample(list(texts), min(QUERIES, len(texts)))
 
 
 def measure_latency(texts: Sequence[str], call: Callable[[str], object]) -> Latency:
-    """Time `call` on one text after the other, after one call that is not timed."""
+    """Time `call` on each text in turn, after one call that is not timed."""
     call(texts[0])
     started, times = time.perf_counter(), []
     for text in texts:
@@ -55,7 +55,7 @@ def measure_latency(texts: Sequence[str], call: Callable[[str], object]) -> Late
 
 @final
 class HeldQueries:
-    """A model that has some queries' vectors in memory, so that searching is timed without encoding."""
+    """A model with the vectors of some queries in memory, so that search is timed without encoding."""
 
     def __init__(self, model: TextModel, texts: Sequence[str]):
         self.model = model
@@ -68,11 +68,11 @@ class HeldQueries:
 
     @property
     def sets(self) -> Mapping[str, VectorSet]:
-        """Those of the model."""
+        """The model's vector sets."""
         return self.model.sets
 
     def fingerprint(self) -> str:
-        """That of the model."""
+        """The model's fingerprint."""
         return self._fingerprint
 
     def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
@@ -81,21 +81,21 @@ class HeldQueries:
         return self._held[text]
 
     def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
-        """As the model does."""
+        """The model's document vectors."""
         return self.model.encode_document(texts)
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """As the model does."""
+        """The model's spans."""
         return self.model.spans(texts, name, side)
 
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[np.ndarray]:
-        """As the model does."""
+        """The model's row ids."""
         return self.model.row_ids(texts, name, side)
 
     def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
-        """As the model does."""
+        """The model's gate weights."""
         return self.model.gate_weights(texts, name)
 
     def table(self, name: str) -> np.ndarray:
-        """That of the model."""
+        """The model's table."""
         return self.model.table(name)

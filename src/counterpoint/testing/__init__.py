@@ -1,4 +1,4 @@
-"""What parts promise, as functions to call on parts of your own: `check_scorer(lambda: Mine("words"))`."""
+"""Contract checks for your own parts, such as `check_scorer(lambda: Mine("words"))`."""
 
 from counterpoint.testing.codecs import check_codec
 from counterpoint.testing.losses import check_loss

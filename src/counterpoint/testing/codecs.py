@@ -1,4 +1,4 @@
-"""What every codec promises."""
+"""The contract of codecs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def check_codec(declare: Callable[[], Codec], draws: int = 12) -> None:
     """Check a codec with rows of 1 to 9 components.
 
     Args:
-        declare: makes one.
-        draws: random inputs for each rule.
+        declare: makes a codec.
+        draws: random inputs per rule.
 
     Raises:
-        AssertionError: naming the rule that is broken.
+        AssertionError: naming the broken rule.
     """
     try_rules(RULES, declare, draws)
 
@@ -36,7 +36,7 @@ def some_rows(random: Random) -> Float[np.ndarray, "n d"]:
 
 
 def writes_what_its_layout_says(codec: Codec, random: Random) -> None:
-    """`encode` gives the arrays of `layout`, a row each, and `decode` rows of float32."""
+    """`encode` gives the arrays of `layout` with one entry per row, and `decode` gives float32 rows."""
     rows = some_rows(random)
     arrays, layout = codec.encode(rows), codec.layout(rows.shape[1])
     assert arrays.keys() == layout.keys(), f"arrays {sorted(arrays)}, the layout says {sorted(layout)}"
@@ -44,11 +44,11 @@ def writes_what_its_layout_says(codec: Codec, random: Random) -> None:
         assert arrays[name].dtype == dtype, f"{name} is of {arrays[name].dtype}, the layout says {dtype}"
         assert arrays[name].shape == (len(rows), *shape), f"{name} has the shape {arrays[name].shape}"
     decoded = codec.decode(arrays, rows.shape[1])
-    assert decoded.dtype == np.float32 and decoded.shape == rows.shape, "decoded rows have another form"
+    assert decoded.dtype == np.float32 and decoded.shape == rows.shape, "decoded: wrong type or shape"
 
 
 def codes_each_row_by_itself(codec: Codec, random: Random) -> None:
-    """No row changes what another one is stored as."""
+    """The encoding of a row does not depend on other rows."""
     rows = some_rows(random)
     together = codec.encode(rows)
     for at in range(len(rows)):
@@ -57,7 +57,7 @@ def codes_each_row_by_itself(codec: Codec, random: Random) -> None:
 
 
 def keeps_directions(codec: Codec, random: Random) -> None:
-    """A decoded row points where the row does, and zeros stay zeros."""
+    """A decoded row points in the direction of the row, and zeros stay zeros."""
     rows = some_rows(random)
     decoded = codec.decode(codec.encode(rows), rows.shape[1]).astype(np.float64)
     assert np.isfinite(decoded).all(), "a decoded component is not finite"

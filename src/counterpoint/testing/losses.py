@@ -1,4 +1,4 @@
-"""What every loss promises."""
+"""The contract of losses."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NAN = float("nan")
 
 
 def check_loss(declare: Callable[[], Loss], draws: int = 12) -> None:
-    """Check a loss, whose sets are named `cls` (one row a text) and `words`, of 3 components.
+    """Check a loss that uses the sets `cls` (one row per text) and `words`, of 3 components.
 
     Args:
-        declare: makes one.
-        draws: random steps for each rule.
+        declare: makes a loss.
+        draws: random steps per rule.
 
     Raises:
-        AssertionError: naming the rule that is broken.
+        AssertionError: naming the broken rule.
 
     Example:
         >>> from counterpoint.learn import MarginMSE
@@ -40,7 +40,7 @@ def check_loss(declare: Callable[[], Loss], draws: int = 12) -> None:
 
 
 def is_a_finite_scalar(loss: Loss, random: Random) -> None:
-    """It is one finite number with a finite gradient, of scores of any size."""
+    """The loss is one finite number with a finite gradient, for scores of any size."""
     step = some_step(random, 1.0)
     step, leaves = _learning(replace(step, scores=step.scores * random.choice([1.0, 1e4])))
     found = loss(step)
@@ -65,7 +65,7 @@ def ignores_the_order_of_documents(loss: Loss, random: Random) -> None:
 
 
 def ignores_padding(loss: Loss, random: Random) -> None:
-    """Rows that a mask hides do not matter, whatever stands there."""
+    """Rows that a mask hides do not matter, whatever their values."""
     step = some_step(random)
     q, d = (
         {name: found if name == "cls" else _padded(found) for name, found in side.items()}
@@ -75,7 +75,7 @@ def ignores_padding(loss: Loss, random: Random) -> None:
 
 
 def ignores_own_documents_that_are_not_there(loss: Loss, random: Random) -> None:
-    """A query that has fewer documents of its own than others has none in their place."""
+    """The -1 entries of a query with fewer own documents have no effect."""
     step = some_step(random)
     own, teacher = functional.pad(step.targets.own, (0, 1), value=-1), step.targets.teacher
     assert teacher is not None
@@ -84,7 +84,7 @@ def ignores_own_documents_that_are_not_there(loss: Loss, random: Random) -> None
 
 
 def ignores_documents_that_are_no_candidates(loss: Loss, random: Random) -> None:
-    """A document that must not count for any query does not, however high its score."""
+    """A document that is no candidate of any query has no effect, however high its score."""
     step = some_step(random)
     d = {
         name: Vectors(
@@ -100,7 +100,7 @@ def ignores_documents_that_are_no_candidates(loss: Loss, random: Random) -> None
 
 
 def has_no_gradient_without_weight(loss: Loss, random: Random) -> None:
-    """Times 0 it is 0, and so are its gradients."""
+    """With weight 0, the loss and its gradients are 0."""
     step, leaves = _learning(some_step(random))
     found = (0.0 * loss)(step)
     found.backward()
@@ -109,13 +109,13 @@ def has_no_gradient_without_weight(loss: Loss, random: Random) -> None:
 
 
 def is_multiplied_by_its_weight(loss: Loss, random: Random) -> None:
-    """Times 3 it is three times as much."""
+    """With weight 3, the loss is three times as large."""
     step = some_step(random)
     assert_close((3.0 * loss)(step), 3 * loss(step))
 
 
 def survives_the_trip_through_plain_data(loss: Loss, random: Random) -> None:
-    """What `to_dict` says makes a loss that gives the same number."""
+    """A loss restored from `to_dict` gives the same number."""
     step = some_step(random)
     again = restore(loss.to_dict()).setup()
     assert type(again) is type(loss) and again.to_dict() == loss.to_dict()
@@ -135,7 +135,7 @@ RULES = (
 
 
 def _learning(step: Step) -> tuple[Step, list[Tensor]]:
-    """The same step, its scores and vectors asking for gradients; and those leaves."""
+    """Make a step's scores and vectors leaves that require gradients. Returns the step and the leaves."""
     step = replace(
         step,
         scores=step.scores.clone().requires_grad_(),
@@ -147,7 +147,6 @@ def _learning(step: Step) -> tuple[Step, list[Tensor]]:
 
 
 def _padded(rows: Vectors) -> Vectors:
-    """More rows, masked, that hold NaN."""
     values = functional.pad(rows.values, (0, 0, 0, 2), value=NAN)
     ids = None if rows.ids is None else functional.pad(rows.ids, (0, 2), value=7)
     return Vectors(values, functional.pad(rows.mask, (0, 2)), ids)

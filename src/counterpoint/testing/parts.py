@@ -1,4 +1,4 @@
-"""What every part promises: to be declared by its arguments, and to come back from a folder as it was."""
+"""The contract of parts: declared by their arguments, and unchanged after saving and loading."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def check_part(cls: type[Part], arguments: Mapping[str, Any] | None = None) -> N
 
     Args:
         cls: its class.
-        arguments: for its constructor, which make a small one.
+        arguments: of its constructor, for a small one.
 
     Raises:
-        AssertionError: naming the rule that is broken.
+        AssertionError: naming the broken rule.
 
     Example:
         >>> from counterpoint.transform import Normalise
@@ -36,7 +36,7 @@ def check_part(cls: type[Part], arguments: Mapping[str, Any] | None = None) -> N
     for rule in RULES:
         with TemporaryDirectory() as folder:
             try:
-                rule(cls, deepcopy(given), Path(folder))  # parts among them are set up
+                rule(cls, deepcopy(given), Path(folder))  # copies, because rules set up parts among them
             except AssertionError as error:
                 broken = f"{cls.__name__} breaks the rule {rule.__name__!r}"
                 raise AssertionError(f"{broken}: {rule.__doc__} {error}") from error
@@ -52,7 +52,7 @@ def stores_its_arguments(cls: type[Part], arguments: Mapping[str, Any], folder: 
 
 
 def survives_the_trip_through_plain_data(cls: type[Part], arguments: Mapping[str, Any], folder: Path) -> None:
-    """What `to_dict` says makes an equal part."""
+    """A part restored from `to_dict` has equal settings."""
     part = cls(**arguments)
     config = part.to_dict()
     again = Part.from_dict(config)
@@ -61,7 +61,7 @@ def survives_the_trip_through_plain_data(cls: type[Part], arguments: Mapping[str
 
 
 def refuses_unknown_settings(cls: type[Part], arguments: Mapping[str, Any], folder: Path) -> None:
-    """An argument that it does not have is refused by name."""
+    """An unknown argument is refused by name."""
     config = {**cls(**arguments).to_dict(), "nonsense": 1}
     _refused(lambda: Part.from_dict(config), ConfigError, "unknown argument 'nonsense'")
 
@@ -75,7 +75,7 @@ def is_set_up_once(cls: type[Part], arguments: Mapping[str, Any], folder: Path) 
 
 
 def comes_back_bit_for_bit(cls: type[Part], arguments: Mapping[str, Any], folder: Path) -> None:
-    """A saved part is loaded as it was."""
+    """A saved part is loaded without any change."""
     part = cls(**arguments).setup()
     part.save(folder / "part")
     again = Part.load(folder / "part")
@@ -87,7 +87,7 @@ def comes_back_bit_for_bit(cls: type[Part], arguments: Mapping[str, Any], folder
 
 
 def keeps_its_dtype(cls: type[Part], arguments: Mapping[str, Any], folder: Path) -> None:
-    """A part in another precision is saved and loaded in it, and moves to other devices."""
+    """A part in another precision keeps it through save and load, and can be moved to other devices."""
     for dtype in (torch.float64, torch.bfloat16):
         part, path = cls(**deepcopy(dict(arguments))).setup().to(dtype), folder / str(dtype)
         part.save(path)
@@ -116,7 +116,7 @@ def has_a_fingerprint_of_every_weight(cls: type[Part], arguments: Mapping[str, A
 
 
 def is_loaded_strictly(cls: type[Part], arguments: Mapping[str, Any], folder: Path) -> None:
-    """A weight that is missing, unused or of another shape is refused by name, and so is damage."""
+    """A missing, unused or differently shaped weight is refused by name, and damage is refused."""
     cls(**arguments).setup().save(folder / "part")
     path = folder / "part" / "weights.safetensors"
     tensors = load_file(path)
@@ -160,7 +160,7 @@ def _refused(act: Callable[[], object], kind: type[Exception], message: str) -> 
 
 
 def _same(stored: object, given: object) -> bool:
-    """Whether an attribute is the argument, or torch's container around the very same parts."""
+    """Whether an attribute is the argument, or a torch container of the same parts."""
     if isinstance(stored, nn.ModuleDict):
         given = given or {}
         return isinstance(given, Mapping) and all(

@@ -1,4 +1,4 @@
-"""Rules that are tried with random input again and again."""
+"""Try rules repeatedly with random input."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 def try_rules(rules: Sequence[Callable[[T, Random], None]], declare: Callable[[], T], draws: int) -> None:
-    """Try every rule on a fresh object for each of so many draws.
+    """Try every rule on `draws` fresh objects.
 
     Raises:
-        AssertionError: naming the rule that is broken, what it says, and the draw.
+        AssertionError: naming the broken rule, its docstring, and the draw.
     """
     for rule in rules:
         for seed in range(draws):

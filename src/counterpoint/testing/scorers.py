@@ -1,4 +1,4 @@
-"""What every scorer promises."""
+"""The contract of scorers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["RULES", "check_scorer"]
 
 
 def check_scorer(declare: Callable[[], Scorer], draws: int = 12) -> None:
-    """Check a scorer of the sets `words` (rows with ids 1 to 4) and `cls` (one row a text), of 3 components.
+    """Check a scorer of the sets `words` (row ids 1 to 4) and `cls` (one row per text), of 3 components.
 
     Args:
-        declare: makes one that can score.
-        draws: random inputs for each rule.
+        declare: makes a scorer that is ready to score.
+        draws: random inputs per rule.
 
     Raises:
-        AssertionError: naming the rule that is broken.
+        AssertionError: naming the broken rule.
 
     Example:
         >>> from counterpoint.score import MaxSim
@@ -39,20 +39,20 @@ def ignores_padding(scorer: Scorer, random: Random) -> None:
     q, d, extra, holes = some_texts(random), some_texts(random), random.randint(0, 3), random.random() < 0.5
     plain = scorer(representation(q, filler=0.0), representation(d, filler=0.0))
     padded = scorer(representation(q, extra=extra, holes=holes), representation(d, extra=extra, holes=holes))
-    assert_close(plain, padded, atol=1e-6, rtol=0)  # a wider matrix product may round its last bit otherwise
+    assert_close(plain, padded, atol=1e-6, rtol=0)  # a wider matrix product may round differently
 
 
 def ignores_the_order_of_rows(scorer: Scorer, random: Random) -> None:
     """The order of a document's rows does not matter."""
     q, d = some_texts(random), some_texts(random)
-    # The first is the pooled one.
+    # The first row is the pooled one.
     shuffled = [text[:1] + random.sample(text[1:], len(text[1:])) for text in d]
     before = scorer(representation(q), representation(d))
     assert_close(scorer(representation(q), representation(shuffled)), before)
 
 
 def scores_a_batch_as_its_pairs(scorer: Scorer, random: Random) -> None:
-    """A score depends on its query and its document alone."""
+    """A score depends only on its query and its document."""
     q, d = some_texts(random), some_texts(random)
     together = scorer(representation(q), representation(d))
     assert together.shape == (len(q), len(d)), f"scores have the shape {tuple(together.shape)}"
@@ -64,7 +64,7 @@ def scores_a_batch_as_its_pairs(scorer: Scorer, random: Random) -> None:
 
 
 def explains_by_leaves_that_sum(scorer: Scorer, random: Random) -> None:
-    """The leaves of an explanation sum to the score, and name rows that there are."""
+    """The leaves of an explanation sum to the score, and name existing rows."""
     (q,), (d,) = some_texts(random, 1), some_texts(random, 1)
     queries, documents = representation([q], holes=True), representation([d], holes=True)
     explanation, score = scorer.explain(queries, documents), scorer(queries, documents).item()
@@ -73,8 +73,8 @@ def explains_by_leaves_that_sum(scorer: Scorer, random: Random) -> None:
     assert isclose(total, score, rel_tol=1e-6, abs_tol=1e-5), f"leaves sum to {total}, the score is {score}"
     for leaf in explanation.leaves():
         if leaf.rows is not None:
-            assert leaf.rows[0] < len(q), "a leaf names a row of the query that there is not"
-            assert leaf.rows[1] is None or leaf.rows[1] < len(d), "a leaf names a row of the document"
+            assert leaf.rows[0] < len(q), "a leaf names a query row out of range"
+            assert leaf.rows[1] is None or leaf.rows[1] < len(d), "a leaf names a document row out of range"
 
 
 def scores_empty_texts_zero(scorer: Scorer, random: Random) -> None:
@@ -85,7 +85,7 @@ def scores_empty_texts_zero(scorer: Scorer, random: Random) -> None:
 
 
 def has_gradients(scorer: Scorer, random: Random) -> None:
-    """Gradients reach queries and documents, and no padding."""
+    """Gradients reach queries and documents, and never padding."""
     leaves = []
 
     def learning(texts: list[Text]) -> dict[str, Vectors]:

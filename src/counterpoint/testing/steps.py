@@ -1,4 +1,4 @@
-"""Random steps with every kind of mask, for losses."""
+"""Random steps with all kinds of masks, for checks of losses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NAN, INF = float("nan"), float("inf")
 
 
 def some_step(random: Random, size: float = 3.0) -> Step:
-    """A step whose scores are about `size`.
+    """Make a step whose scores are about `size`.
 
-    Queries share documents, some have a positive only, some documents must not be negatives, a teacher does
-    not know all, and some cached candidates do not count. The first query has everything. Sets: `cls` and
-    `words` of 3 components; what gates, routers and BM25 put beside them.
+    Queries share documents, some have only a positive, some documents must not be negatives, some teacher's
+    scores are unknown, and some cached candidates are excluded. The first query has everything. The sets are
+    `cls` and `words` of 3 components, and the outputs of gates, routers and BM25.
     """
     queries, documents, width = random.randint(1, 4), random.randint(4, 8), random.randint(2, 4)
     own = [
@@ -64,20 +64,20 @@ def _vectors(random: Random, texts: int, rows: int) -> Vectors:
 
 
 def _gates(random: Random, texts: int, rows: int) -> Vectors:
-    """One component a row, some of them 0, some texts without a row."""
+    """One component per row, some of them 0, some texts without a row."""
     mask = torch.rand(texts, rows, generator=_generator(random)) < 0.7
     return Vectors(torch.randn(texts, rows, 1, generator=_generator(random)).clamp(min=0), mask)
 
 
 def _terms(random: Random, texts: int, known: int = 6) -> Vectors:
-    """BM25's vectors: a weight for each of some terms, different ones in a text; some texts have none."""
+    """BM25 vectors: weights of some distinct terms per text. Some texts have none."""
     found = [random.sample(range(1, known + 1), random.randint(0, 4)) for _ in range(texts)]
     ids = torch.tensor([row + [0] * (4 - len(row)) for row in found])
     return Vectors(torch.rand(texts, 4, 1, generator=_generator(random)) * 4, ids > 0, ids * 1_000_003)
 
 
 def _loads(random: Random, texts: int, keys: int = 5) -> Vectors:
-    """What a router says of each text by key: tokens sent to it, and the sum of their softmax."""
+    """A router's load per text and key: tokens sent to the key, and the sum of their softmax."""
     generator = _generator(random)
     sent = torch.randint(0, 4, (texts, keys), generator=generator).float()
     shares = torch.randn(texts, keys, generator=generator).softmax(1) * 3

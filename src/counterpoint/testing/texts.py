@@ -1,4 +1,4 @@
-"""Random texts as sets of rows, and the vectors they become."""
+"""Random texts as sets of rows, and their vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["DIM", "Text", "representation", "some_texts", "vectors"]
 
 DIM = 3
 Text = Sequence[tuple[Sequence[int], int]]
-"""Its rows with their ids. Products and sums of small whole numbers are exact in any order."""
+"""A text's rows with their ids. Products and sums of small whole numbers are exact in any order."""
 
 
 def some_texts(random: Random, most: int = 3) -> list[list[tuple[list[int], int]]]:
@@ -36,11 +36,11 @@ def vectors(
     """Padded vectors of a batch.
 
     Args:
-        texts: with their rows.
-        extra: positions of padding behind the longest text.
-        filler: what stands at padded positions.
+        texts: their rows.
+        extra: number of padding positions after the longest text.
+        filler: the value at padded positions.
         dtype: of the values.
-        holes: real rows are not side by side.
+        holes: put padding between the real rows.
     """
     step = 2 if holes else 1
     width = max([len(text) for text in texts], default=0) * step + extra

@@ -1,7 +1,7 @@
 """Maps from one vector set to another, learnt without labels.
 
-A new transform is one file here that subclasses `Transform`, one line below, and one example in the contract
-suite. `Moments` is there for those that need a mean or a covariance.
+To add a transform, write one file here that subclasses `Transform`, one line below, and one example in the
+contract suite. Use `Moments` if it needs a mean or a covariance.
 """
 
 from counterpoint.transform.flow import Flow, FlowBits, FlowTraining

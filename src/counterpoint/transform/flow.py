@@ -23,13 +23,13 @@ from counterpoint.vectors import Vectors
 __all__ = ["Flow", "FlowBits", "FlowTraining"]
 
 BLOCK = 2048
-"""Rows mapped at a time; what a flow makes of more does not fit in a core's cache."""
+"""Rows mapped at a time. The intermediate values of more do not fit in a core's cache."""
 FLAT = 1e-4
-"""Share of the largest deviation below which a component, or a direction, holds rounding errors only."""
+"""Share of the largest deviation below which a component or direction contains only rounding errors."""
 ENOUGH = 10
-"""Rows wanted for each component."""
+"""Rows recommended per component."""
 HELD_OUT = 20
-"""One row of so many is held out."""
+"""One row in this many is held out."""
 MOST_HELD_OUT = 1000
 
 
@@ -39,12 +39,12 @@ class FlowTraining(Setting):
     """How a flow is fitted: Adam on the mean negative log-likelihood of batches of rows.
 
     Attributes:
-        sample: rows kept in memory, drawn evenly from all that are read; a flow sees them many times.
-        batch: rows a step.
-        steps: steps at most.
-        epochs: passes over the sample at most.
-        lr: Adam's rate.
-        seed: decides the sample, the start and the order of the rows.
+        sample: number of rows to keep in memory, drawn evenly from all. A flow sees them many times.
+        batch: rows per step.
+        steps: maximum number of steps.
+        epochs: maximum number of passes over the sample.
+        lr: Adam's learning rate.
+        seed: of the sample, the initial weights and the order of the rows.
     """
 
     sample: int = 200_000
@@ -70,14 +70,14 @@ class FlowTraining(Setting):
 @final
 @dataclass(frozen=True)
 class FlowBits:
-    """How well a fitted flow describes rows, in bits per dimension: lower is better.
+    """How well a fitted flow describes rows, in bits per dimension. Lower is better.
 
     Attributes:
-        training: of rows that it was fitted to, as many as are held out where any are.
-        held_out: of the rows that it never saw; None where they were too few to hold any out. Far above
-            `training`, the flow has learnt its rows by heart.
-        rows: rows it was fitted to, of those that were kept in memory.
-        rows_held_out: rows it was not.
+        training: of rows that it was fitted to (if rows are held out, of as many).
+        held_out: of rows that it never saw. None if there were too few rows to hold any out. A value far
+            above `training` means that the flow has overfitted.
+        rows: number of rows it was fitted to, of those kept in memory.
+        rows_held_out: number of rows held out.
     """
 
     training: float
@@ -86,50 +86,50 @@ class FlowBits:
     rows_held_out: int
 
     def __str__(self) -> str:
-        seen = f"{self.training:.3f} bits a component of {self.rows:,} that it was fitted to"
+        seen = f"{self.training:.3f} bits per component of {self.rows:,} rows that it was fitted to"
         if self.held_out is None:
-            return f"{seen}; they were too few to hold some out"
+            return f"{seen}; too few rows to hold some out"
         return f"{seen}, {self.held_out:.3f} of {self.rows_held_out:,} held out"
 
 
 class Flow(Transform):
-    """z = f(x) with log p(x) = log N(z; 0, I) + log|det ∂f/∂x|; the rows of the new set are z. Abstract.
+    """z = f(x) with log p(x) = log N(z; 0, I) + log|det ∂f/∂x|. The rows of the new set are z. Abstract.
 
-    Jung et al. (Isotropic Representation Can Improve Dense Retrieval), equation 5. Rows are mapped as in
-    evaluation, so that no row depends on another, even while the model around it is being trained; what was
-    learnt is no parameter of that model. A row that is exactly zero stands for nothing and stays zero.
+    Jung et al. (Isotropic Representation Can Improve Dense Retrieval), equation 5. A flow always runs in
+    evaluation mode, so no row depends on another, even while the surrounding model is trained. Its weights
+    are not parameters of that model. A row that is exactly zero means nothing and stays zero.
 
-    `fit` holds one row of 20 out, 1000 at most, drawn by the seed, and measures on them what it has learnt
-    from the others: `bits`. It warns of fewer than 10 rows for each component, and of rows that do not vary
-    in all directions: along the others a density is infinite.
+    `fit` holds out 1 row in 20, at most 1000, drawn with the seed, and evaluates the flow on them: `bits`. It
+    warns of fewer than 10 rows per component, and of rows that do not vary in all directions, because a
+    density is infinite along the others.
     """
 
     dim: int
     fitting: FlowTraining | None
     count_: Tensor
     bits: FlowBits | None = None
-    """What the last `fit` of this object measured; it is not saved."""
+    """The result of this object's last `fit`. It is not saved."""
 
     @property
     @abstractmethod
     def divisor(self) -> int:
-        """What the number of components must divide by."""
+        """The dimension must be a multiple of this number."""
 
     @abstractmethod
     def _build(self) -> None:
-        """Allocate the layers anew; the random generator is seeded."""
+        """Allocate the layers again. The random generator is already seeded."""
 
     @abstractmethod
     def _start(self, sample: Float[Tensor, "n d"]) -> None:
-        """Set what depends on the data before the first step."""
+        """Initialise what depends on the data, before the first step."""
 
     @abstractmethod
     def latent(self, x: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-        """The latent row of each row, and the logarithm of its Jacobian's determinant."""
+        """The latent row of each row, and the log-determinant of its Jacobian."""
 
     @abstractmethod
     def inverse(self, z: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        """The rows that `latent` maps to z."""
+        """The inverse of `latent`."""
 
     def log_likelihood(self, x: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
         """Natural logarithm of each row's density."""
@@ -137,7 +137,7 @@ class Flow(Transform):
         return log_det - 0.5 * (z.square().sum(1) + self.dim * math.log(2 * math.pi))
 
     def bits_per_dimension(self, x: Float[Tensor, "n d"]) -> float:
-        """Mean negative log-likelihood over rows and components, to base 2; may be negative."""
+        """Mean negative log-likelihood over rows and components, to base 2. It may be negative."""
         with torch.no_grad():
             total = sum(self.log_likelihood(piece).double().sum().item() for piece in x.split(BLOCK))
         return -total / (len(x) * self.dim * math.log(2))
@@ -151,15 +151,15 @@ class Flow(Transform):
         """Learn from a sample of the rows, which are read once, and set `bits`.
 
         Args:
-            rows: vectors in pieces.
-            on_step: called after every step with its number, how many there will be, and the batch's bits
-                per dimension.
-            held_out: rows to measure on, of which 1000 are drawn; unless given, some of `rows` are held out.
-                These are no others where what comes before the flow was fitted to them.
+            rows: vectors in batches.
+            on_step: called after every step with its number, the total number, and the batch's bits per
+                dimension.
+            held_out: rows to evaluate on, of which at most 1000 are drawn. By default some of `rows` are held
+                out. Those are not unseen if the maps before the flow were fitted to them.
 
         Raises:
             ShapeError: rows of another length.
-            DataError: components that are not finite or the same in every row, or fewer than two rows.
+            DataError: components that are not finite or equal in every row, or fewer than two rows.
         """
         said = self._fitting
         sample, count = sample_rows(rows, self.dim, said.sample, said.seed)
@@ -175,7 +175,7 @@ class Flow(Transform):
         sample, other = sample.to(device), other.to(device)
         with torch.no_grad():
             self._start(sample)
-        # batch statistics in bfloat16, of an autocast around this, spoil the fit
+        # An outer autocast would compute batch statistics in bfloat16, which spoils the fit.
         with torch.enable_grad(), torch.autocast(device.type, enabled=False):
             self._learn(sample, on_step)
         _freeze(self)
@@ -184,7 +184,7 @@ class Flow(Transform):
         return self
 
     def forward(self, vectors: Vectors) -> Vectors:
-        """The latent rows, in the type they came in."""
+        """The latent rows, in the input's type."""
         self._check_fitted()
         if vectors.values.shape[2] != self.dim:
             raise ShapeError(f"fitted on vectors of {self.dim} components, found {vectors.values.shape[2]}")
@@ -197,7 +197,7 @@ class Flow(Transform):
         return vectors.with_values(values)
 
     def train(self, mode: bool = True) -> Self:
-        """Batch statistics are taken in `fit` only, whatever the model around is doing."""
+        """Stay in evaluation mode: only `fit` uses batch statistics, whatever the surrounding model does."""
         return super().train(False)
 
     # -- fitting -----------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ class Flow(Transform):
         self.eval()
 
     def _batches(self, sample: Float[Tensor, "n d"]) -> Iterator[Float[Tensor, "b d"]]:
-        """Batches without end, in another order every time; what is left over waits for the next pass."""
+        """Endless batches, in a new order each pass. A remainder is dropped until the next pass."""
         draw = torch.Generator().manual_seed(self._fitting.seed)
         size = min(self._fitting.batch, len(sample))
         while True:
@@ -261,17 +261,16 @@ class Flow(Transform):
                     f"{what}components); they vary too little for a density: fit it to more texts"
                 )
             raise DataError(
-                f"{what}components), where a density is infinite; turn them to their leading directions "
-                f"before: Whitening({self.dim}, rank={rank}, power=0.0), or --rank {rank} of counterpoint fit"
+                f"{what}components), where a density is infinite; first rotate them to the leading "
+                f"directions: Whitening({self.dim}, rank={rank}, power=0.0) or counterpoint fit --rank {rank}"
             )
 
     def _report(self, sample: Float[Tensor, "n d"]) -> None:
-        """Warn of rows that do not determine a density."""
         name, count, rank = type(self).__name__, len(sample), _rank(sample)
         if rank < self.dim:
             least = rank // self.divisor * self.divisor
-            turned = f"Whitening({self.dim}, rank={least}, power=0.0), or --rank {least} of counterpoint fit"
-            remedy = f"turn them to their leading directions before: {turned}, or " if least else ""
+            turned = f"Whitening({self.dim}, rank={least}, power=0.0) or counterpoint fit --rank {least}"
+            remedy = f"first rotate them to the leading directions: {turned}, or " if least else ""
             warnings.warn(
                 f"{name}: the {count:,} vectors vary in {rank} of {self.dim} directions, and in the others a "
                 f"density is infinite; {remedy}fit on more texts",
@@ -285,7 +284,7 @@ class Flow(Transform):
             )
 
     def _divided(self, sample: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "t d"], Float[Tensor, "h d"]]:
-        """The rows that are learnt from, and those held out, each in their order."""
+        """Return the rows to learn from and the rows held out, each in their order."""
         held = torch.zeros(len(sample), dtype=torch.bool)
         draw = torch.Generator().manual_seed(self._fitting.seed)
         size = min(len(sample) // HELD_OUT, MOST_HELD_OUT)
@@ -309,9 +308,9 @@ class Flow(Transform):
 
 
 def _rank(sample: Float[Tensor, "n d"]) -> int:
-    """Directions in which the rows vary by more than rounding."""
+    """Number of directions in which the rows vary by more than rounding."""
     dim = sample.shape[1]
-    for rows in (sample[: ENOUGH * dim], sample):  # the first are enough, unless some are missing there
+    for rows in (sample[: ENOUGH * dim], sample):  # the first rows suffice, unless they lack some directions
         moments = Moments(dim)
         moments.update(rows)
         variances = torch.linalg.eigvalsh(moments.covariance())
@@ -322,7 +321,7 @@ def _rank(sample: Float[Tensor, "n d"]) -> int:
 
 
 def _freeze(module: nn.Module) -> None:
-    """Make what was learnt buffers, so that no training of the model around it moves it."""
+    """Turn parameters into buffers, so that training the surrounding model does not change them."""
     for child in module.modules():
         for name, parameter in list(child.named_parameters(recurse=False)):
             delattr(child, name)

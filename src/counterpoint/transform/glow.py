@@ -22,21 +22,21 @@ Mapped = tuple[Tensor, Tensor]
 
 @final
 class Glow(Flow):
-    """Levels of steps, each an actnorm, a mixing of the components and a coupling.
+    """Levels of steps. Each step is an actnorm, a mixing of the components and a coupling.
 
-    After every level but the last, the first half of the components is done and stands in z as it is; the
-    others go on. With additive couplings and permutations only the actnorms contribute to the determinant.
-    This is the design that BERT-flow uses for vectors; the two levels of depth three of Jung et al. are
+    After every level but the last, the first half of the components is final and goes to z unchanged. The
+    other half continues. With additive couplings and permutations, only the actnorms contribute to the
+    determinant. BERT-flow uses this design for vectors. The two levels of depth three of Jung et al. are
     `levels=(3, 3)`.
 
     Args:
-        dim: components of a vector; divisible by 2 to the power of the number of levels.
-        levels: steps of each level.
+        dim: components of a vector, divisible by 2 to the power of the number of levels.
+        levels: number of steps of each level.
         width: hidden units of a coupling's network.
         coupling: "additive": y₂ = x₂ + t(x₁); "affine": y₂ = (x₂ + t(x₁))·σ(a(x₁) + 2).
-        mixing: "permutation" is random and fixed; "linear" is a learnt invertible matrix, begun as a rotation
-            and kept as P·L·U.
-        fitting: sample, steps and seed; `FlowTraining()` if not given.
+        mixing: "permutation" is random and fixed. "linear" is a learnt invertible matrix, initialised as a
+            rotation and stored as P·L·U.
+        fitting: sample, steps and seed. None for `FlowTraining()`.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class Glow(Flow):
 
     @property
     def divisor(self) -> int:
-        """Each level halves."""
+        """Each level halves the components."""
         return 2 ** len(self.levels)
 
     def latent(self, x: Float[Tensor, "n d"]) -> Mapped:
-        """The latent rows, and the sum of the steps' logarithms."""
+        """The latent rows, and the sum of the steps' log-determinants."""
         done, log_det = [], x.new_zeros(len(x))
         for number, level in enumerate(self._levels()):
             for step in level:
@@ -89,7 +89,7 @@ class Glow(Flow):
         return torch.cat([*done, x], dim=1), log_det
 
     def inverse(self, z: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        """The steps backwards."""
+        """Invert the steps in reverse order."""
         sizes = [self.dim // 2 ** (number + 1) for number in range(len(self.levels) - 1)]
         *done, x = z.split([*sizes, self.dim - sum(sizes)], dim=1)
         for number, level in reversed(list(enumerate(self._levels()))):
@@ -109,7 +109,7 @@ class Glow(Flow):
         return _Step(ActNorm(dim), Mixing(dim, self.mixing), Coupling(dim, self.width, self.coupling))
 
     def _start(self, sample: Float[Tensor, "n d"]) -> None:
-        """Let every actnorm begin with what reaches it at mean 0 and deviation 1."""
+        """Initialise every actnorm so that its output has mean 0 and deviation 1."""
         x = sample
         for number, level in enumerate(self._levels()):
             for step in level:
@@ -135,17 +135,17 @@ class ActNorm(nn.Module):
         return self.scale_ * (x + self.loc_), self.scale_.abs().log().sum().expand(len(x))
 
     def inverse(self, y: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        """Back to x."""
+        """Recover x from y."""
         return y / self.scale_ - self.loc_
 
     def start(self, x: Float[Tensor, "n d"]) -> None:
-        """Bring these rows to mean 0 and deviation 1."""
+        """Initialise so that these rows get mean 0 and deviation 1."""
         self.loc_.copy_(-x.mean(0))
         self.scale_.copy_(1 / x.std(0))
 
 
 class Mixing(nn.Module):
-    """The components in another order, or an invertible linear map of them."""
+    """A permutation or an invertible linear map of the components."""
 
     order_: Int[Tensor, " d"]
     sign_: Float[Tensor, " d"]
@@ -173,7 +173,7 @@ class Mixing(nn.Module):
         return x[:, self.order_] @ lower @ upper, self.log_diagonal_.sum().expand(len(x))
 
     def inverse(self, y: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        """Back to x."""
+        """Recover x from y."""
         if self.kind == "linear":
             lower, upper = self._factors()
             y = torch.linalg.solve_triangular(upper, y, upper=True, left=False)
@@ -187,14 +187,14 @@ class Mixing(nn.Module):
 
 
 class Coupling(nn.Module):
-    """One half of the components changed by what a network makes of the other, which stays."""
+    """Changes one half of the components by a network of the other half, which stays the same."""
 
     def __init__(self, dim: int, width: int, kind: CouplingKind):
         super().__init__()
         self.kind: CouplingKind = kind
         half = dim // 2
         last = nn.Linear(width, half if kind == "additive" else 2 * half)
-        nn.init.zeros_(last.weight)  # begins as the identity
+        nn.init.zeros_(last.weight)  # so that the coupling starts as the identity
         nn.init.zeros_(last.bias)
         self.net_ = nn.Sequential(nn.Linear(half, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), last)
 
@@ -208,14 +208,14 @@ class Coupling(nn.Module):
         return torch.cat([first, scaled], dim=1), functional.logsigmoid(logit).sum(1)
 
     def inverse(self, y: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        """Back to x."""
+        """Recover x from y."""
         first, second = y.chunk(2, dim=1)
         shift, logit = self._of(first)
         second = second if logit is None else second / torch.sigmoid(logit)
         return torch.cat([first, second - shift], dim=1)
 
     def _of(self, first: Float[Tensor, "n h"]) -> tuple[Tensor, Tensor | None]:
-        """t, and a + 2 of an affine coupling."""
+        """t, and a + 2 for an affine coupling."""
         made = self.net_(first)
         if self.kind == "additive":
             return made, None
@@ -224,8 +224,6 @@ class Coupling(nn.Module):
 
 
 class _Step(nn.Module):
-    """An actnorm, a mixing and a coupling."""
-
     def __init__(self, actnorm: ActNorm, mixing: Mixing, coupling: Coupling):
         super().__init__()
         self.actnorm, self.mixing, self.coupling = actnorm, mixing, coupling

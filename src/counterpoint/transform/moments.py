@@ -12,16 +12,16 @@ from counterpoint.errors import DataError, ShapeError
 __all__ = ["Moments"]
 
 PIECE = 2**18
-"""Components converted to float64 at a time: few enough to stay in the cache for all that is done to them."""
+"""Components converted to float64 at a time, few enough to stay in the cache during all operations."""
 
 
 class Moments:
     """Count, mean and scatter matrix, in float64.
 
-    With μ the mean of the n rows so far and y = x − μ those of a new piece of m, the scatter about the new
-    mean is S + Σyyᵀ − ssᵀ/(n + m), s = Σy (Chan, Golub and LeVeque 1979, with the piece taken about the old
-    mean: one matrix product and one pass over the rows). No sum of squares about the origin is kept, so
-    vectors far from it lose nothing.
+    Let μ be the mean of the n rows so far, and y = x − μ those of a new batch of m. The scatter about the new
+    mean is S + Σyyᵀ − ssᵀ/(n + m), s = Σy (Chan, Golub and LeVeque 1979, with the batch taken about the old
+    mean: one matrix product and one pass over the rows). No sum of squares about the origin is stored, so
+    vectors far from it lose no precision.
     """
 
     def __init__(self, dim: int):
@@ -30,7 +30,7 @@ class Moments:
         self.scatter: Float[Tensor, "d d"] = torch.zeros(dim, dim, dtype=torch.float64)
 
     def update(self, rows: Float[np.ndarray, "n d"] | Float[Tensor, "n d"]) -> None:
-        """Add some vectors.
+        """Add vectors.
 
         Raises:
             ShapeError: they are not rows of the right length.
@@ -50,13 +50,13 @@ class Moments:
         return self.scatter / (self.count - 1)
 
     def _merge(self, rows: Float[Tensor, "n d"], centred: Float[Tensor, "n d"]) -> None:
-        """Add rows of any type; `centred` is room for them in float64."""
+        """Add rows of any type. `centred` is a float64 buffer for them."""
         if not len(rows):
             return
         about = self.mean if self.count else rows.double().mean(0)
         torch.sub(rows, about, out=centred)
         total, shift = self.count + len(rows), centred.sum(0)
-        if not torch.isfinite(shift).all():  # as one component that is not makes it
+        if not torch.isfinite(shift).all():  # one component that is not finite makes the sum not finite
             raise DataError(
                 "a vector has a component that is NaN or infinite; find the text that it came from"
             )

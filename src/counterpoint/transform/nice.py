@@ -18,23 +18,23 @@ Start = Literal["data", "released"]
 
 @final
 class Nice(Flow):
-    """z = exp(s)·h, where h comes of additive couplings that change odd and even components in turn.
+    """z = exp(s)·h, where h is the output of additive couplings that change odd and even components in turn.
 
-    A coupling adds m(one half) to the other half, so it is inverted by subtracting, and its determinant is 1:
+    A coupling adds m(one half) to the other half. Its inverse subtracts it, and its determinant is 1, so
     log|det| is Σs. m is a linear map to `width` units, then `layers` times a linear map, ReLU and batch
     normalisation, then a linear map back. The defaults are the "five layers of 1000 units" of Jung et al. as
-    their code has them.
+    in their code.
 
     Args:
-        dim: components of a vector; even.
-        couplings: how many.
-        layers: of m, beside the first and the last map.
-        width: units of each.
-        start: "data" standardises the components by the sample's mean and deviation, for good, and begins
-            with m = 0 and s = 0, which is a diagonal Gaussian. "released" is the paper's code: nothing is
-            standardised, m begins at random and s at 1. Adam moves s by little more than its rate at a step,
-            so vectors whose spread is far from 1/e take tens of thousands of steps from there.
-        fitting: sample, steps and seed; `FlowTraining()` if not given.
+        dim: components of a vector, even.
+        couplings: number of couplings.
+        layers: of m, without the first and the last map.
+        width: units of each layer.
+        start: "data" standardises the components permanently by the sample's mean and deviation, and starts
+            with m = 0 and s = 0, which is a diagonal Gaussian. "released" is the paper's code: no
+            standardisation, random m, and s = 1. Adam changes s by little more than its learning rate per
+            step, so from there, vectors whose spread is far from 1/e take tens of thousands of steps.
+        fitting: sample, steps and seed. None for `FlowTraining()`.
     """
 
     mean_: Tensor
@@ -72,7 +72,7 @@ class Nice(Flow):
         return 2
 
     def latent(self, x: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-        """The latent rows, and Σs with the standardisation's −Σ ln σ."""
+        """The latent rows, and Σs plus the standardisation's −Σ ln σ."""
         h = (x - self.mean_) / self.deviation_
         for number, net in enumerate(self.nets_):
             h = couple(h, net, odd=number % 2 == 0)
@@ -80,7 +80,7 @@ class Nice(Flow):
         return h * self.log_scale_.exp(), log_det.expand(len(x))
 
     def inverse(self, z: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        """The couplings backwards."""
+        """Invert the couplings in reverse order."""
         h = z * (-self.log_scale_).exp()
         for number, net in reversed(list(enumerate(self.nets_))):
             h = couple(h, net, odd=number % 2 == 0, sign=-1)

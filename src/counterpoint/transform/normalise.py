@@ -15,17 +15,17 @@ __all__ = ["Normalise"]
 
 @final
 class Normalise(Transform):
-    """Divide every row by its Euclidean length; a zero row stays zero."""
+    """Divides every row by its Euclidean length. A zero row stays zero."""
 
-    def __init__(self):  # a part's signature is its settings, and torch's own takes anything
+    def __init__(self):  # needed because a part's signature is its settings, and torch's accepts anything
         super().__init__()
 
     def fit(self, rows: Rows) -> Self:
-        """Nothing to learn: `rows` is not read."""
+        """Do nothing. `rows` is not read."""
         return self
 
     def forward(self, vectors: Vectors) -> Vectors:
-        """Unit rows, in the type they came in."""
+        """Unit rows, in the input's type."""
         values = vectors.values.masked_fill(~vectors.mask[:, :, None], 0)
         wide = values.to(torch.promote_types(values.dtype, torch.float32))
         return vectors.with_values(functional.normalize(wide, dim=-1).to(values.dtype))

@@ -14,10 +14,10 @@ __all__ = ["sample_rows"]
 
 
 def sample_rows(rows: Rows, dim: int, size: int, seed: int) -> tuple[Float[Tensor, "k d"], int]:
-    """At most `size` of the rows as float32, in the order they came in, and how many there were.
+    """Sample at most `size` of the rows as float32, in their order. Returns them and the number of all rows.
 
-    Every row draws a number and those with the smallest are kept, so all have the same chance, whatever
-    pieces they come in. At most twice `size` rows and one piece are held.
+    Every row draws a number, and those with the smallest are kept. All rows have the same chance, whatever
+    their batches. At most twice `size` rows and one batch are held.
 
     Raises:
         ShapeError: they are not rows of `dim` components.

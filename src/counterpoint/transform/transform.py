@@ -16,24 +16,24 @@ from counterpoint.vectors import Vectors
 __all__ = ["Rows", "Transform"]
 
 Rows = Iterable[Float[np.ndarray, "n d"] | Float[Tensor, "n d"]]
-"""Vectors in pieces, one below the other, without padding; read once, and never all held together."""
+"""Batches of row vectors without padding. They are read once, and never all held together."""
 
 
 class Transform(Part, ABC):
-    """A row-wise map of vectors that is fitted on some and applied to all."""
+    """A row-wise map of vectors that is fitted to some and applied to all."""
 
     @abstractmethod
     def fit(self, rows: Rows) -> Self:
-        """Learn from vectors in one pass over them; what was learnt before is forgotten."""
+        """Learn from vectors in one pass. The result of an earlier fit is discarded."""
 
     def out_dim(self, in_dim: int) -> int:
-        """Components of a row that comes out, given those of one that goes in."""
+        """Dimension of an output row, given that of an input row."""
         return in_dim
 
     @abstractmethod
     def forward(self, vectors: Vectors) -> Vectors:
-        """Map every real row; padding comes out as zeros, whatever stood there.
+        """Map every real row. Padding becomes zeros, whatever its values.
 
         Raises:
-            NotFittedError: before `fit`, where there is something to learn.
+            NotFittedError: before `fit`, if the transform learns.
         """

@@ -18,35 +18,35 @@ from counterpoint.vectors import Vectors
 __all__ = ["Whitening", "oracle_shrinkage"]
 
 FLAT = 1e-8
-"""Share of the largest variance below which a direction holds rounding errors only."""
+"""Share of the largest variance below which a direction contains only rounding errors."""
 ROUNDING = 1e-24
-"""Variance below this share of the squared mean is the rounding of float64 sums."""
+"""Share of the squared mean below which a variance is only the rounding of float64 sums."""
 BLOCK = 2**18
 """Components mapped at a time."""
 ENOUGH = 10
-"""Rows wanted for each component."""
+"""Rows recommended per component."""
 
 
 @final
 class Whitening(Transform):
-    """z = (x − μ)·U·Λᵖ, with Σ = UΛUᵀ the covariance of the vectors it was fitted on.
+    """z = (x − μ)·U·Λᵖ, where Σ = UΛUᵀ is the covariance of the vectors it was fitted to.
 
-    Jung et al. (Isotropic Representation Can Improve Dense Retrieval), equations 7 to 10, is p = −½ at
-    full rank; p = 0 only rotates (PCA).
+    p = −½ at full rank is the whitening of Jung et al. (Isotropic Representation Can Improve Dense
+    Retrieval), equations 7 to 10. p = 0 only rotates (PCA).
 
     Args:
         dim: components of a vector.
-        rank: keep this many leading directions; all if not given.
+        rank: number of leading directions to keep. None for all.
         power: the exponent p of the eigenvalues.
-        centre: subtract the mean. If not, Σ is the second moment about the origin.
+        centre: subtract the mean. Otherwise Σ is the second moment about the origin.
         normalise: divide the result by its length.
-        shrinkage: the share ρ of Σ that is replaced by a multiple of the identity with the same trace,
-            (1 − ρ)Σ + ρ·(tr Σ/d)·I, which keeps directions that few rows tell of from being blown up; 1
-            leaves only the centring. "oas" takes ρ from Σ and the number of rows (`oracle_shrinkage`).
+        shrinkage: share ρ of Σ to replace by a multiple of the identity with the same trace:
+            (1 − ρ)Σ + ρ·(tr Σ/d)·I. This keeps directions with little evidence from being amplified. 1 leaves
+            only the centring. "oas" computes ρ from Σ and the number of rows (`oracle_shrinkage`).
 
-    A row that is exactly zero stands for nothing and stays zero. A direction whose eigenvalue is below 1e-8
-    of the largest is dropped: it comes out as a component that is always 0. `fit` warns of it, and, without
-    shrinkage, of fewer than 10 rows for each component.
+    A row that is exactly zero means nothing and stays zero. A direction whose eigenvalue is below 1e-8 of the
+    largest is dropped, which makes its component 0. `fit` warns of it, and, without shrinkage, of fewer than
+    10 rows per component.
     """
 
     count_: Tensor
@@ -83,11 +83,11 @@ class Whitening(Transform):
         return int(self.matrix_.any(0).sum())
 
     def out_dim(self, in_dim: int) -> int:
-        """The rank, where it is given."""
+        """The rank if it is given."""
         return self.rank or in_dim
 
     def fit(self, rows: Rows) -> Self:
-        """Learn μ, U and Λ, accumulating in float64.
+        """Learn μ, U and Λ, with sums in float64.
 
         Raises:
             ShapeError: rows of another length.
@@ -104,14 +104,14 @@ class Whitening(Transform):
         return self
 
     def recentre(self, rows: Rows) -> Self:
-        """Subtract the mean of these rows from now on; directions and scales stay as they were fitted.
+        """Replace the mean to subtract by that of these rows. Directions and scales stay as fitted.
 
-        Texts of another collection have a mean of their own, which a map from elsewhere leaves standing, and
-        a cone around it. A mean needs a few hundred rows where a covariance needs thousands. Ours.
+        Texts of another collection have another mean. A map from elsewhere does not subtract it, which leaves
+        the vectors in a cone around it. A mean needs only a few hundred rows, a covariance thousands. Ours.
 
         Raises:
             NotFittedError: nothing has been fitted.
-            ConfigError: it does not centre.
+            ConfigError: the map does not centre.
             ShapeError: rows of another length.
             DataError: components that are not finite, or no rows.
         """
@@ -122,12 +122,12 @@ class Whitening(Transform):
         for piece in rows:
             moments.update(piece)
         if not moments.count:
-            raise DataError("there are no rows to take the mean of")
+            raise DataError("there are no rows to compute the mean of")
         self.mean_.copy_(moments.mean)
         return self
 
     def forward(self, vectors: Vectors) -> Vectors:
-        """The whitened rows, in the type they came in."""
+        """The whitened rows, in the input's type."""
         self._check_fitted()
         if vectors.values.shape[2] != self.dim:
             raise ShapeError(f"fitted on vectors of {self.dim} components, found {vectors.values.shape[2]}")
@@ -135,7 +135,7 @@ class Whitening(Transform):
         mean, matrix = self.mean_.to(dtype), self.matrix_.to(dtype)
         rows, real = vectors.values.flatten(0, 1), vectors.mask.flatten()
         mapped = rows.new_empty(len(rows), matrix.shape[1])
-        # Blocks stay in the cache for all that is done to them.
+        # Blocks stay in the cache during all operations.
         for start in range(0, len(rows), max(1, BLOCK // self.dim)):
             piece = slice(start, start + max(1, BLOCK // self.dim))
             mapped[piece] = self._map(rows[piece], real[piece], mean, matrix).to(mapped.dtype)
@@ -146,7 +146,7 @@ class Whitening(Transform):
     ) -> Float[Tensor, "n k"]:
         rows = rows if real.all() else rows.masked_fill(~real[:, None], 0)
         mapped = (rows.to(matrix.dtype) - mean) @ matrix
-        if not rows.detach().norm(dim=1).all():  # cheaper than looking for rows of zeros, which are rare
+        if not rows.detach().norm(dim=1).all():  # cheaper than a search for zero rows, which are rare
             mapped = mapped.masked_fill(~rows.any(1, keepdim=True), 0)
         return functional.normalize(mapped, dim=-1) if self.normalise else mapped
 
@@ -167,7 +167,7 @@ class Whitening(Transform):
             raise DataError(f"whitening needs at least two different vectors, all {moments.count} are equal")
         kept = variances > FLAT * variances[0]
         self._report(moments.count, int(kept.sum()))
-        # An eigenvector has no sign of its own; its largest component is made positive.
+        # The sign of an eigenvector is arbitrary, so its largest component is made positive.
         largest = directions.abs().argmax(0, keepdim=True)
         directions = directions * directions.gather(0, largest).sign()
         scale = torch.where(kept, variances.clamp(min=variances[0] * FLAT) ** self.power, 0)
@@ -196,11 +196,11 @@ class Whitening(Transform):
 
 
 def oracle_shrinkage(covariance: Float[Tensor, "d d"], count: int) -> float:
-    """The share ρ that brings a covariance of `count` rows nearest to the true one, if those are Gaussian.
+    """The share ρ that brings the covariance of `count` Gaussian rows closest to the true covariance.
 
-    Chen, Wiesel, Eldar and Hero 2010 (OAS), equation 23. It needs the covariance only, so one pass over the
-    rows; Ledoit and Wolf's estimate needs fourth moments. Rows that depend on each other, such as the tokens
-    of one text, count for less than their number, so that ρ is too small for them.
+    Chen, Wiesel, Eldar and Hero 2010 (OAS), equation 23. It needs only the covariance, so one pass over the
+    rows. Ledoit and Wolf's estimate needs fourth moments. Dependent rows, such as the tokens of one text,
+    carry less information than their number suggests, so ρ is too small for them.
     """
     dim = len(covariance)
     squares, square = float((covariance**2).sum()), float(covariance.trace()) ** 2

@@ -124,7 +124,7 @@ def test_texts_of_ids_can_be_in_two_files(tmp_path):
     path = write(tmp_path / "triples.tsv", "5\t1\t0")
     data = open_training_data(path, documents=documents, queries=queries)
     assert in_texts(data) == [("five", ["one"], ["zero"])] and len(data.provenance["files"]) == 3
-    with pytest.raises(DataError, match="has no queries; name the file .* queries="):
+    with pytest.raises(DataError, match="has no queries; name their file .* queries="):
         open_training_data(path, documents=documents)
     with pytest.raises(DataError, match="triples.tsv:1: query '6' has no text"):
         open_training_data(write(path, "6\t1\t0"), documents=documents, queries=queries)
@@ -343,10 +343,10 @@ def test_arguments_are_never_passed_over(collection, tmp_path):
         open_training_data(triples, split="train")
     with pytest.raises(ConfigError, match="queries= has no meaning for a file without documents="):
         open_training_data(triples, queries=triples)
-    with pytest.raises(ConfigError, match="holds ids; say where the texts are with documents="):
+    with pytest.raises(ConfigError, match="contains ids; say where the texts are with documents="):
         open_training_data(lists)
     texts = write(tmp_path / "x.jsonl", json.dumps({"anchor": "a", "positive": "p"}))
-    with pytest.raises(DataError, match="holds no ids"):
+    with pytest.raises(DataError, match="contains no ids"):
         open_training_data(texts, documents=collection)
 
 
@@ -355,9 +355,9 @@ def test_what_cannot_be_read_is_told(tmp_path):
         open_training_data(tmp_path / "nowhere")
     with pytest.raises(DataError, match="no corpus.jsonl here, and no files of a split 'train'"):
         open_training_data(tmp_path)
-    with pytest.raises(DataError, match=r"'\.csv' is no training data"):
+    with pytest.raises(DataError, match=r"unsupported file type '\.csv'"):
         open_training_data(write(tmp_path / "x.csv", "a,b"))
-    with pytest.raises(DataError, match="x.jsonl:1: the first record has foo, which no known layout"):
+    with pytest.raises(DataError, match="x.jsonl:1: unknown layout: the first record has foo"):
         open_training_data(write(tmp_path / "x.jsonl", '{"foo": 1}'))
     with pytest.raises(DataError, match="the first record has nothing"):
         open_training_data(write(tmp_path / "x.jsonl"))

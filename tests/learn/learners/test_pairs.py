@@ -207,8 +207,8 @@ def test_only_what_learns_changes(tiny_bert_folder, tmp_path):
 
 def test_what_goes_by_vectors_is_refused(tiny_bert_folder, tmp_path):
     for name, stages, message in (
-        ("scorer", [stage(scorer=Dot("mean"))], "train: scorer goes by vectors"),
-        ("cache", [stage(cache=NegativeCache())], "train: cache goes by vectors"),
+        ("scorer", [stage(scorer=Dot("mean"))], "train: scorer needs vectors"),
+        ("cache", [stage(cache=NegativeCache())], "train: cache needs vectors"),
         ("fit", [Fit("mean")], "fit: Fit needs vectors"),
         ("build", [Build()], "build: Build needs vectors"),
         ("stop", [stage(stop=AlignmentStop())], "AlignmentStop compares vectors"),

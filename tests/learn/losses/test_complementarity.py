@@ -127,7 +127,7 @@ def test_unrelated_directions_are_near_the_floor_of_2_over_k():
 def test_what_orthogonality_cannot_use_is_refused():
     step = step_of(["red"], ["dog"], ([[1.0]], [[1.0]]))
     several = Vectors(torch.ones(1, 2, 3), torch.ones(1, 2, dtype=torch.bool))
-    with pytest.raises(ConfigError, match="takes one vector a text"):
+    with pytest.raises(ConfigError, match="takes one vector per text"):
         Orthogonality("cls")(replace(step, q={**step.q, "cls": several}))
     with pytest.raises(ConfigError, match=r"no lexical vectors; give the stage lexical=BM25Terms"):
         Orthogonality("cls")(replace(step, q={"cls": step.q["cls"]}))

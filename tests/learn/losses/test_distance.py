@@ -27,7 +27,7 @@ def test_it_is_the_mean_squared_distance(step):
 @given(step=steps())
 @settings(deadline=None, max_examples=2)
 def test_several_vectors_are_refused(step):
-    with pytest.raises(ConfigError, match="one vector a text, and 'words' has several"):
+    with pytest.raises(ConfigError, match="one vector per text, and 'words' has several"):
         PositiveDistance("words")(step)
 
 

@@ -278,7 +278,7 @@ def test_damaged_lists_are_told(mine, tmp_path, body):
     (path,) = (tmp_path / "mined").iterdir()
     header = gzip.decompress(path.read_bytes()).decode().splitlines()[0]
     path.write_bytes(gzip.compress(f"{header}\n{body}\n".encode()))
-    with pytest.raises(ArtifactError, match="damaged .* remove it, and it is mined again"):
+    with pytest.raises(ArtifactError, match="damaged .* remove it to mine it again"):
         BM25Negatives().prepare(mine(whales()))
 
 

@@ -1,4 +1,4 @@
-"""Training data in the formats that people have them in: one reader a format, and one function for all."""
+"""Readers of training data, one per format, and one function that chooses the reader."""
 
 from counterpoint.learn.formats.corpus import read_corpus
 from counterpoint.learn.formats.ids import (

@@ -1,4 +1,4 @@
-"""The texts that data sets of ids refer to."""
+"""The texts for data sets that contain ids."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from counterpoint.learn.formats.rows import Row, rows
 __all__ = ["Corpus", "Place", "files_in", "provenance_of", "read_corpus"]
 
 Place = str | Path | Sequence[Path]
-"""Where texts are: a source by its name, or the files of a table."""
+"""Where texts are: the name of a source, or the files of a table."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Corpus:
     Attributes:
         queries: id to text.
         documents: id to title and text.
-        files: where they come from.
+        files: the files that were read.
     """
 
     queries: Mapping[str, str]
@@ -34,18 +34,18 @@ class Corpus:
     files: tuple[Path, ...]
 
     def query(self, value: object, row: Row) -> str:
-        """The id of a query that has a text.
+        """The id of a query, which must have a text.
 
         Raises:
-            DataError: naming file and line.
+            DataError: it has none. The message names file and line.
         """
         return _known(self.queries, "query", row.id(value), row)
 
     def document(self, value: object, row: Row) -> str:
-        """The id of a document that has a text.
+        """The id of a document, which must have a text.
 
         Raises:
-            DataError: naming file and line.
+            DataError: it has none. The message names file and line.
         """
         return _known(self.documents, "document", row.id(value), row)
 
@@ -54,12 +54,12 @@ def read_corpus(documents: Place, queries: Place | None = None, policy: ReadPoli
     """Read all texts.
 
     Args:
-        documents: anything that `open_collection` takes; or tables with the columns `document_id` (or `_id`,
-            `id`) and `text` (or `document`), and perhaps `title`: a Parquet file, a folder of such files, or
-            a list of Parquet or JSON-lines files.
-        queries: a file of queries, or tables with `query_id` and `text` (or `query`); None for those of the
-            collection.
-        policy: what to do about bad input.
+        documents: a source for `open_collection`, or tables with the columns `document_id` (or `_id`, `id`)
+            and `text` (or `document`), and optionally `title`. Tables are a Parquet file, a folder of such
+            files, or a list of Parquet or JSON-lines files.
+        queries: a file of queries, or tables with `query_id` and `text` (or `query`). None for the
+            collection's own queries.
+        policy: how to handle bad input.
 
     Raises:
         DataError: something cannot be read.
@@ -75,12 +75,12 @@ def read_corpus(documents: Place, queries: Place | None = None, policy: ReadPoli
         files += (tables := files_in(queries))
         own = _table(tables, "query") if _is_table(queries) else read_queries(cast(str, queries), policy)
     if not own:
-        raise DataError(f"{documents}: has no queries; name the file that has them with queries=")
+        raise DataError(f"{documents}: has no queries; name their file with queries=")
     return Corpus(own, texts, tuple(files))
 
 
 def files_in(source: Place) -> list[Path]:
-    """The files of a source that hold texts, sorted; none where it is no path, as `ir_datasets:ID`."""
+    """The text files of a source, sorted. Empty if the source is not a path, such as `ir_datasets:ID`."""
     if not isinstance(source, str | Path):
         return list(source)
     path = Path(source)
@@ -93,7 +93,7 @@ def files_in(source: Place) -> list[Path]:
 def provenance_of(
     format: str, source: str | Path, files: Iterable[Path], **facts: object
 ) -> dict[str, object]:
-    """How a training set was read, and from which bytes."""
+    """How a training set was read, and the SHA-256 of its files."""
     hashed = [{"file": file.as_posix(), "sha256": sha256_file(file)} for file in files]
     return {"format": format, "source": str(source), "files": hashed, **facts}
 
@@ -106,7 +106,6 @@ def _is_table(source: Place) -> bool:
 
 
 def _table(files: Iterable[Path], what: str) -> dict[str, str]:
-    """Texts by id from records."""
     texts: dict[str, str] = {}
     for row in (row for file in files for row in rows(file)):
         id_ = row.id(row.take(f"{what}_id", "_id", "id"))
@@ -120,4 +119,4 @@ def _table(files: Iterable[Path], what: str) -> dict[str, str]:
 def _known(texts: Mapping[str, str], what: str, id_: str, row: Row) -> str:
     if id_ not in texts:
         raise row.fault(f"{what} {id_!r} has no text; is this the right set of {what} texts?")
-    return sys.intern(id_)  # one object an id, however many lines name it
+    return sys.intern(id_)  # one object per id, however many lines contain it

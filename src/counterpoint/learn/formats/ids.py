@@ -1,4 +1,4 @@
-"""Training data whose files hold ids: collections, triples, n-way lists, distillation sets."""
+"""Training data whose files contain ids: collections, triples, n-way lists, distillation sets."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ __all__ = [
 def read_collection(
     source: str | Path, split: str = "train", *, relevant_from: int = 1, policy: ReadPolicy | None = None
 ) -> TrainingSet:
-    """The judgements of a split: one example for each query that has a positive.
+    """Read the judgements of a split: one example per query that has a positive.
 
-    Documents of the grade `relevant_from` or above are positives, those of grade 0 or below negatives of the
-    data. Grades between are neither, and are never drawn as negatives.
+    Documents with the grade `relevant_from` or above are positives, those with grade 0 or below are negatives
+    of the data. Documents with a grade in between are neither, and are never drawn as negatives.
 
     Raises:
         DataError: there is no such split, or a judged document or query has no text.
@@ -64,16 +64,16 @@ def read_id_triples(
     queries: Place | None = None,
     policy: ReadPolicy | None = None,
 ) -> TrainingSet:
-    r"""Lines `query\tpositive\tnegative` of ids (MS MARCO's `qidpidtriples`), an example each.
+    r"""Read lines `query\tpositive\tnegative` of ids (MS MARCO's `qidpidtriples`), one example per line.
 
     Args:
-        path: of the triples.
-        documents: where the texts are, as `read_corpus` takes it.
-        queries: where their texts are, if not in the same place.
-        policy: what to do about bad input.
+        path: the triples.
+        documents: the documents' texts, as for `read_corpus`.
+        queries: the queries' texts, if they are elsewhere.
+        policy: how to handle bad input.
 
     Raises:
-        DataError: naming file and line of an id without a text.
+        DataError: an id has no text. The message names file and line.
     """
     path = Path(path)
     corpus = read_corpus(documents, queries, policy)
@@ -94,19 +94,19 @@ def read_n_way(
     queries: Place | None = None,
     policy: ReadPolicy | None = None,
 ) -> TrainingSet:
-    """ColBERT's n-way lists: a line is `[query, positive, negative, …]`, by ids.
+    """Read ColBERT's n-way lists: each line is `[query, positive, negative, …]`, by ids.
 
     In ColBERTv2's distillation every document comes with a teacher's score, `[query, [id, score], …]`. The
-    first document is the positive. A document that stands twice in a line counts once, as it first stands.
+    first document is the positive. If a document occurs twice in a line, its first occurrence counts.
 
     Args:
         path: JSON lines.
-        documents: where the texts are, as `read_corpus` takes it.
-        queries: where their texts are, if not in the same place.
-        policy: what to do about bad input.
+        documents: the documents' texts, as for `read_corpus`.
+        queries: the queries' texts, if they are elsewhere.
+        policy: how to handle bad input.
 
     Raises:
-        DataError: naming file and line.
+        DataError: a line is not such a list. The message names file and line.
     """
     path = Path(path)
     corpus = read_corpus(documents, queries, policy)
@@ -132,18 +132,18 @@ def read_distillation(
     queries: Place | None = None,
     policy: ReadPolicy | None = None,
 ) -> TrainingSet:
-    """Records `query_id, document_ids, scores`: a teacher's scores of documents that a query is given.
+    """Read records `query_id, document_ids, scores`: a teacher's scores of a query's documents.
 
-    Nothing in them says which document is relevant, so the one with the highest score is the positive.
+    The records do not say which document is relevant, so the one with the highest score is the positive.
 
     Args:
         paths: JSON lines or Parquet.
-        documents: where the texts are, as `read_corpus` takes it.
-        queries: where their texts are, if not in the same place.
-        policy: what to do about bad input.
+        documents: the documents' texts, as for `read_corpus`.
+        queries: the queries' texts, if they are elsewhere.
+        policy: how to handle bad input.
 
     Raises:
-        DataError: naming file and line.
+        DataError: a record is not like this. The message names file and line.
     """
     corpus = read_corpus(documents, queries, policy)
 
@@ -151,7 +151,7 @@ def read_distillation(
         for row in (row for path in paths for row in rows(path, policy)):
             entries, scores = row.items(row.take("document_ids")), row.items(row.take("scores"))
             if len(entries) != len(scores) or not entries:
-                raise row.fault(f"{len(entries)} documents and {len(scores)} scores; each needs the other")
+                raise row.fault(f"{len(entries)} documents and {len(scores)} scores; numbers must be equal")
             pairs = [(corpus.document(e, row), row.number(s)) for e, s in zip(entries, scores, strict=True)]
             pairs.sort(key=lambda pair: -pair[1])
             yield _example(
@@ -164,10 +164,10 @@ def read_distillation(
 def read_distillation_folder(
     folder: str | Path, split: str = "train", policy: ReadPolicy | None = None
 ) -> TrainingSet:
-    """A distillation set as the hub lays it out: parts `train`, `queries` and `documents` of Parquet.
+    """Read a distillation set in the hub's layout: Parquet parts `train`, `queries` and `documents`.
 
     Raises:
-        DataError: a part is missing, or as `read_distillation`.
+        DataError: a part is missing, or an error of `read_distillation`.
     """
     folder = Path(folder)
     paths = {part: shards(folder, part) for part in (split, "queries", "documents")}
@@ -178,7 +178,7 @@ def read_distillation_folder(
 
 
 def triples(path: Path, policy: ReadPolicy | None) -> Iterator[Row]:
-    """Three columns between tabs of each line; a first line that only names them is passed over."""
+    """Yield the three tab-separated columns of each line. A first line of column names is skipped."""
     for number, line in strict_reader(policy or ReadPolicy()).lines(path):
         if not line or line.isspace():
             continue
@@ -195,10 +195,10 @@ def triples(path: Path, policy: ReadPolicy | None) -> Iterator[Row]:
 def write_n_way(
     path: str | Path, lists: Iterable[tuple[str, Sequence[str] | Sequence[tuple[str, float]]]]
 ) -> None:
-    """Write `[query, positive, negative, …]` lines, of ids or of ids with scores; `read_n_way` reads them.
+    """Write `[query, positive, negative, …]` lines of ids, or of ids with scores, as `read_n_way` reads them.
 
     Raises:
-        ArtifactError: the file could not be written; what was there before is as it was.
+        ArtifactError: the file could not be written. An existing file is then unchanged.
     """
     write_lines(
         Path(path), (json.dumps([query, *ids], ensure_ascii=False, allow_nan=False) for query, ids in lists)
@@ -206,7 +206,7 @@ def write_n_way(
 
 
 def _example(query: str, ids: Sequence[str], scores: Sequence[float]) -> Example:
-    """The first document against the others, each once."""
+    """The first document as the positive, the others as negatives, each once."""
     first, *others = dict.fromkeys(ids)
     known: dict[str, float] = {}
     for id_, score in zip(ids, scores, strict=False):

@@ -1,4 +1,4 @@
-"""From what a user names to a training set."""
+"""Open training data by a name or path."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ def open_training_data(
     relevant_from: int | None = None,
     policy: ReadPolicy | None = None,
 ) -> TrainingSet:
-    """Read training data, in a format that the source's kind and its first record decide.
+    """Read training data. The source's kind and its first record decide the format.
 
     Args:
-        source: a collection with judgements; `.tsv` triples; `.jsonl` or `.parquet` records; DPR's `.json`;
-            a folder of records. Each but the last but one may be packed (`.gz`).
-        split: which judgements of a collection, or which files of a folder; `train` unless given.
-        documents: for data that hold ids, where the texts are (see `read_corpus`). Triples hold ids exactly
-            where this is given.
-        queries: where the queries' texts are, if not in the same place.
-        relevant_from: the lowest grade of a collection's positives, 1 unless given (see `read_collection`).
-        policy: what to do about bad input; by default stop.
+        source: a collection with judgements, `.tsv` triples, `.jsonl` or `.parquet` records, DPR's `.json`,
+            or a folder of records. All but `.parquet` may be compressed (`.gz`).
+        split: the judgements of a collection, or the files of a folder. `train` by default.
+        documents: for data that contain ids, where the texts are (see `read_corpus`). Triples are read as ids
+            if this is given, and as texts otherwise.
+        queries: where the queries' texts are, if they are elsewhere.
+        relevant_from: the lowest grade of a collection's positives, 1 by default (see `read_collection`).
+        policy: how to handle bad input. By default an error.
 
     Raises:
-        DataError: nothing there, an unknown layout, or as the format's reader says.
-        ConfigError: an argument that this kind of data has no use for, or one that it needs.
-        MissingExtraError: Parquet, and pyarrow is not installed.
+        DataError: nothing is there, the layout is unknown, or an error of the format's reader.
+        ConfigError: an argument that this kind of data does not use, or a missing one that it needs.
+        MissingExtraError: the data are Parquet, and pyarrow is not installed.
     """
     path = Path(source)
     is_folder = path.is_dir() or (isinstance(source, str) and source.startswith("ir_datasets:"))
@@ -69,7 +69,7 @@ def open_training_data(
         return read_text_triples(path, policy)
     if name.endswith((".json", ".jsonl", ".parquet")):
         return _open_texts(path, policy)
-    raise DataError(f"a file ending in {path.suffix!r} is no training data; they are {KINDS}", path=path)
+    raise DataError(f"unsupported file type {path.suffix!r}; training data are {KINDS}", path=path)
 
 
 def _open_folder(
@@ -98,7 +98,7 @@ def _open_ids(path: Path, documents: Place, queries: Place | None, policy: ReadP
     if first is not None and isinstance(first.value, Mapping) and "document_ids" in first.value:
         return read_distillation([path], documents, queries, policy)
     raise DataError(
-        "holds no ids: neither lists nor records with document_ids; leave out documents=", path=path
+        "contains no ids: neither lists nor records with document_ids; omit documents=", path=path
     )
 
 
@@ -106,17 +106,17 @@ def _open_texts(path: Path, policy: ReadPolicy | None) -> TrainingSet:
     first = next(rows(path, policy), None)
     value = None if first is None else first.value
     if isinstance(value, list) or (isinstance(value, Mapping) and "document_ids" in value):
-        raise ConfigError(f"{path}: holds ids; say where the texts are with documents=")
+        raise ConfigError(f"{path}: contains ids; say where the texts are with documents=")
     if isinstance(value, Mapping) and "positive_ctxs" in value:
         return read_dpr(path, policy)
     if isinstance(value, Mapping) and any(column in value for column in QUERY_COLUMNS):
         return read_triplets([path], policy)
     found = "nothing" if value is None else ", ".join(value) if isinstance(value, Mapping) else repr(value)
-    raise DataError(f"the first record has {found[:80]}, which no known layout has", path=path, line=1)
+    raise DataError(f"unknown layout: the first record has {found[:80]}", path=path, line=1)
 
 
 def _unused(source: str | Path, what: str, **given: object) -> None:
-    """Refuse arguments that would be passed over in silence."""
+    """Refuse arguments that would be ignored."""
     for name, value in given.items():
         if value is not None:
-            raise ConfigError(f"{source}: {name}= has no meaning for {what}; leave it out")
+            raise ConfigError(f"{source}: {name}= has no meaning for {what}; omit it")

@@ -1,4 +1,4 @@
-"""Records of files, each with its place, so that every fault can be told with file and line."""
+"""Records of files with their place, so that every error names file and line."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ENDINGS = (".jsonl", ".jsonl.gz", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record and where it stands.
+    """One record and its place.
 
     Attributes:
-        value: what was read: JSON, or a row of a table as a mapping.
+        value: JSON, or a table's row as a mapping.
         path: of the file.
-        line: from 1; in a table, the number of the row.
+        line: from 1. In a table, the number of the row.
     """
 
     value: Any
@@ -34,14 +34,14 @@ class Row:
     line: int
 
     def fault(self, message: str) -> DataError:
-        """An error about this record, to be raised."""
+        """An error about this record, for the caller to raise."""
         return DataError(message, path=self.path, line=self.line)
 
     def take(self, *keys: str) -> Any:
         """The value of the first of these keys that the record has.
 
         Raises:
-            DataError: the record is no object or has none of them.
+            DataError: the record is not an object, or has none of the keys.
         """
         if not isinstance(self.value, Mapping):
             raise self.fault(f"expected an object, found {type(self.value).__name__}")
@@ -51,22 +51,22 @@ class Row:
         return self.value[found]
 
     def text(self, value: object) -> str:
-        """A string that can be stored.
+        """Check that the value is a string that can be stored.
 
         Raises:
-            DataError: it is none.
+            DataError: it is not.
         """
         if not isinstance(value, str):
             raise self.fault(f"expected a text, found {json.dumps(value, default=str)[:60]}")
         return strict_reader(ReadPolicy()).sound(value, self.path, self.line)
 
     def id(self, value: object) -> str:
-        """An id: a string, or a whole number as one.
+        """Check that the value is an id: a string, or a whole number, which becomes a string.
 
         Raises:
             DataError: it is neither, or blank.
         """
-        if type(value) is int:  # not bool, which is a kind of int
+        if type(value) is int:  # not isinstance, because bool is a subclass of int
             return str(value)
         if not isinstance(value, str) or not value.strip():
             raise self.fault(
@@ -75,10 +75,10 @@ class Row:
         return value
 
     def number(self, value: object) -> float:
-        """A finite number.
+        """Check that the value is a finite number.
 
         Raises:
-            DataError: it is none.
+            DataError: it is not.
         """
         most = float_info.max
         if isinstance(value, bool) or not isinstance(value, int | float) or not -most <= value <= most:
@@ -86,7 +86,7 @@ class Row:
         return float(value)
 
     def items(self, value: object) -> list[Any]:
-        """A list, or the JSON of one, as some tables have it.
+        """Check that the value is a list, or its JSON as in some tables.
 
         Raises:
             DataError: it is neither.
@@ -102,12 +102,12 @@ class Row:
 
 
 def rows(path: Path, policy: ReadPolicy | None = None) -> Iterator[Row]:
-    """The records of a `.jsonl[.gz]`, `.parquet` or `.json[.gz]` file; of the last, the items of its list.
+    """Yield the records of a `.jsonl[.gz]` or `.parquet` file, or the items of a `.json[.gz]` file's list.
 
-    A list in a `.json` file is read whole, and its items are counted as lines.
+    The list of a `.json` file is read whole, and its items are counted as lines.
 
     Raises:
-        DataError: the file cannot be read in this way.
+        DataError: the file cannot be read in this format.
         MissingExtraError: pyarrow is needed and not installed.
     """
     name = path.name.removesuffix(".gz")
@@ -126,9 +126,10 @@ def rows(path: Path, policy: ReadPolicy | None = None) -> Iterator[Row]:
 
 
 def shards(folder: Path, stem: str) -> list[Path]:
-    """The files of one part of a data set, sorted, as the hub lays them out.
+    """The files of one part of a data set in the hub's layout, sorted.
 
-    `train.jsonl`, `train-00000-of-00002.parquet` and such, in the folder or in `data`; or any in `train`.
+    These are files such as `train.jsonl` or `train-00000-of-00002.parquet` in the folder or in `data`, and
+    all files in `train`.
     """
     places = [*folder.glob("*"), *folder.glob("data/*")]
     found = [path for path in places if path.name.split(".")[0].split("-")[0] == stem]

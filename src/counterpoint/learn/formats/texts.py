@@ -1,6 +1,6 @@
-"""Training data whose files hold the texts themselves: triples, triplets with columns, DPR's JSON.
+"""Training data whose files contain the texts: triples, triplets with columns, DPR's JSON.
 
-They have no ids, so a text's id is its hash, and a text that repeats is one document.
+They have no ids, so a text's id is its hash, and equal texts are one document.
 """
 
 from __future__ import annotations
@@ -28,18 +28,17 @@ NEGATIVE = re.compile(r"negative(?:_(\d+))?")
 @final
 @dataclass(frozen=True)
 class Pool:
-    """Texts that were met, by the ids that their hashes give them."""
+    """The texts read so far, by the ids from their hashes."""
 
     queries: dict[str, str] = field(default_factory=dict)
     documents: dict[str, str] = field(default_factory=dict)
 
     def example(self, query: str, positives: Iterable[str], negatives: Iterable[str]) -> Example:
-        """An example of these texts."""
+        """Add an example of these texts."""
         (own,) = self._ids(self.queries, [query])
         return Example(own, self._ids(self.documents, positives), self._ids(self.documents, negatives))
 
     def _ids(self, known: dict[str, str], texts: Iterable[str]) -> tuple[str, ...]:
-        """Ids of different texts, in order."""
         found = {}
         for text in texts:
             id_ = blake2b(text.encode(), digest_size=12).hexdigest()
@@ -49,10 +48,10 @@ class Pool:
 
 
 def read_text_triples(path: str | Path, policy: ReadPolicy | None = None) -> TrainingSet:
-    r"""Lines `query\tpositive\tnegative` of texts (MS MARCO's `triples.train`), an example each.
+    r"""Read lines `query\tpositive\tnegative` of texts (MS MARCO's `triples.train`), one example per line.
 
     Raises:
-        DataError: naming file and line.
+        DataError: a line is not like this. The message names file and line.
     """
     path, pool = Path(path), Pool()
     examples = []
@@ -63,16 +62,16 @@ def read_text_triples(path: str | Path, policy: ReadPolicy | None = None) -> Tra
 
 
 def read_triplets(paths: Sequence[Path], policy: ReadPolicy | None = None) -> TrainingSet:
-    """Records with columns `anchor` (or `query`, `question`), `positive`, and `negative`, `negative_1`, ….
+    """Read records with columns `anchor` (or `query`, `question`), `positive`, `negative`, `negative_1`, ….
 
-    Any number of negatives will do, none too. Other columns are not read.
+    The number of negatives may be 0. Other columns are not read.
 
     Args:
         paths: JSON lines or Parquet.
-        policy: what to do about bad input.
+        policy: how to handle bad input.
 
     Raises:
-        DataError: naming file and line.
+        DataError: a record is not like this. The message names file and line.
     """
     pool = Pool()
 
@@ -86,13 +85,13 @@ def read_triplets(paths: Sequence[Path], policy: ReadPolicy | None = None) -> Tr
 
 
 def read_dpr(path: str | Path, policy: ReadPolicy | None = None) -> TrainingSet:
-    """DPR's JSON: `question`, `positive_ctxs`, `hard_negative_ctxs`, `negative_ctxs` of title and text.
+    """Read DPR's JSON: `question`, `positive_ctxs`, `hard_negative_ctxs`, `negative_ctxs` of title and text.
 
-    Negatives of the data are the hard ones, then the others. A `.json` list is read whole, and messages count
-    its items as lines.
+    The hard negatives come first, then the others. A `.json` list is read whole, and messages count its items
+    as lines.
 
     Raises:
-        DataError: naming file and line.
+        DataError: a record is not like this. The message names file and line.
     """
     path, pool = Path(path), Pool()
 

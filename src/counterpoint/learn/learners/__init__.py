@@ -1,4 +1,4 @@
-"""Learners: how a batch becomes a step, for models that make vectors and for those that read pairs."""
+"""Learners: turn a batch into a step, for models that make vectors and for cross-encoders."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["Learner", "Made", "PairLearner", "VectorLearner", "learner_of"]
 
 
 def learner_of(run: Run, stage: Train) -> Learner:
-    """What trains the run's model in a stage.
+    """The learner for the run's model in a stage.
 
     Raises:
-        ConfigError: the stage has what a model of that kind cannot use, or lacks what it needs.
+        ConfigError: the stage has a setting that this kind of model cannot use, or lacks one that it needs.
     """
     model = run.job.model
     if isinstance(model, InteractiveEncoder):

@@ -1,4 +1,4 @@
-"""`Learner`: all that a training loop does with the model itself."""
+"""`Learner`: everything that a training loop does with the model."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ __all__ = ["Learner", "Made"]
 
 @dataclass(frozen=True)
 class Made:
-    """A batch that the model has seen.
+    """A batch after the forward pass.
 
     Attributes:
-        step: for the loss; its vectors or scores are leaves.
-        backward: called once the leaves have their gradients, takes them into the model.
+        step: the input of the loss. Its vectors or scores are leaves.
+        backward: passes the leaves' gradients into the model.
     """
 
     step: Step
@@ -42,10 +42,10 @@ class Made:
 
 
 class Learner(ABC):
-    """How a stage's batches become steps, and how its model is evaluated. Abstract: one for a kind of model.
+    """Turns a stage's batches into steps, and evaluates its model. Abstract: one subclass per kind of model.
 
     Args:
-        run: what the stage belongs to.
+        run: the run of the stage.
         stage: its settings.
     """
 
@@ -54,7 +54,7 @@ class Learner(ABC):
         self.device = run.accelerator.device
 
     def masks(self, tokenizer: Tokenizer) -> MatchMasks | None:
-        """What hides matches of this stage's documents, which a tokenizer has made; None for nothing.
+        """The masks that hide matches in this stage's documents. None if it hides none.
 
         Raises:
             ConfigError: the vocabulary has no mask token.
@@ -62,40 +62,40 @@ class Learner(ABC):
         stage, seed = self.stage, (self.run.job.seed, self.stage.name)
         return MatchMasks(tokenizer, stage.mask_matches, seed, stage.hide) if stage.mask_matches else None
 
-    # -- what learns -----------------------------------------------------------------------------------
+    # -- parameters ------------------------------------------------------------------------------------
 
     @abstractmethod
     def roots(self) -> Mapping[str, nn.Module]:
-        """The modules whose parameters may learn, by what their names begin with.
+        """The modules whose parameters may learn, by the prefix of their names.
 
-        Those of `scorer.` and `objective.` are computed alike on every process, all others on shares.
+        Every process computes those of `scorer.` and `objective.` in full, all others on its share.
         """
 
     @abstractmethod
     def parts(self) -> Sequence[nn.Module]:
-        """The modules that are frozen or trained as a whole, as far as dropout is concerned."""
+        """The modules that are switched to training or evaluation mode as a unit (dropout)."""
 
     def parameters(self) -> dict[str, nn.Parameter]:
-        """Every parameter under the name that `learn` and `freeze` go by."""
+        """Every parameter by the name that `learn` and `freeze` refer to."""
         return named_parameters({**self.roots(), "objective.": self.stage.objective})
 
     def statistics(self) -> dict[str, torch.Tensor]:
-        """What the scorer and the objective keep of the batches that they have seen, by name."""
+        """Statistics (buffers) of the batches seen by the scorer and the objective, by name."""
         roots = {**self.roots(), "objective.": self.stage.objective}
         kept = {prefix: roots[prefix] for prefix in ("scorer.", "objective.") if prefix in roots}
         return {prefix + name: found for prefix, of in kept.items() for name, found in of.named_buffers()}
 
     def train_mode(self) -> None:
-        """Dropout where something learns, none in what is frozen."""
+        """Enable dropout in modules that learn, and disable it in frozen ones."""
         for module in self.parts():
             module.train(any(p.requires_grad for p in module.parameters()))
 
     @contextmanager
     def remembering(self) -> Iterator[None]:
-        """While it lasts, texts pass a frozen backbone once, as far as the stage's `remember` goes.
+        """A context in which texts pass a frozen backbone once, within the limit of the stage's `remember`.
 
         Raises:
-            ConfigError: the stage asks for it, and every backbone learns.
+            ConfigError: the stage sets `remember`, but every backbone learns.
             ArtifactError: the job's `memory` cannot be read or written.
         """
         size = self.stage.remember
@@ -105,8 +105,8 @@ class Learner(ABC):
         frozen = [b for b in backbones if not any(p.requires_grad for p in b.parameters())]
         if size and not frozen:
             raise ConfigError(
-                f"{self.stage.name}: remember={size:g} keeps what a frozen backbone makes, and every "
-                'backbone learns; freeze them (freeze=("*backbone*",)) or leave it out'
+                f"{self.stage.name}: remember={size:g} keeps the output of frozen backbones, and every "
+                'backbone learns; freeze them (freeze=("*backbone*",)) or omit it'
             )
         kept = self.run.job.memory
         for backbone in frozen if size else ():
@@ -124,32 +124,32 @@ class Learner(ABC):
 
     @abstractmethod
     def make(self, batch: Batch, seed: int, number: int) -> Made:
-        """Show a batch to the model.
+        """Run the forward pass of a batch.
 
         Args:
-            batch: the same on every process; the work is shared out.
-            seed: decides the dropout.
+            batch: the same on every process. The work is divided.
+            seed: of the dropout.
             number: of the batch in the stage.
         """
 
     @abstractmethod
     def start(self, checkpoint: Checkpoint | None) -> None:
-        """Get ready for the first step, or for the one behind a checkpoint of this stage."""
+        """Prepare for the first step, or for the step after a checkpoint of this stage."""
 
     @abstractmethod
     def after_step(self) -> None:
-        """Called when the optimiser has moved the weights."""
+        """Called after the optimiser has updated the weights."""
 
     @abstractmethod
     def state(self) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]]:
-        """What `start` wants to find in a checkpoint: groups of tensors, and JSON values."""
+        """State for a checkpoint, as `start` reads it: groups of tensors, and JSON values."""
 
     @abstractmethod
     def evaluate(self, development: DevelopmentSet) -> dict[str, float]:
-        """The job's measures on its development set, by the model as it is now; called by one process."""
+        """The job's measures on its development set, by the current model. Called by one process."""
 
     def autocast(self) -> AbstractContextManager:
-        """The precision that the stage asks for."""
+        """A context with the stage's precision."""
         wanted = self.stage.precision == "bf16"
         reduced = wanted or (self.stage.precision == "auto" and bf16_gains(self.device))
         return torch.autocast(self.device.type, torch.bfloat16, enabled=reduced)

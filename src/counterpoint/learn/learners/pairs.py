@@ -1,4 +1,4 @@
-"""`PairLearner`: a cross-encoder reads each query with each of its own documents."""
+"""`PairLearner`: training of a cross-encoder, which reads each query with each of its own documents."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ __all__ = ["PairLearner"]
 
 @final
 class PairLearner(Learner):
-    """Scores of pairs, and no vectors: there is no scorer, and a query has its own documents only.
+    """Scores pairs and makes no vectors. There is no scorer, and each query sees its own documents only.
 
     Args:
-        model: scores the pairs.
-        run: what the stage belongs to.
+        model: the cross-encoder.
+        run: the run of the stage.
         stage: its settings.
 
     Raises:
-        ConfigError: there is a scorer, a negative cache, or BM25's vectors.
+        ConfigError: the stage has a scorer, a negative cache, or BM25's vectors.
     """
 
     def __init__(self, model: InteractiveEncoder, run: Run, stage: Train):
@@ -43,7 +43,7 @@ class PairLearner(Learner):
         faults = [name for name, value in given.items() if value is not None]
         if faults:
             raise ConfigError(
-                *(f"{stage.name}: {name} goes by vectors, and a cross-encoder makes none" for name in faults)
+                *(f"{stage.name}: {name} needs vectors, and a cross-encoder makes none" for name in faults)
             )
         self.model = model
         self.encoding = PairEncoding(model, run.processes, stage.chunk, self.autocast)
@@ -54,11 +54,11 @@ class PairLearner(Learner):
         return {"": self.model}
 
     def parts(self) -> Sequence[nn.Module]:
-        """Both."""
+        """Backbone and head."""
         return [self.model.backbone, self.model.head]
 
     def make(self, batch: Batch, seed: int, number: int) -> Made:
-        """Score the pairs; the scores are the leaves."""
+        """Score the pairs. The scores are the leaves."""
         pairs = list(zip(*own_pairs(batch), strict=True))
         alter = None if self.hiding is None else self.hiding.pairs(batch, number)
         scored = self.encoding.encode(pairs, "pair", seed, alter)
@@ -66,17 +66,17 @@ class PairLearner(Learner):
         return Made(cross_step(scores, batch.targets.to(self.device)), scored.backward)
 
     def start(self, checkpoint: Checkpoint | None) -> None:
-        """Nothing: there is no memory beside the weights."""
+        """Do nothing: there is no state other than the weights."""
 
     def after_step(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def state(self) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]]:
-        """Nothing."""
+        """Empty."""
         return {}, {}
 
     def evaluate(self, development: DevelopmentSet) -> dict[str, float]:
-        """Reranking of BM25's best documents."""
+        """Rerank BM25's best documents."""
         return rerank(
             self.model,
             development,

@@ -1,4 +1,4 @@
-"""`VectorLearner`: two sides become vectors, a scorer compares them, and there may be a negative cache."""
+"""`VectorLearner`: training of a model that makes vectors, with a scorer and optionally a negative cache."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = ["VectorLearner"]
 
 @final
 class VectorLearner(Learner):
-    """Every query of the batch is compared with every document of it, by the stage's scorer.
+    """Compares every query of the batch with every document of the batch, by the stage's scorer.
 
     Args:
         model: makes the vectors.
-        run: what the stage belongs to.
+        run: the run of the stage.
         stage: its settings.
 
     Raises:
@@ -52,18 +52,18 @@ class VectorLearner(Learner):
         self.terms: RunningTerms | None = None
 
     def roots(self) -> Mapping[str, nn.Module]:
-        """The encoder's are `query.`, `document.` (where it is another one), `gates.` and `shared.`."""
+        """The encoder's are `query.`, `document.` (if it is a separate one), `gates.` and `shared.`."""
         return {"": self.model.encoder, "transforms.": self.model.transforms, "scorer.": self.scorer}
 
     def parts(self) -> Sequence[nn.Module]:
-        """Each side's backbone and heads by themselves, what they share, the transforms and the scorer."""
+        """Each side's backbones and heads, the shared modules, the transforms and the scorer."""
         encoder = self.model.encoder
         sides = [side for side in (encoder.query, encoder.document) if side is not None]
         halves = [half for side in sides for half in (*side.backbones, side.heads)]
         return [*halves, encoder.gates, encoder.shared, self.model.transforms, self.scorer]
 
     def make(self, batch: Batch, seed: int, number: int) -> Made:
-        """Encode both sides, with what is drawn from the cache among the documents."""
+        """Encode both sides. The documents include the negatives drawn from the cache."""
         q = self.encoding.encode(batch.queries, "query", seed)
         if self.cache is not None:
             batch = join_drawn(batch, self._drawn(q.vectors, batch, number), self.run.job.data)
@@ -87,7 +87,7 @@ class VectorLearner(Learner):
         return Made(Step(queries, documents, scores, targets), backward)
 
     def evaluate(self, development: DevelopmentSet) -> dict[str, float]:
-        """Retrieval over all documents."""
+        """Search all documents."""
         return retrieve(
             self.model,
             development,
@@ -95,10 +95,10 @@ class VectorLearner(Learner):
             on_progress=lambda done: self.run.reporter.busy("evaluating", done),
         )
 
-    # -- what is kept beside the model -----------------------------------------------------------------
+    # -- state other than the model --------------------------------------------------------------------
 
     def start(self, checkpoint: Checkpoint | None) -> None:
-        """Count terms and fill the cache, or take them up."""
+        """Count terms and fill the cache, or restore both."""
         documents, busy = self.run.job.data.documents, self.run.reporter.busy
         if self.stage.lexical is not None and checkpoint is not None:
             kept = checkpoint.tensors["lexical"], checkpoint.state["lexical"]
@@ -118,12 +118,12 @@ class VectorLearner(Learner):
         self.cache.fill(self._encode_documents, lambda held: busy("filling the negative cache", held))
 
     def after_step(self) -> None:
-        """Renew a part of the cache."""
+        """Refresh a part of the cache."""
         if self.cache is not None:
             self.cache.refresh(self._encode_documents)
 
     def state(self) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]]:
-        """The cache and the terms, as far as there are such."""
+        """The state of the cache and of the terms, if they exist."""
         kept = {
             name: part.state()
             for name, part in (("cache", self.cache), ("lexical", self.terms))
@@ -134,13 +134,12 @@ class VectorLearner(Learner):
         }
 
     def _lexical(self, texts: Sequence[str], side: Side) -> Representation:
-        """BM25's vectors of a batch's texts, where losses want them."""
         return {} if self.terms is None else {LEXICAL: self.terms.of(texts, side, self.device)}
 
     def _drawn(self, q: Representation, batch: Batch, number: int) -> Drawn:
-        """Hard negatives of the batch's queries with the scores that they were drawn by.
+        """Draw hard negatives for the batch's queries, and return them with the candidates' scores.
 
-        Both are the first process's: on another, a rounding error may draw another document.
+        Both are the first process's, because a rounding error could draw another document on another process.
         """
         assert self.cache is not None
         detached = {name: vectors.with_values(vectors.values.detach()) for name, vectors in q.items()}

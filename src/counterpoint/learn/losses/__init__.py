@@ -1,1 +1,1 @@
-"""Losses, by what they are for. A new one goes into the file it belongs to, and into `learn.__all__`."""
+"""Losses, grouped by purpose. Add a new one to the file where it fits, and to `learn.__all__`."""

@@ -1,4 +1,4 @@
-"""Losses that teach a dense model what BM25 misses: orthogonality (RoC), the residual margin (CLEAR)."""
+"""Losses that teach a dense model what BM25 misses: orthogonality (RoC) and residual margin (CLEAR)."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ __all__ = ["Orthogonality", "ResidualMargin", "squared_cosines"]
 
 @final
 class Orthogonality(Loss):
-    """cos²(q_lex, q_sem) + cos²(d_lex, d_sem) (Lee et al. 2023, eq. 8), both averaged over the batch.
+    """cos²(q_lex, q_sem) + cos²(d_lex, d_sem) (Lee et al. 2023, eq. 8), each averaged over the batch.
 
-    The lexical vectors are BM25's, projected at random to the components of the semantic ones (eq. 3). The
-    projection is fixed and has no gradient. Every document counts that was encoded, positives and negatives
-    alike. Where a text has no known term, or its vector is 0, its cosine is not defined and counts 0.
+    The lexical vectors are BM25's, projected at random to the dimension of the semantic ones (eq. 3). The
+    projection is fixed and has no gradient. Every encoded document counts, positives and negatives alike. The
+    cosine counts as 0 if a text has no known term or its vector is 0.
 
-    Directions that have nothing to do with each other have cos² of 1/k on average, k their components, so the
-    loss begins near its floor of 2/k (.0026 at 768). Judge it by RoC, not by its own fall.
+    Independent directions have cos² of 1/k on average in k dimensions, so the loss begins near its floor of
+    2/k (.0026 at 768). Judge it by RoC, not by its own decrease.
 
     Args:
         on: a pooled vector set.
         seed: of the projection.
-        name: what the loss is called in logs.
+        name: the loss's name in logs.
     """
 
     needs = frozenset({"lexical"})
@@ -51,22 +51,22 @@ class Orthogonality(Loss):
         self.seed = seed
 
     def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
-        """A set of many vectors a text."""
+        """The set has several vectors per text."""
         if self.on in sets and not sets[self.on].pooled:
-            yield f"{self.label} takes one vector a text, and {self.on!r} has many; name a pooled set"
+            yield f"{self.label} takes one vector per text, and {self.on!r} has several; name a pooled set"
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
-        """The mean over queries plus that over documents.
+        """The mean over queries plus the mean over documents.
 
         Raises:
-            ConfigError: the set has several vectors a text, or the stage has no lexical vectors.
+            ConfigError: the set has several vectors per text, or the stage has no lexical vectors.
         """
         sides = zip((step.q[self.on], step.d[self.on]), lexical_set(step, self.label), strict=True)
         return torch.stack([self._of(semantic, lexical) for semantic, lexical in sides]).sum()
 
     def _of(self, semantic: Vectors, lexical: Vectors) -> Float[Tensor, ""]:
         if semantic.values.shape[1] != 1:
-            raise ConfigError(f"{self.label}: takes one vector a text, and {self.on!r} has several")
+            raise ConfigError(f"{self.label}: takes one vector per text, and {self.on!r} has several")
         there = semantic.mask[:, 0]
         vectors = wide(semantic.values[:, 0][there])
         projected = torch.from_numpy(project_terms(lexical.ragged(), vectors.shape[1], self.seed))
@@ -75,17 +75,17 @@ class Orthogonality(Loss):
 
 @final
 class ResidualMargin(Loss):
-    """CLEAR's hinge (Gao et al. 2021): max(0, m − s₊ + s₋) with m = ξ − λ(b₊ − b₋), b the scores of BM25.
+    """CLEAR's hinge (Gao et al. 2021): max(0, m − s₊ + s₋) with m = ξ − λ(b₊ − b₋), where b are BM25 scores.
 
-    Where BM25 ranks the negative first, the margin grows and the model has more to learn; where BM25 leads by
-    more than ξ/λ, it is negative, and scores that agree have loss 0. Averaged over a query's own negatives,
-    then over the queries. A negative has BM25's real score, whatever source it is from.
+    If BM25 ranks the negative first, the margin grows and the model has more to learn. If BM25 leads by more
+    than ξ/λ, the margin is negative, and scores that agree have loss 0. The loss is averaged over a query's
+    own negatives, then over queries. A negative from any source gets its true BM25 score.
 
     Args:
-        name: what the loss is called in logs.
-        scorer: whose scores s it goes by; the stage's where None.
-        xi: ξ, the margin where BM25 scores both alike.
-        lam: λ, how much a point of BM25 counts; 0 for a hinge without BM25.
+        name: the loss's name in logs.
+        scorer: the scorer of s. None for the stage's.
+        xi: ξ, the margin where both BM25 scores are equal.
+        lam: λ, the weight of a BM25 point. 0 for a hinge without BM25.
     """
 
     needs = frozenset({"lexical", "negatives"})
@@ -109,7 +109,7 @@ class ResidualMargin(Loss):
         self.lam = lam
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
-        """The mean over the queries; 0 for one without negatives.
+        """The mean over queries. 0 for a query without negatives.
 
         Raises:
             ConfigError: the stage has no lexical vectors.
@@ -123,5 +123,5 @@ class ResidualMargin(Loss):
 
 
 def squared_cosines(a: Float[Tensor, "n k"], b: Float[Tensor, "n k"]) -> Float[Tensor, " n"]:
-    """cos² of each pair of rows; 0, with gradient 0, where either is 0."""
+    """cos² of each pair of rows. 0, with gradient 0, if either row is 0."""
     return (functional.normalize(a, dim=-1) * functional.normalize(b, dim=-1)).sum(-1).square()

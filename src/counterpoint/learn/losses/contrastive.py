@@ -1,4 +1,4 @@
-"""Softmax over many documents: those of the batch, or those of a negative cache (DAFT, eq. 5)."""
+"""Softmax over the documents of the batch, or over those of a negative cache (DAFT, eq. 5)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Candidates = Literal["batch", "positives"]
 class Contrastive(Loss):
     """−ln softmax(scale · s / temperature) at the positive, over documents of the batch (DAFT, eq. 5).
 
-    DAFT has scale 20 and temperature 1 on cosines. Documents known to be relevant are never negatives.
+    DAFT uses scale 20 and temperature 1 on cosines. Documents known to be relevant are never negatives.
 
     Args:
-        name: what the loss is called in logs.
-        scorer: whose scores it goes by; the stage's where None.
+        name: the loss's name in logs.
+        scorer: the scorer of s. None for the stage's.
         temperature: τ.
-        scale: what scores are multiplied by.
-        candidates: "batch": every document of the batch. "positives": the query's own documents and the
-            positives of the others, so that a hard negative counts only against its own query.
-        symmetric: average with the same loss of each positive document over the batch's queries; a query
-            that shares the document is no negative of it.
+        scale: factor of the scores.
+        candidates: "batch": every document of the batch. "positives": the query's own documents and the other
+            queries' positives, so that a hard negative counts only against its own query.
+        symmetric: average with the same loss of each positive document over the batch's queries. Another
+            query with the same positive is not a negative.
     """
 
     needs = frozenset({"batch"})
@@ -61,15 +61,15 @@ class Contrastive(Loss):
         self.symmetric = symmetric
 
     def faults_of_pairs(self) -> Iterator[str]:
-        """A document's scores for several queries."""
+        """`symmetric` needs a document's scores for several queries."""
         if self.symmetric:
             yield (
                 f"{self.label}: symmetric compares a document's scores for several queries, and a "
-                "cross-encoder scores a query's own documents only; leave it out"
+                "cross-encoder scores a query's own documents only; omit it"
             )
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
-        """The mean over the queries, of both directions where `symmetric`."""
+        """The mean over queries. With `symmetric`, of both directions."""
         logits = wide(self.scores(step)) * (self.scale / self.temperature)
         targets = step.targets
         allowed = targets.candidates if self.candidates == "batch" else _positives_and_own(targets)
@@ -79,19 +79,19 @@ class Contrastive(Loss):
 
 @final
 class CachedContrastive(Loss):
-    """DAFT's loss on its negative cache: many candidates in the softmax, and only two with a gradient.
+    """DAFT's loss on its negative cache: many candidates in the softmax, only two with a gradient.
 
-    With p₊ the softmax of the positive among itself and the cache's candidates, the value is −ln p₊ and the
-    gradient that of (1 − p₊) · (s₋ − s₊), p₊ held fixed. The negative s₋ is drawn with the probabilities of
-    a softmax over the candidates, so in expectation this is the gradient of −ln p₊ over all of them
-    (Lindgren et al. 2021). A query's own documents are its positive, then the drawn negative; more are not
-    read. A candidate that must not count has the score −∞; a query without any has loss 0.
+    p₊ is the softmax of the positive among itself and the cache's candidates. The loss value is −ln p₊. Its
+    gradient is that of (1 − p₊) · (s₋ − s₊) with p₊ held fixed. The negative s₋ is drawn with the softmax
+    over the candidates as probabilities, so in expectation this is the gradient of −ln p₊ over all of them
+    (Lindgren et al. 2021). Of a query's own documents, the loss reads the positive and the first drawn
+    negative. Excluded candidates have the score −∞. A query without candidates has loss 0.
 
-    It has no scorer of its own, since the cache is scored by the stage's.
+    It has no scorer of its own, because the stage's scorer scores the cache.
 
     Args:
-        name: what the loss is called in logs.
-        scale: what scores are multiplied by, those of the cache too.
+        name: the loss's name in logs.
+        scale: factor of the scores, including those of the cache.
     """
 
     needs = frozenset({"cache"})
@@ -103,15 +103,15 @@ class CachedContrastive(Loss):
         self.scale = scale
 
     def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
-        """Another scale than that by which negatives are drawn."""
+        """The cache draws negatives with another scale."""
         if cache is not None and self.scale != cache.scale:
             yield (
-                f"cache: negatives are drawn with scale {cache.scale:g}, and {self.label} has scale "
-                f"{self.scale:g}; only if they are equal is its gradient that of the softmax"
+                f"cache: negatives are drawn with scale {cache.scale:g}, but {self.label} has scale "
+                f"{self.scale:g}; its gradient is that of the softmax only if they are equal"
             )
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
-        """The mean of −ln p₊ over the queries, with the gradient of the estimator.
+        """The mean of −ln p₊ over queries, with the estimated gradient.
 
         Raises:
             ConfigError: the stage has no negative cache.

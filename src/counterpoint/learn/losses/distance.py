@@ -1,4 +1,4 @@
-"""The distance of queries' vectors to those of their positives: one encoder learns what another one says."""
+"""The distance of queries' vectors to those of their positives: one encoder learns to match another."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ __all__ = ["PositiveDistance"]
 
 @final
 class PositiveDistance(Loss):
-    """‖q − d₊‖², averaged over queries; of unit vectors 2 − 2·cos(q, d₊).
+    """‖q − d₊‖², averaged over queries. For unit vectors this is 2 − 2·cos(q, d₊).
 
-    There are no negatives in it, so it means something only where the documents' side does not learn: one
-    that does moves everything to one point. With `Train(mirror=True)` both sides read the same text, and the
-    query encoder becomes a copy of the document encoder that fits its size. (That a cut query encoder is best
-    aligned with the vectors that the whole one gives the same queries is from Campos et al. 2023, "Quick
-    Dense Retrievers Consume KALE"; they take a KL divergence.)
+    The loss has no negatives, so use it only if the document side does not learn. Otherwise all vectors move
+    to one point. With `Train(mirror=True)` both sides read the same text, and the query encoder becomes a
+    smaller copy of the document encoder. (Campos et al. 2023, "Quick Dense Retrievers Consume KALE", align a
+    pruned query encoder with the vectors that the full one gives the same queries. They use a KL divergence.)
 
     Args:
         on: a pooled vector set.
-        name: what the loss is called in logs.
+        name: the loss's name in logs.
     """
 
     def __init__(self, on: str, name: str | None = None):
@@ -38,10 +37,10 @@ class PositiveDistance(Loss):
         """The mean over queries.
 
         Raises:
-            ConfigError: the set has several vectors a text.
+            ConfigError: the set has several vectors per text.
         """
         queries, documents = step.q[self.on], step.d[self.on]
         if queries.values.shape[1] != 1 or documents.values.shape[1] != 1:
-            raise ConfigError(f"{self.label}: takes one vector a text, and {self.on!r} has several")
+            raise ConfigError(f"{self.label}: takes one vector per text, and {self.on!r} has several")
         positives = documents.values[step.targets.positive, 0]
         return (wide(queries.values[:, 0]) - wide(positives)).square().sum(1).mean()

@@ -1,4 +1,4 @@
-"""Learning from a teacher's scores of each query's own documents."""
+"""Distillation from a teacher's scores of each query's own documents."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["KLDivergence", "MarginMSE"]
 class MarginMSE(Loss):
     """((s₊ − s₋) − (t₊ − t₋))², averaged over pairs of a positive and an own negative.
 
-    Hofstätter et al. 2020; ColBERTer, eq. 16, with one negative a query. A pair counts where the teacher
-    scores both.
+    Hofstätter et al. 2020; ColBERTer, eq. 16, with one negative per query. A pair counts if the teacher
+    scores both documents.
 
     Args:
-        name: what the loss is called in logs.
-        scorer: whose scores it goes by; the stage's where None.
+        name: the loss's name in logs.
+        scorer: the scorer of s. None for the stage's.
     """
 
     needs = frozenset({"negatives", "teacher"})
@@ -35,7 +35,7 @@ class MarginMSE(Loss):
         """The mean over the step's pairs.
 
         Raises:
-            ConfigError: the teacher scored no such pair.
+            ConfigError: the teacher scored no pair.
         """
         own, teacher, known = _taught(self, step)
         pairs = known & known[:, :1]
@@ -50,12 +50,12 @@ class MarginMSE(Loss):
 class KLDivergence(Loss):
     """KL(softmax(t / τ) ‖ softmax(s / τ)) over the query's own documents that the teacher scored.
 
-    A query with fewer than two such documents has nothing to compare and is left out of the mean. There is no
-    factor τ² (Hinton et al. 2015 have one); give it as the weight.
+    Queries with fewer than two such documents are left out of the mean. There is no factor τ² (Hinton et al.
+    2015 have one). Give it as the loss's weight if you need it.
 
     Args:
-        name: what the loss is called in logs.
-        scorer: whose scores it goes by; the stage's where None.
+        name: the loss's name in logs.
+        scorer: the scorer of s. None for the stage's.
         temperature: τ.
     """
 
@@ -68,10 +68,10 @@ class KLDivergence(Loss):
         self.temperature = temperature
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
-        """The mean over the queries that have two documents with a teacher's score.
+        """The mean over queries with at least two documents scored by the teacher.
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: there is no such query.
         """
         own, teacher, known = _taught(self, step)
         lists = known.sum(1) >= 2
@@ -97,6 +97,6 @@ def _taught(loss: Loss, step: Step) -> tuple[Float[Tensor, "q n"], Float[Tensor,
 
 def _no_scores(loss: Loss) -> ConfigError:
     return ConfigError(
-        f"{loss.label}: this step has no query of which a teacher scored two documents to compare; give the "
-        "stage a teacher=... and negatives=..., or examples that come with scores"
+        f"{loss.label}: no query of this step has two documents with a teacher's score to compare; give the "
+        "stage a teacher=... and negatives=..., or examples with scores"
     )

@@ -1,4 +1,4 @@
-"""What the losses share: the entries of a score matrix that they are about, in at least float32."""
+"""Helpers of the losses: select entries of a score matrix, in at least float32."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["cross_entropy", "own_documents", "own_entries", "own_negatives", "wi
 
 
 def wide(scores: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-    """The same scores in at least float32: half precision has no room for the differences of large ones."""
+    """Cast scores to at least float32. Half precision loses the differences of large scores."""
     return scores.to(torch.promote_types(scores.dtype, torch.float32))
 
 
 def own_entries(
     scores: Float[Tensor, "q d"], own: Int[Tensor, "q n"]
 ) -> tuple[Float[Tensor, "q n"], Bool[Tensor, "q n"]]:
-    """Scores of each query's own documents, and which of them are there; the others hold anything finite."""
+    """Scores of each query's own documents, and which entries are valid. The others hold any finite value."""
     return wide(scores).gather(1, own.clamp(min=0)), own >= 0
 
 
 def own_negatives(targets: Targets) -> Bool[Tensor, "q n"]:
-    """Which of each query's own documents count as negatives of it; never the first, its positive."""
+    """Which of each query's own documents count as its negatives. Never the first, its positive."""
     allowed = targets.candidates.gather(1, targets.own.clamp(min=0)) & (targets.own >= 0)
     allowed[:, 0] = False
     return allowed
@@ -39,5 +39,5 @@ def own_documents(step: Step) -> Int[Tensor, " k"]:
 def cross_entropy(
     logits: Float[Tensor, "q d"], candidates: Bool[Tensor, "q d"], positive: Int[Tensor, " q"]
 ) -> Float[Tensor, " q"]:
-    """−ln softmax over each row's candidates, at the positive; exactly 0 where that is the only one."""
+    """−ln softmax over each row's candidates, at the positive. Exactly 0 if the positive is the only one."""
     return functional.cross_entropy(logits.masked_fill(~candidates, -torch.inf), positive, reduction="none")

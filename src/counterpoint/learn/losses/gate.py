@@ -21,15 +21,15 @@ __all__ = ["GateSparsity"]
 
 @final
 class GateSparsity(Loss):
-    """What the gate lets through: mean r of the positives' rows plus mean r of the negatives' rows.
+    """The gate's openness: mean r of the positives' rows plus mean r of the negatives' rows.
 
-    ColBERTer, equation 20, ‖r⁺‖₁ + ‖r⁻‖₁ for the passages of a pair. How the paper averages is
-    not printed; here over a passage's rows, then over passages, so that its weight α_CS does not depend on
+    ColBERTer, equation 20, ‖r⁺‖₁ + ‖r⁻‖₁ for the passages of a pair. The paper does not say how it averages.
+    Here the mean is over a passage's rows, then over passages, so that the weight α_CS does not depend on
     lengths or on the batch. A passage without rows counts as 0.
 
     Args:
         on: the gated vector set.
-        name: what the loss is called in logs.
+        name: the loss's name in logs.
     """
 
     def __init__(self, on: str, name: str | None = None):
@@ -37,7 +37,7 @@ class GateSparsity(Loss):
         self.on = on
 
     def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
-        """A set without a gate."""
+        """The set has no gate."""
         if self.on in sets and not sets[self.on].gated:
             yield (
                 f"{self.label} closes the gate of {self.on!r}, and the model has none there; give it "
@@ -45,10 +45,10 @@ class GateSparsity(Loss):
             )
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
-        """The mean over positives plus that over negatives, where there are some.
+        """The mean over positives, plus the mean over negatives if there are any.
 
         Raises:
-            ConfigError: documents have no gate on that set.
+            ConfigError: documents have no gate on the set.
         """
         gates = step.d.get(self.on + BY_GATE)
         if gates is None:

@@ -1,7 +1,8 @@
-"""Terms that make a space more isotropic or less: InterIso (HIL), CosReg, I-STAR.
+"""Losses that make a vector space more or less isotropic: InterIso (HIL), CosReg, I-STAR.
 
-Kim et al. 2024, HIL, sections 3.1 to 3.3 and appendix A. All go by the rows that a set has: of a query every
-position, [MASK] included; of a document those that are neither padding nor skipped by the head (punctuation).
+Kim et al. 2024, HIL, sections 3.1 to 3.3 and appendix A. All use the rows of a set: every position of a
+query, including [MASK], and those of a document that are neither padding nor skipped by the head
+(punctuation).
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ __all__ = ["CosReg", "IStar", "InterIso", "OfEachSide"]
 class InterIso(Loss):
     """λR with R = InterIso(q, d) = mean over i, j of q_i·d_j (eq. 2), which is ⟨mean of q, mean of d⟩.
 
-    It has its weight inside, since its sign decides: λ < 0 drives rows of queries and documents together
-    (anisotropic, InterIso to 1), λ > 0 apart (isotropic, to 0), by |InterIso|. Of each query's own documents
-    the mean, then over queries. A text without rows counts as 0. HIL's λ(−|InterIso_L| + InterIso_H) with
-    λ = −0.3 is `InterIso("l", 0.3) + InterIso("h", -0.3)`.
+    The weight is part of the loss, because its sign matters. λ < 0 moves rows of queries and documents
+    together (anisotropic, InterIso to 1). λ > 0 moves them apart (isotropic, to 0), using |InterIso|. The
+    mean is over each query's own documents, then over queries. A text without rows counts as 0. HIL's
+    λ(−|InterIso_L| + InterIso_H) with λ = −0.3 is `InterIso("l", 0.3) + InterIso("h", -0.3)`.
 
     Args:
         on: the vector set, of unit rows.
         weight: λ.
-        absolute: whether R is |InterIso|; where λ > 0 if this is None.
-        name: what the loss is called in logs.
+        absolute: whether R is |InterIso|. None for True where λ > 0.
+        name: the loss's name in logs.
     """
 
     def __init__(self, on: str, weight: float = 1.0, absolute: bool | None = None, name: str | None = None):
@@ -57,14 +58,14 @@ class InterIso(Loss):
 
 
 class OfEachSide(Loss, ABC):
-    """(λ/2)(R(queries' rows) + R(documents' rows)), of all rows of the batch on each side. Abstract.
+    """(λ/2)(R(queries' rows) + R(documents' rows)), with all rows of the batch on each side. Abstract.
 
-    The two sides have distributions of their own (HIL, appendix A.3).
+    The two sides have different distributions (HIL, appendix A.3).
 
     Args:
         on: the vector set.
-        weight: λ; above 0 for isotropy, below for anisotropy.
-        name: what the loss is called in logs.
+        weight: λ, above 0 for isotropy, below 0 for anisotropy.
+        name: the loss's name in logs.
     """
 
     on: str
@@ -75,14 +76,14 @@ class OfEachSide(Loss, ABC):
         """R of some rows."""
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
-        """Half of λ for either side."""
+        """λ/2 times the sum of R over both sides."""
         found = [self.of(wide(side.values[side.mask])) for side in vector_sets(step.q, step.d, self.on)]
         return self.weight / 2 * torch.stack(found).sum()
 
 
 @final
 class CosReg(OfEachSide):
-    """R = (1/M²) Σ_i Σ_{j≠i} cos(x_i, x_j) over M rows (Gao et al. 2019, as HIL prints it).
+    """R = (1/M²) Σ_i Σ_{j≠i} cos(x_i, x_j) over M rows (Gao et al. 2019, as printed in HIL).
 
     Args: as `OfEachSide`.
     """
@@ -93,7 +94,7 @@ class CosReg(OfEachSide):
         self.weight = weight
 
     def of(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, ""]:
-        """By ‖Σ x̂‖² − Σ‖x̂‖², without the matrix of all pairs."""
+        """Computed as ‖Σ x̂‖² − Σ‖x̂‖², without the matrix of all pairs."""
         unit = functional.normalize(rows, dim=-1)
         return (unit.sum(0).square().sum() - unit.square().sum()) / max(len(rows), 1) ** 2
 
@@ -102,15 +103,15 @@ class CosReg(OfEachSide):
 class IStar(OfEachSide):
     """R = 1 − IsoScore*, of the covariance shrunk towards the identity, C = (1 − ζ)·cov + ζ·I.
 
-    Rudman and Eickhoff 2024 shrink towards a covariance of many points and take the states of all layers; HIL
-    takes the identity and the projected last states. IsoScore is (PR − 1)/(n − 1) with the participation
-    ratio PR = tr(C)²/tr(C²), which needs no eigenvalues.
+    Rudman and Eickhoff 2024 shrink towards a covariance of many points and use the states of all layers. HIL
+    uses the identity and the projected last states. IsoScore is (PR − 1)/(n − 1) with the participation ratio
+    PR = tr(C)²/tr(C²), which needs no eigenvalues.
 
     Args:
         on: the vector set.
-        weight: λ; above 0 for isotropy, below for anisotropy.
-        zeta: ζ, above 0 and up to 1. HIL does not say which; 0.2 is the authors' of I-STAR.
-        name: what the loss is called in logs.
+        weight: λ, above 0 for isotropy, below 0 for anisotropy.
+        zeta: ζ, above 0 and at most 1. HIL does not state it; 0.2 is from the authors of I-STAR.
+        name: the loss's name in logs.
     """
 
     def __init__(self, on: str, weight: float = 1.0, zeta: float = 0.2, name: str | None = None):
@@ -122,7 +123,7 @@ class IStar(OfEachSide):
         self.zeta = zeta
 
     def of(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, ""]:
-        """The covariance is the unbiased one, and 0 for a single row.
+        """R from the unbiased covariance, which is 0 for a single row.
 
         Raises:
             ShapeError: the rows have one component.
@@ -138,6 +139,6 @@ class IStar(OfEachSide):
 
 
 def _mean_row(vectors: Vectors) -> Float[Tensor, "b d"]:
-    """The mean of each text's rows, zero where it has none."""
+    """The mean of each text's rows, zero for a text without rows."""
     rows = wide(vectors.values.masked_fill(~vectors.mask[:, :, None], 0))
     return rows.sum(1) / vectors.mask.sum(1, keepdim=True).clamp(min=1)

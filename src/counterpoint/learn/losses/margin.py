@@ -1,4 +1,4 @@
-"""A margin to every document of the batch (RepBERT)."""
+"""A margin to every other document of the batch (RepBERT)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["MultiLabelMargin"]
 class MultiLabelMargin(Loss):
     """RepBERT's loss (Zhan et al. 2020): Σ max(0, m − s₊ + s₋) / n over the n documents of the batch.
 
-    n includes the positive, as in PyTorch's `MultiLabelMarginLoss`, which RepBERT takes. There, other
-    documents known to be relevant are further positives; here, as in all losses, they do not count.
+    n includes the positive, as in PyTorch's `MultiLabelMarginLoss`, which RepBERT uses. RepBERT takes other
+    documents known to be relevant as further positives. Here, as in all losses, they do not count.
 
     Args:
-        name: what the loss is called in logs.
-        scorer: whose scores it goes by; the stage's where None.
-        margin: m. RepBERT has 1, of inner products; cosines would meet it only at their ends.
+        name: the loss's name in logs.
+        scorer: the scorer of s. None for the stage's.
+        margin: m. RepBERT uses 1 for inner products. Cosines would reach it only at their extremes.
     """
 
     needs = frozenset({"batch"})
@@ -38,7 +38,7 @@ class MultiLabelMargin(Loss):
         self.margin = margin
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
-        """The mean over the queries; 0 for one with nothing but its positive."""
+        """The mean over queries. 0 for a query with no candidate but its positive."""
         scores, candidates = wide(self.scores(step)), step.targets.candidates
         positive = step.targets.positive[:, None]
         negatives = candidates.scatter(1, positive, False)

@@ -1,4 +1,4 @@
-"""A query's positive against its own negatives, and nothing of the rest of the batch."""
+"""Losses that compare a query's positive with its own negatives only."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class NegativeLogLikelihood(Loss):
     """−ln softmax at the positive, over it and the query's own negatives (Karpukhin et al. 2020, eq. 2).
 
     Args:
-        name: what the loss is called in logs.
-        scorer: whose scores it goes by; the stage's where None.
+        name: the loss's name in logs.
+        scorer: the scorer of s. None for the stage's.
     """
 
     needs = frozenset({"negatives"})
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
-        """The mean over the queries; 0 for one without negatives."""
+        """The mean over queries. 0 for a query without negatives."""
         own, _ = own_entries(self.scores(step), step.targets.own)
         allowed = own_negatives(step.targets)
         allowed[:, 0] = True
@@ -37,20 +37,21 @@ class NegativeLogLikelihood(Loss):
 
 @final
 class PairwiseCrossEntropy(Loss):
-    """ColBERT's loss on triples: −ln softmax over (positive, negative), for each own negative by itself.
+    """ColBERT's loss on triples: −ln softmax over (positive, negative), for each own negative alone.
 
-    ln(1 + e^(s₋ − s₊)), averaged over a query's own negatives, then over the queries (Khattab and Zaharia
-    2020). With one negative a query it is `NegativeLogLikelihood`; with more, it does not sum them up.
+    ln(1 + e^(s₋ − s₊)), averaged over a query's own negatives, then over queries (Khattab and Zaharia 2020).
+    With one negative per query it equals `NegativeLogLikelihood`. With more, it does not sum them in one
+    softmax.
 
     Args:
-        name: what the loss is called in logs.
-        scorer: whose scores it goes by; the stage's where None.
+        name: the loss's name in logs.
+        scorer: the scorer of s. None for the stage's.
     """
 
     needs = frozenset({"negatives"})
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
-        """The mean over the queries; 0 for one without negatives."""
+        """The mean over queries. 0 for a query without negatives."""
         own, _ = own_entries(self.scores(step), step.targets.own)
         allowed = own_negatives(step.targets)
         pairs = functional.softplus(own - own[:, :1]).masked_fill(~allowed, 0)
@@ -59,21 +60,21 @@ class PairwiseCrossEntropy(Loss):
 
 @final
 class PairwiseSoftmax(Loss):
-    """Isotropic DR's loss on triples: 1 − softmax over (positive, negative), for each own negative by itself.
+    """Isotropic DR's loss on triples: 1 − softmax over (positive, negative), for each own negative alone.
 
-    σ(s₋ − s₊), averaged over a query's own negatives, then over the queries, as the code of Jung et al. 2023
-    has it; the paper does not print it. It is between 0 and 1. Unlike in `PairwiseCrossEntropy`, the gradient
-    fades where the negative leads by far, too.
+    σ(s₋ − s₊), averaged over a query's own negatives, then over queries. This follows the code of Jung et al.
+    2023; the paper does not print it. The value is between 0 and 1. Unlike in `PairwiseCrossEntropy`, the
+    gradient also vanishes where the negative leads by far.
 
     Args:
-        name: what the loss is called in logs.
-        scorer: whose scores it goes by; the stage's where None.
+        name: the loss's name in logs.
+        scorer: the scorer of s. None for the stage's.
     """
 
     needs = frozenset({"negatives"})
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
-        """The mean over the queries; 0 for one without negatives."""
+        """The mean over queries. 0 for a query without negatives."""
         own, _ = own_entries(self.scores(step), step.targets.own)
         allowed = own_negatives(step.targets)
         pairs = torch.sigmoid(own - own[:, :1]).masked_fill(~allowed, 0)

@@ -1,4 +1,4 @@
-"""The terms that keep a router's keys in balance and its weights small (CITADEL)."""
+"""Losses that balance a router's keys and keep its weights small (CITADEL)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = ["RouterBalance", "RouterSparsity"]
 class RouterBalance(Loss):
     """Σ over keys of (mean tokens sent to it) · (mean sum of their softmax), of queries plus of documents.
 
-    Li et al. 2023, the load balancing loss, as their released code averages: over texts, after sums over a
-    text's tokens. A token is sent to a key where its weight is above 0. Counts have no gradient, the softmax
-    has; so keys that get more than their share become less likely. The released code adds up the softmax of
-    padding, too; here it is left out.
+    Li et al. 2023, the load balancing loss. As in their released code, the mean is over texts, after sums
+    over a text's tokens. A token is sent to a key if its weight is above 0. Counts have no gradient, but the
+    softmax has, so overloaded keys become less likely. The released code also adds the softmax of padding,
+    which is left out here.
 
     Args:
         on: the routed vector set.
-        name: what the loss is called in logs.
+        name: the loss's name in logs.
     """
 
     def __init__(self, on: str, name: str | None = None):
@@ -39,7 +39,7 @@ class RouterBalance(Loss):
         self.on = on
 
     def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
-        """A set without a router."""
+        """The set has no router."""
         yield from _unrouted(self, self.on, sets)
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
@@ -60,7 +60,7 @@ class RouterSparsity(Loss):
 
     Args:
         on: the routed vector set.
-        name: what the loss is called in logs.
+        name: the loss's name in logs.
     """
 
     def __init__(self, on: str, name: str | None = None):
@@ -68,11 +68,11 @@ class RouterSparsity(Loss):
         self.on = on
 
     def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
-        """A set without a router."""
+        """The set has no router."""
         yield from _unrouted(self, self.on, sets)
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
-        """The mean over the documents.
+        """The mean over documents.
 
         Raises:
             ConfigError: as for `RouterBalance`.
@@ -83,7 +83,7 @@ class RouterSparsity(Loss):
 
 def _unrouted(loss: Loss, on: str, sets: Mapping[str, SetTraits]) -> Iterator[str]:
     if on in sets and not sets[on].routed:
-        yield f"{loss.label} goes by the router of {on!r}, which has none; make it Routed(Router())"
+        yield f"{loss.label} needs the router of {on!r}, which has none; make it Routed(Router())"
 
 
 def _unevenness(load: Float[Tensor, "b 2 v"]) -> Float[Tensor, ""]:

@@ -1,4 +1,4 @@
-"""What keeps a learned sparse representation sparse: L1, or an inverted index's expected work (FLOPS)."""
+"""Sparsity of a learned sparse representation: L1, or an inverted index's expected cost (FLOPS)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ __all__ = ["TermSparsity"]
 class TermSparsity(Loss):
     """The size of the terms' weights, of queries plus of documents.
 
-    With w_ij the weight of term j in text i of n. "flops": Σ_j (1/n Σ_i |w_ij|)² (Paria et al. 2020,
-    "Minimizing FLOPs to learn efficient sparse representations"), which presses most on terms that are in
-    many texts, as an inverted index has most work with them. "l1": 1/n Σ_i Σ_j |w_ij|.
+    w_ij is the weight of term j in text i of n. "flops": Σ_j (1/n Σ_i |w_ij|)² (Paria et al. 2020,
+    "Minimizing FLOPs to learn efficient sparse representations"). It penalises most the terms that occur in
+    many texts, which cost an inverted index most. "l1": 1/n Σ_i Σ_j |w_ij|.
 
     Args:
         on: the set of terms.
-        norm: which.
-        sides: of which side's texts; each document that is some query's own counts once.
-        name: what the loss is called in logs.
+        norm: "flops" or "l1".
+        sides: the sides whose texts count. Each document that is some query's own counts once.
+        name: the loss's name in logs.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class TermSparsity(Loss):
         self.sides = sides
 
     def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
-        """FLOPS of rows without ids."""
+        """FLOPS needs rows with ids."""
         if self.norm == "flops" and self.on in sets and not sets[self.on].ids:
             yield (
-                f"{self.label}: 'flops' goes by terms, and the rows of {self.on!r} have no ids; name a set "
-                "of terms, or take norm='l1'"
+                f"{self.label}: 'flops' is by term, and the rows of {self.on!r} have no ids; name a set "
+                "of terms, or use norm='l1'"
             )
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
@@ -80,7 +80,7 @@ class TermSparsity(Loss):
         if self.norm == "l1":
             return weights.sum(1).mean()
         if texts.ids is None:
-            raise ShapeError(f"{self.label}: 'flops' goes by terms, and the rows of {self.on!r} have no ids")
+            raise ShapeError(f"{self.label}: 'flops' is by term, and the rows of {self.on!r} have no ids")
         _, terms = texts.ids.unique(return_inverse=True)
         totals = weights.new_zeros(int(terms.max()) + 1 if terms.numel() else 0)
         totals = totals.index_add(0, terms.flatten(), weights.flatten())

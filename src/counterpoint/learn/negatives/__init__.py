@@ -1,1 +1,1 @@
-"""Sources of negatives. Each is a setting of a stage; a new one goes into a file here and `learn.__all__`."""
+"""Sources of negatives, each a setting of a stage. Add a new one to a file here and to `learn.__all__`."""

@@ -1,4 +1,4 @@
-"""Negatives of another source, without those that hold an answer."""
+"""Negatives of another source, without those that contain an answer."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ __all__ = ["WithoutAnswers"]
 @final
 @dataclass(frozen=True)
 class WithoutAnswers(Negatives):
-    """Negatives in whose text no answer to the query stands (Karpukhin et al. 2020, section 3.2; RoC, eq. 7).
+    """Negatives whose text contains no answer to the query (Karpukhin et al. 2020, section 3.2; RoC, eq. 7).
 
-    Documents that are judged relevant are no negatives of any source. Where few are judged, a highly ranked
-    passage may answer all the same; answer strings find such. Texts are looked at when they are drawn, so let
-    the source give more than are needed, and the first `count` without an answer are taken. A title counts as
-    text. A query that the file has no answers of keeps all, by judgements alone.
+    No source returns documents that are judged relevant. Where few are judged, a highly ranked passage may
+    still answer the query, and answer strings find such passages. Texts are checked when they are drawn. Let
+    the source return more documents than needed, of which the first `count` without an answer are taken. A
+    title counts as text. If the file has no answers to a query, all its negatives are kept.
 
     Args:
-        source: whose negatives are filtered.
-        file: answers by query id, as `counterpoint compare --answers` reads them.
-        count: how many to keep; all that pass where None.
+        source: the source to filter.
+        file: answers by query id, in the format of `counterpoint compare --answers`.
+        count: how many to keep. None for all that pass.
 
     Example:
         >>> from counterpoint.learn import BM25Negatives
@@ -48,22 +48,22 @@ class WithoutAnswers(Negatives):
 
     @property
     def every(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As often as the source that is filtered."""
+        """As for the filtered source."""
         return self.source.every
 
     def prepare(self, mining: Mining) -> Draw:
         """Prepare the source, and read the answers.
 
         Raises:
-            DataError: the file cannot be read or has answers to no query of the data, or nothing passes for
+            DataError: the file cannot be read, has answers to no query of the data, or nothing passes for
                 most examples.
         """
         inner, data = self.source.prepare(mining), mining.data
         answers = read_answers(self.file)
         if not answers.keys() & data.queries.keys():
             raise DataError(
-                f"has answers to {len(answers)} queries, and none of them is in the training data; were the "
-                "file and the data made from one collection?",
+                f"has answers to {len(answers)} queries, and none of them is in the training data; check "
+                "that the file and the data come from the same collection",
                 path=self.file,
             )
 

@@ -1,4 +1,4 @@
-"""Negatives of another source, without those that a teacher takes for relevant."""
+"""Negatives of another source, without those that a teacher considers relevant."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ RELATIVE = 0.95
 @final
 @dataclass(frozen=True)
 class Filtered(Negatives):
-    """False negatives removed by a teacher's score, and by text: a document with a positive's text is none.
+    """Removes false negatives by a teacher's score, and documents with the same text as a positive.
 
-    A document is kept where its score is at most a limit, one of (Moreira et al. 2024, section 3.1):
+    A document is kept if its score is at most a limit, which is one of (Moreira et al. 2024, section 3.1):
 
-    - `relative` · positive, 0.95 unless anything is given. Below 0 that would lie above the positive, so the
-      limit is positive − (1 − relative) · |positive|, which is the same above 0;
+    - `relative` · positive, the default with 0.95. For negative scores this would be above the positive, so
+    the
+      limit is positive − (1 − relative) · |positive|, which is the same for scores above 0;
     - positive − `margin`;
-    - `below`, whatever the positive has.
+    - `below`, independent of the positive.
 
-    Of several positives the one with the lowest score counts. A document that the teacher does not know is
-    dropped, and so is every document where it knows no positive, unless `below` needs none. Scores are asked
-    for when a document is drawn, so let the source give more than are needed, and the first `count` that pass
-    are taken.
+    With several positives, the lowest score counts. Documents without a teacher's score are dropped. If no
+    positive has a score, every document is dropped, except with `below`. Documents are scored when they are
+    drawn. Let the source return more than needed, of which the first `count` that pass are taken.
 
     Args:
-        source: whose negatives are filtered.
-        teacher: scores the positives and what is drawn; None for the scores in the data.
-        count: how many to keep; all that pass where None.
+        source: the source to filter.
+        teacher: scores the positives and the drawn documents. None for the scores in the data.
+        count: how many to keep. None for all that pass.
         margin: see above.
         relative: see above.
         below: see above.
@@ -70,7 +70,7 @@ class Filtered(Negatives):
 
     @property
     def every(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As often as the source that is filtered."""
+        """As for the filtered source."""
         return self.source.every
 
     def prepare(self, mining: Mining) -> Draw:
@@ -91,7 +91,7 @@ class Filtered(Negatives):
             known = [value for value in scores[: len(example.positives)] if not math.isnan(value)]
             limit = self._limit(min(known, default=math.nan))
             pairs = zip(found, scores[len(example.positives) :], strict=True)
-            # Nothing is at most NaN, and NaN is at most nothing: what is unknown is dropped.
+            # Comparisons with NaN are false, so documents with unknown scores are dropped.
             return [document for document, value in pairs if value <= limit][: self.count]
 
         return checked(draw, mining, "Filtered")
@@ -109,7 +109,7 @@ Scores = Callable[[Example, Sequence[str]], Sequence[float]]
 
 
 def _scorer(data: TrainingSet, teacher: Teacher | None) -> Scores:
-    """A teacher's scores of documents, or else those of the data: never both, which could not be compared.
+    """The teacher's scores of documents, or else those of the data. Never both: they are not comparable.
 
     Raises:
         DataError: there are neither.

@@ -1,4 +1,4 @@
-"""Negatives that need no search: those that the data give, and random documents."""
+"""Negatives without a search: those of the data, and random documents."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ BINS = 10  # of equal width, as in TAS-Balanced
 class FromData(Negatives):
     """The negatives that the data set gives.
 
-    `balanced` is the second half of TAS-Balanced (Hofstätter et al. 2021): the range of a query's teacher
-    margins is cut into 10 bins of equal width; first a bin that is not empty is drawn, then a document in it,
-    so that easy and hard negatives are seen equally often. For a given positive, bins of margins are bins of
-    the negatives' own scores, so it needs only those.
+    `balanced` is the second half of TAS-Balanced (Hofstätter et al. 2021). It divides the range of a query's
+    teacher margins into 10 bins of equal width. It draws a bin that is not empty, then a document in it, so
+    that easy and hard negatives are equally frequent. For a fixed positive, bins of margins equal bins of the
+    negatives' own scores, so only those are needed.
 
     Args:
-        count: how many for each example.
+        count: number of negatives per example.
         choose: the first ones in the data's order, random ones, or balanced by the teacher's scores.
     """
 
@@ -41,10 +41,10 @@ class FromData(Negatives):
             raise ConfigError(f"FromData: choose must be first, random or balanced, found {self.choose!r}")
 
     def prepare(self, mining: Mining) -> Draw:
-        """Nothing is mined.
+        """Check the data. Nothing is mined.
 
         Raises:
-            DataError: most examples have none, or `balanced` and a negative has no teacher's score.
+            DataError: most examples have none, or with `balanced`, a negative has no teacher's score.
         """
         examples = mining.data.examples
         if self.choose == "balanced":
@@ -72,10 +72,10 @@ class FromData(Negatives):
 @final
 @dataclass(frozen=True)
 class RandomNegatives(Negatives):
-    """Any documents of the training set.
+    """Random documents of the training set.
 
     Args:
-        count: how many for each example.
+        count: number of negatives per example.
     """
 
     count: int = 1
@@ -84,12 +84,12 @@ class RandomNegatives(Negatives):
         check_count(self, count=1)
 
     def prepare(self, mining: Mining) -> Draw:
-        """Nothing is mined."""
+        """Prepare to draw. Nothing is mined."""
         documents = list(mining.data.documents)
 
         def draw(at: int, rng: np.random.Generator) -> Sequence[str]:
             relevant = mining.data.relevant_to(mining.data.examples[at])
-            # So many that, whatever relevant ones are among them, enough are left.
+            # Enough documents that `count` remain even if all relevant ones are among them.
             found = pick(documents, self.count + len(relevant), rng)
             return [document for document in found if document not in relevant][: self.count]
 
@@ -99,7 +99,7 @@ class RandomNegatives(Negatives):
 def _balanced(
     pool: Sequence[str], scores: Sequence[float], count: int, rng: np.random.Generator
 ) -> list[str]:
-    """Draw bins, then documents in them, none twice."""
+    """Draw bins, then distinct documents in them."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     width = (high - low) / BINS or 1.0
     bins: dict[int, list[str]] = {}

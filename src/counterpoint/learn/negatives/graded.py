@@ -1,4 +1,4 @@
-"""Lists of a query's documents drawn once and for all, and a teacher's scores of them."""
+"""Fixed lists of a query's documents, and a teacher's scores of them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from counterpoint.learn.teachers import Grader
 
 __all__ = ["drawn_lists", "graded_lists"]
 
-TOGETHER = 64  # lists whose texts a grader is told of at a time
+TOGETHER = 64  # lists announced to a grader at a time
 
 
 def drawn_lists(
     data: TrainingSet, draw: Draw, rng: np.random.Generator
 ) -> Iterator[tuple[str, Sequence[str]]]:
-    """A query, a positive and negatives drawn for it, by ids: one list for each positive."""
+    """Yield one list per positive: the query's id, and the ids of the positive and the drawn negatives."""
     for at, example in enumerate(data.examples):
         for positive in example.positives:
             yield example.query, [positive, *draw(at, rng)]
@@ -30,13 +30,13 @@ def graded_lists(
     grader: Grader,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[tuple[str, Sequence[tuple[str, float]]]]:
-    """The same lists with a teacher's score of every document.
+    """Add a teacher's score to every document of the lists.
 
-    A document that the teacher does not know is left out, and with a positive its whole list.
+    A document without a score is left out. If the positive has none, the whole list is left out.
 
     Args:
         lists: queries, each with its positive and negatives.
-        grader: the teacher, loaded.
+        grader: the loaded teacher.
         on_progress: called with the number of lists done.
     """
     for start in range(0, len(lists), TOGETHER):

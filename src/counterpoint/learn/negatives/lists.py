@@ -1,4 +1,4 @@
-"""Mined lists on disk: JSON lines, a header first that says what they were mined from and how."""
+"""Mined lists on disk: JSON lines, after a header that says what they were mined from and how."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Lists = Mapping[str, Sequence[str]]
 
 
 def write_lists(path: Path, header: Mapping[str, Any], lists: Lists) -> None:
-    """Write `[query, document, …]` lines below the header, all or nothing.
+    """Write `[query, document, …]` lines after the header, atomically.
 
     Raises:
         ArtifactError: the file could not be written.
@@ -34,7 +34,7 @@ def write_lists(path: Path, header: Mapping[str, Any], lists: Lists) -> None:
 
 
 def read_lists(path: Path, header: Mapping[str, Any], data: TrainingSet) -> dict[str, list[str]] | None:
-    """The lists under this header, one for each query; None where there is no file, or another header.
+    """Read the lists, one per query. None if there is no file or its header differs.
 
     Raises:
         ArtifactError: the file is damaged.
@@ -46,7 +46,7 @@ def read_lists(path: Path, header: Mapping[str, Any], data: TrainingSet) -> dict
         first = next(stream, None)
         if first is None or first.value != header:
             return None
-        # One object an id, however many lists it is in.
+        # Interned: one object per id, however many lists contain it.
         lists = {row.value[0]: [sys.intern(found) for found in row.value[1:]] for row in stream}
         bare = next((example.query for example in data.examples if example.query not in lists), None)
         if bare is not None:
@@ -56,4 +56,4 @@ def read_lists(path: Path, header: Mapping[str, Any], data: TrainingSet) -> dict
             raise DataError(f"document {unknown!r} is not in the data")
         return lists
     except (DataError, TypeError, LookupError) as error:
-        raise ArtifactError(f"damaged ({error}); remove it, and it is mined again", path=path) from error
+        raise ArtifactError(f"damaged ({error}); remove it to mine it again", path=path) from error

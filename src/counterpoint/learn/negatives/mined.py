@@ -1,4 +1,4 @@
-"""Negatives that a search finds: by BM25, or by the model that is being trained."""
+"""Negatives found by a search with BM25 or with the model in training."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Mined(Negatives):
-    """Negatives out of the documents that a search ranks highest. Abstract.
+    """Negatives among the documents that a search ranks highest. Abstract.
 
     Args:
-        count: how many for each example, drawn at random.
-        depth: how many documents of the ranking they are drawn from.
-        skip: how many at its top are left out, being too likely relevant though nobody judged them.
+        count: number of negatives per example, drawn at random.
+        depth: number of documents of the ranking to draw from.
+        skip: number of top documents to leave out, because they may be relevant without a judgement.
     """
 
     count: int = 1
@@ -51,13 +51,13 @@ class Mined(Negatives):
         """The best `depth` documents of every query, best first."""
 
     def prepare(self, mining: Mining) -> Draw:
-        """Read the lists of this step, or mine and keep them.
+        """Read the lists of this step, or mine and store them.
 
-        Lists of other steps stay where they are, so that a run can be taken up from an older checkpoint.
+        Lists of other steps are kept, so that a run can resume from an older checkpoint.
 
         Raises:
             DataError: there are no negatives for most examples.
-            ArtifactError: lists that were kept are damaged, or cannot be written.
+            ArtifactError: stored lists are damaged, or cannot be written.
         """
         data = mining.data
         header, path = self._identity(mining)
@@ -76,7 +76,7 @@ class Mined(Negatives):
         return checked(draw, mining, type(self).__name__)
 
     def _identity(self, mining: Mining) -> tuple[dict[str, Any], Path]:
-        """What decides the lists, and the file they are kept in."""
+        """The header that identifies the lists, and their file."""
         named = self.to_dict(defaults=True)
         settings = {key: value for key, value in named.items() if key not in ("count", "skip", "every")}
         header = {"format": FORMAT, "source": settings, "data": mining.data.fingerprint, "step": mining.step}
@@ -87,20 +87,20 @@ class Mined(Negatives):
 @final
 @dataclass(frozen=True)
 class BM25Negatives(Mined):
-    """Negatives that share words with the query, by the BM25 of our index.
+    """Negatives that share words with the query, found by our BM25.
 
     Args:
-        count: how many for each example, drawn at random.
-        depth: how many documents of the ranking they are drawn from.
-        skip: how many at its top are left out.
-        analyzer: how texts are cut into terms; see `LexicalSettings`.
+        count: number of negatives per example, drawn at random.
+        depth: number of documents of the ranking to draw from.
+        skip: number of top documents to leave out.
+        analyzer: how texts are split into terms. See `LexicalSettings`.
     """
 
     analyzer: AnalyzerName = "english"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        Analyzer(self.analyzer)  # an unknown name is told now, not after the data are read
+        Analyzer(self.analyzer)  # reports an unknown name now, not after the data are read
 
     def _search(self, mining: Mining) -> dict[str, list[str]]:
         settings = IndexSettings(lexical=LexicalSettings(analyzer=self.analyzer, identifiers=False))
@@ -113,12 +113,11 @@ class ModelNegatives(Mined):
     """Negatives that the model itself ranks high (ANCE, Xiong et al. 2021).
 
     Args:
-        count: how many for each example, drawn at random.
-        depth: how many documents of the ranking they are drawn from.
-        skip: how many at its top are left out.
-        every: steps after which all documents are encoded and searched again; only at the stage's beginning
-            where None.
-        workflow: how the model searches; the vectors alone, by its own weights and feedback.
+        count: number of negatives per example, drawn at random.
+        depth: number of documents of the ranking to draw from.
+        skip: number of top documents to leave out.
+        every: steps between encoding and searching all documents again. None for the stage's beginning only.
+        workflow: how the model searches. By default with its vectors alone, and its own weights and feedback.
     """
 
     needs_vectors: ClassVar[bool] = True
@@ -140,9 +139,9 @@ class ModelNegatives(Mined):
 def ranked(
     mining: Mining, model: TextModel | None, settings: IndexSettings, workflow: Workflow, depth: int
 ) -> dict[str, list[str]]:
-    """Index the training documents, and search them for every query of an example.
+    """Index the training documents, and search them with the query of every example.
 
-    The index lies in the mining's folder and is removed again.
+    The index is temporary, in the mining folder.
     """
     data, folder = mining.data, mining.folder / "index.partial"
     documents = (Document(id_, text) for id_, text in data.documents.items())

@@ -1,4 +1,4 @@
-"""`Negatives`: what a source of negatives promises, and what it is given."""
+"""`Negatives`: the interface of a source of negatives. `Mining`: its input."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from counterpoint.learn.seeds import seed_of
 
 __all__ = ["Mining", "Negatives", "check_count", "checked", "pick"]
 
-TRIED = 64  # examples looked at before a source is trusted
+TRIED = 64  # examples that a source is tried on
 
 
 @dataclass(frozen=True)
 class Mining:
-    """What a source may use.
+    """The input of a source of negatives.
 
     Attributes:
-        data: the training set; negatives come from its documents.
-        model: the model as it is now; None where nothing needs one.
-        folder: where mined lists are kept, so that a run that is taken up again finds them. Each stage has
-            its own, since lists of another stage's model would fit.
+        data: the training set. Negatives come from its documents.
+        model: the model in its current state. None if nothing needs one.
+        folder: where mined lists are stored, so that a resumed run finds them. Each stage has its own,
+            because lists of another stage's model would be accepted, too.
         seed: of the run.
-        step: of the stage at which the source is prepared, 0 at its beginning. A run that is taken up names
-            the step of its last preparation, not the one it stopped at, since mined lists belong to that.
-        on_progress: called with a text and the number of queries done, for a bar.
+        step: the stage's step at which the source is prepared, 0 at its beginning. A resumed run passes the
+            step of its last preparation, not the step where it stopped, because mined lists belong to that.
+        on_progress: called with a text and the number of queries done.
     """
 
     data: TrainingSet
@@ -47,16 +47,16 @@ class Mining:
 class Negatives(Setting, ABC):
     """A source of negatives. Abstract.
 
-    Documents known to be relevant are never among them, and none comes twice. Where fewer are available than
-    asked for, fewer come; a source that has none for most examples is an error.
+    It never returns documents known to be relevant, or a document twice. If fewer negatives are available
+    than requested, it returns fewer. A source without negatives for most examples is an error.
     """
 
     every: int | None = None
-    """Steps after which the source is prepared anew (ANCE); never where None."""
+    """Steps between preparations of the source (ANCE). None to prepare it only at the beginning."""
 
     @abstractmethod
     def prepare(self, mining: Mining) -> Draw:
-        """Mine what is needed (or read what was mined for this step) and return how to draw from it.
+        """Mine negatives, or read those mined for this step, and return how to draw from them.
 
         Raises:
             DataError: there are no negatives for most examples.
@@ -64,10 +64,10 @@ class Negatives(Setting, ABC):
 
 
 def checked(draw: Draw, mining: Mining, what: str) -> Draw:
-    """The draw, once it has been tried on some examples.
+    """Try the draw on some examples, and return it.
 
     Raises:
-        DataError: it has nothing for most of them.
+        DataError: it finds nothing for most of them.
     """
     rng = np.random.default_rng(seed_of(mining.seed, "try", what))
     tried = rng.permutation(len(mining.data))[:TRIED].tolist()
@@ -82,10 +82,10 @@ def checked(draw: Draw, mining: Mining, what: str) -> Draw:
 
 
 def check_count(setting: Negatives, **least: int) -> None:
-    """Refuse numbers below what makes sense.
+    """Refuse numbers below their minimum.
 
     Raises:
-        ConfigError: listing every one.
+        ConfigError: listing all of them.
     """
     faults = [
         f"{type(setting).__name__}: {name} must be at least {low}, found {value}"
@@ -97,6 +97,6 @@ def check_count(setting: Negatives, **least: int) -> None:
 
 
 def pick(pool: Sequence[str], count: int, rng: np.random.Generator) -> Sequence[str]:
-    """`count` different members at random, or all where there are fewer."""
+    """Draw `count` different members at random, or all if there are fewer."""
     chosen = rng.choice(len(pool), size=min(count, len(pool)), replace=False)
     return [pool[int(at)] for at in chosen]

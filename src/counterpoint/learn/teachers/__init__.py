@@ -1,4 +1,4 @@
-"""Teachers: where scores to learn from come from, when the data have none."""
+"""Teachers: sources of scores to learn from, for data without scores."""
 
 from counterpoint.learn.teachers.models import CrossEncoderTeacher, ModelTeacher
 from counterpoint.learn.teachers.run import RunTeacher

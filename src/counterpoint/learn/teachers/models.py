@@ -1,4 +1,4 @@
-"""Models as teachers: `ModelTeacher` (two encoders) and `CrossEncoderTeacher` (one for the pair)."""
+"""Models as teachers: `ModelTeacher` (dual encoder) and `CrossEncoderTeacher`."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _Sets = Mapping[str, Ragged]
 @final
 @dataclass(frozen=True)
 class ModelTeacher(Teacher):
-    """A retrieval model, as `load_model` takes it.
+    """A retrieval model, named as for `load_model`.
 
     Args:
         source: a preset, a folder, or a hub id.
-        scorer: how it scores; as the model's own search settings say where None, which is possible unless
-            they need an index (BM25, idf, a normalisation over candidates).
+        scorer: how the model scores. None for its own search settings, which is possible unless they need an
+            index (BM25, idf, a normalisation over candidates).
         revision: for a hub id, the commit, tag or branch.
-        memory: MiB of encoded texts that are kept; those not used for longest are forgotten.
-        precision: of the backbone; bf16 is faster on some machines, and rounds.
+        memory: MiB of encoded texts to keep. The least recently used ones are dropped.
+        precision: of the backbone. bf16 is faster on some machines, and rounds.
     """
 
     source: str
@@ -54,7 +54,7 @@ class ModelTeacher(Teacher):
 
         Raises:
             ArtifactError: there is no such model.
-            ConfigError: its own search settings need an index.
+            ConfigError: the model's own search settings need an index.
         """
         model = load_model(self.source, self.revision)
         encoder = _TextEncoder(model, data, EncodeOptions(precision=self.precision), self.memory * 2**20)
@@ -66,13 +66,13 @@ class ModelTeacher(Teacher):
 @final
 @dataclass(frozen=True)
 class CrossEncoderTeacher(Teacher):
-    """A cross-encoder, as `load_interactive` takes it.
+    """A cross-encoder, named as for `load_interactive`.
 
     Args:
         source: a folder or a hub id.
         revision: for a hub id, the commit, tag or branch.
-        pairs: scores that are kept; those not used for longest are forgotten.
-        precision: of the backbone; bf16 is faster on some machines, and rounds.
+        pairs: number of scores to keep. The least recently used ones are dropped.
+        precision: of the backbone. bf16 is faster on some machines, and rounds.
     """
 
     source: str
@@ -84,7 +84,7 @@ class CrossEncoderTeacher(Teacher):
         """Load the model.
 
         Raises:
-            ArtifactError: there is no such model, or it is no cross-encoder.
+            ArtifactError: there is no such model, or it is not a cross-encoder.
         """
         judge = load_interactive(self.source, self.revision)
         return _PairGrader(judge, data, EncodeOptions(precision=self.precision), self.pairs)
@@ -92,7 +92,7 @@ class CrossEncoderTeacher(Teacher):
 
 @final
 class _ModelGrader(Grader):
-    """`scaled` divides each set's score by the highest that the query could reach, as searching does."""
+    """`scaled` divides each set's score by the highest score that the query can reach, as in search."""
 
     def __init__(self, encoder: _TextEncoder, scorer: Scorer, scaled: bool = False):
         self._encoder, self._scorer, self._scaled = encoder, scorer.setup().eval(), scaled
@@ -114,14 +114,14 @@ class _ModelGrader(Grader):
 
 @final
 class _TextEncoder:
-    """Vector sets of the data's texts by id; those encoded last are kept, up to `room` bytes."""
+    """Encodes texts by id and keeps the most recent vector sets, up to `room` bytes."""
 
     def __init__(self, model: Model, data: TrainingSet, options: EncodeOptions, room: int):
         self._model, self._data, self._options = model, data, options
         self._kept = _Kept[_Sets](room, lambda sets: sum(packed.values.nbytes for packed in sets.values()))
 
     def keep(self, side: Side, ids: Sequence[str]) -> None:
-        """Encode those that are not held; where there is no room for all, some are encoded again later."""
+        """Encode texts that are not cached. If they do not all fit, some are encoded again later."""
         if ids:
             self._kept.of([(side, name) for name in ids], self._encode)
 
@@ -130,7 +130,6 @@ class _TextEncoder:
         return {key: Vectors.pad(Ragged.concatenate([one[key] for one in sets])) for key in sets[0]}
 
     def _encode(self, keys: Sequence[tuple[str, str]]) -> list[_Sets]:
-        """Encode texts that are all of one side."""
         of_queries = keys[0][0] == "query"
         texts = self._data.queries if of_queries else self._data.documents
         encode = self._model.encode_query if of_queries else self._model.encode_document
@@ -161,11 +160,11 @@ class _PairGrader(Grader):
 
 @final
 class _Kept(Generic[Value]):
-    """Values that were used last, as many as there is room for.
+    """A least-recently-used cache.
 
     Args:
-        room: the sum of sizes that is held.
-        size: of one value.
+        room: maximum sum of sizes.
+        size: size of one value.
     """
 
     def __init__(self, room: int, size: Callable[[Value], int]):
@@ -177,11 +176,11 @@ class _Kept(Generic[Value]):
         keys: Sequence[tuple[str, str]],
         make: Callable[[Sequence[tuple[str, str]]], Sequence[Value]],
     ) -> list[Value]:
-        """The values of these keys; those not held are made, all at once."""
+        """The values of these keys. Missing ones are made in one call."""
         missing = [key for key in dict.fromkeys(keys) if key not in self._held]
         made = dict(zip(missing, make(missing), strict=True)) if missing else {}
         found = {key: made[key] if key in made else self._held.pop(key) for key in dict.fromkeys(keys)}
-        self._held.update(found)  # behind all others, which are forgotten first
+        self._held.update(found)  # now the newest; the oldest entries are dropped first
         self._used += sum(map(self._size, made.values()))
         while self._used > self._room:
             self._used -= self._size(self._held.popitem(last=False)[1])
@@ -189,10 +188,10 @@ class _Kept(Generic[Value]):
 
 
 def _own_scorer(model: Model, source: str) -> tuple[Scorer, bool]:
-    """What a model is searched by, and whether each part of it is divided by its ceiling.
+    """The scorer of a model's own search settings, and whether each part is divided by its ceiling.
 
     Raises:
-        ConfigError: this cannot be done for a pair of texts alone.
+        ConfigError: a pair of texts alone cannot be scored this way.
     """
     settings = SearchSettings.for_parts(list(model.sets), model.search)
     needed = ["BM25"] if settings.weights.get(LEXICAL) else []
@@ -215,6 +214,6 @@ def _own_scorer(model: Model, source: str) -> tuple[Scorer, bool]:
 
 
 def _under_ceiling(query: Vectors) -> Vectors:
-    """One query's rows divided by the sum of their lengths; scores are linear in them."""
+    """Divide a query's rows by the sum of their lengths. Scores are linear in the rows."""
     ceiling = query.values.norm(dim=2).sum()
     return query.with_values(query.values / ceiling) if ceiling else query

@@ -21,10 +21,10 @@ __all__ = ["RunTeacher"]
 @final
 @dataclass(frozen=True)
 class RunTeacher(Teacher):
-    """Scores from a file, by the ids of the data; a pair that is not in it has no score.
+    """Scores from a file, by the ids of the data. A pair that is not in the file has no score.
 
-    The first line decides between a run (`query Q0 document rank score tag`) and the columns of judgements
-    with any number for a grade (`query 0 document score`). Both may be `.gz`.
+    The first line decides between a run (`query Q0 document rank score tag`) and four columns like those of
+    judgements, with any number as the grade (`query 0 document score`). Both may be `.gz`.
 
     Args:
         file: its path.
@@ -36,14 +36,14 @@ class RunTeacher(Teacher):
         """Read the file.
 
         Raises:
-            DataError: a line does not fit, or the file scores no query of the data.
+            DataError: a line has the wrong format, or the file scores no query of the data.
         """
         path = Path(self.file)
         scores = read_trec_run(path).scores if is_trec_run(path) else _read_scores(path)
         if not scores.keys() & {example.query for example in data.examples}:
             raise DataError(
-                f"scores {len(scores)} queries, and none of them is in the training data; were the file and "
-                "the data made from one collection?",
+                f"scores {len(scores)} queries, and none of them is in the training data; check that the "
+                "file and the data come from the same collection",
                 path=path,
             )
         return _RunGrader(scores)
@@ -60,7 +60,6 @@ class _RunGrader(Grader):
 
 
 def _read_scores(path: Path) -> dict[str, dict[str, float]]:
-    """Scores in four columns, by query and document."""
     scores: dict[str, dict[str, float]] = {}
     for number, line in strict_reader(ReadPolicy()).lines(path):
         columns = line.split()
@@ -68,7 +67,7 @@ def _read_scores(path: Path) -> dict[str, dict[str, float]]:
             continue
         if len(columns) != 4:
             raise DataError(
-                "expected a run's six columns or the four of scores (query 0 document score), found "
+                "expected a run's six columns or four columns (query 0 document score), found "
                 f"{len(columns)}",
                 path=path,
                 line=number,

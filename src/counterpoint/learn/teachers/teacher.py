@@ -1,4 +1,4 @@
-"""`Teacher`: which scores of query and document are learnt from; `Grader`: a teacher that is ready."""
+"""`Teacher`: declares where scores to learn from come from. `Grader`: a loaded teacher."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["Grader", "Teacher", "taught"]
 
 
 class Grader(ABC):
-    """A teacher that is loaded and ready."""
+    """A loaded teacher, ready to score."""
 
     @abstractmethod
     def __call__(self, query: str, documents: Sequence[str]) -> list[float]:
-        """Scores of documents for a query, all named by their ids; higher is better, NaN is unknown."""
+        """Scores of documents for a query, by their ids. Higher is better, NaN is unknown."""
 
     def prepare(self, asked: Sequence[tuple[str, Sequence[str]]]) -> None:  # noqa: B027 - may do nothing
-        """Told what it will be asked next, a grader can read texts together; changes no score.
+        """Announce the next calls, so that a grader can process texts together. Scores do not change.
 
         Args:
             asked: queries with their documents, by ids.
@@ -32,17 +32,17 @@ class Grader(ABC):
 
 
 class Teacher(Setting, ABC):
-    """Which scores teach."""
+    """A source of scores to learn from. Abstract."""
 
     @abstractmethod
     def load(self, data: TrainingSet) -> Grader:
-        """Load what is needed to grade the queries and documents of these data."""
+        """Load everything that is needed to grade the queries and documents of these data."""
 
 
 def taught(batch: Batch, grader: Grader) -> Batch:
-    """The batch with a teacher's scores where its data do not score all of a query's own documents.
+    """Add a teacher's scores for each query whose own documents are not all scored by the data.
 
-    Such a query is graded anew as a whole, since scores of two sources cannot be subtracted.
+    All documents of such a query are graded again, because scores of two sources cannot be compared.
     """
     own, scores = batch.targets.own, batch.targets.teacher
     scores = torch.full(own.shape, math.nan) if scores is None else scores.clone()
