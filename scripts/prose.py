@@ -13,11 +13,10 @@ import statistics
 import sys
 from pathlib import Path
 
-import markdown
 from bs4 import BeautifulSoup
+from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[1]
-EXTENSIONS = ["tables", "fenced_code", "admonition", "sane_lists"]
 A_PAGE, ALL_PAGES = 25, 20  # the most words a sentence has on average
 # Words that made readers stop, and what to write in their place.
 WORDS = {

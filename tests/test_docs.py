@@ -3,6 +3,8 @@
 import pkgutil
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,12 @@ def test_command_lines_parse(line):
     # Commands are made once and keep their first help option, which a context without a parent does not know.
     above = group.context_class(group, info_name="counterpoint", **group.context_settings)
     command.make_context(arguments[0], arguments[1:], parent=above)
+
+
+def test_sentences_are_short_and_words_are_ours():
+    """`scripts/prose.py` says what to change."""
+    done = subprocess.run([sys.executable, ROOT / "scripts" / "prose.py"], capture_output=True, text=True)
+    assert not done.returncode, done.stdout + done.stderr
 
 
 def test_make_targets_in_the_text_exist():
