@@ -46,9 +46,7 @@ def pages(named):
 
 def sentences(page):
     """The sentences of a page's paragraphs and list items."""
-    html = markdown.markdown(
-        page.read_text(encoding="utf-8"), extensions=["tables", "fenced_code", "admonition", "sane_lists"]
-    )
+    html = MarkdownIt("commonmark").enable("table").render(page.read_text(encoding="utf-8"))
     soup = BeautifulSoup(html, "html.parser")
     for element in soup(["pre", "table", "h1", "h2", "h3", "h4", "h5", "script", "style"]):
         element.decompose()
