@@ -30,7 +30,7 @@ LAYERS = [
         "version",
     },
     {"config", "dry_run", "typed", "types"},
-    {"identifiers", "tensors", "vectors"},
+    {"identifiers", "tensors", "vectors", "weighted"},
     {"part"},
     {"data", "encode", "score", "transform"},
     {"index"},

@@ -103,5 +103,5 @@ def test_what_is_no_loss_or_no_number_does_not_add_up():
         MarginMSE() + 1  # type: ignore[operator]
     with pytest.raises(TypeError):
         True * MarginMSE()  # type: ignore[operator]
-    with pytest.raises(ConfigError, match="one weight for each loss, found 1 losses, 2 weights"):
+    with pytest.raises(ConfigError, match="one weight for each loss, found 1 of them, 2 weights"):
         Objective([MarginMSE()], [1.0, 2.0])

@@ -203,7 +203,7 @@ FAULTS = {
     ),
     "two scales": (
         stages(train(CachedContrastive(scale=20.0), cache=NegativeCache(on="mean"))),
-        "cache: negatives are drawn with scale 1, and cached_contrastive has scale 20; only if",
+        "cache: negatives are drawn with scale 1, but cached_contrastive has scale 20",
     ),
     "draws that no loss reads": (
         stages(

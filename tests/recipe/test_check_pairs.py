@@ -136,7 +136,7 @@ def test_a_teachers_scorer_is_no_matter_of_the_model():
 def test_all_faults_at_once():
     one = train(CachedContrastive(), cache=NegativeCache(), scorer=Dot("mean"), learn=("query.*",))
     faults = check(judged(stages=[one, Build()], scorer=Dot("mean"), measures=("nope",)))
-    for needle in ("scorer: g", "train.scorer", "train.cache", "CachedC", "'query.*'", "Build", "'nope'"):
+    for needle in ("scorer: needs", "train.scorer", "train.cache", "CachedC", "'query.*'", "Build", "'nope'"):
         assert any(needle in fault for fault in faults), needle
     assert len(faults) == 7
 

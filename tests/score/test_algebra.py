@@ -39,7 +39,7 @@ def test_only_scorers_are_added_and_only_numbers_multiply():
     for wrong in (lambda: A + 1, lambda: A * B, lambda: "2" * A, lambda: True * A):
         with pytest.raises(TypeError):
             wrong()
-    with pytest.raises(ConfigError, match="2 parts, 1 weights"):
+    with pytest.raises(ConfigError, match="2 of them, 1 weights"):
         Sum([A, B], [0.1])
     with pytest.raises(ConfigError, match="0 parts"):
         Sum([])

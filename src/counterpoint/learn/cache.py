@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -65,3 +66,17 @@ class NegativeCache(Setting):
     def memory(self, dim: int) -> int:
         """Bytes of memory for the vectors."""
         return 4 * self.size * dim
+
+    def faults(self, readers: Mapping[str, int | None]) -> Iterator[str]:
+        """Reasons why a stage should not have this cache.
+
+        Args:
+            readers: by loss that uses cached negatives, how many it reads per query. None for all.
+        """
+        if not readers:
+            yield "no loss of this stage uses it; omit it"
+            return
+        known = {name: count for name, count in readers.items() if count is not None}
+        most = max(known.values(), default=0)
+        if len(known) == len(readers) and self.draws > most:
+            yield f"draws is {self.draws}, and {', '.join(known)} reads {most} per query; use {most}"

@@ -26,7 +26,7 @@ from counterpoint.vectors import Vectors
 if TYPE_CHECKING:
     from counterpoint.learn.run import Run
 
-__all__ = ["FitTexts", "fit", "linear_of", "rows_of_set", "token_rows", "tokenwise_of"]
+__all__ = ["FitTexts", "fit", "fit_faults", "linear_of", "rows_of_set", "token_rows", "tokenwise_of"]
 
 PIECE = 512  # texts encoded at a time
 
@@ -114,6 +114,22 @@ def _fit_idf(run: Run, stage: Fit, model: Model, texts: Sequence[str]) -> None:
     for scorer in scorers:
         unseen = float(idf_of(np.zeros(1), len(texts))[0])
         scorer.set_idf(torch.tensor(words), torch.from_numpy(idf), unseen)
+
+
+def fit_faults(stage: Fit, model: Model) -> Iterator[str]:
+    """Reasons why a stage cannot fit this model, which has the stage's vector set."""
+    if stage.what == "transforms" and stage.on not in model.transforms:
+        yield f"fits the transforms of {stage.on!r}, and the model has none on that set"
+    if stage.what == "tokenwise" and not getattr(tokenwise_of(model.encoder, stage.on), "tokenwise", ()):
+        yield (
+            f"fits the tokenwise maps of {stage.on!r}, which needs one encoder for both sides and a head "
+            "Mean(tokenwise=[...])"
+        )
+    if stage.what == "projection" and linear_of(model.encoder, stage.on) is None:
+        yield (
+            f"fits the projection of {stage.on!r}, which needs one encoder for both sides and a head with "
+            "projection=Linear(...) alone, without activation or residual"
+        )
 
 
 def linear_of(encoder: DualEncoder, on: str) -> Linear | None:

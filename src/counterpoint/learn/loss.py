@@ -10,12 +10,12 @@ from typing import Literal, cast, final
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from counterpoint.errors import ConfigError
 from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.step import Step
 from counterpoint.learn.traits import SetTraits
 from counterpoint.part import Part
 from counterpoint.score import Scorer
+from counterpoint.weighted import Summand, check_weights
 
 __all__ = ["Loss", "Need", "Objective"]
 
@@ -23,7 +23,7 @@ Need = Literal["batch", "negatives", "teacher", "cache", "lexical"]
 """Other queries in the batch; a query's own negatives; a teacher's scores; a negative cache; BM25 vectors."""
 
 
-class Loss(Part, ABC):
+class Loss(Summand["Loss", "Objective"], Part, ABC):
     """A scalar to minimise. Abstract.
 
     A loss with an argument `scorer` uses that scorer's scores, or the stage's if it is None. One objective
@@ -80,19 +80,9 @@ class Loss(Part, ABC):
             return step.scores
         return self.scorer.batch_scores(step.q, step.d, step.targets.own)
 
-    def __add__(self, other: Loss) -> Objective:
-        if not isinstance(other, Loss):
-            return NotImplemented
-        terms = [*_terms(self), *_terms(other)]
-        return Objective([loss for loss, _ in terms], [weight for _, weight in terms])
-
-    def __mul__(self, weight: float) -> Objective:
-        if isinstance(weight, bool) or not isinstance(weight, int | float):
-            return NotImplemented
-        terms = _terms(self)
-        return Objective([loss for loss, _ in terms], [weight * own for _, own in terms])
-
-    __rmul__ = __mul__
+    @staticmethod
+    def _sum(terms: Sequence[Loss], weights: Sequence[float]) -> Objective:
+        return Objective(terms, weights)
 
 
 @final
@@ -106,18 +96,14 @@ class Objective(Loss):
 
     def __init__(self, losses: Sequence[Loss], weights: Sequence[float] | None = None):
         super().__init__()
-        count = len(losses) if weights is None else len(weights)
-        if not len(losses) or count != len(losses):
-            raise ConfigError(
-                f"Objective needs one weight for each loss, found {len(losses)} losses, {count} weights"
-            )
+        check_weights("Objective", "loss", losses, weights)
         self.losses = nn.ModuleList(losses)
         self.weights = weights
 
     @property
     def names(self) -> tuple[str, ...]:
         """The terms' names, numbered where they repeat."""
-        labels = [loss.label for loss, _ in _terms(self)]
+        labels = [loss.label for loss, _ in self._summands()]
         return tuple(
             label if labels.count(label) == 1 else f"{label}_{labels[: at + 1].count(label)}"
             for at, label in enumerate(labels)
@@ -125,18 +111,13 @@ class Objective(Loss):
 
     def terms(self, step: Step) -> dict[str, Float[Tensor, ""]]:
         """Every weighted term by name. They sum to the loss."""
-        weighted = [weight * loss(step) for loss, weight in _terms(self)]
+        weighted = [weight * loss(step) for loss, weight in self._summands()]
         return dict(zip(self.names, weighted, strict=True))
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The weighted sum."""
         return sum(self.terms(step).values(), start=step.scores.new_zeros(()))
 
-
-def _terms(loss: Loss) -> list[tuple[Loss, float]]:
-    """Return (loss, weight) pairs: the terms of an objective, or the loss itself with weight 1."""
-    if not isinstance(loss, Objective):
-        return [(loss, 1.0)]
-    losses = cast(Sequence[Loss], loss.losses)
-    weights = [1.0] * len(losses) if loss.weights is None else loss.weights
-    return list(zip(losses, weights, strict=True))
+    def _summands(self) -> list[tuple[Loss, float]]:
+        weights = self.weights or [1.0] * len(self.losses)
+        return list(zip(cast(Sequence[Loss], self.losses), weights, strict=True))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, final
+from typing import Literal, cast, final
 
 from counterpoint.config import Setting
 from counterpoint.errors import ConfigError
@@ -12,7 +12,7 @@ from counterpoint.index import CodecName
 from counterpoint.learn.batches import RandomBatches, Sampler
 from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.lexical import BM25Terms
-from counterpoint.learn.loss import Loss
+from counterpoint.learn.loss import Loss, Objective
 from counterpoint.learn.negatives.source import Negatives
 from counterpoint.learn.stop import Stop
 from counterpoint.learn.teachers import Teacher
@@ -112,6 +112,31 @@ class Train(Stage):
     remember: float = 0.0
     watch: WatchSettings = WatchSettings()
     keep: Literal["best", "last"] = "best"
+
+    @property
+    def losses(self) -> list[Loss]:
+        """The terms of the objective."""
+        objective = self.objective
+        return cast(list[Loss], list(objective.losses)) if isinstance(objective, Objective) else [objective]
+
+    def faults(self) -> Iterator[str]:
+        """What the losses need and the stage lacks, and what no loss uses. For models with vectors."""
+        for loss in self.losses:
+            if "batch" in loss.needs and self.batch < 2:
+                yield f"{loss.label} needs other queries in the batch; batch is {self.batch}, use 2 or more"
+            # A teacher has no scores of drawn negatives.
+            drawn = self.cache is not None and "teacher" not in loss.needs
+            if "negatives" in loss.needs and not self.negatives and not drawn:
+                yield f"{loss.label} compares a query's own documents; give the stage negatives"
+            if "cache" in loss.needs and self.cache is None:
+                yield f"{loss.label} draws from a negative cache; give the stage cache=NegativeCache(...)"
+            if "lexical" in loss.needs and self.lexical is None:
+                yield f"{loss.label} compares the model with BM25; give the stage lexical=BM25Terms()"
+        if self.lexical is not None and not any("lexical" in loss.needs for loss in self.losses):
+            yield "lexical: no loss of this stage uses it; omit it"
+        if self.cache is not None:
+            readers = {loss.label: loss.drawn for loss in self.losses if "teacher" not in loss.needs}
+            yield from (f"cache: {fault}" for fault in self.cache.faults(readers))
 
     def __post_init__(self) -> None:
         least = {

@@ -19,7 +19,7 @@ from counterpoint.model import Model
 from counterpoint.part import Part
 from counterpoint.recipe.check_pairs import pair_faults
 from counterpoint.recipe.check_vectors import vector_faults
-from counterpoint.recipe.inside import losses_of, training
+from counterpoint.recipe.inside import training
 from counterpoint.recipe.patterns import could_match
 from counterpoint.recipe.recipe import Recipe, declared_in
 from counterpoint.typed import faults_of
@@ -56,7 +56,7 @@ def check_data(recipe: Recipe, data: TrainingSet) -> list[str]:
         f"stages.{stage.name}: {loss.label} learns from a teacher's scores; the data have none, so give the "
         "stage a teacher, or use data with scores"
         for stage in training(recipe)
-        for loss in losses_of(stage)
+        for loss in stage.losses
         if "teacher" in loss.needs and stage.teacher is None and not scored
     ]
 
@@ -117,7 +117,7 @@ def _measures(recipe: Recipe) -> Iterator[str]:
 
 
 def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
-    if stage.teacher is not None and not any("teacher" in loss.needs for loss in losses_of(stage)):
+    if stage.teacher is not None and not any("teacher" in loss.needs for loss in stage.losses):
         yield "teacher: no loss of this stage uses it; omit it"
     if stage.mask_matches and stage.hide == "mask":
         yield from _mask(recipe)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from counterpoint.learn import Train, WatchSettings
-from counterpoint.recipe.inside import losses_of, outside_teachers, training
+from counterpoint.recipe.inside import outside_teachers, training
 from counterpoint.recipe.recipe import Recipe
 
 __all__ = ["pair_faults"]
@@ -43,7 +43,7 @@ def _vector_parts(stage: Train, where: str) -> Iterator[str]:
 
 def _comparisons(stage: Train) -> Iterator[str]:
     """Losses without anything to compare, because a query has scores of its own documents only."""
-    for loss in losses_of(stage):
+    for loss in stage.losses:
         if loss.needs & {"batch", "negatives"} and not stage.negatives:
             yield f"{loss.label} compares a query's own documents; give the stage negatives"
         if "lexical" in loss.needs:

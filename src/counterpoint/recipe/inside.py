@@ -6,23 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from counterpoint.config import Declared
-from counterpoint.learn import Loss, Objective, Teacher, Train
+from counterpoint.learn import Teacher, Train
 from counterpoint.recipe.recipe import Recipe, declared_in
 
-__all__ = ["losses_of", "outside_teachers", "training"]
+__all__ = ["outside_teachers", "training"]
 
 
 def training(recipe: Recipe) -> list[Train]:
     """The training stages."""
     return [stage for stage in recipe.stages if isinstance(stage, Train)]
-
-
-def losses_of(stage: Train) -> list[Loss]:
-    """The terms of a stage's objective."""
-    objective = stage.objective
-    if not isinstance(objective, Objective):
-        return [objective]
-    return [loss for loss in objective.losses if isinstance(loss, Loss)]
 
 
 def outside_teachers(value: Any, where: str) -> Iterator[tuple[str, Declared]]:

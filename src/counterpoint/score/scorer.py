@@ -15,11 +15,12 @@ from counterpoint.errors import ConfigError, ShapeError
 from counterpoint.part import Part
 from counterpoint.types import Explanation
 from counterpoint.vectors import Representation, Vectors
+from counterpoint.weighted import Summand, check_weights
 
 __all__ = ["Scorer", "Sum", "one_pair", "vector_sets", "weighted_explanation"]
 
 
-class Scorer(Part, ABC):
+class Scorer(Summand["Scorer", "Sum"], Part, ABC):
     """A score for every query and document, with an explanation. Abstract.
 
     Scorers can be added and weighted: `Dot("cls") + 0.3 * MaxSim("words")` is a scorer.
@@ -53,19 +54,9 @@ class Scorer(Part, ABC):
             ShapeError: there is not exactly one query and one document.
         """
 
-    def __add__(self, other: Scorer) -> Sum:
-        if not isinstance(other, Scorer):
-            return NotImplemented
-        terms = [*_terms(self), *_terms(other)]
-        return Sum([part for part, _ in terms], [weight for _, weight in terms])
-
-    def __mul__(self, weight: float) -> Sum:
-        if isinstance(weight, bool) or not isinstance(weight, (int, float)):
-            return NotImplemented
-        terms = _terms(self)
-        return Sum([part for part, _ in terms], [weight * own for _, own in terms])
-
-    __rmul__ = __mul__
+    @staticmethod
+    def _sum(terms: Sequence[Scorer], weights: Sequence[float]) -> Sum:
+        return Sum(terms, weights)
 
 
 @final
@@ -79,37 +70,30 @@ class Sum(Scorer):
 
     def __init__(self, parts: Sequence[Scorer], weights: Sequence[float] | None = None):
         super().__init__()
-        count = len(parts) if weights is None else len(weights)
-        if not len(parts) or count != len(parts):
-            raise ConfigError(
-                f"Sum needs one weight for each part, found {len(parts)} parts, {count} weights"
-            )
+        check_weights("Sum", "part", parts, weights)
         self.parts = nn.ModuleList(parts)
         self.weights = weights
 
     def forward(self, q: Representation, d: Representation) -> Float[Tensor, "q d"]:
         """The weighted sum of the parts' scores."""
-        return torch.stack([weight * part(q, d) for part, weight in _terms(self)]).sum(0)
+        return torch.stack([weight * part(q, d) for part, weight in self._summands()]).sum(0)
 
     def batch_scores(
         self, q: Representation, d: Representation, own: Int[Tensor, "q n"]
     ) -> Float[Tensor, "q d"]:
         """The weighted sum of the parts' batch scores."""
-        return torch.stack([weight * part.batch_scores(q, d, own) for part, weight in _terms(self)]).sum(0)
+        return torch.stack([weight * part.batch_scores(q, d, own) for part, weight in self._summands()]).sum(
+            0
+        )
 
     def explain(self, q: Representation, d: Representation) -> Explanation:
         """One child per part, with its weight applied."""
-        children = [weighted_explanation(part.explain(q, d), weight) for part, weight in _terms(self)]
+        children = [weighted_explanation(part.explain(q, d), weight) for part, weight in self._summands()]
         return Explanation("sum", self(q, d).item(), tuple(children))
 
-
-def _terms(scorer: Scorer) -> list[tuple[Scorer, float]]:
-    """Return (part, weight) pairs: those of a sum, or the scorer itself with weight 1."""
-    if not isinstance(scorer, Sum):
-        return [(scorer, 1.0)]
-    parts = cast(Sequence[Scorer], scorer.parts)
-    weights = [1.0] * len(parts) if scorer.weights is None else scorer.weights
-    return list(zip(parts, weights, strict=True))
+    def _summands(self) -> list[tuple[Scorer, float]]:
+        weights = self.weights or [1.0] * len(self.parts)
+        return list(zip(cast(Sequence[Scorer], self.parts), weights, strict=True))
 
 
 def weighted_explanation(explanation: Explanation, weight: float) -> Explanation:
