@@ -103,7 +103,7 @@ def test_verify_repairs(tmp_path, lexical, call):
 
 def test_verify_compares_with_brute_force(lexical, call):
     code, out, _ = call("verify", lexical, "--recall", 3)
-    assert code == 0 and "0 damaged" in out and "100.0% and 100.0% were found, over" in out
+    assert code == 0 and "0 damaged" in out and "100.0% and 100.0% over" in out
     found = json.loads(call("verify", lexical, "--recall", 3, "--json")[1])["recall"]
     assert found["R@10"] == found["R@100"] == found["worst"]["R@10"] == 1.0 and 0 < found["queries"] <= 3
 
@@ -163,7 +163,7 @@ def test_parts_can_be_weighted_and_runs_fused(collection, lexical, call, tmp_pat
         ["b", "1", "3.5"],
         ["a", "2", "3.5"],
     ]
-    assert fails(call("fuse", one, two, "-o", out, "--weights", "one.trec=1"), "none for two.trec")
+    assert fails(call("fuse", one, two, "-o", out, "--weights", "one.trec=1"), "no weight for two.trec")
     assert fails(call("fuse", one, one, "-o", out), "named twice")
     two.write_text("q Q0 c 1 5.0 y\n")
     assert fails(call(*convex), "(--missing) 'min' or 'zero'")
@@ -200,7 +200,7 @@ def test_mistakes_in_the_call(collection, lexical, call, tmp_path):
     assert fails(call("search", lexical, "fox", "--workflow", "hybird"), "hybird", "choose one of")
     assert fails(call("search", lexical, "fox", "-w", "dense"), "no such part; it has lexical")
     assert fails(call("search", lexical, "fox", "-k", "0"))
-    assert fails(call("search", lexical), "what to search for?", "QUERY", "--queries")
+    assert fails(call("search", lexical), "nothing to search for", "QUERY", "--queries")
     assert fails(call("frobnicate"), "frobnicate")
     assert fails(call("evaluate", collection), "--index FOLDER or --run FILE")
     assert fails(call("evaluate", collection, "--index", lexical, "--split", "dev"), "dev", "test")

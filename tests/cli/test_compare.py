@@ -153,4 +153,4 @@ def test_outputs_are_looked_at_before_anything_is_read(call, files, tmp_path):
     for option in ("--per-query", "--forest", "--venn"):
         assert fails(call(*base, option, tmp_path / "no" / "x.svg"), f"{option} ", "no such folder")
     both = ("--complementarity", 2, "--answered", tmp_path / "x.csv", "--per-query", tmp_path / "x.csv")
-    assert fails(call(*base, *both), "--per-query and --answered name one file")
+    assert fails(call(*base, *both), "--per-query and --answered name the same file")

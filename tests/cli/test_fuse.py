@@ -66,9 +66,9 @@ def test_runs_of_one_name_are_told_apart_by_their_paths(runs, tmp_path, call):
 def test_mistakes_name_the_options(runs, tmp_path, call):
     to = ["-o", tmp_path / "c"]
     assert fails(call("fuse", *runs, *to, "--normalise", "z-score"), "--method rrf", "--normalise", "convex")
-    assert fails(call("fuse", *runs, *to, "--weights", "a.trec=1"), "--weights", "none for b.trec")
+    assert fails(call("fuse", *runs, *to, "--weights", "a.trec=1"), "--weights", "no weight for b.trec")
     assert fails(call("fuse", runs[0], runs[0], *to), "named twice")
-    assert fails(call("fuse", *runs, "-o", runs[0]), "-o", "is what is read")
+    assert fails(call("fuse", *runs, "-o", runs[0]), "-o", "is an input")
     assert Run.read(runs[0]) == Run(A)
 
 

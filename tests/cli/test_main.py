@@ -68,7 +68,7 @@ def test_a_full_disk_under_stdout_is_the_users(monkeypatch, capsys, tmp_path):
         monkeypatch.setattr(sys, "stdout", out)
         monkeypatch.setattr(module, "app", raising(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
         assert main(["info", "x"]) == 2
-    assert "No space left on device. To go on, free some space" in capsys.readouterr().err
+    assert "No space left on device. Free some disk space" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_a_dry_run_tells_and_writes_nothing(tmp_path, call):
         "10 documents in 11 passages; nothing is written",
         "2 .md",
         "1 no ending",
-        "of no kind that is read: 1 .exe",
+        "unsupported file types: 1 .exe",
         "left out: 1 hidden, 1 in .gitignore",
         "2 files could not be read, 1 file not read (.exe)",
         "e.csv: columns id='id', text='text' (delimiter ',')",
