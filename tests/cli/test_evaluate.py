@@ -304,7 +304,7 @@ def test_what_belongs_to_a_search_is_not_taken_for_a_run(files, call):
 def test_a_bare_file_of_judgements_has_no_split(files, call):
     _, one, _, qrels = files
     code, _, err = call("evaluate", qrels, "--run", one, "--split", "dev")
-    assert code == 0 and "no splits; --split dev is not looked at" in err
+    assert code == 0 and "no splits; --split dev is ignored" in err
 
 
 def test_documents_of_an_index_of_passages_are_rescored(collection, call, tmp_path):
