@@ -141,7 +141,7 @@ def test_parts_can_be_weighted_and_runs_fused(collection, lexical, call, tmp_pat
     arguments = ("search", lexical, "fox", "-w", "lexical", "--json")
     assert json.loads(call(*arguments, "--weights", "lexical=2")[1])["hits"]
     assert fails(call(*arguments, "--weights", "lexical=x"), "expected name=number, found 'lexical=x'")
-    assert fails(call(*arguments, "--weights", "mean=1"), "nothing is named 'mean'")
+    assert fails(call(*arguments, "--weights", "mean=1"), "unknown part 'mean'")
     assert fails(call(*arguments, "--fusion", "magic"), "magic", "z-score")
     assert fails(call(*arguments, "--feedback", "0.1"), "--feedback is the hybrid's", "--workflow lexical")
     hybrid = ("search", lexical, "fox", "--json")
@@ -166,7 +166,7 @@ def test_parts_can_be_weighted_and_runs_fused(collection, lexical, call, tmp_pat
     assert fails(call("fuse", one, two, "-o", out, "--weights", "one.trec=1"), "no weight for two.trec")
     assert fails(call("fuse", one, one, "-o", out), "named twice")
     two.write_text("q Q0 c 1 5.0 y\n")
-    assert fails(call(*convex), "(--missing) 'min' or 'zero'")
+    assert fails(call(*convex), "(--missing) to 'min' or 'zero'")
     assert "b" in out.read_text()  # what was there stays
     code, _, _ = call("fuse", one, two, "-o", out)
     assert code == 0 and len(out.read_text().splitlines()) == 3

@@ -46,7 +46,7 @@ def test_weights_and_what_is_missing(runs, tmp_path, call):
 
 def test_scores_are_added_only_where_all_are_known(runs, tmp_path, call):
     convex = ["fuse", *runs, "-o", tmp_path / "c", "--method", "convex"]
-    assert fails(call(*convex), "no score from part 'a.trec'", "(--missing) 'min' or 'zero'")
+    assert fails(call(*convex), "no score from part 'a.trec'", "(--missing) to 'min' or 'zero'")
     assert not (tmp_path / "c").exists()
     code, _, err = call(*convex, "--missing", "zero", "--normalise", "min-max")
     assert code == 0, err

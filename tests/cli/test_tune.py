@@ -275,6 +275,6 @@ def test_a_weight_below_0_has_no_share_of_a_ceiling(index, call):
     for weights in ("lexical=1 mean=-1", "lexical=1 mean=-2"):
         assert fails(call(*search, weights), "mean=-", "below 0", "--fusion none")
     assert call(*search, "lexical=1 mean=-2", "--fusion", "none")[0] == 0
-    assert fails(call(*search, "lexical=1 mean=1 lexical=2"), "lexical stands there twice")
+    assert fails(call(*search, "lexical=1 mean=1 lexical=2"), "lexical is given twice")
     for number in ("nan", "inf"):
         assert fails(call(*search, f"lexical=1 mean={number}"), f"found 'mean={number}'")

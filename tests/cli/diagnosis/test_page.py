@@ -193,7 +193,7 @@ def test_a_cone_that_half_the_way_ranks_worse():
     assert "Leave it, or only centre it (--power 0)" in text and "counterpoint fit" not in text
     numbers = cone(ranking(-0.2, 0.01), ranking(-0.1, 0.01), fitted=300)
     assert advice(numbers) == "half"
-    assert f"only centre it (--power 0), or fit it on more rows and evaluate it first: {COMMAND}" in page(numbers)
+    assert f"centre it (--power 0), or fit it on more rows and evaluate it first: {COMMAND}" in page(numbers)
 
 
 def test_the_command_is_one_line_and_quoted():
