@@ -143,9 +143,11 @@ def test_parts_can_be_weighted_and_runs_fused(collection, lexical, call, tmp_pat
     assert fails(call(*arguments, "--weights", "lexical=x"), "expected name=number, found 'lexical=x'")
     assert fails(call(*arguments, "--weights", "mean=1"), "unknown part 'mean'")
     assert fails(call(*arguments, "--fusion", "magic"), "magic", "z-score")
-    assert fails(call(*arguments, "--feedback", "0.1"), "--feedback is the hybrid's", "--workflow lexical")
+    assert fails(
+        call(*arguments, "--feedback", "0.1"), "--feedback works with the hybrid only", "--workflow lexical"
+    )
     hybrid = ("search", lexical, "fox", "--json")
-    assert fails(call(*hybrid, "--feedback", "0.1"), "one vector a text, and this index has no such set")
+    assert fails(call(*hybrid, "--feedback", "0.1"), "pooled vectors, and this index has no such set")
     assert fails(
         call(*hybrid, "--feedback", "0.1,few"), "expected WEIGHT or WEIGHT,DOCUMENTS, found '0.1,few'"
     )

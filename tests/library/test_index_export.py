@@ -131,7 +131,7 @@ def _full(path, data):
 
 def test_bm25_alone_has_no_vectors(tmp_path):
     with cp.index(["a cat"], tmp_path / "i", model=None) as notes:
-        with pytest.raises(ConfigError, match="BM25 alone"):
+        with pytest.raises(ConfigError, match="only BM25"):
             notes.export(tmp_path / "e", vectors=True)
         assert not (tmp_path / "e").exists()
         notes.export(tmp_path / "e")
