@@ -60,7 +60,7 @@ def test_a_folder_that_holds_anything_else_is_never_replaced(tmp_path):
     with pytest.raises(ArtifactError, match=r"contains 'thesis.txt', which would be lost; move it away"):
         publish(target, "2", overwrite=True)
     (target / "known").unlink()
-    with pytest.raises(ArtifactError, match=r"something else \('sub/deep', and no known\)"):
+    with pytest.raises(ArtifactError, match=r"other contents \('sub/deep', and no known\)"):
         publish(target, "2", overwrite=True)
     with pytest.raises(ArtifactError, match="is a file"):
         publish(thesis, "2", overwrite=True)

@@ -243,13 +243,13 @@ def test_text_tables_line_up():
 def test_a_split_without_a_judgement(collection, lexical, call, command):
     (collection / "qrels" / "empty.tsv").write_text("query-id\tcorpus-id\tscore\n")
     where = (collection, "--index", lexical) if command == "evaluate" else (lexical, collection)
-    assert fails(call(command, *where, "--split", "empty"), "split empty", "there is no judgement")
+    assert fails(call(command, *where, "--split", "empty"), "split empty", "no judgements")
 
 
 def test_where_nothing_could_be_written_nothing_is_searched(collection, lexical, call, tmp_path):
     base = ("evaluate", collection, "--index", lexical, "--workflow", "lexical")
     for option in ("--save-run", "--per-query"):
-        assert fails(call(*base, option, tmp_path / "no" / "x"), f"{option} ", "there is no such folder")
+        assert fails(call(*base, option, tmp_path / "no" / "x"), f"{option} ", "does not exist")
         assert fails(call(*base, option, tmp_path), f"{option} ", "is a folder")
     same = ("--save-run", tmp_path / "one", "--per-query", tmp_path / "x" / ".." / "one")
     (tmp_path / "x").mkdir()
