@@ -16,7 +16,7 @@ def test_shapes_without_values():
 
 
 def test_far_more_layers_than_tensors():
-    with pytest.raises(ArtifactError, match="than the 3 tensors of its weights"), dry_run(3):
+    with pytest.raises(ArtifactError, match="than the weights file has tensors \\(3\\)"), dry_run(3):
         nn.ModuleList(nn.Linear(1, 1) for _ in range(10**9))
     assert len(nn.ModuleList(nn.Linear(1, 1) for _ in range(2000))) == 2000  # the count has ended
 

@@ -28,7 +28,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
 
     with pytest.raises(
         ArtifactError,
-        match=r"No space left .*before is unchanged. To go on, free some space",
+        match=r"No space left .*existing files are unchanged. To continue, free some disk space",
     ):
         write_atomically(path, fails)
     assert path.read_text() == "first"
@@ -66,9 +66,9 @@ def test_checksums_are_sha256(tmp_path):
     ("replaced", "said"),
     [
         (lambda: True, "The new version is in place, but a power failure may bring the old one back"),
-        (lambda: False, "cannot write: Input/output error; what was there before is unchanged"),
-        (lambda: Path("/nowhere").stat(), "whether the new version is in place could not be checked"),
-        (None, "cannot write: Input/output error. To go on, check the disk"),
+        (lambda: False, "cannot write: Input/output error; existing files are unchanged"),
+        (lambda: Path("/nowhere").stat(), "could not check whether the new version is in place"),
+        (None, "cannot write: Input/output error. To continue, check the disk"),
     ],
 )
 def test_a_message_says_what_the_disk_says(replaced, said):

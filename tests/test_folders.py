@@ -57,10 +57,10 @@ def test_a_folder_that_holds_anything_else_is_never_replaced(tmp_path):
     publish(target, "an empty folder may be taken", overwrite=True)
     thesis = target / "thesis.txt"
     thesis.write_text("years")
-    with pytest.raises(ArtifactError, match=r"holds 'thesis.txt', which would be lost; move it away"):
+    with pytest.raises(ArtifactError, match=r"contains 'thesis.txt', which would be lost; move it away"):
         publish(target, "2", overwrite=True)
     (target / "known").unlink()
-    with pytest.raises(ArtifactError, match=r"something else \('sub/deep', and no known\)"):
+    with pytest.raises(ArtifactError, match=r"other contents \('sub/deep', and no known\)"):
         publish(target, "2", overwrite=True)
     with pytest.raises(ArtifactError, match="is a file"):
         publish(thesis, "2", overwrite=True)
@@ -100,7 +100,7 @@ def test_a_failure_rolls_back(tmp_path, way, monkeypatch):
         patch.setattr(os, "rename", failing)
         if way == "exchange":
             patch.setattr(folders, "_exchange", exchange)
-        with pytest.raises(ArtifactError, match="Input/output error; what was there before is unchanged"):
+        with pytest.raises(ArtifactError, match="Input/output error; existing files are unchanged"):
             publish(target, "2", overwrite=True)
     assert (target / "known").read_text() == "1" and names(tmp_path) == ["folder"]
 
@@ -123,7 +123,7 @@ def test_what_killed_processes_left_is_put_right(tmp_path):
 
 def test_what_a_living_process_makes_is_left_to_it(tmp_path):
     with (
-        pytest.raises(ArtifactError, match="not empty; what was there before is unchanged"),
+        pytest.raises(ArtifactError, match="not empty; existing files are unchanged"),
         publish_folder(tmp_path / "folder") as first,
     ):
         (first / "known").write_text("slow")

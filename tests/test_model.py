@@ -181,7 +181,7 @@ def test_how_a_model_is_searched_is_not_what_it_computes(encoder):
 
 
 def test_a_transform_on_a_set_that_is_not_there_is_refused(encoder):
-    with pytest.raises(ConfigError, match="transform on 'tokens', but the encoder makes mean, words"):
+    with pytest.raises(ConfigError, match="transform on 'tokens', but the encoder has mean, words"):
         Model(encoder, {"tokens": [Normalise()]}).setup()
 
 

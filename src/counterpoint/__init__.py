@@ -1,6 +1,6 @@
 """Counterpoint: neural retrieval whose parts complement each other.
 
-What a program names is here, and imported when it is first used:
+The public names are here, and are imported when they are first used:
 
     import counterpoint as cp
 

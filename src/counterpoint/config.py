@@ -1,7 +1,7 @@
-"""Declared values as plain data and back: what parts and settings share. No torch here.
+"""Convert declared objects (parts and settings) to plain data and back, without torch.
 
-A class takes part by having `to_dict` and `from_dict`, `parameters_of`, and a base that this module knows:
-`Setting` below for dataclasses, `Part` for modules. Its data name it as `package:Class`.
+A class needs `to_dict`, `from_dict`, `parameters_of`, and a base that this module knows: `Setting` below for
+dataclasses, `Part` for modules. Its data name the class as `package:Class`.
 """
 
 from __future__ import annotations
@@ -21,18 +21,16 @@ from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
 __all__ = ["Declared", "Setting", "class_named", "name_of", "plain", "restore", "unknown_argument"]
 
 NONE = {"none": True}  # TOML has no null
-OURS = re.compile(
-    r"counterpoint(\.[a-z]\w*)+", re.ASCII
-)  # and not `__main__`, which runs when it is imported
+OURS = re.compile(r"counterpoint(\.[a-z]\w*)+", re.ASCII)  # not `__main__`, which runs when it is imported
 
 
 class Declared:
-    """Base of everything that is declared by its constructor's arguments and nothing else."""
+    """Base of objects that are fully declared by their constructor's arguments."""
 
     provenance: frozenset[str] = frozenset()
-    """Arguments that say where something came from and change nothing it computes; not fingerprinted."""
+    """Arguments that record an origin and do not change the computation; not part of the fingerprint."""
     needs_vectors: ClassVar[bool] = False
-    """Whether it needs a model that makes vectors; with an argument `on`, a vector set, it does anyway."""
+    """Whether it needs a model that makes vectors; always so with an argument `on` (a vector set)."""
 
     @classmethod
     def parameters_of(cls) -> Mapping[str, inspect.Parameter]:
@@ -42,12 +40,12 @@ class Declared:
         return found
 
     def to_dict(self, *, provenance: bool = True, defaults: bool = False) -> dict[str, Any]:
-        """The object as plain data: its class and every argument that differs from its default.
+        """The object as plain data: its class, and every argument that differs from its default.
 
         Args:
-            provenance: whether the arguments named in `provenance` are among them.
-            defaults: name the others, too, here and inside, so that the data mean the same when a default
-                changes; only a None that is the default is left out.
+            provenance: include the arguments named in `provenance`.
+            defaults: also include arguments with their default, here and inside, so that the data mean the
+                same if a default changes. Only a default of None is left out.
         """
         config: dict[str, Any] = {"part": name_of(type(self))}
         for name, default in self._defaults().items():
@@ -60,10 +58,10 @@ class Declared:
 
     @classmethod
     def checked_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments in plain data, restored.
+        """Restore the arguments from plain data.
 
         Raises:
-            ConfigError: listing every argument that is unknown or missing, here and inside.
+            ConfigError: lists every unknown or missing argument, here and inside.
         """
         known = cls.parameters_of()
         faults = [unknown_argument(cls, name, known) for name in config if name not in known]
@@ -92,7 +90,7 @@ class Setting(Declared):
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
-        """Defaults of a dataclass's fields, those made by a factory too."""
+        """Defaults of a dataclass's fields, including those made by a factory."""
         return {
             field.name: field.default_factory() if field.default_factory is not MISSING else field.default
             for field in fields(cls)  # type: ignore[arg-type]
@@ -100,11 +98,11 @@ class Setting(Declared):
 
     @classmethod
     def from_dict(cls, config: Mapping[str, Any]) -> Self:
-        """The setting that `to_dict` described.
+        """Restore the setting that `to_dict` described.
 
         Raises:
-            ConfigError: listing every fault.
-            ArtifactError: the class is not known here.
+            ConfigError: lists every fault.
+            ArtifactError: the class is unknown.
         """
         found = restore(config)
         if not isinstance(found, cls):
@@ -113,10 +111,10 @@ class Setting(Declared):
 
 
 def plain(value: Any, *, provenance: bool = True, defaults: bool = False) -> Any:
-    """A declared object or an argument of one as data that TOML and JSON can hold.
+    """Convert a declared object, or one of its arguments, to data for TOML and JSON.
 
     Raises:
-        ConfigError: something else is in it.
+        ConfigError: it contains something else.
     """
     if isinstance(value, Declared):
         return value.to_dict(provenance=provenance, defaults=defaults)
@@ -128,15 +126,15 @@ def plain(value: Any, *, provenance: bool = True, defaults: bool = False) -> Any
         return {key: plain(item, provenance=provenance, defaults=defaults) for key, item in value.items()}
     if isinstance(value, Iterable):
         return [plain(item, provenance=provenance, defaults=defaults) for item in value]
-    raise ConfigError(f"an argument must be plain data or something declared, found {type(value).__name__}")
+    raise ConfigError(f"an argument must be plain data or a declared object, found {type(value).__name__}")
 
 
 def restore(value: Any) -> Any:
-    """The inverse of `plain`; nothing is loaded or allocated.
+    """Convert plain data back to declared objects; nothing is loaded or allocated.
 
     Raises:
-        ConfigError: listing every fault.
-        ArtifactError: a class that is not known here.
+        ConfigError: lists every fault.
+        ArtifactError: a class is unknown.
     """
     if value == NONE:
         return None
@@ -153,7 +151,7 @@ def restore(value: Any) -> Any:
                 KeyError,
                 TypeError,
                 ValueError,
-            ) as error:  # of names such as "a.b", torch's
+            ) as error:  # such as torch's, for names like "a.b"
                 raise ConfigError(f"{cls.__name__}: {error}") from error
         return {key: restore(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -162,7 +160,7 @@ def restore(value: Any) -> Any:
 
 
 def name_of(cls: type) -> str:
-    """Public name of a class: its package, not the file inside it, so that files can be moved."""
+    """Public name of a class, with its package but without the file inside it, so that files can be moved."""
     module = cls.__module__
     if module.startswith("counterpoint."):
         module = ".".join(module.split(".")[:2])
@@ -173,7 +171,7 @@ def class_named(name: object) -> Any:
     """Find a class among ours, those already imported, and the `counterpoint.parts` entry points.
 
     Raises:
-        ArtifactError: it is not there, or is nothing that can be declared.
+        ArtifactError: the class is not found, or cannot be declared.
     """
     if not isinstance(name, str) or name.count(":") != 1:
         raise ArtifactError(f"expected part = 'package:Class', found {name!r}")
@@ -184,7 +182,7 @@ def class_named(name: object) -> Any:
         except ModuleNotFoundError:
             found = None
     else:
-        # What the module holds now, before what it may have held when its file was run the first time.
+        # Prefer what the module contains now to classes from an earlier run of its file.
         found = getattr(sys.modules.get(module), attribute, None)
         if found is None:
             found = next((cls for cls in _subclasses(Declared) if name_of(cls) == name), None)
@@ -192,14 +190,12 @@ def class_named(name: object) -> Any:
             installed = [point for point in entry_points(group="counterpoint.parts") if point.value == name]
             found = installed[0].load() if installed else None
     if not (isinstance(found, type) and issubclass(found, Declared)) or inspect.isabstract(found):
-        raise ArtifactError(
-            f"no part named {name!r} is known here; if it is your own, import its module before loading"
-        )
+        raise ArtifactError(f"unknown part {name!r}; if it is your own, import its module before loading")
     return found
 
 
 def unknown_argument(cls: type, name: str, known: Iterable[str]) -> str:
-    """A message about an argument that does not exist, with the nearest that does."""
+    """A message about an unknown argument, with the most similar known one."""
     close = difflib.get_close_matches(name, list(known), n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known) or 'none'}"
     return f"{cls.__name__}: unknown argument {name!r}; {hint}"
@@ -210,7 +206,7 @@ def _subclasses(cls: type) -> list[type]:
 
 
 def _equal(value: Any, default: Any) -> bool:
-    """Whether an argument has its default; a list and a tuple of the same things are the same argument."""
+    """Whether an argument equals its default; a list and a tuple of equal items are equal."""
     if isinstance(value, list | tuple) and isinstance(default, list | tuple):
         return len(value) == len(default) and all(map(_equal, value, default))
     return bool(value == default)

@@ -1,4 +1,4 @@
-"""Making a module without memory for its weights, to find out whether a file holds what it declares."""
+"""Make a module without memory for its weights, to check whether a file matches its settings."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from counterpoint.errors import ArtifactError
 
 __all__ = ["dry_run"]
 
-SPARE = 1000  # parts of a module that its file holds no weights for
+SPARE = 1000  # allowance for modules without weights in the file
 
 
 @contextmanager
 def dry_run(tensors: int) -> Iterator[None]:
-    """What is made in this block has shapes and no values, so that settings of any size cost nothing.
+    """Make modules in this block with shapes but without values, so that settings of any size cost nothing.
 
     Args:
-        tensors: how many tensors the weights' file holds. Settings that ask for far more are refused while
-            the module is being made: a count of 10¹² layers takes for ever without any memory, too.
+        tensors: number of tensors in the weights file. Settings that ask for far more are refused while the
+            module is made: 10¹² layers would take forever even without memory.
 
     Raises:
-        ArtifactError: more modules or parameters than such a file can fill.
+        ArtifactError: there are more modules or parameters than the file can fill.
     """
     left = 10 * tensors + SPARE
 
@@ -37,7 +37,7 @@ def dry_run(tensors: int) -> Iterator[None]:
         left -= 1
         if left < 0:
             raise ArtifactError(
-                f"the settings declare many times more layers than the {tensors} tensors of its weights"
+                f"the settings declare far more layers than the weights file has tensors ({tensors})"
             )
 
     hooks = [
@@ -46,7 +46,7 @@ def dry_run(tensors: int) -> Iterator[None]:
     ]
     try:
         with torch.device("meta"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # sizes of 0, which then do not fit the file
+            warnings.simplefilter("ignore")  # of sizes of 0, which do not match the file anyway
             yield
     finally:
         for hook in hooks:

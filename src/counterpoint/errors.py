@@ -1,15 +1,15 @@
-"""Every error that Counterpoint raises on purpose.
+"""All errors that Counterpoint raises on purpose.
 
     CounterpointError
-    ├── ConfigError(ValueError)        a setting, recipe or command line that cannot be carried out
-    ├── DataError(ValueError)          input data: says which file and which line
-    ├── ShapeError(ValueError)         arrays whose shapes do not fit together
+    ├── ConfigError(ValueError)        an invalid setting, recipe or command line
+    ├── DataError(ValueError)          invalid input data, with its file and line
+    ├── ShapeError(ValueError)         arrays whose shapes do not match
     ├── NotFittedError(RuntimeError)   a part used before `setup()` or `fit()`
-    ├── ArtifactError(RuntimeError)    something saved on disk: version, checksum, missing or unused weights
+    ├── ArtifactError(RuntimeError)    a saved artefact: version, checksum, missing or unused weights
     └── MissingExtraError(ImportError) an optional dependency, with the command that installs it
 
-A message says what went wrong, where, what was found and what to do about it. On the command line each of
-these ends with exit code 2 and no traceback; anything else is a bug of ours and ends with exit code 1.
+A message says what is wrong, where, what was found, and what to do. On the command line, these errors end
+with exit code 2 and no traceback. Any other error is a bug of ours and ends with exit code 1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CounterpointError(Exception):
 
 
 class ConfigError(CounterpointError, ValueError):
-    """A setting that cannot be carried out; `faults` lists all of them, not only the first."""
+    """An invalid setting; `faults` lists all of them, not only the first."""
 
     def __init__(self, *faults: str):
         self.faults = faults
@@ -40,7 +40,7 @@ class ConfigError(CounterpointError, ValueError):
 
 
 class DataError(CounterpointError, ValueError):
-    """Input data that cannot be used, with its file and line where they are known."""
+    """Invalid input data, with its file and line if known."""
 
     def __init__(self, message: str, *, path: str | Path | None = None, line: int | None = None):
         self.path, self.line = path, line
@@ -49,7 +49,7 @@ class DataError(CounterpointError, ValueError):
 
 
 class ShapeError(CounterpointError, ValueError):
-    """Arrays whose shapes do not fit together."""
+    """Arrays whose shapes do not match."""
 
 
 class NotFittedError(CounterpointError, RuntimeError):
@@ -57,7 +57,7 @@ class NotFittedError(CounterpointError, RuntimeError):
 
 
 class ArtifactError(CounterpointError, RuntimeError):
-    """Something saved on disk that cannot be read, written or trusted."""
+    """A saved artefact that cannot be read, written or trusted."""
 
     def __init__(self, message: str, *, path: str | Path | None = None):
         self.path = path
@@ -74,11 +74,11 @@ class MissingExtraError(CounterpointError, ImportError):
 
 
 def _remedy(extra: str) -> str:
-    """A command that installs an extra into this environment, from where this package came from.
+    """The command that installs an extra into this environment, from the origin of this package.
 
-    The package is on no index yet, so that its name alone would find nothing.
+    The package is not on an index yet, so its name alone would find nothing.
     """
-    import json  # here, for every command imports this module
+    import json  # imported here because every command imports this module
     import shlex
     import sys
     from importlib.metadata import PackageNotFoundError, distribution

@@ -1,8 +1,8 @@
-"""Text that leaves the program: nothing in it is a command to a terminal, and JSON is always valid.
+"""Escape output text, so that it cannot control a terminal and JSON is always valid.
 
-A title may hold an escape sequence that writes the reader's clipboard, or a character that reverses the rest
-of the line. Such characters are shown as escapes: C0 and C1 controls, DEL, bidirectional controls, line and
-paragraph separators, and lone surrogates, which no encoding can write. All other text stays as it is, in any
+A title may contain an escape sequence that writes to the clipboard, or a character that reverses the rest of
+the line. Such characters are shown as escapes: C0 and C1 controls, DEL, bidirectional controls, line and
+paragraph separators, and lone surrogates, which no encoding can write. All other text stays unchanged, in any
 script. A backslash stays, too: the escapes are for reading, not for parsing.
 """
 
@@ -18,18 +18,18 @@ from typing import Any
 
 __all__ = ["escaped", "escaped_lines", "harmless", "html_text", "json_text"]
 
-# A regular expression reads these; line ends and tabs are among them.
+# For regular expressions; includes line ends and tabs.
 UNSAFE = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 ANY = re.compile(f"[{UNSAFE}]")
 WITHIN_LINES = re.compile(f"(?!\n)[{UNSAFE}]")
-# What our own output is moved and coloured by: line ends, tabs, colours (rich), one line up (tqdm).
+# Allows the controls of our own output: line ends, tabs, colours (rich), one line up (tqdm).
 BESIDE_STYLE = re.compile(rf"(?P<style>[\t\n\r]|\x1b\[[0-9;]*m|\x1b\[A)|[{UNSAFE}]")
 BESIDE_SPACE = re.compile(rf"(?![\t\n\r])[{UNSAFE}]")
 SHORT: Mapping[str, str] = MappingProxyType({"\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
 
 def escaped(text: str) -> str:
-    r"""A name, title or text as part of one line: unsafe characters become `\n`, `\x1b`, `\u202e`.
+    r"""Escape text within one line: unsafe characters become `\n`, `\x1b`, `\u202e`.
 
     Example:
         >>> print(escaped("a title\n\x1b]52;c;bHM=\x07"))
@@ -39,38 +39,38 @@ def escaped(text: str) -> str:
 
 
 def escaped_lines(text: str) -> str:
-    """The same, but line feeds stay: for text that is made of our own lines."""
+    """Escape text that consists of our own lines; line feeds stay."""
     return WITHIN_LINES.sub(_escape, text)
 
 
 def html_text(text: str) -> str:
-    """Text for a page: HTML's own signs are escaped, and unsafe characters but tabs and line ends."""
+    """Escape text for a page: HTML's special characters, and unsafe ones except tabs and line ends."""
     return escape(BESIDE_SPACE.sub(_escape, text))
 
 
 def harmless(text: str) -> str:
-    """What a stream lets through: of controls only line ends, tabs, colours and steps up by a line."""
+    """Escape text for a stream: allow only line ends, tabs, colours and one line up as controls."""
     return BESIDE_STYLE.sub(lambda found: found[0] if found["style"] else _escape(found), text)
 
 
 def json_text(data: object, *, indent: int | None = None, ascii_only: bool = False) -> str:
-    """JSON that every reader takes and every terminal can show: unsafe characters are escaped in it.
+    """Valid JSON that is safe to print: unsafe characters are escaped.
 
     Args:
-        data: plain data; NaN and infinities, which JSON has not, become null.
-        indent: spaces a level; one line where None.
-        ascii_only: escape all that is not ASCII, for streams in another encoding than UTF-8.
+        data: plain data; NaN and infinities, which JSON lacks, become null.
+        indent: spaces per level; None for one line.
+        ascii_only: escape everything that is not ASCII, for streams that are not UTF-8.
     """
     try:
         text = json.dumps(data, ensure_ascii=ascii_only, allow_nan=False, indent=indent)
     except ValueError:
         text = json.dumps(_finite(data), ensure_ascii=ascii_only, allow_nan=False, indent=indent)
-    return WITHIN_LINES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)  # all of them stand in strings
+    return WITHIN_LINES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)  # they occur only within strings
 
 
 def _escape(found: re.Match[str]) -> str:
     code = ord(found[0])
-    # TOML knows no \x. It has no raw C0 either, so `recipe show` stays TOML with these.
+    # TOML has no \x escape and no raw C0 characters, so `recipe show` stays valid TOML.
     return SHORT.get(found[0], f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}")
 
 

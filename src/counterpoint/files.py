@@ -1,4 +1,4 @@
-"""Writing a file so that a reader sees the old one or the new one, and never half of either."""
+"""Write files atomically: a reader sees the old file or the new one, never a part of either."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from counterpoint.errors import ArtifactError
 
-try:  # Windows has none: what a killed process leaves there stays until somebody deletes it
+try:  # missing on Windows, where leftovers of killed processes stay until the user deletes them
     import fcntl
 except ImportError:
     fcntl = None
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 REMEDIES = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free some space"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free some disk space"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "choose a place that you may write to"),
     errno.EIO: "check the disk",
     errno.ENAMETOOLONG: "choose a shorter name",
@@ -46,12 +46,12 @@ def writing(path: Path, replaced: Callable[[], bool] | None = None) -> Iterator[
     """Turn an operating-system error while writing `path` into one that a user can act on.
 
     Args:
-        path: what is written.
-        replaced: asks the disk whether the new version is already in place. The message says so, and an
-            interrupt carries the same words as a note. Without it the message says nothing of what is there.
+        path: the file or folder that is written.
+        replaced: checks on disk whether the new version is already in place. The message says so, and an
+            interrupt carries the same text as a note. Without it, the message does not mention the state.
 
     Raises:
-        ArtifactError: with the reason, what is there now, and a remedy.
+        ArtifactError: writing failed; says why, what is on disk now, and a remedy.
     """
     try:
         yield
@@ -63,8 +63,8 @@ def writing(path: Path, replaced: Callable[[], bool] | None = None) -> Iterator[
             message = f"{reason}. The new version is in place, but a power failure may bring the old one back"
         else:
             message = f"cannot write: {reason}" + ("" if replaced is None else f"; {_state(now)}")
-        where = path if replaced else error.filename or path  # not the name of something temporary
-        raise ArtifactError(message + (f". To go on, {remedy}" if remedy else ""), path=where) from error
+        where = path if replaced else error.filename or path  # not the name of a temporary file
+        raise ArtifactError(message + (f". To continue, {remedy}" if remedy else ""), path=where) from error
     except KeyboardInterrupt as interrupt:
         if replaced is not None:
             interrupt.add_note(f"{path}: {_state(_asked(replaced))}")
@@ -72,7 +72,7 @@ def writing(path: Path, replaced: Callable[[], bool] | None = None) -> Iterator[
 
 
 def _asked(replaced: Callable[[], bool]) -> bool | None:
-    """Whether the new version is in place; None where the disk does not answer."""
+    """Whether the new version is in place; None if that cannot be checked."""
     try:
         return replaced()
     except (OSError, ArtifactError):
@@ -81,19 +81,19 @@ def _asked(replaced: Callable[[], bool]) -> bool | None:
 
 def _state(replaced: bool | None) -> str:
     if replaced is None:
-        return "whether the new version is in place could not be checked"
-    return "the new version is in place" if replaced else "what was there before is unchanged"
+        return "could not check whether the new version is in place"
+    return "the new version is in place" if replaced else "existing files are unchanged"
 
 
 def sync_file(path: Path) -> None:
-    """Ask the operating system to put a file's bytes on the disk."""
-    with open(path, "r+b") as file:  # Windows syncs only what may be written
+    """Ask the operating system to write a file's bytes to disk."""
+    with open(path, "r+b") as file:  # Windows syncs only files opened for writing
         os.fsync(file.fileno())
 
 
 def sync_folder(path: Path) -> None:
-    """Make a folder's entries (creations, renames) durable, where the platform can."""
-    if os.name == "nt":  # Windows has no handle on a folder to sync.
+    """Make a folder's entries (creations, renames) durable, if the platform supports it."""
+    if os.name == "nt":  # Windows has no handle on a folder to sync
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -103,32 +103,32 @@ def sync_folder(path: Path) -> None:
 
 
 def sync_all(paths: Iterable[Path]) -> None:
-    """Put files, and the entries of folders, on the disk, several at once, which a file system can join.
+    """Sync files and the entries of folders, several at once, which a file system can combine.
 
-    22 files took a tenth of the time that they took one after the other.
+    22 files took a tenth of the time that they took one after another.
     """
     from concurrent.futures import ThreadPoolExecutor  # not imported to search
 
     with ThreadPoolExecutor(TOGETHER) as threads:
         for _ in threads.map(lambda path: (sync_folder if path.is_dir() else sync_file)(path), paths):
-            pass  # what failed is raised here
+            pass  # raises the errors of the threads
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file next to `path`, then put it in place in one step.
+    """Let `write` fill a temporary file next to `path`, then move it in place in one step.
 
-    A link stays one: what it points at is replaced. A device or a pipe is written to.
+    If `path` is a link, its target is replaced. A device or a pipe is written to directly.
 
     Raises:
-        ArtifactError: the file could not be written; the message says whether the old or the new is there.
+        ArtifactError: the file could not be written; the message says whether the old or the new one exists.
     """
     if path.exists() and not path.is_file():  # /dev/null must not become a file
         with writing(path):
             write(path)
         return
-    target = Path(os.path.realpath(path))  # `resolve` raises where links go round in a circle
+    target = Path(os.path.realpath(path))  # `resolve` raises on a loop of links
     temporary = temporary_beside(target)
-    written: list[int] = []  # the inode of the new file, once it is whole
+    written: list[int] = []  # the inode of the new file, once it is complete
     with writing(path, lambda: target.exists() and written == [_inode(target)]):
         try:
             _remove_abandoned(target)
@@ -138,7 +138,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
                 written.append(_inode(temporary))
                 if fcntl is not None:
                     os.replace(temporary, target)
-            if fcntl is None:  # Windows renames no open file
+            if fcntl is None:  # Windows cannot rename an open file
                 os.replace(temporary, target)
             sync_folder(target.parent)
         finally:
@@ -147,19 +147,19 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def temporary_beside(target: Path, kind: str = "partial") -> Path:
-    """A name next to `target` that nothing has, and that says what it is: `.NAME.XXXXXXXX.KIND`."""
+    """An unused name next to `target`: `.NAME.XXXXXXXX.KIND`."""
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{kind}")
 
 
 def temporaries_of(target: Path, kind: str = "partial") -> list[Path]:
-    """What `temporary_beside` has named for a target and is still there; nobody else's names match."""
+    """Existing files that `temporary_beside` named for a target; no other names match."""
     ours = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.{kind}")
     return [path for path in target.parent.iterdir() if ours.fullmatch(path.name)]
 
 
 @contextmanager
 def held(path: Path, flags: int = os.O_RDONLY) -> Iterator[None]:
-    """Hold a file or folder for as long as the block runs: the system lets go when the process ends.
+    """Lock a file or folder while the block runs; the system unlocks it when the process ends.
 
     Raises:
         OSError: it cannot be opened.
@@ -170,7 +170,7 @@ def held(path: Path, flags: int = os.O_RDONLY) -> Iterator[None]:
     descriptor = os.open(path, flags, 0o666)
     try:
         if fcntl is not None:
-            with suppress(OSError):  # a file system without locks: then nothing there counts as abandoned
+            with suppress(OSError):  # on a file system without locks, nothing counts as abandoned
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
@@ -178,7 +178,7 @@ def held(path: Path, flags: int = os.O_RDONLY) -> Iterator[None]:
 
 
 def is_abandoned(path: Path) -> bool:
-    """Whether the process that held a temporary file or folder is gone. False where that cannot be known."""
+    """Whether the process that held a temporary file or folder has ended. False if that is not known."""
     if fcntl is None or path.is_symlink():
         return False
     try:
@@ -195,8 +195,8 @@ def is_abandoned(path: Path) -> bool:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove what killed processes left of earlier versions of a file."""
-    with suppress(OSError):  # it takes room and does no harm
+    """Remove temporary files that killed processes left for this file."""
+    with suppress(OSError):  # leftovers take space but do no harm
         for path in temporaries_of(target):
             if is_abandoned(path):
                 path.unlink()

@@ -1,4 +1,4 @@
-"""Replacing a folder: the old one or the new one is there at every instant, and no other file is lost."""
+"""Replace folders safely: the old or the new one exists at every moment, and no other file is lost."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ CANNOT_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 @dataclass(frozen=True)
 class FolderKind:
-    """What folders of one kind hold. One that holds anything else is not replaced.
+    """Files in folders of one kind. A folder with any other file is not replaced.
 
     Attributes:
-        known_by: a file that is in each of them, by which it counts as ours.
-        names: patterns of the paths of all files that we write there; `*` matches folders, too.
+        known_by: a file in each of these folders, which marks it as ours.
+        names: patterns of the paths of all files that we write there; `*` also matches folders.
     """
 
     known_by: str
@@ -52,14 +52,14 @@ class FolderKind:
 
 
 SAVED_PART = FolderKind("part.toml", ("weights.safetensors", "assets/*"))
-"""What the folder of a saved part (a model, a scorer) holds."""
+"""Files in the folder of a saved part (a model, a scorer)."""
 
 
 def check_replaceable(path: Path, kind: FolderKind | None) -> None:
-    """Refuse to replace a file, a folder of another kind, or one that holds a file that we did not write.
+    """Refuse to replace a file, a folder of another kind, or a folder with a file that we did not write.
 
     Raises:
-        ArtifactError: naming that file.
+        ArtifactError: the path cannot be replaced; names the file in question.
     """
     if path.is_file():
         raise ArtifactError("is a file and is not replaced; choose another name", path=path)
@@ -69,33 +69,33 @@ def check_replaceable(path: Path, kind: FolderKind | None) -> None:
     if kind is None or kind.known_by not in found:
         lacks = "" if kind is None else f", and no {kind.known_by}"
         raise ArtifactError(
-            f"holds something else ({found[0]!r}{lacks}) and is not replaced; choose another name", path=path
+            f"has other contents ({found[0]!r}{lacks}) and is not replaced; choose another name", path=path
         )
     foreign = next((name for name in found if not _matches(name, (kind.known_by, *kind.names))), None)
     if foreign is not None:
         raise ArtifactError(
-            f"holds {foreign!r}, which would be lost; move it away or choose another name", path=path
+            f"contains {foreign!r}, which would be lost; move it away or choose another name", path=path
         )
 
 
 @contextmanager
 def publish_folder(path: Path, *, overwrite: bool = False, kind: FolderKind | None = None) -> Iterator[Path]:
-    """Yield an empty folder next to `path`; when the block ends well, it becomes `path`.
+    """Yield an empty folder next to `path`; when the block ends without an error, it becomes `path`.
 
-    What killed processes left behind is put right first: an old version that was moved aside is moved back,
-    a new one that was not finished is removed. A link stays one: what it points at is replaced.
+    Leftovers of killed processes are cleaned up first: an old version that was moved aside is moved back, and
+    an unfinished new one is removed. If `path` is a link, its target is replaced.
 
     Args:
-        path: what it is called afterwards.
+        path: the name of the folder afterwards.
         overwrite: replace a folder of this kind.
-        kind: what such a folder holds; without it only an empty folder is replaced.
+        kind: the files of such a folder; without it, only an empty folder is replaced.
 
     Raises:
-        ArtifactError: `path` exists and `overwrite` is false or it holds anything else, or writing failed;
-            the message says whether the old or the new folder is there.
+        ArtifactError: `path` exists, and `overwrite` is false or it has other contents; or writing failed.
+            The message says whether the old or the new folder exists.
     """
-    target = Path(os.path.realpath(path))  # `resolve` raises where links go round in a circle
-    inodes: list[int] = []  # of the new folder, once it is whole
+    target = Path(os.path.realpath(path))  # `resolve` raises on a loop of links
+    inodes: list[int] = []  # of the new folder, once it is complete
 
     def replaced() -> bool:
         return target.exists() and inodes == [target.stat().st_ino]
@@ -116,28 +116,28 @@ def publish_folder(path: Path, *, overwrite: bool = False, kind: FolderKind | No
                     check_replaceable(path, kind)  # again: writing may have taken hours
                     _put_in_place(temporary, target)
                 else:
-                    os.rename(temporary, target)  # fails if another process has been faster
+                    os.rename(temporary, target)  # fails if another process was faster
                 for folder in above:
                     sync_folder(folder)
         except BaseException:
             with suppress(OSError):
-                if not replaced():  # else this is the old one, which a power failure may bring back
+                if not replaced():  # else it is the old one, which a power failure may restore
                     shutil.rmtree(temporary)
             raise
-        shutil.rmtree(temporary, ignore_errors=True)  # the old one, where both were exchanged
+        shutil.rmtree(temporary, ignore_errors=True)  # the old one, if both were exchanged
 
 
 def whole_folder(path: Path) -> Path:
-    """Where the folder `path` is: there, or where a killed process left it while it replaced it."""
+    """The location of folder `path`: itself, or where a killed process moved it during a replacement."""
     if path.exists() or not path.parent.is_dir():
         return path
     return next(iter(temporaries_of(path, "previous")), path)
 
 
 def remove_made(folder: Path, names: tuple[str, ...]) -> None:
-    """Remove the files directly in a folder that match `names`, then the folder if that leaves it empty.
+    """Remove files directly in a folder that match `names`, then the folder if it is empty.
 
-    Links are neither followed nor removed, and what cannot be removed stays: it takes room and does no harm.
+    Links are neither followed nor removed. What cannot be removed stays; it takes space but does no harm.
     """
     if folder.is_symlink():
         return
@@ -154,14 +154,14 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Everything below a folder but folders; a link to one is not followed."""
+    """All files below a folder; links to folders are listed, not followed."""
     for where, folders, files in os.walk(folder):
         yield from (Path(where, name) for name in files)
         yield from (path for name in folders if (path := Path(where, name)).is_symlink())
 
 
 def _make(folder: Path) -> list[Path]:
-    """Make a folder and those above it; the folders whose entries are new by that, innermost first."""
+    """Make a folder and its parents; return the folders that got new entries, innermost first."""
     above = [folder.parent]
     while not above[-1].exists():
         above.append(above[-1].parent)
@@ -170,7 +170,7 @@ def _make(folder: Path) -> list[Path]:
 
 
 def sync_tree(folder: Path) -> None:
-    """Put a folder and everything below it on the disk."""
+    """Sync a folder and everything below it to disk."""
     for where, _, files in os.walk(folder, topdown=False):
         for name in files:
             sync_file(Path(where, name))
@@ -178,7 +178,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def _put_in_place(new: Path, path: Path) -> None:
-    """Give a folder the name `path`; the one that had it is called `new` afterwards, or is gone."""
+    """Give a folder the name `path`; the folder that had it is called `new` afterwards, or is removed."""
     if not path.exists():
         os.rename(new, path)
         return
@@ -196,10 +196,10 @@ def _put_in_place(new: Path, path: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Swap two names in a single step; False where the system or the file system cannot.
+    """Swap two names in one step; False if the system or the file system does not support it.
 
     Raises:
-        OSError: it can, and failed.
+        OSError: it is supported but failed.
     """
     library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
     names = os.fsencode(one), os.fsencode(other)
@@ -218,7 +218,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _recover(path: Path) -> None:
-    """Put right what processes left that were killed while they published `path`."""
+    """Clean up after processes that were killed while they published `path`."""
     if not path.parent.is_dir():
         return
     for previous in temporaries_of(path, "previous"):

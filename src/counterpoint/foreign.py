@@ -1,4 +1,4 @@
-"""Reading what somebody else may have written: whatever is wrong with it is said of the file, not of us."""
+"""Read files that other software may have written; errors in them are reported with their path."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
 
 __all__ = ["parse_toml", "reading"]
 
-DEEPEST = 100  # levels; what is declared needs about twenty, and recursion ends at about a thousand
+DEEPEST = 100  # levels; declared parts need about twenty, and recursion ends at about a thousand
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Whatever settings in `path` make fail in this block is said of `path`.
+    """Report any failure in this block that settings in `path` cause as an error of `path`.
 
-    A model has dozens of settings, and formats of others do not check theirs: each may be missing or of any
-    type. What then fails in our code or in a library's is no bug of either.
+    A model has dozens of settings, and other formats do not check theirs: each may be missing or of any type.
+    A failure in our code or in a library is then not a bug of either.
 
     Raises:
-        ArtifactError: naming the path.
+        ArtifactError: something failed; names the path.
     """
     try:
         yield
@@ -39,17 +39,17 @@ def reading(path: Path) -> Iterator[None]:
         ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError
     ) as error:  # fmt: skip
         raise ArtifactError(
-            f"its settings cannot be carried out ({type(error).__name__}: {error}); one of them is missing "
-            "or not what its format says",
+            f"its settings cannot be used ({type(error).__name__}: {error}); one of them is missing "
+            "or does not follow its format",
             path=path,
         ) from error
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """A TOML document as plain data.
+    """Parse a TOML document into plain data.
 
     Raises:
-        ValueError: it is no TOML, has a number of thousands of digits, or is nested too deeply.
+        ValueError: it is not valid TOML, has a number of thousands of digits, or is nested too deeply.
     """
     too_deep = f"nested deeper than {DEEPEST} levels"
     try:

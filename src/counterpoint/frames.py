@@ -1,4 +1,4 @@
-"""Results as tables of other tools: pandas frames, and the tables that notebooks show."""
+"""Results as pandas frames and as tables in notebooks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["frame", "html_table"]
 
-WIDE = 60  # characters of a cell that gets room for a line of them
+WIDE = 60  # characters above which a cell gets a wide column
 
 
 def frame(columns: Mapping[str, Sequence[Any]], index: list[str] | None = None) -> pandas.DataFrame:
-    """A pandas frame of columns, its rows numbered or named by `index`.
+    """Make a pandas frame of columns, with rows numbered or named by `index`.
 
     Raises:
         MissingExtraError: pandas is not installed.
@@ -32,7 +32,7 @@ def frame(columns: Mapping[str, Sequence[Any]], index: list[str] | None = None) 
 def html_table(
     caption: str, header: Sequence[str], rows: Iterable[Sequence[object]], notes: Sequence[str] = ()
 ) -> str:
-    """A table for a notebook, in its own colours: numbers right-aligned with four digits, text escaped."""
+    """A table for a notebook, in the notebook's colours: numbers right-aligned, floats with four digits."""
     cells = [[_cell(value) for value in row] for row in rows]
     return render("table.html", caption=caption, header=header, rows=cells, notes=notes)
 

@@ -1,4 +1,4 @@
-"""Identifiers: names that programmers put together of several words, seen as one and as several."""
+"""Identifiers: names composed of several words, such as checkIfEmpty, whole and in pieces."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from counterpoint.types import Span
 
 __all__ = ["Names", "dotted_in", "names_in", "pieces_of", "spaced"]
 
-DOTTED = re.compile(r"(?<!\w)[^\W\d]\w*+(?:\.[^\W\d]\w*+)+")  # gives nothing back: linear in the text
+DOTTED = re.compile(r"(?<!\w)[^\W\d]\w*+(?:\.[^\W\d]\w*+)+")  # possessive, so linear in the text
 NAMED = re.compile(r"[^\W\d_]{3}")
 
 RUN = re.compile(r"\w+")
 
-LETTERS = 3  # in a row: "sha256" is cut at its digits, "mp3", "p53" and "1980s" are not
-LONGEST = 100  # letters; what is longer is data (base64, a genome), not a name
+LETTERS = 3  # in a row: "sha256" is split at its digits, "mp3", "p53" and "1980s" are not
+LONGEST = 100  # letters; longer words are data (base64, a genome), not names
 
 
 def pieces_of(word: str) -> tuple[tuple[int, int], ...]:
-    """Where the pieces of a name begin and end; none for a word that is not put together.
+    """Start and end of each piece of a name; none for a word that is not composed.
 
-    Names are cut at underscores, before a capital behind a small letter, before the last of several capitals
-    that a small letter follows, and between letters and digits if they are cut elsewhere, too, or have three
-    letters in a row.
+    Names are split at underscores, before a capital that follows a small letter, and before the last of
+    several capitals that a small letter follows. They are split between letters and digits if they are also
+    split elsewhere, or have three letters in a row.
 
     Args:
         word: letters, digits and underscores.
@@ -50,12 +50,12 @@ def pieces_of(word: str) -> tuple[tuple[int, int], ...]:
 
 
 class Names(NamedTuple):
-    """The names of a text; each list in the order of the text, none overlapping another of its list.
+    """The names of a text; each list is in the order of the text, without overlaps.
 
     Attributes:
         pieces: parts of a name with no underscore between them: check, If, Empty.
         joined: names with underscores: is_empty.
-        dotted: names that dots tie together: date.today.
+        dotted: names joined by dots: date.today.
     """
 
     pieces: list[Span]
@@ -64,7 +64,7 @@ class Names(NamedTuple):
 
 
 def names_in(text: str) -> Names:
-    """Every name of a text that is put together of several words.
+    """Find all names in a text that are composed of several words.
 
     >>> found = names_in("os.path.is_empty and checkFile")
     >>> [[span.text for span in spans] for spans in found]
@@ -83,7 +83,7 @@ def names_in(text: str) -> Names:
 
 
 def dotted_in(text: str) -> list[Span]:
-    """Names that dots tie together, with three letters in a row: not "e.g." nor "U.S.".
+    """Find names joined by dots that have three letters in a row: not "e.g." nor "U.S.".
 
     >>> [span.text for span in dotted_in("e.g. datetime.date.today of the U.S.")]
     ['datetime.date.today']
@@ -92,17 +92,17 @@ def dotted_in(text: str) -> list[Span]:
 
 
 def spaced(text: str, known: Callable[[str], bool]) -> tuple[str, Int[np.ndarray, " n"]]:
-    """A text with a space before each capital inside a name that a small letter follows.
+    """Insert a space before each capital inside a name that a small letter follows.
 
-    A tokenizer that lower-cases would otherwise not see where checkIfEmpty is put together. Underscores, dots
-    and digits it sees, and abbreviations such as miRNA mean more as a whole.
+    Otherwise a tokenizer that lower-cases cannot see the words of checkIfEmpty. It does see underscores, dots
+    and digits, and abbreviations such as miRNA are better kept whole.
 
     Args:
         text: any text.
-        known: whether a word is to be left whole (YouTube, if a vocabulary has it).
+        known: whether to keep a word whole (YouTube, if a vocabulary has it).
 
     Returns:
-        The text, and where in the given one a space was put in, in order.
+        The text, and the positions in the original text where a space was inserted, in order.
 
     >>> spaced("checkIfEmpty on YouTube", lambda word: word == "YouTube")[0]
     'check If Empty on YouTube'
@@ -124,7 +124,7 @@ def spaced(text: str, known: Callable[[str], bool]) -> tuple[str, Int[np.ndarray
 
 @lru_cache(maxsize=2**16)
 def _pieces(word: str) -> tuple[tuple[int, int], ...]:
-    """The pieces of a word that has capitals inside, digits or underscores."""
+    """The pieces of a word with inner capitals, digits or underscores."""
     cuts = [0, *(at for at in range(1, len(word)) if _cut(word, at)), len(word)]
     runs = [(start, end) for start, end in pairwise(cuts) if word[start] != "_"]
     named = any(not word[end - 1].isdigit() and end - start >= LETTERS for start, end in runs)
@@ -134,12 +134,12 @@ def _pieces(word: str) -> tuple[tuple[int, int], ...]:
 
 
 def _cut_at_case(word: str) -> bool:
-    """Whether an underscore or a change of case cuts a word."""
+    """Whether an underscore or a change of case splits a word."""
     return "_" in word.strip("_") or any(_humps(word, at) for at in range(1, len(word)))
 
 
 def _cut(word: str, at: int) -> bool:
-    """Whether a piece begins, or an underscore stands, at a place behind the first."""
+    """Whether a piece or an underscore begins at a position after the first."""
     before, here = word[at - 1], word[at]
     if "_" in (before, here):
         return before != here

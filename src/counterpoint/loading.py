@@ -1,4 +1,4 @@
-"""From a name, a folder or the hub to a model."""
+"""Load a model by name, from a folder, or from the hub."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = ["load_elsewhere", "load_model"]
 
 
 def load_model(source: str | Path, revision: str | None = None) -> Model:
-    """A model by the name of a preset, or from a folder or the hub in any layout that `load_encoder` reads.
+    """Load a preset by name, or a model from a folder or the hub in any layout that `load_encoder` reads.
 
-    The folder of a run (`counterpoint train`) stands for the model that it ended with.
+    The folder of a run (`counterpoint train`) means its final model.
 
     Raises:
-        ArtifactError: nothing there, or something that is not complete.
-        MissingExtraError: a preset whose package is not installed.
+        ArtifactError: there is no model, or it is incomplete.
+        MissingExtraError: the package of a preset is not installed.
     """
     name = str(source)
     if name in PRESETS:
@@ -45,14 +45,14 @@ def load_model(source: str | Path, revision: str | None = None) -> Model:
 
 
 def load_elsewhere(source: str, threads: int) -> Model:
-    """A model in a process that does nothing else, and has so many threads."""
+    """Load a model in a worker process with this number of threads."""
     keep_freed_memory()
     torch.set_num_threads(threads)
     return load_model(source)
 
 
 def _loaded(name: str, revision: str | None) -> Model:
-    """A model from a folder or the hub."""
+    """Load a model from a folder or the hub."""
     source = Path(name)
     folder = saved_model(source)
     if folder is not None:
@@ -63,7 +63,7 @@ def _loaded(name: str, revision: str | None) -> Model:
             return _tried(Model(part).setup().eval(), folder)
         what = type(part).__name__
         hint = "; rerank with it: counterpoint rerank" if isinstance(part, InteractiveEncoder) else ""
-        raise ArtifactError(f"holds a {what}, not a model that makes vectors{hint}", path=folder)
+        raise ArtifactError(f"contains a {what}, not a model that makes vectors{hint}", path=folder)
     checkpoint = Checkpoint(locate(name, revision), name, revision)
     encoder = load_encoder(name, revision)
     with reading(checkpoint.folder):
@@ -73,22 +73,22 @@ def _loaded(name: str, revision: str | None) -> Model:
 
 
 def _tried(model: Model, folder: Path) -> Model:
-    """The model, once its settings were looked at and it has encoded a word: some of them fail only then."""
+    """Return the model after checking its settings and encoding a word: some faults appear only then."""
     with suppress(NotFittedError), reading(folder):
         SearchSettings.from_dict(model.search or {})
         made = model.encoder.encode_document([A_TEXT], TRIAL)
         if not all(np.isfinite(packed.values).all() for packed in made.values()):
             raise ArtifactError(
-                "the vectors of a word are NaN or infinite; a setting is, or the weights are damaged"
+                "the vectors of a word are NaN or infinite; a setting is wrong, or the weights are damaged"
             )
     return model
 
 
 def _cosine_model(encoder: DualEncoder, folder: Path) -> Model:
-    """A foreign encoder with its pooled sets at unit length, so that their inner product is a cosine.
+    """Another library's encoder with pooled sets at unit length, so that inner products are cosines.
 
-    That is how its own library compares them unless its settings say "dot" (sentence-transformers'
-    `similarity_fn_name`); then the vectors stay as they are.
+    Its own library compares vectors by cosine, too, unless its settings say "dot" (sentence-transformers'
+    `similarity_fn_name`). Then the vectors stay unchanged.
     """
     settings = folder / "config_sentence_transformers.json"
     if settings.is_file() and read_json(settings).get("similarity_fn_name") == "dot":

@@ -1,4 +1,4 @@
-"""Memory of this process: how much it took at most, and keeping what it freed for the next use."""
+"""Memory of this process: its peak, and reuse of freed memory."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ OWN_CHOICE = (
 
 
 def keep_freed_memory() -> bool:
-    """Let this process keep what it frees instead of giving it back to the system; returns whether it does.
+    """Let this process keep freed memory instead of returning it to the system; return whether it does.
 
-    A step of a transformer frees tensors of many megabytes and asks for as much again. glibc gives such
-    blocks back at once, and the system must clear each page anew: up to half of the time of a step. Kept,
-    they cost that once. The process's memory then stays at its peak, which it would reach in the next step
+    A step of a transformer frees tensors of many megabytes and allocates as much again. glibc returns such
+    blocks at once, and the system must clear each page again, which takes up to half the time of a step.
+    Kept memory is cleared only once. The process then stays at its peak, which the next step would reach
     anyway.
 
-    Nothing is done where the C library is not glibc, nor where the environment says how to allocate (glibc's
+    This does nothing if the C library is not glibc, or if the environment configures allocation (glibc's
     variables, or a preloaded allocator).
     """
     is_glibc = "CS_GNU_LIBC_VERSION" in getattr(os, "confstr_names", ())
     if not is_glibc or any(name in os.environ for name in OWN_CHOICE):
         return False
-    import ctypes  # not when the package is imported: `counterpoint --help` has no time for it
+    import ctypes  # imported here to keep `counterpoint --help` fast
 
     mallopt = ctypes.CDLL(None).mallopt
     return bool(mallopt(M_MMAP_MAX, 0)) and bool(mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
 
 
 def peak_resident() -> int | None:
-    """The most bytes of physical memory that this process had at once so far; None where nobody counts.
+    """Peak of physical memory of this process so far, in bytes; None if the system does not count it.
 
-    Pages of memory-mapped files count for as long as the system keeps them.
+    Pages of memory-mapped files count while the system keeps them in memory.
     """
     try:
         import resource

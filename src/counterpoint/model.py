@@ -1,4 +1,4 @@
-"""`Model`: everything that turns texts into the vectors an index keeps, and how they want to be searched."""
+"""`Model`: encode texts into the vectors of an index, with default settings for search."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from counterpoint.vectors import Representation, Vectors
 __all__ = ["Model"]
 
 ROWS = 64
-"""Rows that transforms map at a time, always."""
+"""Rows per block of transforms, always the same."""
 
 
 @final
 class Model(Part):
-    """An encoder, maps on its vector sets, and how the sets are scored together.
+    """An encoder, maps on its vector sets, and default settings for search.
 
     Args:
-        encoder: texts to vector sets.
-        transforms: by vector set, the maps applied to it in order, the same on both sides.
-        search: how an index of this model is searched unless told otherwise: `SearchSettings` as plain data.
-        codec: how an index stores its vectors unless told otherwise.
-        analyzer: how BM25 beside them cuts text into terms unless told otherwise.
+        encoder: encodes texts into vector sets.
+        transforms: for each vector set, the maps applied to it in order, the same on both sides.
+        search: default search settings of an index: `SearchSettings` as plain data.
+        codec: default codec of an index.
+        analyzer: default analyzer of BM25 in an index.
 
     Example:
         >>> model = load_model("minilm")
@@ -79,7 +79,7 @@ class Model(Part):
         unknown = [name for name in self.transforms if name not in self.encoder.sets]
         if unknown:
             raise ConfigError(
-                f"Model: a transform on {unknown[0]!r}, but the encoder makes {', '.join(self.encoder.sets)}"
+                f"Model: a transform on {unknown[0]!r}, but the encoder has {', '.join(self.encoder.sets)}"
             )
 
     @property
@@ -104,16 +104,16 @@ class Model(Part):
 
     @property
     def source(self) -> str | None:
-        """What `load_model` loads it by; None if it was made in Python, or changed since it was loaded."""
+        """The name that `load_model` loads it by; None if made in Python or changed since loading."""
         return None if self._origin is None or self._origin[1] != self._versions() else self._origin[0]
 
     @property
     def loaded_from(self) -> str | None:
-        """What it was loaded by, whether it was changed since or not; None if it was made in Python."""
+        """The name it was loaded by, even if it was changed since; None if made in Python."""
         return None if self._origin is None else self._origin[0]
 
     def export_queries(self, folder: Path) -> dict[str, Any]:
-        """Write what encodes queries without torch into a folder (see `counterpoint.exporting`).
+        """Export the query encoder to a folder, to run without torch (see `counterpoint.exporting`).
 
         Returns:
             What was compared and the largest difference, or `why` there is no export.
@@ -123,9 +123,9 @@ class Model(Part):
         return export_queries(self, folder)
 
     def loader(self, scratch: Path, processes: int) -> Callable[[], Model]:
-        """What loads this model in each of some processes, which share the threads of this one.
+        """Return a function that loads this model in worker processes, which share the threads of this one.
 
-        It is saved into `scratch` if it has no source.
+        The model is saved to `scratch` if it has no source.
         """
         from counterpoint.loading import load_elsewhere
 
@@ -135,28 +135,28 @@ class Model(Part):
         return partial(load_elsewhere, source, max(1, torch.get_num_threads() // processes))
 
     def came_from(self, source: str | None) -> Model:
-        """Remember what it was loaded by, for as long as it is not changed; None to forget it."""
+        """Record the name it was loaded by, valid until the model changes; None to clear it."""
         self._origin = None if source is None else (source, self._versions())
         return self
 
     def _versions(self) -> object:
-        """Unequal after a change: torch counts how often a tensor was written to."""
+        """A value that changes with the model: torch counts writes to a tensor."""
         return self.to_dict(provenance=False), [tensor._version for tensor in self.state_dict().values()]
 
     def forward(self, tokens: Tokens) -> Representation:
-        """Vector sets of a batch of one side's texts, for training; gradients pass the transforms."""
+        """Vector sets of a batch of texts of one side, for training; gradients pass the transforms."""
         made = dict(self.encoder(tokens))
         return {name: self._map(name, vectors) for name, vectors in made.items()}
 
     def has_unit_length(self, name: str) -> bool:
-        """Whether what a set passes last scales its vectors to length 1."""
+        """Whether the last step of a set scales its vectors to length 1."""
         shared, heads = self.encoder.shared, self.encoder.query.heads
         last: Any = [heads[name], *([shared[name]] if name in shared else []), *self.steps(name)][-1]
         weighed = last is heads[name] and self._has_weights(name)
         return isinstance(last, Normalise) or (bool(getattr(last, "normalise", False)) and not weighed)
 
     def is_weighed(self, name: str) -> bool:
-        """Whether a gate or a router weighs the rows of a set, and their lengths still say how much."""
+        """Whether a gate or router weights the rows of a set, and their lengths are these weights."""
         return self._has_weights(name) and not self.has_unit_length(name)
 
     def _has_weights(self, name: str) -> bool:
@@ -170,7 +170,7 @@ class Model(Part):
         return [step for step in steps if name not in self._left_out or isinstance(step, Normalise)]
 
     def append(self, name: str, step: Transform) -> Model:
-        """Put a map behind those that a set has. The model changes, in place, and its fingerprint with it."""
+        """Append a map to those of a set. This changes the model in place, with its fingerprint."""
         if name not in self.transforms:
             self.transforms[name] = nn.ModuleList()
         cast(nn.ModuleList, self.transforms[name]).append(step)
@@ -178,7 +178,7 @@ class Model(Part):
         return self
 
     def pop(self, name: str) -> Transform:
-        """Take the last map behind a set away. The model changes, in place, and its fingerprint with it."""
+        """Remove the last map of a set. This changes the model in place, with its fingerprint."""
         steps = cast(nn.ModuleList, self.transforms[name])
         last = cast(Transform, steps[-1])
         del steps[-1]
@@ -186,12 +186,12 @@ class Model(Part):
         return last
 
     def leave_out(self, transforms: Collection[str] = (), tokenwise: Collection[str] = ()) -> None:
-        """Pass over maps that are still to be fitted: a recipe may train first and fit afterwards.
+        """Skip maps that are not fitted yet: a recipe may train first and fit afterwards.
 
         Args:
-            transforms: the sets whose `transforms` are left out; those of all others take part again. A
-                `Normalise` learns nothing and stays, so that a set is ranked by cosine before and after.
-            tokenwise: the sets whose head's `tokenwise` is.
+            transforms: sets whose `transforms` are skipped; those of all other sets are active again. A
+                `Normalise` has nothing to fit and stays, so that a set is ranked by cosine before and after.
+            tokenwise: sets whose head's `tokenwise` maps are skipped.
         """
         self._left_out = frozenset(transforms)
         for encoder in (self.encoder.query, self.encoder.document):
@@ -212,15 +212,15 @@ class Model(Part):
 
     @property
     def longest(self) -> int:
-        """Word-pieces of a document that are read, special ones included."""
+        """Maximum number of word-pieces read of a document, including special ones."""
         return self.encoder.encoder("document").longest("document")
 
     def encode_counted(
         self, texts: Sequence[str], progress: Callable[[int], object] | None = None
     ) -> tuple[dict[str, Ragged], int]:
-        """`encode_document`, and how many of the documents are longer than what is read of them.
+        """Run `encode_document`; also return how many documents are longer than the model reads.
 
-        No vector knows the end of such a document. `progress` is called with the number of texts done since
+        The end of such a document is in no vector. `progress` is called with the number of texts done since
         its last call.
         """
         longer: list[int] = []
@@ -228,15 +228,15 @@ class Model(Part):
         return self.encode_document(texts, options), sum(longer)
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """The piece of text that each row of a set stands for, those that a gate drops included."""
+        """The span of text of each row of a set, including rows that a gate drops."""
         return self.encoder.spans(texts, name, side)
 
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
-        """The ids of the rows that `spans` tells of."""
+        """The ids of the rows of `spans`."""
         return self.encoder.row_ids(texts, name, side)
 
     def gate_weights(self, texts: Sequence[str], name: str, options: EncodeOptions | None = None) -> Ragged:
-        """How much a set's gate lets through of each document row that `spans` tells of, and the rows' ids.
+        """The gate's weight of each document row of `spans`, with the rows' ids.
 
         Raises:
             ConfigError: the set has no gate.
@@ -245,7 +245,7 @@ class Model(Part):
 
     @torch.inference_mode()
     def table(self, name: str, side: Side = "document") -> Float[np.ndarray, "v d"]:
-        """The vector of every vocabulary id in a static set: the row that each token of that id has.
+        """The vector of every vocabulary id in a static set, which is the row of each token of that id.
 
         Raises:
             ConfigError: the set is not static, as `sets[name]` says.
@@ -253,39 +253,39 @@ class Model(Part):
         return self._mapped(name, self.encoder.table(name, side).float().cpu()).numpy()
 
     def close_gates(self, threshold: float) -> Model:
-        """Drop documents' rows that a gate or router weighs at or below a threshold, too: a smaller index.
+        """Prune document rows whose gate or router weight is at or below a threshold: a smaller index.
 
         No training is needed. ColBERTer, section 6.1, proposes it for models trained with a mild loss on the
-        gate; CITADEL keeps weights above 0.9. Queries do not change. The model does, in place, and its
-        fingerprint with it.
+        gate; CITADEL keeps weights above 0.9. Queries do not change. The model changes in place, with its
+        fingerprint.
 
         Raises:
-            ConfigError: it has no gate and no router, or the threshold is negative.
+            ConfigError: the model has no gate and no router, or the threshold is negative.
         """
         heads = self.encoder.encoder("document").heads.values()
         routed = [head for head in heads if isinstance(head, Keyed)]
         if not self.encoder.gates and not routed:
-            raise ConfigError("this model has no gate and no router, so there is nothing to close")
+            raise ConfigError("this model has no gate and no router, so there is nothing to prune")
         for weigher in (*cast(Sequence[Gate], self.encoder.gates.values()), *routed):
             weigher.threshold = Gate(threshold).threshold
         return self
 
     def index_settings(self, name: str | None = None, **changes: Any) -> IndexSettings:
-        """How an index of this model is built unless told otherwise.
+        """Default settings of an index of this model.
 
         Args:
-            name: under which the model will be found again (see `IndexSettings`).
-            changes: fields of `IndexSettings` that are to be different.
+            name: name to load the model by later (see `IndexSettings`).
+            changes: fields of `IndexSettings` to change.
 
         Raises:
-            ConfigError: the model's `search` names settings that do not exist or cannot be.
+            ConfigError: the model's `search` has unknown or invalid settings.
         """
         lexical = LexicalSettings(analyzer=self.analyzer)
         settings = IndexSettings(codec=self.codec, lexical=lexical, model=name)
         settings = replace(settings, **changes)
         if self.search is None or settings.search is not None:
             return settings
-        SearchSettings.from_dict(self.search)  # what cannot be searched by is said before anything is built
+        SearchSettings.from_dict(self.search)  # report invalid settings before anything is built
         said = dict(self.search)
         if "weights" in said:
             said["weights"] = {
@@ -301,15 +301,15 @@ class Model(Part):
 
     def _prepared(self) -> Model:
         if not self.is_set_up:
-            with self.encoder.evaluation.lock:  # another thread may be at it
+            with self.encoder.evaluation.lock:  # another thread may be setting it up
                 self.setup()
         return self
 
     @torch.inference_mode()
     def _mapped(self, name: str, rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d2"]:
-        """Apply a set's maps to its rows, in blocks of one shape: other rows change none.
+        """Apply a set's maps to its rows in blocks of one shape, so that other rows do not change the result.
 
-        What fills the last block up is ones, since flows pass zeros over.
+        The last block is padded with ones, since flows skip zeros.
         """
         if not self.steps(name):
             return rows

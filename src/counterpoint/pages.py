@@ -1,4 +1,4 @@
-"""Pages from the templates of this package, by Jinja2; every value is escaped as all foreign text is."""
+"""Render this package's page templates with Jinja2; all values are escaped."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ TEMPLATES = Path(__file__).parent / "resources" / "templates"
 
 
 def render(template: str, **values: Any) -> str:
-    """Fill in a template by its name; what it asks for must be given.
+    """Render a template by name; all its variables must be given.
 
-    Text is escaped, controls and bidirectional signs too; markup is let through as `markupsafe.Markup` only.
+    Text is escaped, including control and bidirectional characters, unless it is `markupsafe.Markup`.
     """
     return _environment().get_template(template).render(**values)
 

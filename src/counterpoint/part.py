@@ -1,7 +1,7 @@
 """`Part`: a torch module whose constructor signature is its configuration.
 
-Three rules make a part. `__init__` only stores its arguments under their own names; `_allocate` creates the
-parameters and buffers that those arguments call for; names of learnt state end in `_`. In return `to_dict`,
+A part follows three rules. `__init__` only stores its arguments under their own names. `_allocate` creates
+the parameters and buffers that those arguments need. Names of learnt state end in `_`. Then `to_dict`,
 `from_dict`, `save`, `load` and `fingerprint` are inherited, and declaring a part loads and allocates nothing.
 """
 
@@ -32,11 +32,11 @@ __all__ = ["WEIGHTS", "Part", "check_files"]
 
 FORMAT = 1
 WEIGHTS = "weights.safetensors"
-SINCE = "since it was saved; copy the model again, or load what it was saved from and save it again"
+SINCE = "since it was saved; copy the model again, or load the original model and save it again"
 
 
 class Part(Declared, nn.Module):
-    """Base of everything that is declared, saved and put together: encoders, heads, transforms, scorers.
+    """Base of all parts that are declared, saved and composed: encoders, heads, transforms, scorers.
 
     Example:
         >>> from counterpoint.score import Dot
@@ -46,8 +46,8 @@ class Part(Declared, nn.Module):
 
     is_set_up: bool = False
     sized_by_data: frozenset[str] = frozenset()
-    """Buffers of its own whose number of rows is decided by what they were learnt from; loaded at any."""
-    _known: tuple[str, str] | None = None  # a fingerprint, and the fast hash of what it was made from
+    """Own buffers whose number of rows depends on the training data; loaded with any number."""
+    _known: tuple[str, str] | None = None  # a fingerprint, and the fast hash of the same content
 
     def setup(self) -> Self:
         """Allocate this part and its children; a second call does nothing."""
@@ -62,13 +62,13 @@ class Part(Declared, nn.Module):
         """Create parameters and buffers. Called once, after the children are set up."""
 
     def _write_assets(self, folder: Path) -> None:
-        """Save files that are neither settings nor tensors (a tokenizer, say) into an existing `folder`."""
+        """Save files that are neither settings nor tensors, such as a tokenizer, to an existing `folder`."""
 
     def _read_assets(self, folder: Path) -> None:
         """Read what `_write_assets` wrote. Called before `setup`, only if something was written."""
 
     def _identity(self) -> str:
-        """What decides the outcome beside settings and tensors (a tokenizer, say); fingerprinted."""
+        """Identity of anything else that affects results, such as a tokenizer; part of the fingerprint."""
         return ""
 
     # -- configuration ---------------------------------------------------------------------------------
@@ -78,12 +78,12 @@ class Part(Declared, nn.Module):
         """Declare the part that `to_dict` described; nothing is loaded or allocated.
 
         Raises:
-            ConfigError: listing every argument that is unknown, missing or of another type.
-            ArtifactError: the class is not known here.
+            ConfigError: lists every argument that is unknown, missing or of another type.
+            ArtifactError: the class is unknown.
         """
         cls = class_named(config.get("part"))
         if not issubclass(cls, Part):
-            raise ArtifactError(f"a {cls.__name__} is no part of a model")
+            raise ArtifactError(f"a {cls.__name__} is not a part of a model")
         if faults := list(faults_of(config, Part, "part")):
             raise ConfigError(*faults)
         return cast(Part, restore(config))
@@ -91,7 +91,7 @@ class Part(Declared, nn.Module):
     # -- on disk ---------------------------------------------------------------------------------------
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write `part.toml`, `weights.safetensors` and the assets into a new folder, all or nothing."""
+        """Write `part.toml`, `weights.safetensors` and the assets to a new folder, all or nothing."""
         self.setup()
         with publish_folder(Path(folder), overwrite=overwrite, kind=SAVED_PART) as target:
             write_tensors(self.state_dict(), target / WEIGHTS)
@@ -113,17 +113,17 @@ class Part(Declared, nn.Module):
 
     @staticmethod
     def load(folder: str | Path) -> Part:
-        """Read a folder written by `save`; every tensor must be there, fit, and be used.
+        """Read a folder written by `save`; every tensor must be present, match, and be used.
 
         Raises:
-            ArtifactError: naming the missing, unused, ill-fitting or non-finite weights, or what has changed
+            ArtifactError: names the missing, unused, mismatched or non-finite weights, or what has changed
                 since it was saved.
         """
         folder = whole_folder(Path(folder))
         header = _read_header(folder)
         if header.get("checksum", _checksum(header["part"])) != _checksum(header["part"]):
             raise ArtifactError(f"[part] was edited or damaged {SINCE}", path=folder / "part.toml")
-        _compare_files(folder, header, unless=(WEIGHTS,))  # which the fingerprint covers
+        _compare_files(folder, header, unless=(WEIGHTS,))  # the fingerprint covers the weights
         with reading(folder / "part.toml"):
             part = Part.from_dict(header["part"])
             part._join(_table(header, "same", folder), folder / "part.toml")
@@ -149,8 +149,8 @@ class Part(Declared, nn.Module):
     def fingerprint(self) -> str:
         """SHA-256 over settings, weights and assets: equal exactly for parts that compute the same.
 
-        The last one is kept with a hash of the same content that is ten times as fast, and used again where
-        that has not changed.
+        The last fingerprint is cached with a hash of the same content that is ten times as fast, and reused
+        if that hash has not changed.
         """
         self.setup()
         now = self._hashed(xxhash.xxh3_128())
@@ -168,16 +168,16 @@ class Part(Declared, nn.Module):
         return digest.hexdigest()
 
     def _setup_with(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-        """Set up and load strictly; nothing is allocated for settings that ask for other shapes."""
+        """Set up and load strictly; allocate nothing if the settings ask for other shapes."""
         with dry_run(len(tensors)):
             copy.deepcopy(self).setup()._check_shapes(tensors, path)
         self.setup()
         self._load_strictly(tensors, path)
 
     def _load_strictly(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-        """Copy tensors into this part, refusing anything missing, unused or of another shape."""
+        """Load tensors into this part; refuse anything missing, unused or of another shape."""
         self._check_shapes(tensors, path)
-        self.load_state_dict(dict(tensors), assign=True)  # assigned, not copied, to keep the dtype
+        self.load_state_dict(dict(tensors), assign=True)  # assign, not copy, to keep the dtype
 
     def _check_shapes(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
         """Refuse tensors that are missing, unused or of another shape."""
@@ -190,12 +190,12 @@ class Part(Declared, nn.Module):
         faults = [f"weight {name!r} is missing" for name in own if name not in tensors]
         faults += [f"weight {name!r} is not used by this model" for name in tensors if name not in own]
         faults += [
-            f"weight {name!r} has numbers of type {tensors[name].dtype}, the settings want {tensor.dtype}"
+            f"weight {name!r} has type {tensors[name].dtype}, but the settings need {tensor.dtype}"
             for name, tensor in own.items()
             if name in tensors and tensors[name].is_floating_point() != tensor.is_floating_point()
         ]
         faults += [
-            f"weight {name!r} has shape {tuple(tensors[name].shape)}, the settings want {tuple(tensor.shape)}"
+            f"weight {name!r} has shape {tuple(tensors[name].shape)}, the settings need {tuple(tensor.shape)}"
             for name, tensor in own.items()
             if name in tensors and not _fits(tensors[name], tensor, name in of_data)
         ]
@@ -214,13 +214,13 @@ class Part(Declared, nn.Module):
     # -- the tree --------------------------------------------------------------------------------------
 
     def _same(self) -> dict[str, str]:
-        """Parts that have several names: each further name to the first. Fingerprints depend on it."""
+        """Parts with several names: each further name to the first. Fingerprints depend on this."""
         first: dict[int, str] = {}
         named = [(name, x) for name, x in self.named_modules(remove_duplicate=False) if isinstance(x, Part)]
         return {name: at for name, part in named if (at := first.setdefault(id(part), name)) != name}
 
     def _alike(self) -> dict[str, str]:
-        """Parts that may have been one, in a folder of an earlier version that does not say so."""
+        """Parts that may have been one object, in a folder of an older version that does not record it."""
         first: dict[tuple[str, str], str] = {}
         parts = self._all_parts()
         own = [name for name, x in parts.items() if name and not x.state_dict() and not x._identity()]
@@ -232,11 +232,11 @@ class Part(Declared, nn.Module):
         return {name: other for name, other in pairs.items() if name != other}
 
     def _join(self, same: Mapping[str, str], path: Path) -> None:
-        """Give one part several names, as `_same` found them."""
+        """Give one part several names, as recorded by `_same`."""
         for name, other in same.items():
             named = dict(self.named_modules(remove_duplicate=False))
             if name in named and named[name] is named.get(str(other)):
-                continue  # it came with the part that it is in
+                continue  # restored already with the part that contains it
             parts = self._all_parts()
             if not {name, str(other)} <= parts.keys() or parts[name].to_dict() != parts[other].to_dict():
                 raise ArtifactError(f"[same] says that {name} is {other}, but they differ", path=path)
@@ -263,7 +263,7 @@ class Part(Declared, nn.Module):
 
 
 def check_files(folder: Path) -> None:
-    """Compare the files of a saved part with their checksums, for those who read them without loading it.
+    """Compare the files of a saved part with their checksums, for code that reads them without loading it.
 
     Raises:
         ArtifactError: one has changed since it was saved.
@@ -272,7 +272,7 @@ def check_files(folder: Path) -> None:
 
 
 def _compare_files(folder: Path, header: Mapping[str, Any], unless: Collection[str] = ()) -> None:
-    """Earlier versions wrote no checksums; there the fingerprint tells, once the part is loaded."""
+    """Compare files with their checksums. Older versions wrote none; then loading checks the fingerprint."""
     listed, found = _table(header, "files", folder), _files(folder)
     for name in listed.keys() - unless:
         if name not in found:
@@ -301,7 +301,7 @@ def _checksum(config: Any) -> str:
 
 
 def _fits(found: torch.Tensor, own: torch.Tensor, of_data: bool) -> bool:
-    """Whether a tensor has the shape that is wanted, or that with another number of rows."""
+    """Whether a tensor has the expected shape; `of_data` allows another number of rows."""
     return found.shape[of_data:] == own.shape[of_data:] and found.dim() == own.dim()
 
 
@@ -320,5 +320,5 @@ def _read_header(folder: Path) -> dict[str, Any]:
             f"format {header.get('format')!r}, this version reads {FORMAT}; upgrade counterpoint", path=path
         )
     if not isinstance(header.get("part"), dict):
-        raise ArtifactError("there is no table [part] in it; save the model anew", path=path)
+        raise ArtifactError("has no table [part]; save the model again", path=path)
     return header

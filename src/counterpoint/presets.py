@@ -1,7 +1,7 @@
 """Named models that need no training and no model hub.
 
-All of them stand on the embedded MiniLM (sentence-transformers/all-MiniLM-L6-v2). How the numbers here were
-found, on training collections only, is in docs/default-model.md.
+All use the embedded MiniLM (sentence-transformers/all-MiniLM-L6-v2). docs/default-model.md describes how the
+numbers were chosen, on training collections only.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def minilm() -> Model:
 
 
 def minilm_of_whole_names() -> Model:
-    """The default as it was before its words saw names such as checkIfEmpty as several."""
+    """The previous default, which did not split names such as checkIfEmpty."""
     return Model(
         _encoder({"mean": Mean(normalise=True), "words": WholeWords(drop_punctuation=True)}),
         transforms={"words": [_whitening()]},
@@ -63,7 +63,7 @@ def minilm_of_whole_names() -> Model:
 
 
 def minilm_dense() -> Model:
-    """One pooled vector a text, as the model was trained; cosine."""
+    """One pooled vector per text, as the model was trained, compared by cosine."""
     return Model(
         _encoder({"mean": Mean(normalise=True)}),
         search={"weights": {"lexical": 0.4, "mean": 0.6}, "adapt": {"lexical": 2.0}},
@@ -72,7 +72,7 @@ def minilm_dense() -> Model:
 
 
 def minilm_tokens() -> Model:
-    """As the default with a vector for every word-piece, as it comes out of the last layer, untrained."""
+    """A pooled vector, and one vector per word-piece from the last layer, untrained."""
     return Model(
         _encoder({"mean": Mean(normalise=True), "tokens": TokenVectors(normalise=True)}),
         search={"weights": {"lexical": 0.2, "mean": 0.2, "tokens": 0.6}, "idf": {"tokens": 0.5}, **FEEDBACK},
@@ -81,14 +81,14 @@ def minilm_tokens() -> Model:
 
 
 def colberter() -> Model:
-    """ColBERTer on MiniLM: 128 components a text, 8 a distinct word, matched exactly, stop words left out."""
+    """ColBERTer on MiniLM: 128 components per text, 8 per distinct word, exact match, no stop words."""
     return _colberter("colberter", Linear(8), {"mean": 5.124, "words": 0.488})
 
 
 def uni_colberter() -> Model:
-    """Uni-ColBERTer on MiniLM: 128 components a text and one number a distinct word, matched exactly.
+    """Uni-ColBERTer on MiniLM: 128 components per text and one number per distinct word, exact match.
 
-    Of those that we trained (docs/colberter.md) the smallest, and the best for its size.
+    The smallest of the models trained in docs/colberter.md, and the best for its size.
     """
     return _colberter("uni-colberter", Linear(32), {"mean": 5.139, "words": 0.486}, {"words": Linear(1)})
 
@@ -96,7 +96,7 @@ def uni_colberter() -> Model:
 def _colberter(
     name: str, words: Linear, weights: Mapping[str, float], shared: Mapping[str, Linear] | None = None
 ) -> Model:
-    """A trained one; the weights are σ(γ)·10 and (1 − σ(γ))·1, as learnt: the parts have these factors."""
+    """A trained ColBERTer; the weights are σ(γ)·10 and (1 − σ(γ))·1, since the parts have these factors."""
     heads = {
         "mean": Mean(Linear(128), normalise=True),
         "words": WholeWords(stem="nltk", projection=words, normalise=True),
@@ -122,7 +122,7 @@ PRESETS: Mapping[str, Callable[[], Model]] = MappingProxyType(
 EARLIER: Mapping[str, tuple[Callable[[], Model], ...]] = MappingProxyType(
     {"minilm": (minilm_of_whole_names,)}
 )
-"""By preset what it was before; indexes that were built with it are searched with it."""
+"""Previous versions of presets, to search indexes that were built with them."""
 
 
 def _encoder(
@@ -137,7 +137,7 @@ def _encoder(
 
 
 def _whitening() -> Whitening:
-    """The map fitted on words of the training collections, as shipped."""
+    """The shipped map, fitted on words of the training collections."""
     whitening = Whitening(DIM, rank=RANK, normalise=True).setup()
     with as_file(files("counterpoint") / "resources" / "minilm-words.safetensors") as path:
         whitening._load_strictly(read_tensors(path), path)

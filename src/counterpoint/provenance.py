@@ -1,4 +1,4 @@
-"""What stands behind a number beside its settings: versions, machine, revision, time, command."""
+"""Provenance of results: command, date, versions, revision and machine."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ PACKAGES = ("torch", "transformers", "numpy", "bm25s", "pytrec-eval-terrier", "i
 
 
 def provenance(command: str, packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
-    """Where and when, with what, by which command.
+    """Record the command, date, versions, revision and machine.
 
     Args:
-        command: as it was typed.
-        packages: whose versions are told; None for one that is not installed.
+        command: the command as typed.
+        packages: packages whose versions are recorded; None for one that is not installed.
     """
     return {
         "command": command,
@@ -53,7 +53,7 @@ def _version(name: str) -> str | None:
 
 
 def _processor() -> str:
-    """The processor's name; Linux tells it in a file only."""
+    """The processor's name; on Linux it is only in a file."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -63,16 +63,13 @@ def _processor() -> str:
 
 
 def _gpu() -> str | None:
-    """The GPU that models run on; where torch has not been loaded, none was used."""
+    """The GPU that models run on; None if torch is not loaded, since no GPU was used then."""
     torch = sys.modules.get("torch")
     return torch.cuda.get_device_name() if torch is not None and torch.cuda.is_available() else None
 
 
 def revision_of(folder: Path) -> str | None:
-    """The commit of the checkout that a folder is the top of, marked where tracked files differ from it.
-
-    None where it is none.
-    """
+    """The commit of the checkout in a folder, marked if tracked files have changes; None for no checkout."""
     if not (folder / ".git").exists() or shutil.which("git") is None:
         return None
 

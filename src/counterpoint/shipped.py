@@ -1,4 +1,4 @@
-"""The recipes that come with the package. No torch here: completion lists them."""
+"""Recipes that come with the package; without torch, since shell completion lists them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["shipped_recipes"]
 
 
 def shipped_recipes() -> dict[str, Path]:
-    """The recipes that come with the package: name (the file's, dashes for underscores) to file."""
+    """Recipes that come with the package: name (the file name with dashes for underscores) to file."""
     package = Path(__file__).parent
     installed, checkout = package / "recipes", package.parents[1] / "recipes"
     folder = installed if installed.is_dir() else checkout

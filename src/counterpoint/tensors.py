@@ -1,4 +1,4 @@
-"""Tensors in safetensors files, and whether they can be computed with."""
+"""Read, write and check tensors in safetensors files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from counterpoint.errors import ArtifactError
 
 __all__ = ["check_finite", "read_tensors", "write_tensors"]
 
-ALIGNMENT = 64  # bytes, of what torch allocates on a CPU
+ALIGNMENT = 64  # bytes, of torch's allocations on a CPU
 
 
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
-    """All tensors of a safetensors file.
+    """Read all tensors of a safetensors file.
 
     Raises:
-        ArtifactError: the file is absent or damaged.
+        ArtifactError: the file is missing or damaged.
     """
     try:
         with safe_open(path, framework="pt") as file:
@@ -36,19 +36,19 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
 
 
 def _aligned(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor where torch would have put it.
+    """Copy the tensor to an aligned address, as torch allocates it, if needed.
 
-    safetensors puts it anywhere, and matrix products round differently at some addresses: what a model
-    computes would hang on where its weights happened to be read to.
+    safetensors uses any address, and matrix products round differently at some of them. A model's results
+    would then depend on where its weights were read to.
     """
     return tensor if tensor.data_ptr() % ALIGNMENT == 0 else tensor.clone()
 
 
 def write_tensors(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Write a safetensors file; tensors that share memory are written each on its own.
+    """Write a safetensors file; tensors that share memory are written separately.
 
     Raises:
-        OSError: the file cannot be written. safetensors has an error of its own for that, without a number.
+        OSError: the file cannot be written (safetensors' own error for this has no error number).
     """
     apart = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     places = Counter(tensor.untyped_storage().data_ptr() for tensor in apart.values())
@@ -68,10 +68,10 @@ def check_finite(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
     """Refuse weights that are NaN or infinite.
 
     Raises:
-        ArtifactError: naming the first of them.
+        ArtifactError: a weight is NaN or infinite; names the first one.
     """
     for name, tensor in tensors.items():
-        # A sum is finite only if all its terms are, and forty times as fast as a look at each.
+        # A sum is finite only if all terms are, and forty times as fast as checking each one.
         values = tensor.float() if tensor.dtype.itemsize == 1 else tensor  # float8 has no arithmetic
         if values.is_floating_point() and not math.isfinite(values.sum().item()):
             count = int((~values.isfinite()).sum())

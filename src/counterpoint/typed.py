@@ -1,4 +1,4 @@
-"""Plain data against the annotations of constructors: does a value fit, and what was expected."""
+"""Check plain data against the annotations of constructors, and describe what was expected."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from counterpoint.errors import ArtifactError, ConfigError
 __all__ = ["MISFIT", "described", "faults_of", "fitted", "hints_of", "is_part", "item_hint", "shown"]
 
 MISFIT = object()
-"""What `fitted` returns for a value that does not fit."""
+"""Result of `fitted` for a value that does not match."""
 
 NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "True or False", NoneType: "None"}
 
 
 def hints_of(cls: type[Declared]) -> dict[str, Any]:
-    """The annotations of a constructor's arguments, as types.
+    """The annotations of a constructor's arguments as types.
 
     Raises:
-        ConfigError: one names something that exists only while types are checked.
+        ConfigError: an annotation uses a name that exists only during type checking.
     """
     try:
         return get_type_hints(cls if is_dataclass(cls) else cls.__init__)
     except NameError as error:
         raise ConfigError(
-            f"{name_of(cls)}: its annotations cannot be read ({error}); import what they name outside of "
+            f"{name_of(cls)}: cannot read its annotations ({error}); import their names outside of "
             "`if TYPE_CHECKING`"
         ) from error
 
 
 def fitted(value: Any, hint: Any) -> Any:
-    """Plain data as an annotation wants it (a whole number as a float), or `MISFIT`.
+    """Convert plain data to the annotated type (such as a whole number to a float), or return `MISFIT`.
 
-    Numbers are finite, and whole ones fit into 64 bits.
+    Numbers must be finite, and whole numbers must fit into 64 bits.
     """
     arguments = get_args(hint)
     origin = get_origin(hint) or hint
@@ -64,7 +64,7 @@ def fitted(value: Any, hint: Any) -> Any:
 
 
 def described(hint: Any) -> str:
-    """What an annotation asks for, in words."""
+    """Describe an annotation in words."""
     origin, arguments = get_origin(hint) or hint, get_args(hint)
     if hint in NAMES:
         return NAMES[hint]
@@ -80,9 +80,9 @@ def described(hint: Any) -> str:
 
 
 def item_hint(hint: Any, container: type) -> Any:
-    """The annotation of what stands in a `Mapping` or `Sequence`; `MISFIT` where the annotation allows none.
+    """The annotation of items of a `Mapping` or `Sequence`; `MISFIT` if the annotation allows no such type.
 
-    A tuple of a fixed length has no such annotation; it is given as a whole.
+    A tuple of fixed length has no such annotation; it is checked as a whole.
     """
     if hint is Any:
         return Any
@@ -96,7 +96,7 @@ def item_hint(hint: Any, container: type) -> Any:
 
 
 def faults_of(data: Any, hint: Any, path: str) -> Iterator[str]:
-    """Everything in plain data that does not fit an annotation, with its path; inside parts, too."""
+    """List everything in plain data that does not match an annotation, with its path, also inside parts."""
     container = Mapping if isinstance(data, Mapping) else Sequence
     inside = item_hint(hint, container)
     if is_part(data):
@@ -112,12 +112,12 @@ def faults_of(data: Any, hint: Any, path: str) -> Iterator[str]:
 
 
 def is_part(data: Any) -> bool:
-    """Whether plain data describe something declared."""
+    """Whether plain data describe a declared object."""
     return isinstance(data, Mapping) and "part" in data
 
 
 def shown(data: Any) -> str:
-    """Plain data in a message: the class of something declared, else the value, cut where it is long."""
+    """Plain data for a message: the class of a declared object, else the value, shortened if long."""
     if is_part(data):
         return f"a {str(data['part']).rpartition(':')[2]}"
     text = "None" if data == NONE else repr(data)

@@ -1,4 +1,4 @@
-"""The types that cross module borders, without torch: what is read, what is stored, what is shown."""
+"""Types shared by all modules, without torch: documents, queries, spans, explanations, packed vectors."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Document:
     Attributes:
         id: unique in its collection; any non-empty string.
         text: the body.
-        title: empty where there is none; encoded in front of the body.
+        title: empty if there is none; encoded before the body.
         parent: for a passage, the id of the document that it was cut from.
         start: for a passage, where `text` begins in its parent's text, in characters.
-        metadata: JSON values that travel with the document.
+        metadata: JSON values stored with the document.
     """
 
     id: str
@@ -41,13 +41,13 @@ class Document:
 
     @property
     def full_text(self) -> str:
-        """What is encoded and matched: title and text joined by one space (BEIR's convention)."""
+        """The text that is encoded and matched: title and text joined by one space (BEIR's convention)."""
         return f"{self.title} {self.text}".strip() if self.title else self.text
 
     def place(self, span: Span) -> tuple[Literal["title", "text"], int, int] | None:
-        """Where a piece of `full_text` stands in the title or in the text, with its start and end there.
+        """Field (title or text) of a span of `full_text`, with its start and end there.
 
-        None where it is a piece of both, such as all of it.
+        None if the span covers both, such as all of it.
 
         >>> found = Document("d", "A whale.", "Sea").place(Span("whale", 6, 11))
         >>> found
@@ -72,7 +72,7 @@ class Query(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A piece of a text, and where it stands there (in characters, end exclusive)."""
+    """A piece of a text, with its position in characters (end exclusive)."""
 
     text: str
     start: int
@@ -81,17 +81,17 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a document got its score: a tree whose leaves sum to it.
+    """Explanation of a document's score: a tree whose leaves sum to it.
 
     Attributes:
-        label: what this node is ("MaxSim(words)", "lexical", a query word).
-        score: this node's part of the final score, every weight above it already applied.
-        children: the parts that it is the sum of; none for a leaf.
-        rows: for a leaf, the row of the query's set and the row of the document's set that matched
-            (None where no document row did). Scorers know rows; who knows the texts adds the spans.
-        query: the piece of the query that this leaf is about, once known.
-        document: the piece of the document that it matched, once known.
-        idf: for a leaf, the weight by idf that its query row was multiplied by; it is in the score.
+        label: name of this node ("MaxSim(words)", "lexical", a query word).
+        score: this node's contribution to the final score, with every weight above it applied.
+        children: the nodes that sum to this one; none for a leaf.
+        rows: for a leaf, the row of the query's set and the matched row of the document's set (None if no
+            document row matched). Scorers fill in rows; the caller fills in the spans.
+        query: the span of the query that this leaf is about, once known.
+        document: the span of the document that it matched, once known.
+        idf: for a leaf, the idf weight of its query row; it is included in the score.
     """
 
     label: str
@@ -110,12 +110,12 @@ class Explanation:
             yield from child.leaves()
 
     def scaled(self, factor: float) -> Explanation:
-        """The same tree with every score multiplied: what a weight on a part does to its explanation."""
+        """Multiply every score of the tree, as a weight on a part does."""
         children = tuple(child.scaled(factor) for child in self.children)
         return replace(self, score=self.score * factor, children=children)
 
     def with_spans(self, query: Sequence[Span], document: Sequence[Span]) -> Explanation:
-        """Replace row numbers by the pieces of text that those rows stand for."""
+        """Replace row numbers by the spans of text of these rows."""
         children = tuple(child.with_spans(query, document) for child in self.children)
         if self.rows is None:
             return replace(self, children=children)
@@ -126,12 +126,12 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Ragged:
-    """Variable-length sets of vectors, packed: the layout of everything that is stored or searched.
+    """Packed vector sets of variable length: the layout of all stored and searched vectors.
 
     Attributes:
-        values: the rows of all sets, one after the other.
-        offsets: set `i` owns the rows `offsets[i]:offsets[i + 1]`; starts with 0.
-        ids: what each row stands for (a vocabulary id or a word hash), where that means something.
+        values: the rows of all sets, one set after another.
+        offsets: set `i` has the rows `offsets[i]:offsets[i + 1]`; starts with 0.
+        ids: the id of each row (a vocabulary id or a word hash), if rows have ids.
     """
 
     values: Shaped[np.ndarray, "n d"]
@@ -156,7 +156,7 @@ class Ragged:
     def ids_of(self, index: int) -> np.ndarray:
         """The ids of one set's rows."""
         if self.ids is None:
-            raise ShapeError("these vectors carry no ids")
+            raise ShapeError("these vectors have no ids")
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
     @property
@@ -170,7 +170,7 @@ class Ragged:
         return self.values.shape[1]
 
     def take(self, sets: Int[np.ndarray, " k"]) -> Ragged:
-        """The sets named by their positions, in that order, copied."""
+        """Copy the sets at these positions, in this order."""
         rows, offsets = rows_of_sets(self.offsets, np.asarray(sets, dtype=np.int64))
         return Ragged(self.values[rows], offsets, None if self.ids is None else self.ids[rows])
 
@@ -186,7 +186,7 @@ class Ragged:
 
     @staticmethod
     def concatenate(parts: Sequence[Ragged]) -> Ragged:
-        """The sets of all parts, one part after the other."""
+        """Concatenate the sets of all parts."""
         if not parts:
             raise ShapeError("nothing to concatenate")
         starts = np.cumsum([0] + [part.offsets[-1] for part in parts[:-1]])
@@ -202,7 +202,7 @@ class Ragged:
 def rows_of_sets(
     offsets: Int[np.ndarray, " b1"], sets: Int[np.ndarray, " k"]
 ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " k1"]]:
-    """Where the rows of some packed sets lie, in the order asked for, and the offsets that they then have."""
+    """Row numbers of some packed sets in the order given, and the offsets of these sets once packed."""
     lengths = offsets[sets + 1] - offsets[sets]
     ends = np.cumsum(lengths)
     rows = np.arange(lengths.sum()) + np.repeat(offsets[sets] - (ends - lengths), lengths)

@@ -1,4 +1,4 @@
-"""`Vectors`: the padded torch layout of training and encoding, and its one crossing to `Ragged`."""
+"""`Vectors`: the padded torch layout of training and encoding, with conversion to `Ragged`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Vectors:
     A pooled representation is the case t = 1.
 
     Attributes:
-        values: the vectors; what stands at padded positions is never read.
-        mask: True where a row is real.
-        ids: what each row stands for (a vocabulary id or a word hash), where that means something.
+        values: the vectors; padded positions are never read.
+        mask: True for real rows, False for padding.
+        ids: the id of each row (a vocabulary id or a word hash), if rows have ids.
     """
 
     values: Float[Tensor, "b t d"]
@@ -36,28 +36,28 @@ class Vectors:
     def __post_init__(self) -> None:
         if self.values.dim() != 3 or self.values.shape[:2] != self.mask.shape:
             raise ShapeError(
-                f"values of shape {tuple(self.values.shape)} do not fit a mask of {tuple(self.mask.shape)}"
+                f"values of shape {tuple(self.values.shape)} do not match a mask of {tuple(self.mask.shape)}"
             )
         if self.ids is not None and self.ids.shape != self.mask.shape:
-            raise ShapeError(f"ids of shape {tuple(self.ids.shape)} do not fit {tuple(self.mask.shape)}")
+            raise ShapeError(f"ids of shape {tuple(self.ids.shape)} do not match {tuple(self.mask.shape)}")
 
     def __len__(self) -> int:
         """Number of texts."""
         return len(self.mask)
 
     def with_values(self, values: Float[Tensor, "b t d2"]) -> Vectors:
-        """The same rows with other values, for example after a map."""
+        """The same rows with other values, such as after a map."""
         return replace(self, values=values)
 
     def rows(self) -> Float[Tensor, "n d"]:
-        """The real rows, one text's after the other's (float32, on the CPU)."""
+        """The real rows of all texts, in order (float32, on the CPU)."""
         return self.values.detach().cpu()[self.mask.cpu()].float()
 
     def ragged(self, rows: Float[Tensor, "n d2"] | None = None) -> Ragged:
-        """Cross to numpy, without the padding.
+        """Convert to numpy without padding.
 
         Args:
-            rows: what `rows()` gave, perhaps mapped; None for the rows themselves.
+            rows: the result of `rows()`, perhaps mapped; None for the rows themselves.
         """
         mask = self.mask.cpu()
         offsets = np.concatenate([[0], np.cumsum(mask.sum(1).numpy())]).astype(np.int64)
@@ -70,13 +70,13 @@ class Vectors:
         return Vectors(self.values[:count], self.mask[:count], ids)
 
     def take(self, texts: Int[Tensor, " k"]) -> Vectors:
-        """The sets of the texts at those positions, in that order."""
+        """The sets of the texts at these positions, in this order."""
         ids = None if self.ids is None else self.ids[texts]
         return Vectors(self.values[texts], self.mask[texts], ids)
 
     @staticmethod
     def concatenate(parts: Sequence[Vectors]) -> Vectors:
-        """The texts of all parts, one part after the other, padded to the longest; gradients pass."""
+        """Concatenate the texts of all parts, padded to the longest; gradients pass."""
         if not parts:
             raise ShapeError("nothing to concatenate")
         width = max(part.mask.shape[1] for part in parts)
@@ -89,7 +89,7 @@ class Vectors:
 
     @staticmethod
     def pad(packed: Ragged) -> Vectors:
-        """The inverse of `ragged`: pad packed sets to the longest."""
+        """Pad packed sets to the longest; the inverse of `ragged`."""
         lengths = torch.from_numpy(np.asarray(packed.lengths))
         mask = torch.arange(int(lengths.max()) if len(lengths) else 0)[None] < lengths[:, None]
         values = torch.zeros(*mask.shape, packed.dim)
@@ -102,4 +102,4 @@ class Vectors:
 
 
 Representation = Mapping[str, Vectors]
-"""What an encoder makes of a batch of texts: vector sets by name."""
+"""Vector sets of a batch of texts, by name."""

@@ -1,4 +1,4 @@
-"""Which version of Counterpoint this is."""
+"""The version of Counterpoint."""
 
 from functools import cache
 
@@ -7,8 +7,8 @@ __all__ = ["version"]
 
 @cache
 def version() -> str:
-    """Of the installed package; "0+unknown" when run from a source tree that was never installed."""
-    from importlib import metadata  # a tenth of what a short command costs
+    """Version of the installed package; "0+unknown" for a source tree that was never installed."""
+    from importlib import metadata  # imported here: takes a tenth of the time of a short command
 
     try:
         return metadata.version("counterpoint-ir")

@@ -151,6 +151,6 @@ def test_a_run_that_found_nothing_is_no_collection(call, files, tmp_path):
 def test_outputs_are_looked_at_before_anything_is_read(call, files, tmp_path):
     base = ("compare", tmp_path / "nothing", tmp_path / "nobody")
     for option in ("--per-query", "--forest", "--venn"):
-        assert fails(call(*base, option, tmp_path / "no" / "x.svg"), f"{option} ", "no such folder")
+        assert fails(call(*base, option, tmp_path / "no" / "x.svg"), f"{option} ", "does not exist")
     both = ("--complementarity", 2, "--answered", tmp_path / "x.csv", "--per-query", tmp_path / "x.csv")
-    assert fails(call(*base, *both), "--per-query and --answered name one file")
+    assert fails(call(*base, *both), "--per-query and --answered name the same file")

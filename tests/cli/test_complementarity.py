@@ -235,15 +235,15 @@ def test_what_is_refused(call, world):
     base = ["compare", world / "c", bm25, dense]
     few = ["compare", world / "c", bm25, "--complementarity", "10"]
     assert fails(call(*few), "two systems or more, found bm25")
-    assert fails(call(*base, "--venn", world / "v.svg"), "--venn goes with --complementarity")
-    assert fails(call(*base, "--answers", world / "answers.tsv"), "--answers goes with --complementarity")
-    assert fails(call(*base, "--answered", world / "a.csv"), "--answered goes with --complementarity")
+    assert fails(call(*base, "--venn", world / "v.svg"), "--venn needs --complementarity")
+    assert fails(call(*base, "--answers", world / "answers.tsv"), "--answers needs --complementarity")
+    assert fails(call(*base, "--answered", world / "a.csv"), "--answered needs --complementarity")
     assert fails(call(*base, "--complementarity", "ten"), "--complementarity: expected whole numbers")
     assert fails(call(*base, "--complementarity", 1, "--venn", "v.gif"), "'v.gif'")
-    assert fails(call(*base, "--halves", "RR@10"), "--halves goes by a baseline")
-    assert fails(call(*base, "--wins", "RR@10"), "--wins goes by a baseline")
-    assert fails(call(*base, "--lengths-plot", world / "l.svg"), "--lengths-plot goes with --lengths")
-    assert fails(call(*base, "--wins-plot", world / "w.svg"), "--wins-plot goes with --wins")
+    assert fails(call(*base, "--halves", "RR@10"), "--halves needs a baseline")
+    assert fails(call(*base, "--wins", "RR@10"), "--wins needs a baseline")
+    assert fails(call(*base, "--lengths-plot", world / "l.svg"), "--lengths-plot needs --lengths")
+    assert fails(call(*base, "--wins-plot", world / "w.svg"), "--wins-plot needs --wins")
     assert fails(call(*base, "--lengths", 40, "--lengths-plot", "l.gif"), "'l.gif'")
     assert fails(call(*base, "--baseline", "bm25", "--halves", "RR@ten"), "RR@ten")
     bare = ["compare", world / "c" / "qrels" / "test.tsv", bm25, dense]
@@ -252,7 +252,7 @@ def test_what_is_refused(call, world):
     assert fails(call(*bare, *answers), "--answers: ", "holds judgements only")
     assert fails(call(*base, *answers, "--condensed"), "--condensed", "--answers", "choose one")
     (world / "answers.tsv").write_text("other\tx\n")
-    assert fails(call(*base, *answers), "answers for none of the judged queries")
+    assert fails(call(*base, *answers), "no answers for the judged queries")
     twice = ["compare", world / "c", f"a={bm25}", f"a={dense}", f"b={dense}", "--complementarity", 1]
     assert fails(call(*twice), "a on c has 2 runs", "a name of its own")
 

@@ -96,7 +96,7 @@ def test_people_get_a_table_and_what_it_means(collection, model_folder, call):
     assert "2 queries, 4 documents drawn from all, 2 pairs (judged relevant in test)" in " ".join(out.split())
     for question in ("A cone?", "Collapsed?", "Outliers?", "The two sides?", "Whitening?"):
         assert question in out
-    assert "mean: one vector of 16 components a text" in out and "aligned" in out
+    assert "mean: one vector of 16 components per text" in out and "aligned" in out
     (header,) = [line for line in out.splitlines() if line.startswith("set ")]
     assert header.split()[:6] == ["set", "side", "rows", "dimension", "cosine", "I(W)"]
     assert max(len(line) for line in out.splitlines() if str(collection) not in line) <= 110
@@ -315,7 +315,7 @@ def test_queries_at_one_point_are_not_called_aligned():
     found = space(point, crossed, crossed).numbers()["between"]
     assert found["kl"] < found["delta"] and found["room"] < 0.01
     said = alignment_sentence(found)
-    assert said.endswith("not aligned, for the query side has 0% of the document side's spread")
+    assert said.endswith("not aligned, as the query side has 0% of the document side's spread")
     found = space(crossed + 0.1 * rng.normal(size=crossed.shape), crossed, crossed).numbers()["between"]
     assert alignment_sentence(found).endswith(": aligned")
 
@@ -330,7 +330,7 @@ def test_rows_that_coincide_are_no_alignment():
     found = space(query, crossed, crossed).numbers()["between"]
     assert (found["kl"], found["coincident"], found["compared"]) == (None, 199, 200)
     said = alignment_sentence(found)
-    assert said == "KL of the sides on queries is not estimable: 199 of 200 rows coincide with another"
+    assert said == "KL of the sides on queries cannot be estimated: 199 of 200 rows coincide with another"
     found = space(crossed, crossed, np.ones_like(crossed)).numbers()["between"]
     assert found["kl"] is None and "200 of 200 rows coincide" in alignment_sentence(found)
     query = crossed + 0.1 * rng.normal(size=crossed.shape).astype(np.float32)
@@ -364,7 +364,7 @@ def test_sides_that_differ_in_length_only_coincide_on_short_queries(
     code, out, err = call("diagnose", tmp_path / "model", collection)
     assert code == 0, err
     said = " ".join(out.split())
-    assert "KL of the sides on queries is not estimable: 8 of 9 rows coincide with another." in said
+    assert "KL of the sides on queries cannot be estimated: 8 of 9 rows coincide with another." in said
     assert "aligned" not in said
 
 

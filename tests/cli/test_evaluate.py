@@ -243,17 +243,17 @@ def test_text_tables_line_up():
 def test_a_split_without_a_judgement(collection, lexical, call, command):
     (collection / "qrels" / "empty.tsv").write_text("query-id\tcorpus-id\tscore\n")
     where = (collection, "--index", lexical) if command == "evaluate" else (lexical, collection)
-    assert fails(call(command, *where, "--split", "empty"), "split empty", "there is no judgement")
+    assert fails(call(command, *where, "--split", "empty"), "split empty", "no judgements")
 
 
 def test_where_nothing_could_be_written_nothing_is_searched(collection, lexical, call, tmp_path):
     base = ("evaluate", collection, "--index", lexical, "--workflow", "lexical")
     for option in ("--save-run", "--per-query"):
-        assert fails(call(*base, option, tmp_path / "no" / "x"), f"{option} ", "there is no such folder")
+        assert fails(call(*base, option, tmp_path / "no" / "x"), f"{option} ", "does not exist")
         assert fails(call(*base, option, tmp_path), f"{option} ", "is a folder")
     same = ("--save-run", tmp_path / "one", "--per-query", tmp_path / "x" / ".." / "one")
     (tmp_path / "x").mkdir()
-    assert fails(call(*base, *same), "--save-run and --per-query name one file")
+    assert fails(call(*base, *same), "--save-run and --per-query name the same file")
     assert not (tmp_path / "one").exists()
     os.mkfifo(tmp_path / "pipe")  # one for both replaces nothing
     check_outputs({"--save-run": tmp_path / "pipe", "--per-query": tmp_path / "pipe"})
@@ -263,8 +263,8 @@ def test_what_is_read_is_not_replaced(collection, lexical, call, tmp_path):
     run, base = tmp_path / "run.trec", ("evaluate", collection, "--index", lexical, "--workflow", "lexical")
     assert call(*base, "--save-run", run)[0] == 0
     before = run.read_bytes()
-    assert fails(call("evaluate", collection, "--run", run, "--per-query", run), "is what is read")
-    assert fails(call(*base, "--rerank", run, "--save-run", run), "is what is read")
+    assert fails(call("evaluate", collection, "--run", run, "--per-query", run), "is an input")
+    assert fails(call(*base, "--rerank", run, "--save-run", run), "is an input")
     assert run.read_bytes() == before
 
 
@@ -298,13 +298,13 @@ def test_what_belongs_to_a_search_is_not_taken_for_a_run(files, call):
         ("--model", "x"),
         ("--workflow", "lexical"),
     ):
-        assert fails(call("evaluate", folder, "--run", run, *option), f"{option[0]} ", "goes with --index")
+        assert fails(call("evaluate", folder, "--run", run, *option), option[0], "use --index")
 
 
 def test_a_bare_file_of_judgements_has_no_split(files, call):
     _, one, _, qrels = files
     code, _, err = call("evaluate", qrels, "--run", one, "--split", "dev")
-    assert code == 0 and "no splits; --split dev is not looked at" in err
+    assert code == 0 and "no splits; --split dev is ignored" in err
 
 
 def test_documents_of_an_index_of_passages_are_rescored(collection, call, tmp_path):

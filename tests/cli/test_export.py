@@ -70,7 +70,7 @@ def test_people_are_told_what_was_written(made, call, tmp_path):
 
 def test_what_cannot_be_exported_is_refused(made, lexical, call, tmp_path):
     assert fails(call("export", tmp_path / "none", "-o", tmp_path / "e"), "no such folder")
-    assert fails(call("export", lexical, "-o", tmp_path / "e", "--vectors"), "BM25 alone")
+    assert fails(call("export", lexical, "-o", tmp_path / "e", "--vectors"), "only BM25")
     assert fails(call("export", made / "i", "-o", made / "i" / "e"), "within the index")
     assert fails(call("export", made / "i", "-o", made / "e"), "already exists")
     assert fails(call("export", made / "i", "-o", tmp_path / "e", "--where", "colour = 'red'"), "colour")
@@ -173,12 +173,12 @@ TAMPERED = {
     "fingerprint": (put("model", "fingerprint", value="0" * 64), "exported from an index of the model 0000"),
     "no fingerprint": (put("model", "fingerprint", value=None), "'fingerprint' cannot be None"),
     "model": (put("model", "name", value="./gone"), "gone"),
-    "no model": (put("model", "name", value=None), "does not say where its model is"),
+    "no model": (put("model", "name", value=None), "does not record where its model is"),
     "dim": (put("sets", "mean", "dim", value=0), "a dim from 1"),
     "huge dim": (put("sets", "mean", "dim", value=10**12), "a dim from 1"),
-    "another dim": (put("sets", "mean", "dim", value=7), "'mean' is not as its model makes it"),
+    "another dim": (put("sets", "mean", "dim", value=7), "'mean' does not match its model"),
     "name of a set": (put("sets", value={"../x": {}}), "'dim' is missing"),
-    "a set less": (drop("sets", "mean"), "sets: none, and shards have vectors"),
+    "a set less": (drop("sets", "mean"), "sets: none, but there are shards with vectors"),
     "documents": (put("shards", 0, "documents", value=3), "shape"),
     "no documents": (put("shards", 0, "documents", value=0), "expected 1 to 2**32 - 1 documents"),
     "huge documents": (

@@ -162,7 +162,7 @@ def test_mistakes(collection, two_sets, call, tmp_path):
     assert fails(call(*fit, "--on", "mean", "--seed", "-1"), "--seed")
     assert not (tmp_path / "m").exists()
     (tmp_path / "m").mkdir()
-    assert fails(call(*fit, "--on", "mean"), "is already there", "--overwrite")
+    assert fails(call(*fit, "--on", "mean"), "already exists", "--overwrite")
     (tmp_path / "m" / "thesis.txt").write_text("years")
     err = call(*fit, "--on", "mean", "--overwrite")
     assert fails(err, "'thesis.txt'", "is not replaced") and "encoding" not in err[2]
@@ -271,5 +271,5 @@ def test_a_flow_of_few_rows_says_so_and_how_well_it_describes_others(collection,
             file.write(json.dumps(row) + "\n")
     code, out, err = call(*fit, "-o", tmp_path / "n", "--rank", 8)
     assert code == 0 and "Nice: fitted on 40 vectors of 8 components" in err
-    bits = r"40 vectors, (-?\d+\.\d{3}) bits a component \((-?\d+\.\d{3}) of 2 vectors held out\)"
+    bits = r"40 vectors, (-?\d+\.\d{3}) bits per component \((-?\d+\.\d{3}) on 2 held-out vectors\)"
     assert re.search(bits, out), out

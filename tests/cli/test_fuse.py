@@ -46,7 +46,7 @@ def test_weights_and_what_is_missing(runs, tmp_path, call):
 
 def test_scores_are_added_only_where_all_are_known(runs, tmp_path, call):
     convex = ["fuse", *runs, "-o", tmp_path / "c", "--method", "convex"]
-    assert fails(call(*convex), "no score from part 'a.trec'", "(--missing) 'min' or 'zero'")
+    assert fails(call(*convex), "no score from part 'a.trec'", "(--missing) to 'min' or 'zero'")
     assert not (tmp_path / "c").exists()
     code, _, err = call(*convex, "--missing", "zero", "--normalise", "min-max")
     assert code == 0, err
@@ -66,9 +66,9 @@ def test_runs_of_one_name_are_told_apart_by_their_paths(runs, tmp_path, call):
 def test_mistakes_name_the_options(runs, tmp_path, call):
     to = ["-o", tmp_path / "c"]
     assert fails(call("fuse", *runs, *to, "--normalise", "z-score"), "--method rrf", "--normalise", "convex")
-    assert fails(call("fuse", *runs, *to, "--weights", "a.trec=1"), "--weights", "none for b.trec")
+    assert fails(call("fuse", *runs, *to, "--weights", "a.trec=1"), "--weights", "no weight for b.trec")
     assert fails(call("fuse", runs[0], runs[0], *to), "named twice")
-    assert fails(call("fuse", *runs, "-o", runs[0]), "-o", "is what is read")
+    assert fails(call("fuse", *runs, "-o", runs[0]), "-o", "is an input")
     assert Run.read(runs[0]) == Run(A)
 
 

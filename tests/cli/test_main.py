@@ -51,10 +51,10 @@ def test_what_is_raised_is_told(error, code, said, monkeypatch, capsys):
 
 
 def test_an_interrupt_says_what_it_left(monkeypatch, capsys):
-    command = raising(noted(KeyboardInterrupt(), "index: what was there before is unchanged"))
+    command = raising(noted(KeyboardInterrupt(), "index: existing files are unchanged"))
     monkeypatch.setattr("typer.core.TyperGroup.invoke", lambda self, ctx: command())
     assert main(["info", "x"]) == 130
-    assert "interrupted; index: what was there before is unchanged" in capsys.readouterr().err
+    assert "interrupted; index: existing files are unchanged" in capsys.readouterr().err
 
 
 def test_a_reader_that_goes_away_ends_nothing_as_failed(monkeypatch):
@@ -68,7 +68,7 @@ def test_a_full_disk_under_stdout_is_the_users(monkeypatch, capsys, tmp_path):
         monkeypatch.setattr(sys, "stdout", out)
         monkeypatch.setattr(module, "app", raising(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
         assert main(["info", "x"]) == 2
-    assert "No space left on device. To go on, free some space" in capsys.readouterr().err
+    assert "No space left on device. Free some disk space" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -126,12 +126,12 @@ def test_mistakes(trainable, collection, call, tmp_path):
     assert fails(
         call("mine", trainable, "-o", output, "--skip", "100"), "skip 100 leaves nothing of depth 100"
     )
-    assert fails(call("mine", trainable, "-o", tmp_path / "no" / "x"), "there is no such folder")
+    assert fails(call("mine", trainable, "-o", tmp_path / "no" / "x"), "does not exist")
     assert fails(call("mine", tmp_path / "nowhere", "-o", output), "no such file or folder")
     assert fails(call("mine", trainable, "-o", output, "--depth", "1"), "finds no negative", "depth")
     for teacher in ("minilm", "judge:minilm", "model:", "run:"):
         assert fails(call("mine", trainable, "-o", output, "--teacher", teacher), "model:NAME", repr(teacher))
     weighed = ("--weights", "mean=1", "--teacher", "cross-encoder:x")
-    assert fails(call("mine", trainable, "-o", output, *weighed[:2]), "give --teacher model:NAME")
-    assert fails(call("mine", trainable, "-o", output, *weighed), "give --teacher model:NAME")
+    assert fails(call("mine", trainable, "-o", output, *weighed[:2]), "with --teacher model:NAME")
+    assert fails(call("mine", trainable, "-o", output, *weighed), "with --teacher model:NAME")
     assert output.read_text() == "as it was"

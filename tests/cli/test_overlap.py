@@ -35,7 +35,7 @@ def test_saved_runs(collection, runs, call, tmp_path):
     assert (tmp_path / "venn.svg").read_text().startswith("<?xml")
     code, out, _ = call("overlap", collection / "qrels" / "test.tsv", "--run", one, "--run", two, "-k", 2)
     assert code == 0 and "50.00% of the documents were found by several" in out
-    assert "RoC of one beside two: 1.0000" in out and "0.0% of 2 queries were answered by none" in out
+    assert "RoC of one against two: 1.0000" in out and "0.0% of 2 queries were answered by none" in out
 
 
 def test_the_parts_of_an_index(collection, tiny_bert_folder, call, tmp_path):
@@ -69,12 +69,12 @@ def test_nothing_to_draw_does_not_cost_the_table(collection, runs, call, tmp_pat
 
 def test_what_is_refused(collection, lexical, runs, call):
     one, two = runs
-    assert fails(call("overlap", collection), "--index, or --run two times")
+    assert fails(call("overlap", collection), "--index, or --run twice")
     assert fails(call("overlap", collection, "--run", one), "two runs or more, found one")
     assert fails(call("overlap", collection, "--run", one, "--run", one), "two runs are called 'one'")
     assert fails(call("overlap", collection, "--run", one, "--parts", "mean"), "name it with --index")
     assert fails(call("overlap", collection, "--index", lexical, "--parts", "lexical,mean"), "no part 'mean'")
-    assert fails(call("overlap", collection, "--index", lexical, "--run", f"lexical={one}"), "like a part")
+    assert fails(call("overlap", collection, "--index", lexical, "--run", f"lexical={one}"), "as is a part")
     assert fails(call("overlap", collection, "--run", one, "--run", two, "-k", "10,x"), "'10,x'")
     assert fails(call("overlap", collection, "--run", one, "--run", two, "-k", "0"), "from 1")
     assert fails(call("overlap", collection, "--run", one, "--run", two, "--plot", "a.gif"), "'a.gif'")

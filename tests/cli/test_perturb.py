@@ -50,7 +50,7 @@ def test_a_new_collection(collection, wordnet, call, tmp_path):
         drawn.add(contents(tmp_path / "c")["corpus.jsonl"])
     assert len(drawn) == 2
     code, out, _ = call(*base, "--share", "1e-9")
-    assert code == 0 and "0 were replaced, 0 have no synonym, 3 were not to go" in out
+    assert code == 0 and "0 were replaced, 0 have no synonym, 3 were kept by --share" in out
 
 
 def test_only_what_is_relevant_enough_is_changed(collection, wordnet, call, tmp_path):
@@ -75,7 +75,7 @@ def test_what_is_refused(collection, wordnet, call, tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years")
     base = ("perturb", collection, "-o", tmp_path / "mine", "--synonyms", wordnet)
-    assert fails(call(*base), "is already there", "--overwrite")
+    assert fails(call(*base), "already exists", "--overwrite")
     assert fails(call(*base, "--overwrite"), "'thesis.txt'") and (tmp_path / "mine" / "thesis.txt").is_file()
     shutil.copytree(collection, tmp_path / "another")  # a collection, but not one that we wrote
     another = ("perturb", collection, "-o", tmp_path / "another", "--synonyms", wordnet, "--overwrite")

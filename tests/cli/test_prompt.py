@@ -213,12 +213,12 @@ def test_a_run_is_a_thousand_deep_unless_said_otherwise(tmp_path, call):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--queries", "Q"), "name the run to write with -o RUN"),
-        (("-o", "run"), "-o RUN goes with --queries FILE"),
+        (("--queries", "Q"), "name it with -o RUN"),
+        (("-o", "run"), "-o RUN needs --queries FILE"),
         (("fox", "--queries", "Q", "-o", "run"), "leave QUERY out"),
         (("--queries", "Q", "-o", "run", "--explain"), "leave --explain out"),
         (("--queries", "Q", "-o", "run", "--html", "p"), "leave --html out"),
-        (("--queries", "Q", "-o", "Q"), "is what is read"),
+        (("--queries", "Q", "-o", "Q"), "is an input"),
         (("--queries", "missing", "-o", "run"), "missing"),
         (("-", "--html", "p"), "--html is for one QUERY"),
         (("fox", "--explain=all"), "all"),

@@ -114,9 +114,9 @@ def test_mistakes(call, learnable, first, tiny_bert_folder, tmp_path):
     def rerank(run=first, model=judge, to=output, *more):
         return call("rerank", learnable, "--run", run, "--model", model, "-o", to, *more)
 
-    assert fails(rerank(to=tmp_path / "no" / "x"), "there is no such folder")
+    assert fails(rerank(to=tmp_path / "no" / "x"), "does not exist")
     before = first.read_bytes()
-    assert fails(rerank(to=first), "is what is read") and first.read_bytes() == before
+    assert fails(rerank(to=first), "is an input") and first.read_bytes() == before
     assert fails(rerank(run=tmp_path / "nowhere"), "nowhere")
     assert fails(rerank(model=tiny_bert_folder), "not used")
     assert fails(rerank(model=tmp_path / "nobody" / "x"), "no such folder")
@@ -126,5 +126,5 @@ def test_mistakes(call, learnable, first, tiny_bert_folder, tmp_path):
     assert fails(rerank(run=tmp_path / "other.trec"), "no text is known for document 'dx'")
     Run({"qx": {"d1": 1.0}}).write(tmp_path / "other.trec")
     assert fails(rerank(run=tmp_path / "other.trec"), "no text is known for query 'qx'")
-    assert fails(rerank(tmp_path / "other.trec", judge, output, "--split", "dev"), "ranks nothing")
+    assert fails(rerank(tmp_path / "other.trec", judge, output, "--split", "dev"), "has no results")
     assert output.read_text() == "as it was" and not list(tmp_path.glob("*.provenance.json"))

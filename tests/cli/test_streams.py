@@ -127,5 +127,5 @@ def test_a_full_disk_under_the_output_is_the_users(tmp_path):
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert ended.returncode == 2, ended.stderr
     assert ended.stderr == (
-        "error: the output cannot be written: No space left on device. To go on, free some space\n"
+        "error: the output cannot be written: No space left on device. Free some disk space\n"
     )

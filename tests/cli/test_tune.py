@@ -168,7 +168,7 @@ def test_the_index_remembers_what_was_chosen(index, collection, hard, call):
     code, out, _ = call("evaluate", collection, "--index", index, "--measures", "AP", "--json", "-k", 1000)
     assert json.loads(out)["measures"]["AP"] == found["values"][f"{found['weight']:g}"]
     code, out, _ = call(*ask[:-1])
-    assert code == 0 and "best" in out and "the index is searched by it" in out
+    assert code == 0 and "best" in out and "the index now uses it" in out
 
 
 def test_the_index_remembers_shares(index, collection, hard, call):
@@ -224,10 +224,10 @@ def test_a_grid_that_says_nothing_changes_nothing(index, collection, call):
     """One document is retrieved for each query at every weight."""
     ask = ("tune", index, collection, "--split", "test", "--grid", "0:1:0.5", "--measure", "NumRet", "-k", 1)
     before = (index / "manifest.json").read_bytes()
-    assert fails(call(*ask), "at every weight that was tried", "the index is as it was")
+    assert fails(call(*ask), "at every weight that was tried", "the index is unchanged")
     assert (index / "manifest.json").read_bytes() == before
     code, out, _ = call(*ask, "--dry-run")
-    assert code == 0 and "the index is as it was" in out
+    assert code == 0 and "the index is unchanged" in out
 
 
 def test_nothing_relevant_at_any_weight(searcher):
@@ -261,7 +261,7 @@ def test_weights_that_differ_in_the_seventh_digit(index, collection, hard, call)
 def test_a_grid_of_too_many(index, collection, call):
     assert fails(
         call("tune", index, collection, "--grid=0:1:0.0001", "--split", "test"),
-        "0:1:0.0001 are more than 1000 weights",
+        "0:1:0.0001 has more than 1000 weights",
     )
 
 
@@ -275,6 +275,6 @@ def test_a_weight_below_0_has_no_share_of_a_ceiling(index, call):
     for weights in ("lexical=1 mean=-1", "lexical=1 mean=-2"):
         assert fails(call(*search, weights), "mean=-", "below 0", "--fusion none")
     assert call(*search, "lexical=1 mean=-2", "--fusion", "none")[0] == 0
-    assert fails(call(*search, "lexical=1 mean=1 lexical=2"), "lexical stands there twice")
+    assert fails(call(*search, "lexical=1 mean=1 lexical=2"), "lexical is given twice")
     for number in ("nan", "inf"):
         assert fails(call(*search, f"lexical=1 mean={number}"), f"found 'mean={number}'")

@@ -128,8 +128,8 @@ def test_a_writer_within_a_writer(folder):
     [
         (errno.EROFS, ("Read-only file system", "choose a place that you may write to")),
         (errno.EACCES, ("Permission denied", "choose a place that you may write to")),
-        (errno.ENOSPC, ("No space left on device", "free some space")),
-        (errno.EDQUOT, ("quota exceeded", "free some space")),
+        (errno.ENOSPC, ("No space left on device", "free some disk space")),
+        (errno.EDQUOT, ("quota exceeded", "free some disk space")),
         (errno.EIO, ("Input/output error", "check the disk")),
     ],
 )

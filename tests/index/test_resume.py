@@ -262,7 +262,7 @@ def test_the_command_line_says_how_to_go_on(tmp_path, monkeypatch, capsys):
     (tmp_path / "c.jsonl").write_text("".join(lines))
     capsys.readouterr()
     assert main([*command, "--overwrite"]) == 0
-    assert "--resume keeps it" in " ".join(capsys.readouterr().err.split())
+    assert "--resume would keep it" in " ".join(capsys.readouterr().err.split())
 
 
 class HashModelOfCommands(HashModel):

@@ -48,7 +48,7 @@ def test_what_is_wrong_is_said(notes):
         notes.delete("x")
     with pytest.raises(ConfigError, match="name documents by their ids"):
         notes.delete()
-    with pytest.raises(ConfigError, match="no setting 'replaces'"):
+    with pytest.raises(ConfigError, match="unknown setting 'replaces'"):
         notes.add([], replaces=True)
     assert notes.delete("x", missing_ok=True) == 0
     assert notes.delete(where="year >= 2003") == 3 and len(notes) == 3

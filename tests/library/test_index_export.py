@@ -94,11 +94,11 @@ def test_another_export_is_replaced_only_if_asked_and_anything_else_never(notes,
     notes.export(tmp_path / "e", overwrite=True)
     assert listed(tmp_path / "e") == ["corpus.jsonl", "export.json"]
     (tmp_path / "e" / "mine.txt").write_text("mine")
-    with pytest.raises(ArtifactError, match="holds 'mine.txt', which would be lost"):
+    with pytest.raises(ArtifactError, match="contains 'mine.txt', which would be lost"):
         notes.export(tmp_path / "e", overwrite=True)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "corpus.jsonl").write_text("{}")
-    with pytest.raises(ArtifactError, match="holds something else"):
+    with pytest.raises(ArtifactError, match="has other contents"):
         notes.export(tmp_path / "other", overwrite=True)
     for inside in (tmp_path / "i", tmp_path / "i" / "e", tmp_path / "x" / ".." / "i" / "segments"):
         with pytest.raises(ConfigError, match="within the index"):
@@ -118,7 +118,7 @@ def test_a_failure_leaves_what_was_there(notes, tmp_path, monkeypatch):
             notes.export(folder, vectors=True, overwrite=True, on_progress=fail)
         assert folder.exists() == there
     monkeypatch.setattr(vector_shards.Path, "write_bytes", _full)
-    with pytest.raises(ArtifactError, match="No space left on device; what was there before is unchanged"):
+    with pytest.raises(ArtifactError, match="No space left on device; existing files are unchanged"):
         notes.export(tmp_path / "e", vectors=True, overwrite=True)
     assert (tmp_path / "e" / "corpus.jsonl").read_bytes() == before
     assert listed(tmp_path / "e") == ["corpus.jsonl", "export.json"]
@@ -131,7 +131,7 @@ def _full(path, data):
 
 def test_bm25_alone_has_no_vectors(tmp_path):
     with cp.index(["a cat"], tmp_path / "i", model=None) as notes:
-        with pytest.raises(ConfigError, match="BM25 alone"):
+        with pytest.raises(ConfigError, match="only BM25"):
             notes.export(tmp_path / "e", vectors=True)
         assert not (tmp_path / "e").exists()
         notes.export(tmp_path / "e")

@@ -53,17 +53,19 @@ def test_the_signature_is_one_that_a_notebook_binds():
 
 def test_a_wrong_name_is_answered_with_the_right_ones(tmp_path):
     with pytest.raises(
-        ConfigError, match="no setting 'codek'; there are model, codec, .*; do you mean 'codec'"
+        ConfigError, match="unknown setting 'codek'; expected model, codec, .*; did you mean 'codec'"
     ):
         cp.index(["a"], tmp_path / "i", model=None, codek="int8")
     assert not (tmp_path / "i").exists()
     with cp.index(["a cat"], tmp_path / "i", model=None) as notes:
-        with pytest.raises(ConfigError, match="no setting 'explane'; there are k, .*; do you mean 'explain'"):
+        with pytest.raises(
+            ConfigError, match="unknown setting 'explane'; expected k, .*; did you mean 'explain'"
+        ):
             notes.search("cat", explane=True)
-        with pytest.raises(ConfigError, match="no setting 'explain'; there are k, workflow"):
+        with pytest.raises(ConfigError, match="unknown setting 'explain'; expected k, workflow"):
             notes.run({"q": "cat"}, explain=True)
-        with pytest.raises(ConfigError, match="do you mean 'weights'"):
+        with pytest.raises(ConfigError, match="did you mean 'weights'"):
             notes.evaluate(tmp_path, weight={"lexical": 1})
     with pytest.raises(ConfigError) as caught:
         check_keywords({"zzz": 1}, "alpha", "beta")
-    assert str(caught.value) == "there is no setting 'zzz'; there are alpha, beta"
+    assert str(caught.value) == "unknown setting 'zzz'; expected alpha, beta"

@@ -123,12 +123,12 @@ def test_what_cannot_be_indexed_is_named(source, error, needles, tmp_path):
 
 
 def test_unknown_settings_are_answered_with_those_that_there_are(tmp_path):
-    with pytest.raises(ConfigError, match="no setting .codek.; there are model, codec"):
+    with pytest.raises(ConfigError, match="unknown setting .codek.; expected model, codec"):
         cp.index(["a"], tmp_path / "i", model=None, codek="int8")
     with cp.index(["a cat"], tmp_path / "i", model=None) as notes:
-        with pytest.raises(ConfigError, match="no setting 'depth'; there are k, workflow"):
+        with pytest.raises(ConfigError, match="unknown setting 'depth'; expected k, workflow"):
             notes.search("cat", depth=3)
-        with pytest.raises(ConfigError, match="nothing is named 'dense'"):
+        with pytest.raises(ConfigError, match="unknown part 'dense'"):
             notes.search("cat", weights={"dense": 1})
         with pytest.raises(ConfigError, match="finite number for 'lexical', found nan"):
             notes.search("cat", weights={"lexical": float("nan")})

@@ -122,7 +122,7 @@ def test_a_dry_run_tells_and_writes_nothing(tmp_path, call):
         "10 documents in 11 passages; nothing is written",
         "2 .md",
         "1 no ending",
-        "of no kind that is read: 1 .exe",
+        "unsupported file types: 1 .exe",
         "left out: 1 hidden, 1 in .gitignore",
         "2 files could not be read, 1 file not read (.exe)",
         "e.csv: columns id='id', text='text' (delimiter ',')",
@@ -198,8 +198,8 @@ def test_settings_that_mean_nothing_are_refused(tmp_path, call):
         code, _, err = call("index", tmp_path / "a.txt", "--dry-run", *options)
         assert code == 2 and options[0] in err
     with pytest.raises(
-        ConfigError, match="--include and --exclude .* this source is none|choose files of a folder"
+        ConfigError, match="--include and --exclude .* this source is no folder|choose files of a folder"
     ):
         cp.index(["a"], tmp_path / "i", model=None, exclude="*.md")
-    with pytest.raises(ConfigError, match="there is no setting 'txet'"):
+    with pytest.raises(ConfigError, match="unknown setting 'txet'"):
         survey(["a"], txet="x")

@@ -22,7 +22,7 @@ def test_every_vector_in_units_of_its_own_size():
 
 
 def test_what_cannot_be_drawn():
-    with pytest.raises(ConfigError, match="unknown vector 'passage'; vectors are called query"):
+    with pytest.raises(ConfigError, match="unknown vector 'passage'; expected query"):
         components_plot({"as encoded": {"passage": np.ones(3)}})
     with pytest.raises(ConfigError, match="no vector to draw"):
         components_plot({"as encoded": {}})

@@ -60,7 +60,7 @@ def test_names_are_shown_as_they_are(tmp_path):
 
 
 def test_nothing_is_not_drawn():
-    with pytest.raises(ConfigError, match="nothing in any of these sets"):
+    with pytest.raises(ConfigError, match="all sets are empty"):
         overlap_plot([("first 10", Overlap(("a", "b"), {}))])
 
 

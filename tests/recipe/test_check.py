@@ -229,7 +229,7 @@ FAULTS = {
         "search.exact: there is no vector set 'words'",
     ),
     "a floor that is no list": ({"search": {"floor": "tokens"}}, "search.floor: expected a list"),
-    "an unknown search setting": ({"search": {"weight": {}}}, "search: there is no setting 'weight'"),
+    "an unknown search setting": ({"search": {"weight": {}}}, "search: unknown setting 'weight'"),
     "a weight of nothing": (
         {"search": {"weights": {"cls": 1.0}}},
         "search.weights: there is no vector set 'cls'",

@@ -77,7 +77,7 @@ def test_fingerprints_differ_by_a_setting_and_by_where_the_model_comes_from():
             ("counterpoint.score:Dot", "counterpoint.learn:MarginMSE"),
             ("expected a Scorer or None, found a Mar",),
         ),
-        (("counterpoint.score:Dot", "counterpoint.score:Dott"), ("no part named 'counterpoint.score:Dott'",)),
+        (("counterpoint.score:Dot", "counterpoint.score:Dott"), ("unknown part 'counterpoint.score:Dott'",)),
         (('keep = "best"', 'keep = "good"'), ("keep: expected one of 'best', 'last', found 'good'",)),
         (("batch = 4", "batch = 0"), ("batch must be at least 1",)),
         (('on = "mean"', ""), ("stages.0.scorer: Dot: 'on' is missing",)),
@@ -396,5 +396,5 @@ def test_a_file_that_was_edited_is_read_anew(tmp_path):
 def test_a_run_with_a_class_that_is_not_imported_runs_no_code(tmp_path):
     text = declared().to_toml().replace("counterpoint.learn:Contrastive", "os:system")
     (tmp_path / "recipe.toml").write_text(text)
-    with pytest.raises(ConfigError, match="no part named 'os:system' is known here"):
+    with pytest.raises(ConfigError, match="unknown part 'os:system'"):
         load_recipe(tmp_path)

@@ -189,5 +189,5 @@ def test_a_router_that_chose_another_key_for_a_token_is_still_explained():
     assert split(recomputed, [3, 7, 9, 7, 2, 1]) == ("abcdef", "")
     assert split(recomputed, [5, 7, 9, 4, 7, 2, 1]) == ("abcddef", "")
     assert split(recomputed, [5, 7, 7, 2, 3]) == ("abdef", "c")
-    with pytest.raises(ArtifactError, match="not of its text's words"):
+    with pytest.raises(ArtifactError, match="do not belong to its text"):
         split(recomputed, [5, 0, 0, 0])

@@ -207,12 +207,14 @@ def test_candidates_before_they_are_weighed(index, searcher):
 def test_several_weights_are_of_the_same_parts_and_settings_alike(searcher):
     each = [replace(SETTINGS, weights=weights) for weights in EACH]
     assert list(searcher.run_each({"q": "fox"}, 3, [])) == []
-    with pytest.raises(ConfigError, match="weights of lexical, mean beside such of lexical, mean, words"):
+    with pytest.raises(
+        ConfigError, match="weights of lexical, mean together with weights of lexical, mean, words"
+    ):
         list(searcher.run_each({"q": "fox"}, 3, [each[0], replace(each[0], weights={**EACH[0], "words": 0})]))
     with pytest.raises(ConfigError, match="at least 1, found 0"):
         list(searcher.run_each({"q": "fox"}, 0, each))
     for other in (replace(each[0], candidates=7), each[0].with_fusion("rrf")):
-        with pytest.raises(ConfigError, match="differ in weights and feedback only"):
+        with pytest.raises(ConfigError, match="may differ only in weights and feedback"):
             list(searcher.run_each({"q": "fox"}, 3, [each[0], other]))
 
 

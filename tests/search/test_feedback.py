@@ -183,7 +183,7 @@ def test_one_search_or_several_the_scores_are_the_same(index, fusion, weights):
 
 def test_a_part_that_is_alone_with_and_without_feedback(index):
     settings = [replace(each, weights={"lexical": 1.0}) for each in (PLAIN, FED)]
-    with pytest.raises(ConfigError, match="search with and without it apart"):
+    with pytest.raises(ConfigError, match="search with and without feedback separately"):
         list(searching(index).run_each(QUERIES, 3, settings))
 
 

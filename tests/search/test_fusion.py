@@ -141,7 +141,7 @@ def test_what_is_wrong_is_named():
         fuse(np.zeros((3, 1)), fusion)
     with pytest.raises(ConfigError) as error:
         Fusion(weights={"a": math.nan}, method="rrf", normalise="maxmin", missing="guess", k=-1)
-    for word in ("maxmin", "guess", "'a'", "rrf looks at ranks", "k must be"):
+    for word in ("maxmin", "guess", "'a'", "rrf uses ranks", "k must be"):
         assert word in str(error.value)
     with pytest.raises(ConfigError, match="no part"):
         Fusion(weights={})

@@ -201,7 +201,7 @@ def test_rows_that_are_not_the_texts_are_refused(gated):
         np.zeros(len(r), int) for r in gated.model.spans(texts, name, side)
     ]
     try:
-        with pytest.raises(ArtifactError, match="vectors stored for '.*' are not of its text's words"):
+        with pytest.raises(ArtifactError, match="vectors stored for '.*' do not belong to its text"):
             gated.search("quick", 9, explain=True)
     finally:
         del gated.model.row_ids

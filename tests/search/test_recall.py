@@ -28,7 +28,7 @@ def test_what_first_stages_miss_is_counted_by_brute_force(tmp_path):
             assert found.recall[depth] == pytest.approx(sum(shares) / 3)
         wide = narrow.with_settings(SearchSettings(weights=settings.weights, candidates=120))
         assert recall_of(wide, queries, (2, 5)).recall == {2: 1.0, 5: 1.0}
-        with pytest.raises(ConfigError, match="no query to ask"):
+        with pytest.raises(ConfigError, match="no queries to search for"):
             recall_of(wide, {})
 
 

@@ -60,7 +60,7 @@ def test_weights_that_are_proportional_or_name_nothing(grid):
     assert hybrid == ["one hybrid int4 –", "one hybrid float32 –"]
     plan = planned(write_grid(grid, text.replace("mean=2", "tokens=2")))
     reasons = [entry.reason for entry in plan.not_applicable if entry.model == "one"]
-    assert reasons == ["weights: nothing is named 'tokens'; there are lexical, mean, words"]
+    assert reasons == ["weights: unknown part 'tokens'; expected lexical, mean, words"]
     assert any(name == "one dense int4 –" for name in names(plan))  # which puts nothing together
 
 

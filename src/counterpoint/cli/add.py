@@ -1,4 +1,4 @@
-"""`counterpoint add` and `counterpoint replace`: documents that an index gets after it was built."""
+"""`counterpoint add` and `counterpoint replace`: add documents to an existing index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["add", "replace"]
 
 
 def _command(replaces: bool, line: str) -> Callable[..., None]:
-    """A command that adds documents; both have the same options."""
+    """Make a command that adds documents; `add` and `replace` have the same options."""
 
     def command(
         index: IndexFolder,
@@ -56,9 +56,15 @@ def _command(replaces: bool, line: str) -> Callable[..., None]:
     return command
 
 
-add = _command(False, "Add the documents of SOURCE to INDEX, all of them in one commit.")
+add = _command(
+    False,
+    "Add the documents of SOURCE to INDEX, all in one commit.\n\n"
+    "They are cut into passages as INDEX was, unless --passage-words is given.",
+)
 replace = _command(
-    True, "Add the documents of SOURCE to INDEX; those with ids that are there take the others' places."
+    True,
+    "Add the documents of SOURCE to INDEX; replace documents that have the same ids.\n\n"
+    "They are cut into passages as INDEX was, unless --passage-words is given.",
 )
 
 
@@ -73,7 +79,7 @@ def _add(index: Path, source: str, options: AddOptions, how: tuple[str | None, b
         note(*reading.decided) if reading.decided else None
         if opened.index.layouts:
             with loading((opened.index.manifest.model or {}).get("name")):
-                _ = opened.model  # loaded here, where a terminal is told
+                _ = opened.model  # load it here, so that a terminal shows a note
         before = len(opened)
         with (
             progress("adding", "documents", reading.size) as update,
@@ -89,4 +95,4 @@ def _add(index: Path, source: str, options: AddOptions, how: tuple[str | None, b
             "read": asdict(reading.report),
         }  # fmt: skip
         lost = f", {replaced:,} replaced" if replaced else ""
-        emit(result, lambda: f"{added:,} added{lost}; the index has {counted_text(info)} now", json)
+        emit(result, lambda: f"{added:,} added{lost}; the index now has {counted_text(info)}", json)

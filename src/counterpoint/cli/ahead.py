@@ -1,4 +1,4 @@
-"""How many documents a source has, where it does not say: read ahead a little, or count lines."""
+"""Count the documents of a source that does not state its size: read ahead, or count lines."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ahead", "sized"]
 
-SECONDS = 1.0  # read ahead at most, so that there is a bar within two
-MOST = 20_000  # documents held
+SECONDS = 1.0  # of reading ahead at most, so that the progress bar appears within two
+MOST = 20_000  # documents held in memory
 
 
 def sized(build: Build, source: str, *, whole: bool) -> Build:
-    """The build, told how many documents there are if that can be known at once.
+    """Return the build with its number of documents, if that can be found quickly.
 
     Args:
-        build: its documents may have been read once only.
+        build: its documents may be readable only once.
         source: what they are read from.
-        whole: whether each line of a file is one document, since none is cut into passages.
+        whole: documents are not cut into passages, so each line of a file is one document.
     """
     if build.size is not None:
         return build
@@ -36,9 +36,9 @@ def sized(build: Build, source: str, *, whole: bool) -> Build:
 def ahead(
     documents: Iterable[Document], seconds: float = SECONDS, most: int = MOST
 ) -> tuple[Iterable[Document], int | None]:
-    """The same documents, and their number if they end before so much was read.
+    """Read ahead; return the same documents, and their number if the source ended within the limits.
 
-    What goes wrong in reading is raised where it would have been.
+    An error of reading is raised when the caller reaches that document.
     """
     stream, held = iter(documents), []
     end = time.monotonic() + seconds
@@ -54,11 +54,11 @@ def ahead(
 
 def _raising(error: Exception) -> Iterator[Document]:
     raise error
-    yield  # a generator, which raises when it is asked
+    yield  # makes this a generator, which raises when it is iterated
 
 
 def _lines(source: Path) -> int | None:
-    """Lines of a JSON Lines file, or of the corpus in BEIR's folder; None of anything else."""
+    """Number of lines of a JSON Lines file or of a BEIR folder's corpus; None for other sources."""
     path = source / "corpus.jsonl" if source.is_dir() else source
     if path.suffix != ".jsonl" or not path.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Asking an open index, and showing what it answers."""
+"""Query an open index and print the answer."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Explained = Literal["no", "words", "full"]
 @final
 @dataclass(frozen=True)
 class Asking:
-    """How an open index is asked.
+    """An open index, with the options to search it.
 
     Attributes:
         opened: the index.
-        options: how it is searched.
-        explained: what is said of each hit's score.
+        options: search options.
+        explained: how much of each hit's score is explained.
     """
 
     opened: OpenIndex
@@ -36,11 +36,11 @@ class Asking:
     explained: Explained = "no"
 
     def ready(self) -> Searcher:
-        """What searches; the model is loaded, which a terminal is told, if one is needed and not there yet.
+        """Return the searcher; load the model if the workflow needs it, with a note on a terminal.
 
         Raises:
-            ConfigError: the index cannot be searched so.
-            ArtifactError: the model is not there, or is not the one that the index was built with.
+            ConfigError: the index does not support these options.
+            ArtifactError: the model is missing, or is not the one that the index was built with.
         """
         from counterpoint.search.settings import plan_for
 
@@ -53,7 +53,7 @@ class Asking:
         return searcher
 
     def answer(self, query: str, *, explain: bool = False) -> tuple[Answer, dict[str, Any]]:
-        """The answer, and as plain data with the time and the memory that it took."""
+        """Return the answer, and the same as plain data with the time and memory used."""
         searcher, options = self.ready(), self.options
         started = time.perf_counter()
         answer = searcher.search(
@@ -68,7 +68,7 @@ class Asking:
 
 
 def show(answer: Answer, explained: Explained) -> None:
-    """Print an answer for people; explained, or no word of a snippet is marked."""
+    """Print an answer for people; snippets have marked words only if the answer was explained."""
     from counterpoint.explain import answer_console, render_answer
 
     render_answer(answer, answer_console(), explained=explained)

@@ -1,4 +1,4 @@
-"""Many queries at once: from stdin to JSON lines, from a file to a run."""
+"""Batch search: from stdin to JSON Lines, or from a file of queries to a TREC run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["DEEP", "answer_lines", "write_run"]
 
 DEEP = 1000
-"""Documents of a run for each query where nothing says how many."""
+"""Documents per query of a run, unless -k is given."""
 
 
 def answer_lines(asking: Asking) -> None:
-    """Answer each line of stdin by a line of JSON, as soon as it was read; blank lines are passed over.
+    """Answer each line of stdin with one line of JSON as soon as it is read; skip blank lines.
 
     Raises:
         DataError: a line is not UTF-8.
@@ -33,10 +33,10 @@ def answer_lines(asking: Asking) -> None:
 
 
 def write_run(asking: Asking, queries: Path, output: Path, as_json: bool) -> None:
-    """Search by every query of a file and write what is found as a TREC run; no judgements are needed.
+    """Search for every query of a file and write a TREC run; no judgements are needed.
 
     Raises:
-        DataError: the file holds no queries, or an id has white space in it, which a run cannot hold.
+        DataError: the file has no queries, or an id contains white space, which a run cannot hold.
     """
     from counterpoint.data import read_queries
 
@@ -54,7 +54,7 @@ def write_run(asking: Asking, queries: Path, output: Path, as_json: bool) -> Non
 
 
 def _lines() -> Iterator[str]:
-    """The lines of stdin that are not blank, as UTF-8 whatever the locale says."""
+    """Lines of stdin that are not blank, read as UTF-8 whatever the locale."""
     from counterpoint.errors import DataError
 
     stream = getattr(sys.stdin, "buffer", None)

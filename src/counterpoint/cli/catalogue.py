@@ -1,4 +1,4 @@
-"""The commands, in groups: what each is for in one line, where it is, and how it is typed."""
+"""The commands, in groups: the help line, the module and the examples of each."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Entry:
     """A command that is imported when it is typed.
 
     Attributes:
-        line: what it is for; the list of commands has room for 66 characters.
-        place: module of this package and the function, or typer application, in it.
-        examples: lines as they are typed.
+        line: its help line; the list of commands has room for 66 characters.
+        place: module of this package, and the function or typer application in it.
+        examples: command lines that can be pasted.
     """
 
     line: str
@@ -29,7 +29,7 @@ class Entry:
 GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
     "Search": {
         "index": Entry(
-            "Build an index of a folder, a file or a collection.",
+            "Build an index of a folder, a file or a collection",
             "index:index",
             (
                 "counterpoint index notes/ -o notes.index",
@@ -38,7 +38,7 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
             ),
         ),
         "search": Entry(
-            "Ask an index: one query, a prompt, or a file of queries.",
+            "Search an index: one query, a prompt, or a file of queries",
             "search:app",
             (
                 'counterpoint search notes.index "animals of the ocean" --explain',
@@ -47,26 +47,26 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
                 "counterpoint search notes.index --queries queries.tsv -o run.trec",
             ),
         ),
-        "info": Entry("Show what an index holds and where its bytes are.", "info:info"),
-        "verify": Entry("Compare every file of an index with its checksum.", "info:verify"),
+        "info": Entry("Show an index's contents and disk usage", "info:info"),
+        "verify": Entry("Check every file of an index against its checksum", "info:verify"),
         "export": Entry(
-            "Export an index's documents, and vectors if asked for.",
+            "Export an index's documents and, optionally, its vectors",
             "export:export",
             (
                 "counterpoint export notes.index -o exported/ --vectors",
                 "counterpoint index exported/ -o notes.index",
             ),
         ),
-        "demo": Entry("Index Python's documentation and answer three questions.", "demo:demo"),
+        "demo": Entry("Index Python's documentation and answer three questions", "demo:demo"),
     },
     "Change": {
         "add": Entry(
-            "Add documents to an index.",
+            "Add documents to an index",
             "add:add",
             ("counterpoint add notes.index more-notes/", "counterpoint add papers.index new.jsonl"),
         ),
         "replace": Entry(
-            "Add documents that take the places of those with their ids.",
+            "Add documents, replacing those with the same ids",
             "add:replace",
             (
                 "counterpoint replace notes.index notes/",
@@ -74,7 +74,7 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
             ),
         ),
         "delete": Entry(
-            "Delete documents of an index by id or by a condition.",
+            "Delete documents by id or by a metadata condition",
             "delete:delete",
             (
                 "counterpoint delete papers.index 4983 5836",
@@ -83,14 +83,14 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
             ),
         ),
         "compact": Entry(
-            "Join the segments of an index and leave deleted documents out.",
+            "Merge an index's segments and drop deleted documents",
             "compact:compact",
             ("counterpoint compact papers.index", "counterpoint compact papers.index --refit"),
         ),
     },
     "Evaluate": {
         "evaluate": Entry(
-            "Measure an index, or saved runs, by a collection's judgements.",
+            "Measure an index or saved runs against judgements",
             "evaluate:evaluate",
             (
                 "counterpoint evaluate scifact/ --split test --index scifact.index",
@@ -98,16 +98,16 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
                 'counterpoint evaluate qrels.tsv --run run.trec --measures "nDCG@10 AP"',
             ),
         ),
-        "compare": Entry("Compare runs: significance, intervals and effect sizes.", "compare:compare"),
-        "fuse": Entry("Fuse runs into one.", "fuse:fuse"),
-        "rerank": Entry("Score the best documents of a run again by a cross-encoder.", "rerank:rerank"),
-        "tune": Entry("Choose the weights of an index's hybrid on judged queries.", "tune:tune"),
-        "sweep": Entry("Evaluate a grid of models, collections and settings.", "sweep:sweep"),
-        "folds": Entry("Split judged queries to train, validate and test on.", "folds:folds"),
+        "compare": Entry("Compare runs: significance, intervals and effect sizes", "compare:compare"),
+        "fuse": Entry("Fuse several runs into one", "fuse:fuse"),
+        "rerank": Entry("Rerank the top documents of a run with a cross-encoder", "rerank:rerank"),
+        "tune": Entry("Tune the weights of an index's hybrid on judged queries", "tune:tune"),
+        "sweep": Entry("Evaluate a grid of models, collections and settings", "sweep:sweep"),
+        "folds": Entry("Split judged queries into folds for cross-validation", "folds:folds"),
     },
     "Train": {
         "train": Entry(
-            "Train a model as a recipe says.",
+            "Train a model from a recipe",
             "train:train",
             (
                 "counterpoint train hil-paper --data collection/ -o run",
@@ -115,14 +115,14 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
                 "counterpoint index collection/ -o trained.index --model run",
             ),
         ),
-        "recipe": Entry("List, show and check recipes.", "recipe:app"),
-        "mine": Entry("Write hard negatives of a collection for training.", "mine:mine"),
-        "fit": Entry("Fit a map to a model's vectors: whitening or a flow.", "fit:fit"),
+        "recipe": Entry("List, show and check recipes", "recipe:app"),
+        "mine": Entry("Mine hard negatives for training", "mine:mine"),
+        "fit": Entry("Fit whitening or a flow to a model's vectors", "fit:fit"),
     },
     "Analyse": {
-        "diagnose": Entry("Say how a model's queries and documents lie in space.", "diagnose:diagnose"),
-        "overlap": Entry("Say what first stages find together and apart.", "overlap:overlap"),
-        "perturb": Entry("Replace words that queries match by synonyms.", "perturb:perturb"),
+        "diagnose": Entry("Diagnose a model's embedding geometry", "diagnose:diagnose"),
+        "overlap": Entry("Show the overlap between first-stage retrievers", "overlap:overlap"),
+        "perturb": Entry("Replace words that match queries with synonyms", "perturb:perturb"),
     },
 })  # fmt: skip
 

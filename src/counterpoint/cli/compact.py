@@ -1,4 +1,4 @@
-"""`counterpoint compact`: few segments in place of many, without deleted documents."""
+"""`counterpoint compact`: merge segments and drop deleted documents."""
 
 from __future__ import annotations
 
@@ -20,20 +20,23 @@ def compact(
         bool,
         typer.Option(
             "--refit",
-            help="Encode all documents again, and fit means of words and centroids to all of them.",
+            help="Re-encode all documents; refit word means and centroids",
         ),
     ] = False,
     model: ModelName = None,
     json: Json = False,
 ) -> None:
-    """Make INDEX smaller and faster: join its segments and leave deleted documents out."""
+    """Make INDEX smaller and faster: merge its segments and drop deleted documents.
+
+    With --refit, all documents are encoded again, and means of words and centroids are fitted to all of them.
+    """
     from counterpoint.library import OpenIndex
 
     with OpenIndex(index, model) as opened:
         before = opened.info()
         if refit and opened.index.layouts:
             with loading((opened.index.manifest.model or {}).get("name")):
-                _ = opened.model  # loaded here, where a terminal is told
+                _ = opened.model  # load it here, so that a terminal shows a note
         with progress("compacting", "documents", len(opened) if refit else None) as update:
             commits = opened.compact(refit=refit, on_progress=update)
         after = opened.info()
@@ -47,7 +50,7 @@ def compact(
 
 def _text(result: Mapping[str, Any]) -> str:
     if not result["commits"]:
-        return "nothing to do: no segments to join, and no deleted documents to leave out"
+        return "nothing to do: no segments to merge, and no deleted documents to drop"
     return (
         f"{result['segments_before']:,} to {result['segments']:,} segments, {result['deleted_before']:,} to "
         f"{result['deleted']:,} deleted documents, {result['bytes_before'] / 2**20:,.1f} to "

@@ -1,4 +1,4 @@
-"""`counterpoint compare`: are the differences between runs real, on one collection or over several?"""
+"""`counterpoint compare`: test differences between runs, on one collection or over several."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = ["compare"]
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of every collection alike."""
+    """Settings of the comparison, the same for every collection."""
 
     measures: Sequence[str]
     condensed: bool
@@ -58,7 +58,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Found:
-    """What one collection answers; None where it was not asked for."""
+    """Results of one collection; None for what was not asked for."""
 
     comparisons: list[Comparison]
     overlaps: Overlaps | None
@@ -70,48 +70,49 @@ def compare(
         list[str],
         typer.Argument(
             metavar="COLLECTION RUN RUN… [COLLECTION RUN RUN…]…",
-            help="Each collection (or qrels file), then the TREC runs on it. NAME=… names a collection or a "
-            "system; a system that is named twice has several runs (seeds), which are averaged.",
+            help="Each collection or qrels file, then the TREC runs on it",
             show_default=False,
         ),
     ],
     measures: Annotated[
-        str, typer.Option(help="Measures by their usual names.", autocompletion=complete.measures)
+        str, typer.Option(help="Set the measures, by their usual names", autocompletion=complete.measures)
     ] = "nDCG@10",
     baseline: Annotated[
-        str | None, typer.Option(help="Compare all others with this system; all pairs unless given.")
+        str | None, typer.Option(help="Compare the others with this system (default: all pairs)")
     ] = None,
-    test: Annotated[Literal["t", "randomisation"], typer.Option(help="Paired test.")] = "t",
+    test: Annotated[Literal["t", "randomisation"], typer.Option(help="Choose the paired test")] = "t",
     alternative: Annotated[
-        Literal["two-sided", "greater", "less"], typer.Option(help="What is to be shown of the treatment.")
+        Literal["two-sided", "greater", "less"], typer.Option(help="Set the alternative hypothesis")
     ] = "two-sided",
     correction: Annotated[
-        Literal["none", "bonferroni", "holm"], typer.Option(help="For several pairs.")
+        Literal["none", "bonferroni", "holm"], typer.Option(help="Correct p-values for several pairs")
     ] = "holm",
-    alpha: Annotated[float, typer.Option(help="Level of significance.")] = 0.05,
-    confidence: Annotated[float, typer.Option(help="Of all intervals.")] = 0.95,
+    alpha: Annotated[float, typer.Option(help="Set the significance level")] = 0.05,
+    confidence: Annotated[float, typer.Option(help="Set the confidence level of all intervals")] = 0.95,
     effect: Annotated[
-        Literal["paired", "unpaired"], typer.Option(help="Standardised mean difference.")
+        Literal["paired", "unpaired"], typer.Option(help="Choose the standardised mean difference")
     ] = "paired",
-    resamples: Annotated[int, typer.Option(help="Of the bootstrap and the randomisation test.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Of the resampling.")] = 0,
+    resamples: Annotated[
+        int, typer.Option(help="Set the number of resamples (bootstrap, randomisation)")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option(help="Set the resampling seed")] = 0,
     split: Annotated[
-        list[str] | None, typer.Option(help="Which judgements: once for all, or once a collection.")
+        list[str] | None, typer.Option(help="Choose the split: once for all, or once per collection")
     ] = None,
-    condensed: Annotated[bool, typer.Option(help="Take unjudged documents out of the runs first.")] = False,
+    condensed: Annotated[bool, typer.Option(help="Remove unjudged documents from the runs first")] = False,
     relevant_from: Annotated[
         list[int] | None,
-        typer.Option(help="Lowest grade that is relevant: once for all, or once a collection."),
+        typer.Option(help="Set the lowest relevant grade: once, or once per collection"),
     ] = None,
     format: Annotated[
-        Literal["text", "markdown", "latex"], typer.Option(help="How tables are printed.")
+        Literal["text", "markdown", "latex"], typer.Option(help="Choose the format of tables")
     ] = "text",
     forest: Annotated[
         Path | None,
-        typer.Option(help="Draw the meta-analysis: a .svg, .png or .pdf file.", show_default=False),
+        typer.Option(help="Draw the meta-analysis (.svg, .png or .pdf)", show_default=False),
     ] = None,
     per_query: Annotated[
-        Path | None, typer.Option(help="Write a CSV with values and differences a query.", show_default=False)
+        Path | None, typer.Option(help="Write per-query values and differences as CSV", show_default=False)
     ] = None,
     complementarity: Complementarity = None,
     answers: Answers = None,
@@ -124,10 +125,19 @@ def compare(
     lengths_plot: LengthsPlot = None,
     json: Json = False,
 ) -> None:
-    """Compare runs: significance, intervals, effect sizes; over several collections a meta-analysis.
+    """Compare runs: significance, intervals, effect sizes. Several collections get a meta-analysis.
 
-    With --complementarity, --halves, --wins and --lengths also: what they answer together and apart, on which
-    queries they are good, and how often they beat the baseline.
+    Name each collection, then its runs. NAME=… names a collection or a system. A system that is named twice
+    has several runs (seeds), which are averaged.
+
+    --complementarity compares which queries the runs answer in their first documents: |D−S|, |D∩S|, |D∪S|,
+    failures and RoC, with one run per system. --answers judges by answer strings (.jsonl or tab-separated): a
+    passage that contains one is relevant, and R@k by answers is compared as well.
+
+    --halves averages over the half of the queries where the baseline is best by a measure (easy) and over the
+    rest (hard): RR@10 in RoC, nDCG@10 in HIL. --wins counts on how many queries each run is better than the
+    baseline, equal or worse; with --halves also on each half. --lengths averages over queries binned by the
+    length of their relevant documents in words: 40 in RoC.
 
     Example: counterpoint compare dl19=qrels19.txt bm25=a19.trec tasb=b19.trec dl20=qrels20.txt
     bm25=a20.trec tasb=b20.trec --forest forest.svg
@@ -140,7 +150,7 @@ def compare(
         raise ConfigError("--measures names no measure")
     if condensed and answers:
         raise ConfigError(
-            "--condensed looks at judged documents only, and --answers judges all of them by their texts; "
+            "--condensed uses judged documents only, and --answers judges all documents by their texts; "
             "choose one of the two"
         )
     if forest is not None:
@@ -187,7 +197,7 @@ def compare(
 
 
 def _found(group: Group, relevant_from: int | None, answers: Path | None, question: Question) -> Found:
-    """Everything that is asked of one collection."""
+    """Compare the runs on one collection."""
     from counterpoint.measure import with_judging
     from counterpoint.search import Run
 
@@ -213,7 +223,7 @@ def _found(group: Group, relevant_from: int | None, answers: Path | None, questi
 def _reports(
     group: Group, runs: Mapping[str, Sequence[Run]], measures: Sequence[str], condensed: Sequence[int]
 ) -> dict[str, list[Report]]:
-    """By system a report of each of its runs."""
+    """For each system, the reports of its runs."""
     found, qrels, asked = {}, group.judged.qrels, list(dict.fromkeys(measures))
     for system, paths in group.runs.items():
         named = dict(zip(map(str, paths), runs[system], strict=True))
@@ -227,7 +237,7 @@ def _compared(
     reports: Mapping[str, Sequence[Report]],
     settings: CompareSettings,
 ) -> Iterator[Comparison]:
-    """One comparison a measure; `measures` maps the name that was asked for to that of what is measured."""
+    """One comparison per measure; `measures` maps each name as typed to the name that is measured."""
     from counterpoint.measure import compare as compare_systems
 
     for asked, measured in measures.items():
@@ -243,7 +253,7 @@ def _shown(tables: Sequence, form: str) -> str:
 
 
 def _write_differences(path: Path, comparisons: Sequence[Comparison]) -> None:
-    """A row a collection, measure and query: each system's value, then each pair's difference."""
+    """Write one row per collection, measure and query: each system's value, each pair's difference."""
     systems = list(dict.fromkeys(name for comparison in comparisons for name in comparison.systems))
     pairs = list(dict.fromkeys((p.treatment, p.control) for c in comparisons for p in c.pairs))
     rows = []

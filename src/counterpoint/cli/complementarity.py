@@ -1,4 +1,4 @@
-"""`compare --complementarity`: what runs answer together and apart, by judgements or by answer strings."""
+"""`compare --complementarity`: which queries runs answer together and alone, by judgements or answers."""
 
 from __future__ import annotations
 
@@ -37,40 +37,36 @@ Complementarity = Annotated[
     str | None,
     typer.Option(
         metavar="10,100",
-        help="Say what the runs answer together and apart in their first documents: |D−S|, |D∩S|, |D∪S|, "
-        "failures, RoC. One run a system.",
+        help="Compare which queries are answered up to these ranks",
         show_default=False,
     ),
 ]
 Answers = Annotated[
     list[Path] | None,
     typer.Option(
-        help="Answers by query, .jsonl or tab-separated: a passage that holds one is relevant, and R@k by "
-        "answers is compared, too. Once for all collections, or once for each.",
+        help="Judge by a file of answers; once, or once per collection",
         show_default=False,
     ),
 ]
 AnsweredTable = Annotated[
     Path | None,
-    typer.Option(
-        "--answered", help="Write a CSV that says which systems answer each query.", show_default=False
-    ),
+    typer.Option("--answered", help="Write the systems that answer each query as CSV", show_default=False),
 ]
 Venn = Annotated[
     Path | None,
-    typer.Option(help="Draw the queries answered: a .svg, .png or .pdf file.", show_default=False),
+    typer.Option(help="Draw the queries answered (.svg, .png or .pdf)", show_default=False),
 ]
 
 
 @dataclass(frozen=True)
 class Overlaps:
-    """What the runs on one collection share, for every cutoff.
+    """Overlap of the runs on one collection, for every cutoff.
 
     Attributes:
         collection: its name.
-        by_answers: whether answer strings say what is relevant, or judgements.
-        shared: by rising cutoff.
-        condensed: whether unjudged documents were taken out of the runs first.
+        by_answers: relevance comes from answer strings, not from judgements.
+        shared: one per cutoff, in rising order.
+        condensed: unjudged documents were removed from the runs first.
     """
 
     collection: str
@@ -79,7 +75,7 @@ class Overlaps:
     condensed: bool
 
     def tables(self, baseline: str | None) -> list[Table]:
-        """Two tables a cutoff; pairs with the baseline only, if there is one."""
+        """Two tables per cutoff; only pairs with the baseline, if there is one."""
         from counterpoint.measure import shared_tables
 
         return [
@@ -89,7 +85,7 @@ class Overlaps:
         ]
 
     def data(self) -> dict[str, Any]:
-        """All of it, queries included."""
+        """Everything as plain data, queries included."""
         cutoffs = []
         for shared in self.shared:
             queries = {
@@ -97,7 +93,7 @@ class Overlaps:
                 for query, found in shared.per_query.items()
             }
             found = {**shared.to_dict(), "per_query": queries}
-            if self.by_answers:  # who knows how many other texts hold an answer?
+            if self.by_answers:  # not known: other passages may contain an answer, too
                 found = {
                     name: value for name, value in found.items() if name not in ("recall", "union_recall")
                 }
@@ -111,7 +107,7 @@ class Overlaps:
         }
 
     def compared(self, settings: CompareSettings) -> Iterator[Comparison]:
-        """By answers, R@k as a hit rate: 1 for every query that a system answers, else 0."""
+        """With answers, compare R@k as a hit rate: 1 for a query that a system answers, else 0."""
         from counterpoint.measure import compare
 
         if self.by_answers:
@@ -124,10 +120,10 @@ class Overlaps:
 
 
 def checked_cutoffs(cutoffs: str | None, needed: Mapping[str, object]) -> list[int]:
-    """The cutoffs, none where nothing is asked for.
+    """Parse the cutoffs; empty if --complementarity was not given.
 
     Raises:
-        ConfigError: they are no whole numbers, or something that needs them is given without them.
+        ConfigError: they are not whole numbers, or an option that needs them is given without them.
     """
     from counterpoint.errors import ConfigError
     from counterpoint.plots import check_format
@@ -135,7 +131,7 @@ def checked_cutoffs(cutoffs: str | None, needed: Mapping[str, object]) -> list[i
     if cutoffs is None:
         for option, value in needed.items():
             if value:
-                raise ConfigError(f"{option} goes with --complementarity; add the cutoffs, such as 10,100")
+                raise ConfigError(f"{option} needs --complementarity; add it with cutoffs, such as 10,100")
         return []
     if isinstance(venn := needed.get("--venn"), Path):
         check_format(venn)
@@ -150,10 +146,10 @@ def overlaps_of(
     answers: Path | None,
     condensed: bool,
 ) -> Overlaps:
-    """Count on one collection, on condensed lists if the measures are of such: all tables go by one ranking.
+    """Count overlaps on one collection, on condensed runs if the measures are: all tables use one ranking.
 
     Raises:
-        ConfigError: a system has several runs, or answers are given and no texts.
+        ConfigError: a system has several runs, or answers are given without texts.
     """
     from counterpoint.errors import ConfigError
     from counterpoint.measure import condense, share_of
@@ -161,8 +157,8 @@ def overlaps_of(
     for system, found in runs.items():
         if len(found) > 1:
             raise ConfigError(
-                f"{system} on {group.name} has {len(found)} runs; --complementarity counts what single runs "
-                "answer, so give each run a name of its own"
+                f"{system} on {group.name} has {len(found)} runs; --complementarity needs one per system, so "
+                "give each run a name of its own"
             )
     single = {system: found[0] for system, found in runs.items()}
     if condensed:
@@ -171,13 +167,13 @@ def overlaps_of(
         shared = [share_of(single, group.judged.qrels, k, relevant_from) for k in cutoffs]
     else:
         qrels = _by_answers(group.judged, answers, single, max(cutoffs))
-        # Each cutoff as if it were asked for alone: a document that nobody ranks so high is not judged.
+        # As if each cutoff were the only one: a document that no run ranks so high is not judged.
         shared = [share_of(single, _within(qrels, single, k), k, queries=qrels) for k in cutoffs]
     return Overlaps(group.name, answers is not None, tuple(shared), condensed)
 
 
 def _within(qrels: Qrels, runs: Mapping[str, Run], k: int) -> Qrels:
-    """What is judged of the first `k` documents of every run."""
+    """Judgements of the first `k` documents of every run."""
     first = {
         query: {d for run in runs.values() if query in run for d, _ in run[query][:k]} for query in qrels
     }
@@ -185,7 +181,7 @@ def _within(qrels: Qrels, runs: Mapping[str, Run], k: int) -> Qrels:
 
 
 def _by_answers(judged: Judged, path: Path, runs: Mapping[str, Run], k: int) -> Qrels:
-    """Judgements of what the runs retrieve, for the queries of the split that have answers."""
+    """Judge retrieved documents by answers, for the queries of the split that have some."""
     from counterpoint.data import read_answers
     from counterpoint.errors import DataError
     from counterpoint.measure import judged_by_answers
@@ -194,9 +190,9 @@ def _by_answers(judged: Judged, path: Path, runs: Mapping[str, Run], k: int) -> 
     given = read_answers(path)
     answers = {query: given[query] for query in judged.qrels if query in given}
     if not answers:
-        raise DataError(f"has answers for none of the judged queries of {judged.source}", path=path)
+        raise DataError(f"has no answers for the judged queries of {judged.source}", path=path)
     if without := len(judged.qrels) - len(answers):
-        note(f"{path}: {without} judged queries of {judged.source} have no answers; they do not count there")
+        note(f"{path}: {without} judged queries of {judged.source} have no answers; they are left out")
     with progress("reading", "documents", collection.size) as update:
 
         def counted() -> Iterator:
@@ -208,7 +204,7 @@ def _by_answers(judged: Judged, path: Path, runs: Mapping[str, Run], k: int) -> 
 
 
 def draw_venn(path: Path, found: Sequence[Overlaps]) -> None:
-    """One diagram a collection and cutoff, in shares of all queries that count."""
+    """Draw one diagram per collection and cutoff, in shares of all queries that count."""
     from counterpoint.plots.venn import overlap_plot
 
     several = len(found) > 1
@@ -227,7 +223,7 @@ def draw_venn(path: Path, found: Sequence[Overlaps]) -> None:
 
 
 def write_answered(path: Path, found: Sequence[Overlaps]) -> None:
-    """A row a collection, cutoff and query."""
+    """Write one row per collection, cutoff and query."""
     from counterpoint.measure.complements import answered_header, answered_rows
 
     names = list(dict.fromkeys(name for overlaps in found for name in overlaps.shared[0].answered.names))

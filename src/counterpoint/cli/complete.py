@@ -1,4 +1,4 @@
-"""What the shell offers when Tab is pressed: models, workflows, measures, recipes. None of it loads torch."""
+"""Shell completion of models, workflows, measures and recipes, without loading torch."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterable
 __all__ = ["MODELS", "measures", "models", "recipes", "workflows"]
 
 MODELS = ("minilm", "minilm-dense", "minilm-tokens", "colberter", "uni-colberter")
-"""The presets, by name; `counterpoint.presets` would bring torch with it."""
+"""Names of the presets; importing `counterpoint.presets` would load torch."""
 
 
 def models(incomplete: str) -> list[str]:
-    """Presets, and none."""
+    """Names of presets, and `none`."""
     return _beginning(incomplete, (*MODELS, "none"))
 
 
 def workflows(incomplete: str) -> list[str]:
-    """Ways to search."""
+    """Names of workflows."""
     from typing import get_args
 
     from counterpoint.search import Workflow
@@ -25,7 +25,7 @@ def workflows(incomplete: str) -> list[str]:
 
 
 def measures(incomplete: str) -> list[str]:
-    """Measures; of several in one word, the last is completed."""
+    """Names of measures; completes the last of several in one word."""
     from counterpoint.measure.names import known_measures
 
     before, space, last = incomplete.rpartition(" ")
@@ -33,7 +33,7 @@ def measures(incomplete: str) -> list[str]:
 
 
 def recipes(incomplete: str) -> list[str]:
-    """Recipes that come with the package."""
+    """Names of the recipes that come with the package."""
     from counterpoint.shipped import shipped_recipes
 
     return _beginning(incomplete, shipped_recipes())

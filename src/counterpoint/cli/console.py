@@ -1,4 +1,4 @@
-"""What every command shares: where its output goes."""
+"""Output that all commands share: results on stdout, notes and errors on stderr."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Json", "complain", "emit", "is_quiet", "note", "quietly", "typed", "
 
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; all else on stderr.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout")]
 
 
 def emit(result: Mapping[str, Any], text: Callable[[], str], as_json: bool) -> None:
     r"""Print a command's result: one JSON object for machines, or `text()` for people.
 
-    Unsafe characters are escaped here, line ends excepted: names and texts within a line of `text()` must
-    be `escaped` where the line is made, or a title with a line end would look like a line of ours.
+    Unsafe characters are escaped here, except line ends. The caller must apply `escaped` to names and texts
+    within a line of `text()`. Otherwise a title with a line end looks like a line of our own.
     """
     if as_json:
         utf = (sys.stdout.encoding or "utf").lower().startswith("utf")
@@ -35,14 +35,14 @@ def emit(result: Mapping[str, Any], text: Callable[[], str], as_json: bool) -> N
 
 
 def note(*lines: str) -> None:
-    """Say something beside the result, on stderr, unless --quiet. A line end within a line is escaped."""
+    """Print lines on stderr unless --quiet. A line end within a line is escaped."""
     if not is_quiet():
         complain(*lines)
 
 
 @contextmanager
 def warned() -> Iterator[None]:
-    """What is warned of in this block is a note."""
+    """Print warnings of this block as notes."""
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", UserWarning)
         yield
@@ -50,13 +50,13 @@ def warned() -> Iterator[None]:
 
 
 def complain(*lines: str) -> None:
-    """Say what went wrong, on stderr."""
+    """Print lines on stderr, even with --quiet."""
     _write(sys.stderr, "\n".join(map(escaped, lines)))
 
 
 @contextmanager
 def quietly(quiet: bool) -> Iterator[None]:
-    """In this block nothing is said but results and errors, if `quiet`."""
+    """Print only results and errors in this block, if `quiet`."""
     before = _QUIET.set(quiet)
     try:
         yield
@@ -70,11 +70,11 @@ def is_quiet() -> bool:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    """One write, so that a reader who goes away, as `head` does, ends no command as failed."""
+    """Write at once, so that a reader that closes the pipe, as `head` does, fails no command."""
     stream.write(text + "\n")
     stream.flush()
 
 
 def typed() -> str:
-    """The command as it was typed, for the record."""
+    """The command line of this process, for provenance."""
     return shlex.join(["counterpoint", *sys.argv[1:]])

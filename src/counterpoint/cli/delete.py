@@ -1,4 +1,4 @@
-"""`counterpoint delete`: take documents out of an index."""
+"""`counterpoint delete`: delete documents from an index."""
 
 from __future__ import annotations
 
@@ -21,21 +21,19 @@ def delete(
     index: IndexFolder,
     ids: Annotated[
         list[str] | None,
-        typer.Argument(help="Ids of documents; - reads them from stdin, one a line.", show_default=False),
+        typer.Argument(help="Document ids; - reads them from stdin, one per line", show_default=False),
     ] = None,
     where: Where = None,
-    missing_ok: Annotated[
-        bool, typer.Option("--missing-ok", help="An id that no document has is no error.")
-    ] = False,
+    missing_ok: Annotated[bool, typer.Option("--missing-ok", help="Ignore ids that no document has")] = False,
     compact: Compact = True,
     json: Json = False,
 ) -> None:
-    """Delete documents of INDEX by their ids, or all for whose metadata a condition holds."""
+    """Delete documents of INDEX by id, or all documents whose metadata meets a condition."""
     from counterpoint.index.accounts import counted_text
     from counterpoint.library import OpenIndex
 
     if bool(ids) == (where is not None):
-        raise ConfigError("name documents by their IDs, or by a condition (--where); not by both")
+        raise ConfigError("name documents by their IDs or by a condition (--where), not by both")
     with OpenIndex(index) as opened:
         named = None if where is not None else _ids(ids or [])
         with opened.writing(compact=compact) as changes:
@@ -45,7 +43,7 @@ def delete(
             "index": str(index), "deleted": deleted, "documents": info["documents"],
             "passages": info["passages"], "segments": info["segments"],
         }  # fmt: skip
-        emit(result, lambda: f"{deleted:,} deleted; the index has {counted_text(info)} left", json)
+        emit(result, lambda: f"{deleted:,} deleted; the index now has {counted_text(info)}", json)
 
 
 def _ids(given: list[str]) -> list[str]:

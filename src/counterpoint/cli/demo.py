@@ -1,4 +1,4 @@
-"""`counterpoint demo`: explained search over text that every machine has."""
+"""`counterpoint demo`: explained search over the documentation of Python."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ QUESTIONS = (
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the index.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the index to this folder")] = Path(
         "quickstart-index"
     ),
-    k: Annotated[int, typer.Option("-k", help="How many documents for each question.", min=1)] = 2,
+    k: Annotated[int, typer.Option("-k", help="Show this many documents per question", min=1)] = 2,
 ) -> None:
-    """Index the documentation of this Python's standard library and answer three questions about it."""
+    """Index the documentation of this Python's standard library and answer three questions."""
     from rich.console import Console
 
     from counterpoint.loading import load_model
@@ -63,9 +63,9 @@ def demo(
 
 
 def _index(output: Path, model: Model) -> Index:
-    """The demo's index: the one that is there, if model and settings are the demo's; else a new one.
+    """Open the demo's index if it exists with the demo's model and settings; else build it.
 
-    Never in place of another index: that is refused.
+    Another index in that folder is never replaced.
     """
     from counterpoint.data import open_collection
     from counterpoint.errors import ConfigError
@@ -78,7 +78,7 @@ def _index(output: Path, model: Model) -> Index:
         wanted = json.loads(json.dumps(asdict(settings)))  # as a manifest holds them
         if others := [name for name, value in wanted.items() if index.manifest.settings.get(name) != value]:
             raise ConfigError(
-                f"{output} has another {' and another '.join(others)} than the demo's index; give another "
+                f"{output} has another {' and another '.join(others)} than the demo's index; choose another "
                 "--output, or delete it"
             )
         note(f"using the index in {output}")

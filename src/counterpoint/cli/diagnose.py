@@ -1,4 +1,4 @@
-"""`counterpoint diagnose`: how a model's vectors lie in space, and how a training went."""
+"""`counterpoint diagnose`: the geometry of a model's embeddings, and the course of a training."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from counterpoint.model import Model
     from counterpoint.plots import Picture
 
-    Models = Sequence[tuple[str, Model]]  # by what the user calls them; the first is the one looked at
+    Models = Sequence[tuple[str, Model]]  # by the names typed; the first is the one diagnosed
 
 __all__ = ["diagnose"]
 
@@ -34,70 +34,78 @@ __all__ = ["diagnose"]
 def diagnose(
     model: Annotated[
         str | None,
-        typer.Argument(
-            help="Model: a name, a folder, a hub id, or the folder of a training run.", show_default=False
-        ),
+        typer.Argument(help="Model name, folder or hub id, or a training run's folder", show_default=False),
     ] = None,
     collection: Annotated[
         str | None,
-        typer.Argument(help="Collection to take texts from; may be left out for a run.", show_default=False),
+        typer.Argument(help="Collection of the texts; optional for a training run", show_default=False),
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(help="Whose queries; needed where there are several splits and none is test."),
+        typer.Option(help="Choose the queries' split (default: test, or the only one)"),
     ] = None,
     on: Annotated[
         str | None,
-        typer.Option(help="Only this vector set; of --against, too, if it has it.", show_default=False),
+        typer.Option(help="Diagnose only this vector set", show_default=False),
     ] = None,
     pairs: Annotated[
         Literal["judged", "bm25"],
-        typer.Option(help="Pairs of texts: judged relevant, or BM25's first 100 documents."),
+        typer.Option(help="Pair queries with judged or with BM25's first documents"),
     ] = "judged",
     high: Annotated[
         str | None,
-        typer.Option(help="ΔInterIso (HIL): the anisotropic vector set, H.", show_default=False),
+        typer.Option(help="Name the anisotropic set (H) of ΔInterIso", show_default=False),
     ] = None,
     low: Annotated[
         str | None,
-        typer.Option(
-            help="The isotropic set, L; of two, that of word embeddings unless given.", show_default=False
-        ),
+        typer.Option(help="Name the isotropic set (L) of ΔInterIso", show_default=False),
     ] = None,
-    sample: Annotated[int, typer.Option(min=10, help="Queries, and documents, at most.")] = 500,
-    seed: Annotated[int, typer.Option(min=0, help="Decides which ones.")] = 0,
+    sample: Annotated[int, typer.Option(min=10, help="Sample at most this many queries and documents")] = 500,
+    seed: Annotated[int, typer.Option(min=0, help="Set the sampling seed")] = 0,
     plots: Annotated[
-        Path | None, typer.Option(help="Draw pictures into this folder.", show_default=False)
+        Path | None, typer.Option(help="Write pictures to this folder", show_default=False)
     ] = None,
     layers: Annotated[
-        bool, typer.Option("--layers", help="Look at every layer of the backbone, too.")
+        bool, typer.Option("--layers", help="Measure every layer of the backbone as well")
     ] = False,
     against: Annotated[
         list[str] | None,
         typer.Option(
             metavar="MODEL",
-            help="Another model, of the same texts: with --plots its vector sets join the picture scores "
-            "(HIL, figures 2 and 6), with --layers its layers are compared (figure 5). May be repeated; "
-            "layers are compared with the first.",
+            help="Compare with another model on the same texts (repeatable)",
             show_default=False,
         ),
     ] = None,
-    form: Annotated[Literal["png", "svg", "pdf"], typer.Option("--format", help="Of the pictures.")] = "png",
+    form: Annotated[
+        Literal["png", "svg", "pdf"], typer.Option("--format", help="Choose the format of pictures")
+    ] = "png",
     tokens: Annotated[
         str | None,
         typer.Option(
-            help="Count this collection's word-pieces, words and distinct words instead, with MODEL's "
-            "tokenizer (minilm's, which is BERT's, unless given).",
+            help="Count the tokens of this collection instead",
             show_default=False,
         ),
     ] = None,
     stem: Annotated[
         Literal["snowball", "porter", "nltk", "lower", "none"],
-        typer.Option(help="For --tokens: what makes two words one. ColBERTer's is nltk."),
+        typer.Option(help="With --tokens: choose the stemmer (ColBERTer's is nltk)"),
     ] = "snowball",
     as_json: Json = False,
 ) -> None:
-    """Say how a model's queries and documents lie in space, what whitening would do, and draw them."""
+    """Diagnose the embedding geometry of MODEL's queries and documents, and the effect of whitening.
+
+    --plots draws it. --pairs bm25 pairs each query with BM25's first 100 documents.
+
+    --against adds another model on the same texts. With --plots, its vector sets join the picture of scores
+    (HIL, figures 2 and 6). With --layers, the layers of the first such model are compared (figure 5). --on
+    also selects the set of these models, if they have it.
+
+    ΔInterIso (HIL) compares the vector sets --high and --low. Of two sets of many vectors per text, static
+    word embeddings are --low by default.
+
+    --tokens counts word-pieces, words and distinct words with MODEL's tokenizer (default: minilm's, which is
+    BERT's).
+    """
     from counterpoint.errors import ConfigError
     from counterpoint.files import writing
 
@@ -108,13 +116,13 @@ def diagnose(
         raise ConfigError("name a MODEL or the folder of a run, or count tokens with --tokens COLLECTION")
     if on is not None and (high is not None or low is not None):
         raise ConfigError(
-            "--on looks at one vector set, and --high and --low at two; leave out one or the other"
+            "--on selects one vector set, and --high and --low select two; leave out one or the other"
         )
     others = against or []
     if len(others) > int(layers) and plots is None:
         raise ConfigError(
-            "--against adds a model to the picture scores, so choose a folder with --plots; with --layers, "
-            "which compares layers, one may do without"
+            "--against adds models to the picture of scores, so choose a folder with --plots; with --layers, "
+            "one model may go without"
         )
     if plots is not None:
         with writing(plots):  # before anything takes time
@@ -151,7 +159,7 @@ def diagnose(
             pictures |= layer_pictures(result["layers"]) if plots is not None else {}
     elif layers or others or high or low:
         raise ConfigError(
-            "--layers, --against, --high and --low look at texts, so name a COLLECTION to take them from"
+            "--layers, --against, --high and --low need texts, so name a COLLECTION to take them from"
         )
     if plots is not None:
         for name, picture in pictures.items():
@@ -163,7 +171,7 @@ def diagnose(
 def _look(
     models: Models, sample: Sample, on: str | None, seed: int, result: dict[str, Any], draw: bool
 ) -> tuple[dict[str, Space], dict[str, Picture]]:
-    """Put the numbers of the first model's vector sets into the result; spaces, and pictures if wanted."""
+    """Add the measures of the first model's sets to the result; return its spaces, and pictures if wanted."""
     (model, loaded), *others = models
     made = spaces_of(loaded, sample, on, seed)
     result["too_few_rows"] = {name: few for name, space in made.items() if (few := space.few())}
@@ -188,7 +196,7 @@ def _look(
 
 
 def _numbers(space: Space, maps: Whitened | str) -> dict[str, Any]:
-    """What is measured of a set, and what is recommended."""
+    """Measures of a set, with the advice on whitening."""
     if isinstance(maps, str):
         return {**space.numbers(), "whitening": {"refused": maps}}
     found = {**space.numbers(), "whitening": maps.numbers()}
@@ -197,7 +205,7 @@ def _numbers(space: Space, maps: Whitened | str) -> dict[str, Any]:
 
 
 def _layers(models: Models, sample: Sample, seed: int) -> dict[str, Any]:
-    """The layers of the first model, and how they differ from those of the second."""
+    """Measures of the first model's layers, and their differences from the second model's."""
     from counterpoint.measure.layers import log_differences
 
     found, sizes = layers_of(models[0][1], sample, seed)

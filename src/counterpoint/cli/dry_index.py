@@ -1,4 +1,4 @@
-"""`counterpoint index --dry-run`: what would be read, and what an index command says of what it read."""
+"""`counterpoint index --dry-run`, and the notes of index commands on what they read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = 70  # characters of a text
 
 
 def tell(source: str, chosen: BuildOptions, json: bool) -> None:
-    """Read a source and tell what it holds, what was left out and why, and what was decided about it."""
+    """Read a source; print its contents, what was left out and why, and the decisions made about it."""
     from counterpoint.library import survey
 
     asked = {name: getattr(chosen, name) for name in BuildOptions.__dataclass_fields__}
@@ -41,11 +41,11 @@ def tell(source: str, chosen: BuildOptions, json: bool) -> None:
 
 
 def told(report: ReadReport, before: Iterable[str] = ()) -> list[str]:
-    """What was decided about files, and what could not be read, line by line.
+    """Lines with the decisions about files, and with what could not be read.
 
     Args:
         report: of all that was read.
-        before: decisions that were told already.
+        before: decisions that were printed already.
     """
     decisions = [line for line in report.decisions if line not in set(before)]
     unread = [f"not read: {line}" for line in report.not_read]
@@ -60,7 +60,7 @@ def _lines(source: str, report: ReadReport, decided: Iterable[str], first: list[
     if report.encodings:
         yield escaped("not UTF-8: " + _counts(report.encodings))
     if report.other_files:
-        yield escaped("of no kind that is read: " + _counts(report.other_files))
+        yield escaped("unsupported file types: " + _counts(report.other_files))
     if report.left_out:
         yield escaped("left out: " + _counts(report.left_out))
     yield escaped(report.summary())

@@ -43,34 +43,36 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
-DEEP = 1000  # documents of a run where nothing says how many
-CROSSED = "cross-validated"  # the row of what the folds chose
+DEEP = 1000  # documents per query of a saved run, unless -k is given
+CROSSED = "cross-validated"  # name of the row with the runs that the folds chose
 
 
 def evaluate(
     collection: Annotated[
         str,
         typer.Argument(
-            help="Collection with queries and judgements; with --run, a qrels file will do.",
+            help="Collection with judgements, or with --run a qrels file",
             show_default=False,
         ),
     ],
-    index: Annotated[Path | None, typer.Option(help="Search this index.", show_default=False)] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="Search and measure this index", show_default=False)
+    ] = None,
     run: Annotated[
-        list[Path] | None, typer.Option(help="Measure this TREC run (repeatable).", show_default=False)
+        list[Path] | None, typer.Option(help="Measure this TREC run (repeatable)", show_default=False)
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Which judgements; needed where there are several.")
+        str | None, typer.Option(help="Choose the split (default: test, or the only one)")
     ] = None,
     measures: Annotated[
-        str, typer.Option(help="Measures by their usual names.", autocompletion=complete.measures)
+        str, typer.Option(help="Set the measures, by their usual names", autocompletion=complete.measures)
     ] = "nDCG@10 R@100 RR@10",
     condensed: Annotated[
-        bool, typer.Option("--condensed", help="Delete documents that nobody judged before measuring.")
+        bool, typer.Option("--condensed", help="Remove unjudged documents before measuring")
     ] = False,
     relevant_from: Annotated[
         int | None,
-        typer.Option(min=1, help="Lowest grade that counts as relevant, for measures that know no grades."),
+        typer.Option(min=1, help="Set the lowest relevant grade for binary measures"),
     ] = None,
     workflow: MaybeWorkflow = None,
     weights: Weights = None,
@@ -82,25 +84,23 @@ def evaluate(
     where: Where = None,
     k: Annotated[
         int | None,
-        typer.Option(
-            "-k", min=1, help="Documents retrieved for each query; what the measures need unless given."
-        ),
+        typer.Option("-k", min=1, help="Retrieve this many documents (default: as measures need)"),
     ] = None,
-    rerank: Annotated[Path | None, typer.Option(help="Rescore only the documents of this TREC run.")] = None,
+    rerank: Annotated[Path | None, typer.Option(help="Rescore only the documents of this TREC run")] = None,
     folds: Annotated[
         Path | None,
-        typer.Option(help="Choose between the runs by cross-validation over the folds of this file."),
+        typer.Option(help="Choose between runs by cross-validation on these folds"),
     ] = None,
     choose_on: Annotated[
-        Literal["train+validation", "validation"], typer.Option(help="With --folds: queries to choose by.")
+        Literal["train+validation", "validation"], typer.Option(help="With --folds: choose by these queries")
     ] = "train+validation",
     slices: Annotated[
         list[str] | None,
-        typer.Option("--slice", help=f"Means over parts of the queries (repeatable): {KINDS}."),
+        typer.Option("--slice", help=f"Average over slices of the queries (repeatable): {KINDS}"),
     ] = None,
-    slice_table: Annotated[Path | None, typer.Option(help="Write the slices as CSV.")] = None,
-    save_run: Annotated[Path | None, typer.Option(help="Save the index's run in TREC format.")] = None,
-    per_query: Annotated[Path | None, typer.Option(help="Write a CSV with a line a query.")] = None,
+    slice_table: Annotated[Path | None, typer.Option(help="Write the slices as CSV")] = None,
+    save_run: Annotated[Path | None, typer.Option(help="Save the index's run in TREC format")] = None,
+    per_query: Annotated[Path | None, typer.Option(help="Write per-query values as CSV")] = None,
     model: ModelName = None,
     backend: BackendName = BACKEND,
     json: Json = False,
@@ -119,14 +119,14 @@ def evaluate(
         "--where": where, "--model": model, "--adapt": adapt is not None, "--backend": backend != BACKEND,
     }  # fmt: skip
     if run and (idle := [option for option, value in searching.items() if value]):
-        raise ConfigError(f"{' and '.join(idle)} of a search: goes with --index, not with --run")
+        raise ConfigError(f"{' and '.join(idle)}: for a search, so use --index, not --run")
     if folds is not None and len(run or []) < 2:
         raise ConfigError("--folds chooses between runs; name two or more with --run")
     if slice_table is not None and not slices:
-        raise ConfigError("--slice-table writes what --slice cuts; add --slice KIND")
+        raise ConfigError("--slice-table writes the slices of --slice; add --slice KIND")
     outputs = {"--save-run": save_run, "--per-query": per_query, "--slice-table": slice_table}
     check_outputs(outputs, [*(run or []), rerank])
-    # Bad names and slices are found before anything takes time. Two names may become one.
+    # Report wrong names and slices before the slow part. Two names may become one.
     names = list(
         dict.fromkeys(with_judging(measures.split(), condensed=condensed, relevant_from=relevant_from))
     )
@@ -162,7 +162,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Asked:
-    """How an index is to be searched, as it stands on the command line."""
+    """How to search an index, as given on the command line."""
 
     index: Path
     options: SearchOptions
@@ -172,7 +172,7 @@ class Asked:
 
 
 def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
-    """Run all judged queries against an index; also how, and how long a query took."""
+    """Search an index for all judged queries; return the run, its settings and the time per query."""
     from counterpoint.library import OpenIndex
     from counterpoint.search import Run, Workflow
 
@@ -201,7 +201,7 @@ def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
 
 
 def _saved(run: Run, path: Path) -> DataError | None:
-    """Write what was found; an id that TREC's files cannot hold is told after the figures, and costs none."""
+    """Write the run. Return the error of an id that TREC files cannot hold, to raise after the figures."""
     from counterpoint.errors import DataError
 
     try:
@@ -212,9 +212,9 @@ def _saved(run: Run, path: Path) -> DataError | None:
 
 
 def _depth(measures: Sequence[str]) -> int:
-    """How many documents the measures look at: their largest cutoff, or many where one has none.
+    """Documents per query that the measures need: the largest cutoff, or `DEEP` if one has none.
 
-    A condensed list is cut after unjudged documents are gone, so what comes in must be deep.
+    A condensed list is cut after unjudged documents are removed, so its run must be deep.
     """
     from counterpoint.measure import parse_measure
 
@@ -225,7 +225,7 @@ def _depth(measures: Sequence[str]) -> int:
 def _cross_validated(
     reports: Mapping[str, Report], path: Path, choose_on: ChooseOn
 ) -> tuple[Report, dict[str, Any]]:
-    """The report of what each fold chooses by the first measure, and what that was."""
+    """The report of the runs that the folds choose by the first measure, and their choices."""
     from counterpoint.measure import Report, cross_validate, read_folds
 
     measures = list(next(iter(reports.values())).measures)
@@ -256,7 +256,7 @@ def _summary(report: Report) -> dict[str, Any]:
 def _write_queries(
     path: Path, reports: Mapping[str, Report], judged: Judged, slicings: Sequence[Slicing], relevant_from: int
 ) -> None:
-    """One row a query: what it is, then a column a measure and run."""
+    """Write one row per query: its text, judgements and slices, then a column per measure and run."""
     texts = {} if judged.collection is None else judged.collection.queries()
     measures = list(next(iter(reports.values())).measures)
     columns = [(run, measure) for measure in measures for run in reports]

@@ -1,4 +1,4 @@
-"""`counterpoint export`: write an index's documents, and its vectors if asked for, for other uses."""
+"""`counterpoint export`: write an index's documents and, optionally, its vectors for other tools."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ __all__ = ["export"]
 
 def export(
     index: IndexFolder,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write to this folder", show_default=False)],
     vectors: Annotated[
-        bool, typer.Option(help="Write vectors, too (safetensors, float32).")
+        bool, typer.Option(help="Write vectors as well (safetensors, float32)")
     ] = ExportOptions.vectors,
     where: Where = None,
-    overwrite: Annotated[
-        bool, typer.Option(help="Replace an export that is already there.")
-    ] = ExportOptions.overwrite,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing export")] = ExportOptions.overwrite,
     json: Json = False,
 ) -> None:
-    """Write the documents of INDEX as JSON lines, which `counterpoint index` reads back."""
+    """Write the documents of INDEX as JSON Lines, which `counterpoint index` reads back."""
     from counterpoint.index import Index
     from counterpoint.index.accounts import counted_text
     from counterpoint.library.index_export import export_index

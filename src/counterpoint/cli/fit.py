@@ -1,4 +1,4 @@
-"""`counterpoint fit`: put an unsupervised map behind a model's vectors."""
+"""`counterpoint fit`: fit an unsupervised map to a model's vectors."""
 
 from __future__ import annotations
 
@@ -28,75 +28,80 @@ OF_METHODS = {
     "steps": ("nice", "glow"),
     "level": ("whitening", "nice", "glow", "normalise"),
 }
-MOST_QUERIES = 0.2  # of the texts; with a tenth, maps of small collections ranked a little better
+MOST_QUERIES = 0.2  # share of the texts; with 10 %, maps of small collections ranked slightly better
 MANY_QUERIES = (
-    "{:.0%} of the texts are queries, so the mean lies between theirs and the documents'; where the two "
-    "sides lie apart, documents are a cone about it. Without --queries it is the documents'"
+    "{:.0%} of the texts are queries, so the mean lies between those of queries and documents. If the two "
+    "sides lie far apart, documents still form a cone about it. Without --queries, it is the documents' mean"
 )
 
 
 def fit(
-    method: Annotated[Method, typer.Argument(help="What is fitted.", show_default=False)],
-    model: Annotated[str, typer.Argument(help="Model: a name, a folder, or a hub id.", show_default=False)],
+    method: Annotated[Method, typer.Argument(help="Map to fit", show_default=False)],
+    model: Annotated[str, typer.Argument(help="Model name, folder or hub id", show_default=False)],
     collection: Annotated[
-        str, typer.Argument(help="Collection to whose texts it is fitted.", show_default=False)
+        str, typer.Argument(help="Collection of the texts to fit it to", show_default=False)
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the model to this folder", show_default=False)
+    ],
     on: Annotated[
-        str | None, typer.Option(help="The vector set; needed where there are several.", show_default=False)
+        str | None,
+        typer.Option(help="Map this vector set; required if there are several", show_default=False),
     ] = None,
     level: Annotated[
         Literal["token", "sequence"] | None,
         typer.Option(
             show_default=False,
-            help="Of a set of one vector a text: map its tokens before the mean, or the mean (unless given).",
+            help="Map tokens before pooling, or pooled vectors (default)",
         ),
     ] = None,
     rank: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Components kept, the leading principal directions; all unless given. Flows come behind a "
-            "rotation to them.",
+            help="Keep this many principal components (default: all)",
             show_default=False,
         ),
     ] = None,
     shrinkage: Annotated[
         str | None,
         typer.Option(
-            help="Whitening: share of the covariance that becomes a multiple of the identity, from 0 to 1, "
-            "or 'oas', which finds one for the number of vectors; 0 unless given.",
+            help="Whitening: shrink the covariance by 0 to 1, or oas",
             show_default=False,
         ),
     ] = None,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, help="Flows: training steps at most; 1000 unless given.", show_default=False),
+        typer.Option(min=1, help="Flows: limit the training steps (default: 1000)", show_default=False),
     ] = None,
     power: Annotated[
         float | None,
         typer.Option(
-            help="Whitening: exponent of the variances; -0.5 (unless given) makes them equal, -0.25 goes "
-            "half the way, 0 only centres and turns.",
+            help="Whitening: set the exponent of variances (default: -0.5)",
             min=-0.5,
             max=0.0,
             show_default=False,
         ),
     ] = None,
     documents: Annotated[
-        int, typer.Option(min=0, help="Documents drawn at random to fit it to; 0 takes all.")
+        int, typer.Option(min=0, help="Fit to this many random documents; 0 takes all")
     ] = 10_000,
     queries: Annotated[
         str | None,
-        typer.Option(metavar="SPLIT", help="Fit it to the queries of this split, too.", show_default=False),
+        typer.Option(metavar="SPLIT", help="Fit to the queries of this split as well", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Decides which documents, and a flow's start.")] = 0,
-    overwrite: Annotated[bool, typer.Option(help="Replace a folder that is already there.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Set the seed of the sample and of flows")] = 0,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing folder")] = False,
     json: Json = False,
 ) -> None:
-    """Fit a map to MODEL's vectors of COLLECTION, whitening or a normalising flow; save MODEL with it.
+    """Fit whitening or a normalising flow to MODEL's vectors of COLLECTION; save MODEL with it.
 
-    `centre` fits nothing new: the maps that MODEL has subtract the mean of COLLECTION from now on.
+    `centre` fits nothing new: the maps that MODEL already has will subtract the mean of COLLECTION.
+
+    --rank keeps the leading principal directions; a flow is applied after the rotation to them. --shrinkage
+    is the share of the covariance that becomes a multiple of the identity, 0 by default; 'oas' estimates it
+    for the number of vectors. --power -0.5 makes the variances equal, -0.25 goes half the way, 0 only centres
+    and rotates. --level applies to sets of one vector per text.
     """
     from counterpoint.errors import ArtifactError, ConfigError
     from counterpoint.folders import SAVED_PART, check_replaceable
@@ -109,18 +114,18 @@ def fit(
             raise ConfigError(f"--{name} is for {' and '.join(OF_METHODS[name])}; leave it out")
     scaling = {"shrinkage": _share(shrinkage), "power": -0.5 if power is None else power}
     if output.exists() and not overwrite:
-        raise ArtifactError("is already there; choose another folder or add --overwrite", path=output)
+        raise ArtifactError("already exists; choose another folder or add --overwrite", path=output)
     check_replaceable(output, SAVED_PART)
     loaded = load_model(model)
     chosen = on or next(iter(loaded.sets))
     if on is None and len(loaded.sets) > 1:
-        raise ConfigError(f"the model makes {', '.join(loaded.sets)}; choose one with --on")
+        raise ConfigError(f"the model has the vector sets {', '.join(loaded.sets)}; choose one with --on")
 
-    # What cannot be fitted is told before anything takes time.
+    # Report what cannot be fitted before the slow part.
     made: list[Any] = []
     if method != "centre":
         made += _declared(method, fitted_dim(loaded, chosen, level), rank, scaling, steps, seed)
-    known = chosen in loaded.sets  # if not, that is told where it is centred
+    known = chosen in loaded.sets  # if not, recentring reports it
     plain = known and not (loaded.has_unit_length(chosen) or loaded.is_weighed(chosen))
     texts, more = _texts(collection, documents, queries, seed)
     if known and loaded.sets[chosen].pooled and level != "token":
@@ -146,9 +151,7 @@ def fit(
     if method != "normalise" and mapped == "sequence" and len(more) > MOST_QUERIES * len(fitted):
         note(MANY_QUERIES.format(len(more) / len(fitted)))
     if plain and method not in ("normalise", "centre"):
-        note(
-            f"the vectors of {chosen!r} had other lengths; now they have length 1: inner products are cosines"
-        )
+        note(f"the vectors of {chosen!r} did not have length 1; now they do, so inner products are cosines")
     loaded.save(output, overwrite=overwrite)
     result = {
         "output": str(output), "method": method, "on": chosen,
@@ -189,10 +192,10 @@ def _declared(
 
 
 def _check_rows(made: Sequence[Transform], rows: int) -> None:
-    """Refuse a flow behind more directions than so many vectors can vary in.
+    """Refuse a flow of more directions than this number of vectors can vary in.
 
     Raises:
-        ConfigError: saying which rank is possible.
+        ConfigError: the rank is too high; the message names a possible one.
     """
     from counterpoint.errors import ConfigError
     from counterpoint.transform import Flow
@@ -207,7 +210,7 @@ def _check_rows(made: Sequence[Transform], rows: int) -> None:
 
 
 def _bits(made: Sequence[Transform]) -> dict[str, float | int | None]:
-    """What a flow's likelihood is, of rows it was fitted to and of others; None without a flow."""
+    """A flow's bits per dimension on training rows and on held-out rows; None without a flow."""
     from counterpoint.transform import Flow
 
     bits = made[-1].bits if made and isinstance(made[-1], Flow) else None
@@ -219,7 +222,7 @@ def _bits(made: Sequence[Transform]) -> dict[str, float | int | None]:
 
 
 def _texts(source: str, count: int, split: str | None, seed: int) -> tuple[list[str], list[str]]:
-    """Documents drawn at random, all with the same chance, and a split's queries."""
+    """Documents drawn uniformly at random, and a split's queries."""
     import numpy as np
 
     from counterpoint.data import open_collection
@@ -240,8 +243,8 @@ def _text(result: dict[str, Any]) -> str:
         held_out = result["held_out_bits_per_dimension"]
         other = "too few to hold some out"
         if held_out is not None:
-            other = f"{held_out:.3f} of {result['held_out']:,} vectors held out"
-        facts.append(f"{result['bits_per_dimension']:.3f} bits a component ({other})")
+            other = f"{held_out:.3f} on {result['held_out']:,} held-out vectors"
+        facts.append(f"{result['bits_per_dimension']:.3f} bits per component ({other})")
     level = "" if result["level"] is None else f" ({result['level']})"
     lines = (
         f"{result['output']}: {result['method']} on {result['on']}{level}, "

@@ -16,17 +16,19 @@ __all__ = ["folds"]
 
 def folds(
     collection: Annotated[
-        str, typer.Argument(help="Collection with judgements, or a qrels file.", show_default=False)
+        str, typer.Argument(help="Collection with judgements, or a qrels file", show_default=False)
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.", show_default=False)],
-    number: Annotated[int, typer.Option("--folds", min=3, help="Number of folds.")] = 5,
-    seed: Annotated[int, typer.Option(help="Another seed makes other folds.")] = 0,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the folds to this file", show_default=False)
+    ],
+    number: Annotated[int, typer.Option("--folds", min=3, help="Set the number of folds")] = 5,
+    seed: Annotated[int, typer.Option(help="Set the seed of the split into folds")] = 0,
     split: Annotated[
-        str | None, typer.Option(help="Which judgements; needed where there are several.")
+        str | None, typer.Option(help="Choose the split (default: test, or the only one)")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Split the judged queries of COLLECTION into folds to train, validate and test on."""
+    """Split the judged queries of COLLECTION into folds for training, validation and test."""
     from counterpoint.measure import split_folds, write_folds
 
     judged = judgements_of(collection, split)

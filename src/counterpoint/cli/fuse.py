@@ -1,4 +1,4 @@
-"""`counterpoint fuse`: one run from several."""
+"""`counterpoint fuse`: fuse several runs into one."""
 
 from __future__ import annotations
 
@@ -16,43 +16,46 @@ __all__ = ["fuse"]
 
 
 def fuse(
-    runs: Annotated[list[Path], typer.Argument(help="TREC runs, plain or .gz.", show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.", show_default=False)],
+    runs: Annotated[list[Path], typer.Argument(help="TREC runs, plain or .gz", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the fused run to this file", show_default=False)
+    ],
     method: Annotated[
-        Literal["rrf", "convex"], typer.Option(help="Add reciprocal ranks, or weighted scores.")
+        Literal["rrf", "convex"], typer.Option(help="Add reciprocal ranks, or weighted scores")
     ] = "rrf",
     normalise: Annotated[
         Literal["none", "min-max", "z-score"],
-        typer.Option(help="Scores of a query, before --method convex adds them."),
+        typer.Option(help="With convex: normalise the scores of each query first"),
     ] = "none",
     missing: Annotated[
         Literal["error", "min", "zero"] | None,
         typer.Option(
-            help="A document that a run lacks: refuse (convex unless given), the run's lowest score or rank, "
-            "or nothing (rrf unless given).",
+            help="Choose what a run adds for a document that it lacks",
             show_default=False,
         ),
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(
-            help='By file name: "bm25.trec=1 dense.trec=0.5"; 1 each unless given.', show_default=False
-        ),
+        typer.Option(help='Weight runs by file name: "bm25.trec=1 dense.trec=0.5"', show_default=False),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Fuse RUNS into one."""
+    """Fuse RUNS into one, by reciprocal ranks (rrf) or weighted scores (convex).
+
+    --missing says what a run adds for a document that it lacks. error refuses (the default of convex), min
+    adds the run's lowest score or rank, zero adds nothing (the default of rrf). Every weight is 1 by default.
+    """
     from counterpoint.errors import ConfigError
     from counterpoint.search import Fusion, Run, fuse_runs
     from counterpoint.search.settings import parse_weights
 
     if method == "rrf" and normalise != "none":
-        raise ConfigError("--method rrf looks at ranks only; leave --normalise out, or add --method convex")
+        raise ConfigError("--method rrf uses ranks only; leave --normalise out, or add --method convex")
     check_outputs({"-o": output}, runs)
     named = _named(runs)
     shares = dict.fromkeys(named, 1.0) if weights is None else parse_weights(weights, list(named))
     if left := sorted(named.keys() - shares.keys()):
-        raise ConfigError(f"--weights: give every run a weight; there is none for {left[0]}")
+        raise ConfigError(f"--weights: no weight for {left[0]}; give every run one")
     absent = missing or ("zero" if method == "rrf" else "error")
     fusion = Fusion(weights=shares, method=method, normalise=normalise, missing=absent)
     fused = fuse_runs({name: Run.read(path) for name, path in named.items()}, fusion)
@@ -65,7 +68,7 @@ def fuse(
 
 
 def _named(runs: list[Path]) -> dict[str, Path]:
-    """Runs by their file names; those of one name by their paths."""
+    """Runs by file name, or by path where several files have the same name."""
     from counterpoint.errors import ConfigError
 
     count = Counter(path.name for path in runs)

@@ -1,4 +1,4 @@
-"""Several collections on one command line, each before the runs on it."""
+"""Parse several collections on one command line, each followed by its runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUFFIXES = (".gz", ".trec", ".txt", ".tsv", ".run", ".res", ".qrels")
 
 @dataclass
 class Group:
-    """A collection and the runs on it, by the system's name."""
+    """A collection and its runs by system name."""
 
     name: str
     judged: Judged
@@ -25,7 +25,7 @@ class Group:
 
 
 def groups_of(what: Sequence[str], splits: list[str] | None) -> list[Group]:
-    """The command line's words: a run belongs to the last collection before it."""
+    """Group the words of a command line: a run belongs to the last collection before it."""
     from counterpoint.errors import ConfigError
 
     sources = [(at, *_named(word)) for at, word in enumerate(what) if not _is_run(_named(word)[1])]
@@ -51,7 +51,7 @@ def groups_of(what: Sequence[str], splits: list[str] | None) -> list[Group]:
 
 
 def _named(word: str) -> tuple[str | None, str]:
-    """`NAME=…` in its two parts, unless it is the path of something that exists."""
+    """Split `NAME=…` at the equals sign, unless the whole word is an existing path."""
     name, equals, rest = word.partition("=")
     if not equals or not name or "/" in name or Path(word).exists():
         return None, word
@@ -59,14 +59,14 @@ def _named(word: str) -> tuple[str | None, str]:
 
 
 def _is_run(path: str) -> bool:
-    """Whether a file's first line has the six columns of a run; a run that found nothing has no line."""
+    """Whether a file's first line has the six columns of a run; a run without results has no line."""
     from counterpoint.data import is_trec_run
 
     return Path(path).is_file() and is_trec_run(path)
 
 
 def _short(source: str) -> str:
-    """A file's name without its usual endings, a folder's name, or the source as it is (`ir_datasets:…`)."""
+    """A file's name without usual endings, a folder's name, or the source unchanged (`ir_datasets:…`)."""
     path = Path(source)
     if not path.exists():
         return source
@@ -77,14 +77,14 @@ def _short(source: str) -> str:
 
 
 def each(values: list[T] | None, collections: int, option: str) -> Sequence[T | None]:
-    """One value a collection: none, the same for all, or one each."""
+    """Return one value per collection: none, the same for all, or one each."""
     from counterpoint.errors import ConfigError
 
     if not values:
         return [None] * collections
     if len(values) not in (1, collections):
         raise ConfigError(
-            f"{option} stands {len(values)} times for {collections} collections; "
+            f"{option} is given {len(values)} times for {collections} collections; "
             "give it once for all, or once for each"
         )
     return values * collections if len(values) == 1 else values

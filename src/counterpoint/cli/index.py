@@ -1,4 +1,4 @@
-"""`counterpoint index`: read a source, encode it, write an index."""
+"""`counterpoint index`: read and encode a source, and write an index."""
 
 from __future__ import annotations
 
@@ -39,20 +39,19 @@ __all__ = ["index"]
 def index(
     source: Source,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder to write.", show_default=False)
+        Path | None, typer.Option("--output", "-o", help="Write the index to this folder", show_default=False)
     ] = None,
     model: Annotated[
         str,
         typer.Option(
-            help="Model name, model folder, or hub id; 'none' for BM25 alone; auto: minilm, or an "
-            "export's own.",
+            help="Choose a model name, folder or hub id; none: BM25 only",
             autocompletion=models,
         ),
     ] = AUTO_MODEL,
     codec: Annotated[
         CodecChoice | None,
         typer.Option(
-            help="How vectors are stored; auto: as the documents allow. Default: the model's own choice.",
+            help="Choose how vectors are stored (default: the model's own)",
             show_default=False,
         ),
     ] = None,
@@ -61,34 +60,31 @@ def index(
         typer.Option(
             min=0.0,
             show_default=False,
-            help="Leave out rows that the gate or router weighs at or below this; those at 0 unless given.",
+            help="Prune vectors with a gate weight up to this (default: 0)",
         ),
     ] = None,
     ann: Annotated[
         Literal["hnsw"] | None,
         typer.Option(
-            help="Find documents by one vector a text approximately, along a graph (needs faiss), "
-            "instead of looking at all of them.",
+            help="Approximate search over pooled vectors (needs faiss)",
             show_default=False,
         ),
     ] = None,
     lexical: Annotated[
         bool | None,
-        typer.Option(help="Keep BM25 postings (default: yes, or as an export has it).", show_default=False),
+        typer.Option(help="Keep BM25 postings (default: yes, or as in the export)", show_default=False),
     ] = None,
     analyzer: Annotated[
         Literal["english", "english-long", "simple", "none"] | None,
         typer.Option(
-            help="How BM25 cuts text into terms; the model's own choice unless given, english where there is "
-            "no model.",
+            help="Choose BM25's tokenisation (default: the model's own)",
             show_default=False,
         ),
     ] = None,
     identifiers: Annotated[
         bool | None,
         typer.Option(
-            help="See is_empty and checkIfEmpty as one word and as several, in BM25 (default: yes, or as an "
-            "export has it).",
+            help="Split identifiers for BM25, and keep them whole as well",
             show_default=False,
         ),
     ] = None,
@@ -97,7 +93,7 @@ def index(
         typer.Option(
             "--k1",
             show_default=False,
-            help="How late further occurrences of a term stop to count in BM25; 0.9 unless given.",
+            help="Set BM25's term-frequency saturation (default: 0.9)",
         ),
     ] = None,
     b: Annotated[
@@ -105,7 +101,7 @@ def index(
         typer.Option(
             "--b",
             show_default=False,
-            help="How much a document's length counts in BM25, from 0 to 1; 0.4 unless given.",
+            help="Set BM25's length normalisation, 0 to 1 (default: 0.4)",
         ),
     ] = None,
     passage_words: PassageWords = None,
@@ -116,7 +112,7 @@ def index(
         list[str] | None,
         typer.Option(
             "--metadata",
-            help="Metadata that is kept; with a type for conditions (year:int,lang:str); repeatable.",
+            help="Keep metadata fields, as in year:int,lang:str (repeatable)",
             show_default=False,
         ),
     ] = None,
@@ -124,24 +120,35 @@ def index(
     exclude: Exclude = None,
     gitignore: Gitignore = True,
     lenient: Lenient = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace an index that is already there.")] = False,
-    resume: Annotated[bool, typer.Option(help="Go on with an unfinished build in the same folder.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing index")] = False,
+    resume: Annotated[bool, typer.Option(help="Continue an unfinished build in the same folder")] = False,
     processes: Annotated[
-        int, typer.Option(min=1, help="How many processes encode; each loads the model.")
+        int, typer.Option(min=1, help="Encode in this many processes; each loads the model")
     ] = BuildOptions.processes,
     vectors: Annotated[
         bool | None,
         typer.Option(
-            help="Take an export's vectors in place of encoding (default: unless stored in 1, 2 or 4 bits).",
+            help="Take vectors from an export instead of encoding",
             show_default=False,
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only read: tell what would be indexed.")
+        bool, typer.Option("--dry-run", help="Only read, and print what would be indexed")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Build an index of SOURCE."""
+    """Build an index of SOURCE.
+
+    --model auto is minilm, or the model of an export. --codec auto chooses by the documents. --gate also
+    applies to router weights. --ann hnsw searches along a graph instead of all vectors.
+
+    --analyzer defaults to english if there is no model. --identifiers indexes is_empty and checkIfEmpty as
+    one word and as several; it is on by default, or as in the export.
+
+    SOURCE may be .jsonl, .csv, .tsv, .json or any text. --metadata fields with a type can be used in
+    conditions (--where). Without --passage-words, files are cut into passages and documents of a collection
+    are not. --vectors is the default for an export, unless it was stored in 1, 2 or 4 bits.
+    """
     chosen = BuildOptions(
         model=model, codec=codec, gate=gate, ann=ann, lexical=lexical, analyzer=analyzer,
         identifiers=identifiers, k1=k1, b=b, passage_words=passage_words, lenient=lenient,
@@ -152,20 +159,20 @@ def index(
     if dry_run:
         tell(source, chosen, json)
     elif output is None:
-        raise ConfigError("where to? name the folder to write: --output, -o; or only look: --dry-run")
+        raise ConfigError("no folder to write; name it with --output (-o), or only look with --dry-run")
     else:
         _build(source, output, chosen, json)
 
 
 def _run(build: Build) -> None:
-    """Run a build, and tell what there is to go on with: before, and where it failed."""
+    """Run a build. Note what an unfinished build has kept, before the build and if it fails."""
     from counterpoint.index import kept_text
 
     kept = kept_text(build.folder)
     if build.resume:
         note(escaped(kept or f"{build.folder}: no unfinished build; building from the start"))
     elif kept:
-        note(escaped(f"{build.folder}: what an unfinished build has encoded is discarded; --resume keeps it"))
+        note(escaped(f"{build.folder}: discarding what an unfinished build encoded; --resume would keep it"))
     try:
         with progress("indexing", "documents", build.size) as update:
             build.run(update)
@@ -202,7 +209,7 @@ def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
         result,
         lambda: (
             f"{counted_text(info)} in {info['built']['seconds']:.1f} s, {info['bytes'] / 2**20:.1f} MiB "
-            f"({info['bytes_per_document']:,.0f} bytes a document)\n{built_text(info)}\n"
+            f"({info['bytes_per_document']:,.0f} bytes per document)\n{built_text(info)}\n"
             f'Search it with: counterpoint search {escaped(str(output))} "your question" --explain'
         ),
         json,

@@ -1,4 +1,4 @@
-"""`counterpoint info` and `counterpoint verify`: what an index is made of, and whether it still is."""
+"""`counterpoint info` and `counterpoint verify`: the contents of an index, and whether they are intact."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["info", "verify"]
 
 def info(
     index: Annotated[
-        Path | None, typer.Argument(help="Folder that `counterpoint index` wrote.", show_default=False)
+        Path | None, typer.Argument(help="Folder that `counterpoint index` wrote", show_default=False)
     ] = None,
     hardware: Annotated[
-        bool, typer.Option("--hardware", help="Say what computes scores on this machine.")
+        bool, typer.Option("--hardware", help="Show which kernel computes scores on this machine")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show what INDEX holds and where its bytes are."""
+    """Show the contents of INDEX and its disk usage."""
     if index is None and not hardware:
         raise ConfigError("info: name an INDEX, or ask for --hardware")
     found: dict[str, Any] = {}
@@ -54,36 +54,37 @@ def verify(
             min=1,
             metavar="QUERIES",
             show_default=False,
-            help="Also ask so many titles, and compare the answers with those of scoring every document.",
+            help="Measure recall against brute force, over this many titles",
         ),
     ] = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Make again what derives from intact files.")
+        bool, typer.Option("--repair", help="Rebuild files that can be derived from intact ones")
     ] = False,
     encode: Annotated[
-        bool, typer.Option("--encode", help="With --repair: encode lost vectors again from the texts.")
+        bool, typer.Option("--encode", help="With --repair: encode lost vectors again from the texts")
     ] = False,
     drop_damaged: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="With --repair: give up documents that are damaged, and list them in FILE (JSON Lines).",
+            help="With --repair: drop damaged documents, and list them here",
         ),
     ] = None,
     model: ModelName = None,
     json: Json = False,
 ) -> None:
-    """Compare every file of INDEX with its checksum; exit code 2 if one is damaged.
+    """Check every file of INDEX against its checksum; exit code 2 if one is damaged.
 
-    For each damaged file it says what --repair does.
+    For each damaged file, the message says what --repair does. --recall searches for titles and compares the
+    results with those of scoring every document. --drop-damaged writes the dropped documents as JSON Lines.
     """
     from counterpoint.index import Index, Manifest
     from counterpoint.index.manifest import COPY
     from counterpoint.index.manifest_copy import damaged_copy
 
     if not repair and (encode or drop_damaged is not None):
-        raise ConfigError("--encode and --drop-damaged are ways of --repair; give that, too")
+        raise ConfigError("--encode and --drop-damaged need --repair; add it")
     repaired = _repaired(index, encode, drop_damaged, model) if repair else None
     manifest = Manifest.read(index)
     damaged = manifest.damaged(index)
@@ -93,7 +94,7 @@ def verify(
         remedies[COPY] = "--repair makes it again"
     faults = [f"{index / name}: {what}" for name, what in damaged.items()]
     if not faults:
-        Index(index).close()  # everything is as it was written, and what was written opens
+        Index(index).close()  # all checksums match; check that the index opens, too
     result: dict[str, Any] = {
         "index": str(index),
         "files": len(manifest.files),
@@ -121,7 +122,7 @@ def _repaired(index: Path, encode: bool, drop: Path | None, model: str | None) -
     from counterpoint.library.stored import model_for
 
     def load() -> Model | None:
-        manifest = Manifest.read(index)  # not before the repair, which may have to make it again
+        manifest = Manifest.read(index)  # only now, as the repair may have had to rebuild it
         with loading((manifest.model or {}).get("name")):
             return model_for(index, manifest, model)
 
@@ -136,7 +137,7 @@ def _remedies(index: Path, damaged: Mapping[str, str]) -> dict[str, str]:
 
 
 def _recall(index: Path, count: int) -> dict[str, Any]:
-    """What first stages miss of the best documents, over sampled queries."""
+    """Recall of the first stages against brute force, over sampled queries."""
     from counterpoint.library import open_index
     from counterpoint.search.recall import recall_of, sampled_queries
 
@@ -153,13 +154,13 @@ def _verified(result: Mapping[str, Any]) -> str:
     if done := result.get("repaired"):
         lines.append(
             f"repaired: {len(done['files'])} files; {done['encoded']:,} documents encoded again, "
-            f"{done['dropped']:,} given up"
+            f"{done['dropped']:,} dropped"
         )
     if found := result.get("recall"):
         worst = found["worst"]
         lines.append(
-            f"of the best 10 and 100 documents by brute force {found['R@10']:.1%} and {found['R@100']:.1%} "
-            f"were found, over {found['queries']} titles; worst: {worst['R@10']:.0%} of 10 for "
+            f"recall of the best 10 and 100 documents by brute force: {found['R@10']:.1%} and "
+            f"{found['R@100']:.1%} over {found['queries']} titles; worst: {worst['R@10']:.0%} of 10 for "
             f"{escaped(worst['query'])!r}"
         )
     return "\n".join(lines)
@@ -185,7 +186,7 @@ def _text(found: Mapping[str, Any]) -> str:
 
     total = found["bytes"]
     lines = [
-        f"{counted_text(found)}, {total:,} bytes ({found['bytes_per_document']:,.0f} a document)",
+        f"{counted_text(found)}, {total:,} bytes ({found['bytes_per_document']:,.0f} per document)",
         escaped(f"written {found['created']} by counterpoint {found['software']}"),
         *([changed] if (changed := changed_text(found)) else []),
         *([fit] if (fit := fit_text(found)) else []),
@@ -197,7 +198,7 @@ def _text(found: Mapping[str, Any]) -> str:
         *([escaped(queries)] if (queries := queries_text(found)) else []),
         *([escaped(cut)] if (cut := cut_text(found)) else []),
         "",
-        f"{'':24}{'bytes':>14}{'share':>8}{'a document':>12}",
+        f"{'':24}{'bytes':>14}{'share':>8}{'per doc':>12}",
     ]
     for purpose, size in sorted(found["bytes_by_purpose"].items(), key=lambda item: -item[1]):
         lines.append(
@@ -206,18 +207,18 @@ def _text(found: Mapping[str, Any]) -> str:
     lines.append(f"{'all':24}{total:>14,}{1:>8.1%}{found['bytes_per_document']:>12,.1f}")
     if found["factor_over_text"] is not None:
         lines.append(
-            f"\nall but the documents is {found['factor_over_text']:.2f} times their plain text "
+            f"\nall files except the documents: {found['factor_over_text']:.2f} times their plain text "
             f"({found['text_bytes']:,} bytes)"
         )
     for name, layout in found["sets"].items():
         ids = "" if layout["distinct_ids"] is None else f", {layout['distinct_ids']:,} distinct ids"
         if layout["static"]:
-            kept = f"in the model's table; {layout['stored_ids']:,} ids kept, each once a document"
+            kept = f"in the model's table; {layout['stored_ids']:,} ids kept, each once per document"
         else:
             kept = escaped(f"× {layout['codec']}")
         lines.append(
             f"\n{escaped(name)}: {layout['vectors']:,} vectors of {layout['dim']} {kept}, "
-            f"{layout['vectors_per_document']:.1f} a document, {layout['bytes_per_vector']:.1f} bytes each "
+            f"{layout['vectors_per_document']:.1f} per document, {layout['bytes_per_vector']:.1f} bytes each "
             f"with all that belongs to them{ids}"
         )
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What commands that measure saved runs share: judgements, runs, and the notes on how they fit."""
+"""Judgements and runs for commands that measure saved runs, with notes on how they match."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Judged", "judgements_of", "measure_runs", "read_runs"]
 
 @dataclass(frozen=True)
 class Judged:
-    """The judgements of a split, and what is known beside them.
+    """The judgements of a split, with their collection if it is known.
 
     Attributes:
         source: as on the command line.
@@ -35,10 +35,10 @@ class Judged:
     split: str | None = None
 
     def whole(self, what: str) -> Collection:
-        """The collection, for something that a bare qrels file cannot give.
+        """Return the collection, which a bare qrels file does not have; `what` needs it.
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: there is no collection.
         """
         from counterpoint.errors import ConfigError
 
@@ -54,14 +54,14 @@ def judgements_of(source: str, split: str | None, *, bare: bool = True) -> Judge
 
     Raises:
         ConfigError: the collection has no judgements, or several splits and none is chosen.
-        DataError: they cannot be read, or there is none among them.
+        DataError: they cannot be read, or there are none.
     """
     from counterpoint.data import open_collection, read_qrels
     from counterpoint.errors import ConfigError
 
     if bare and Path(source).is_file():
         if split is not None:
-            note(f"{source} holds judgements only, no splits; --split {split} is not looked at")
+            note(f"{source} holds judgements only, no splits; --split {split} is ignored")
         return Judged(source, _judged(read_qrels(source), source))
     collection = open_collection(source)
     if split is None and len(collection.splits) > 1 and "test" not in collection.splits:
@@ -79,7 +79,7 @@ def _judged(qrels: Qrels, source: str) -> Qrels:
 
     found = {query: grades for query, grades in qrels.items() if grades}
     if not found:
-        raise DataError(f"{source}: there is no judgement in it; is this the right split?")
+        raise DataError(f"{source}: no judgements; is this the right split?")
     return found
 
 
@@ -93,13 +93,13 @@ def read_runs(paths: Sequence[Path]) -> dict[str, Run]:
 def measure_runs(
     runs: Mapping[str, Run], qrels: Qrels, measures: Sequence[str], condensed: Sequence[int] = ()
 ) -> dict[str, Report]:
-    """A report of each run, with notes on stderr about what it lacks.
+    """Measure each run; note on stderr what it lacks.
 
     Args:
         runs: by name.
         qrels: judgements.
         measures: what to report.
-        condensed: cutoffs of anything else that leaves unjudged documents out.
+        condensed: cutoffs of other measurements that leave unjudged documents out.
     """
     from counterpoint.measure import evaluate, parse_measure
 
@@ -116,6 +116,6 @@ def measure_runs(
         if cutoffs and 0 < (deepest := max((len(run[query]) for query in run), default=0)) <= max(cutoffs):
             note(
                 f"{name}: no query has more than {deepest} documents. If the run was cut there, condensed "
-                "measures come out too low: cut after unjudged documents are gone, not before"
+                "measures are too low: cut runs after unjudged documents are removed, not before"
             )
     return reports

@@ -1,4 +1,4 @@
-"""The group of all commands, each imported when it is typed and not before."""
+"""The group of all commands; each is imported only when it is typed."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ __all__ = ["Commands", "Interrupted"]
 
 
 class Interrupted(Exception):
-    """Ctrl-C, with what the outermost writer says of its file or folder."""
+    """Ctrl-C, with the outermost writer's note on its file or folder."""
 
 
 @final
 class Commands(TyperGroup):
-    """The commands of the catalogue. An interrupt comes through with what it left on the disk."""
+    """The commands of the catalogue. An interrupt carries a note on what is left on disk."""
 
     def __init__(self, **settings: Any):
         super().__init__(**settings)
         self.commands = _Catalogue()  # type: ignore[assignment]  # read as a mapping, and never written to
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Their names, in the order of the catalogue."""
+        """Names of the commands, in the order of the catalogue."""
         return list(COMMANDS)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that was typed, and the words behind it."""
+        """Find the command that was typed; suggest a similar name if there is none."""
         close = [] if args[0] in COMMANDS else difflib.get_close_matches(args[0], COMMANDS, n=1)
         if close and not args[0].startswith("-"):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """A list for each group; all lines come from the catalogue, so that help imports no command."""
+        """Write one list per group; lines come from the catalogue, so that help imports no command."""
         width = max(map(len, COMMANDS))
         for group, entries in GROUPS.items():
             with formatter.section(group):
                 formatter.write_dl([(name.ljust(width), entry.line) for name, entry in entries.items()])
 
     def invoke(self, ctx: Any) -> object:
-        """Run the command that was typed."""
+        """Run the command; turn Ctrl-C into `Interrupted`."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
@@ -57,7 +57,7 @@ class Commands(TyperGroup):
 
 @final
 class _Catalogue(Mapping[str, Any]):
-    """Names to commands; looking one up imports it."""
+    """Commands by name; looking one up imports it."""
 
     def __getitem__(self, name: str) -> Any:
         return _load(name)
@@ -80,7 +80,10 @@ def _load(name: str) -> Any:
         found = app
     command = get_command(found)
     command.name = name
-    for one in (command, *getattr(command, "commands", {}).values()):  # alike, whoever asks first
+    for one in (
+        command,
+        *getattr(command, "commands", {}).values(),
+    ):  # for all of them, whichever is loaded first
         one.context_settings.setdefault("help_option_names", ["-h", "--help"])
     if entry.examples:
         command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in entry.examples)])

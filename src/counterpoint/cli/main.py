@@ -1,4 +1,4 @@
-"""`counterpoint`: the commands, and how a failure becomes a message and an exit code."""
+"""The `counterpoint` program: dispatch, error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["app", "main"]
 # Recent versions of typer carry a copy of click, so the class is found through one of typer's own names.
 UsageMistake: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 INTERRUPTED = 130
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # our own files are written behind `writing`
-THE_SYSTEMS = frozenset(  # what the system says of a file that was named: no permission, a loop of links, …
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of stdout: for our own files `writing` reports it
+THE_SYSTEMS = frozenset(  # errors of a file that the user named: no permission, a loop of links, …
     {
         errno.EACCES,
         errno.EPERM,
@@ -60,33 +60,33 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version")
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="Results and errors only (anywhere on the line).")
+        bool, typer.Option("--quiet", help="Print only results and errors (valid at any position)")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks (anywhere on the line).")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks (valid at any position)")] = False,
 ) -> None:
-    """Options that stand before the command."""
+    """Global options."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 2 for the user's mistakes, 1 for ours."""
     given = sys.argv[1:] if arguments is None else arguments
-    end = given.index("--") if "--" in given else len(given)  # what stands behind is no option
+    end = given.index("--") if "--" in given else len(given)  # words after it are no options
     options, rest = given[:end], given[end:]
     debug, quiet = "--debug" in options, "--quiet" in options
     words = [*(word for word in options if word not in ("--debug", "--quiet")), *rest]
     if arguments is not None:
         with quietly(quiet):
             return _run(words, debug)
-    guard_streams()  # the process is ours
+    guard_streams()  # only when run as a program, which owns the process
     if not {"--help", "-h"} & set(options):
         keep_freed_memory()
     try:
         with quietly(quiet):
             code = _run(words, debug)
-    except Exception as error:  # as the interpreter would do, but for what the message holds
+    except Exception as error:  # as the interpreter would do, with the message escaped
         show_traceback(error)
         code = 1
     sys.exit(code)
@@ -115,7 +115,7 @@ def _run(arguments: list[str], debug: bool) -> int:
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
+    except BrokenPipeError:  # the reader of our output closed the pipe, as `head` does
         sys.stderr.close()
         return 0
     except Exception as error:
@@ -133,14 +133,14 @@ def _run(arguments: list[str], debug: bool) -> int:
 
 
 def _of_the_system(error: OSError) -> str | None:
-    """What the user can do about a refusal of the operating system; None where the mistake is ours."""
+    """The message for a system error that the user can fix; None if the mistake is ours."""
     if error.filename is not None:
         return f"{error.filename}: {error.strerror}" if error.errno in THE_SYSTEMS else None
     if error.errno not in NO_ROOM:
         return None
-    with suppress(OSError):  # or the interpreter tries to write the rest when it ends
+    with suppress(OSError):  # else the interpreter writes the rest at exit and fails again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return f"the output cannot be written: {error.strerror}. To go on, free some space"
+    return f"the output cannot be written: {error.strerror}. Free some disk space"
 
 
 def _complain(message: str, *more: str) -> None:
@@ -148,7 +148,7 @@ def _complain(message: str, *more: str) -> None:
 
 
 def _show(mistake: Any) -> None:
-    """A mistake on the command line, which may quote what was typed, in the words of typer."""
+    """Print typer's message for a usage mistake; it may quote what was typed, so escape it."""
     mistake.message = escaped(mistake.message)
     shown = io.StringIO()
     mistake.show(file=shown)

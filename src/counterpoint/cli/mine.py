@@ -1,4 +1,4 @@
-"""`counterpoint mine`: hard negatives for a collection's queries, scored by a teacher if asked for."""
+"""`counterpoint mine`: mine hard negatives for a collection's queries, optionally scored by a teacher."""
 
 from __future__ import annotations
 
@@ -21,38 +21,39 @@ __all__ = ["mine"]
 
 def mine(
     collection: Annotated[
-        str, typer.Argument(help="Collection with queries and judgements.", show_default=False)
+        str, typer.Argument(help="Collection with queries and judgements", show_default=False)
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the lists to this file", show_default=False)
+    ],
     source: Annotated[
-        str, typer.Option(help="'bm25', or the model that searches: its name, folder or hub id.")
+        str, typer.Option(help="Search with bm25, or a model's name, folder or hub id")
     ] = "bm25",
-    count: Annotated[int, typer.Option(min=1, help="Negatives for each positive.")] = 7,
-    depth: Annotated[int, typer.Option(min=1, help="Documents of the ranking to draw them from.")] = 100,
-    skip: Annotated[int, typer.Option(min=0, help="Documents at its top that are left out.")] = 0,
+    count: Annotated[int, typer.Option(min=1, help="Draw this many negatives per positive")] = 7,
+    depth: Annotated[int, typer.Option(min=1, help="Draw from this many top documents")] = 100,
+    skip: Annotated[int, typer.Option(min=0, help="Skip this many documents at the top")] = 0,
     teacher: Annotated[
         str | None,
         typer.Option(
             show_default=False,
-            help="Write every document with a score: that of a retrieval model (model:NAME), a cross-encoder "
-            "(cross-encoder:NAME) or a file (run:FILE).",
+            help="Add scores of model:NAME, cross-encoder:NAME or run:FILE",
         ),
     ] = None,
     weights: Annotated[
         str | None,
         typer.Option(
             show_default=False,
-            help="Weights of the vector sets of the teacher's model, such as 'mean=5 tokens=0.5'; as it "
-            "searches unless given.",
+            help="Weight the teacher's vector sets, as in 'mean=5 tokens=0.5'",
         ),
     ] = None,
-    split: Annotated[str, typer.Option(help="Which judgements.")] = "train",
-    seed: Annotated[int, typer.Option(help="Another seed draws others.")] = 0,
+    split: Annotated[str, typer.Option(help="Choose the split")] = "train",
+    seed: Annotated[int, typer.Option(help="Set the seed that draws negatives")] = 0,
     json: Json = False,
 ) -> None:
-    """Write n-way lists (query, positive, negatives) of COLLECTION, by ids, one JSON list a line.
+    """Write n-way lists (query, positive, negatives) of COLLECTION: one JSON list of ids per line.
 
-    With a teacher the documents come as pairs of id and score.
+    With --teacher, every document is a pair of id and score, from a retrieval model, a cross-encoder or a run
+    file. A retrieval model scores with its own search weights unless --weights is given.
     """
     import numpy as np
 
@@ -62,10 +63,10 @@ def mine(
     from counterpoint.learn.seeds import seed_of
     from counterpoint.loading import load_model
 
-    if not output.parent.is_dir():  # told now, not after minutes of mining
-        raise ConfigError(f"{output}: there is no such folder to write into; make it first")
+    if not output.parent.is_dir():  # report it now, not after minutes of mining
+        raise ConfigError(f"{output}: the folder to write into does not exist; create it first")
     kind = BM25Negatives if source == "bm25" else ModelNegatives
-    negatives = kind(count=count, depth=depth, skip=skip)  # faults in the call come before anything is read
+    negatives = kind(count=count, depth=depth, skip=skip)  # reports wrong arguments before anything is read
     teaching = _teacher(teacher, weights)
     model = None if source == "bm25" else load_model(source)
     data = read_collection(collection, split)
@@ -81,7 +82,7 @@ def mine(
         with progress("scoring", "lists", len(lists)) as update:
             written = list(graded_lists(lists, grader, update))
         if not written:
-            raise DataError(f"--teacher {teacher}: it has no score for any positive of split {split!r}")
+            raise DataError(f"--teacher {teacher}: no score for any positive of split {split!r}")
     write_n_way(output, written)
     seconds = time.perf_counter() - started
     short = sum(len(ids) <= count for _, ids in written)
@@ -97,7 +98,7 @@ def mine(
             f"{output}: {len(written):,} lines for {len(data.queries):,} queries in {seconds:.1f} s"
             + (f"; {short:,} have fewer than {count} negatives" if short else "")
             + (
-                f"; {unscored:,} documents are left out, as the teacher does not score them"
+                f"; {unscored:,} documents are left out because the teacher does not score them"
                 if unscored
                 else ""
             )
@@ -107,10 +108,10 @@ def mine(
 
 
 def _teacher(named: str | None, weights: str | None) -> Teacher | None:
-    """The teacher that is asked for.
+    """Build the teacher from its options.
 
     Raises:
-        ConfigError: there is no such kind, or weights for what has none.
+        ConfigError: the kind is unknown, or weights are given for a teacher without vector sets.
     """
     from counterpoint.errors import ConfigError
     from counterpoint.learn import CrossEncoderTeacher, ModelTeacher, RunTeacher
@@ -119,14 +120,14 @@ def _teacher(named: str | None, weights: str | None) -> Teacher | None:
 
     kind, _, source = (named or "").partition(":")
     if weights is not None and kind != "model":
-        raise ConfigError("--weights are of a model's vector sets; give --teacher model:NAME with them")
+        raise ConfigError("--weights are for a model's vector sets; use them with --teacher model:NAME")
     if named is None:
         return None
     if kind == "model" and source:
         if weights is None:
             return ModelTeacher(source)
         given = parse_weights(weights)
-        # Of sets of one row MaxSim is the inner product, so nothing needs to know which are.
+        # MaxSim of pooled vectors is their inner product, so it serves both kinds of sets.
         return ModelTeacher(source, Sum([MaxSim(name) for name in given], list(given.values())))
     if kind == "cross-encoder" and source:
         return CrossEncoderTeacher(source)

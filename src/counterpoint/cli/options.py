@@ -29,34 +29,32 @@ __all__ = [
 ]
 
 IndexFolder = Annotated[
-    Path, typer.Argument(help="Folder that `counterpoint index` wrote.", show_default=False)
+    Path, typer.Argument(help="Folder that `counterpoint index` wrote", show_default=False)
 ]
 ModelName = Annotated[
     str | None,
     typer.Option(
         "--model",
         autocompletion=models,
-        help="Where the model is now, if not where it was when the index was built.",
+        help="Load the model from here, if it moved since indexing",
     ),
 ]
 BackendName = Annotated[
     Literal["auto", "onnx", "torch"],
     typer.Option(
         "--backend",
-        help="Encode queries with: onnx (exported with the index), torch, or auto.",
+        help="Encode queries with onnx (in the index), torch, or auto",
     ),
 ]
 Weights = Annotated[
     str | None,
-    typer.Option(
-        help='Weights of the hybrid\'s parts, as in "lexical=1 mean=1 words=2".', show_default=False
-    ),
+    typer.Option(help='Weight the hybrid\'s parts, as in "lexical=1 mean=1"', show_default=False),
 ]
 Adapt = Annotated[
     bool | None,
     typer.Option(
         "--adapt/--no-adapt",
-        help="Let weights follow each query, as the index says; not with --weights unless asked for.",
+        help="Adapt weights to each query (default: as the index says)",
         show_default=False,
     ),
 ]
@@ -64,8 +62,7 @@ Feedback = Annotated[
     str | None,
     typer.Option(
         "--feedback",
-        help="What the best documents count for in the hybrid, beside all parts as 1, and how many are taken "
-        '("0.1,5"); 0 for none.',
+        help='Weight and documents of pseudo-relevance feedback ("0.1,5")',
         show_default=False,
     ),
 ]
@@ -73,20 +70,20 @@ FusionName = Annotated[
     str | None,
     typer.Option(
         "--fusion",
-        help="How parts are made comparable: ceiling (the default), min-max, z-score, rrf or none.",
+        help="Fuse by ceiling (default), min-max, z-score, rrf or none",
         show_default=False,
     ),
 ]
 Exhaustive = Annotated[
     bool,
-    typer.Option("--exhaustive", help="Look at every vector; ignore sketches, graphs and lists."),
+    typer.Option("--exhaustive", help="Score every vector; ignore sketches, graphs and lists"),
 ]
 Probes = Annotated[
     int | None,
     typer.Option(
         "--probes",
         min=1,
-        help="Lists looked at for each query token; the index's own unless given.",
+        help="Set the lists probed per query token (default: the index's)",
         show_default=False,
     ),
 ]
@@ -95,7 +92,7 @@ Where = Annotated[
     typer.Option(
         "--where",
         metavar="CONDITION",
-        help="Only documents whose metadata meets this: \"year >= 2020 and lang in ('en', 'de')\".",
+        help="Filter by metadata: \"year >= 2020 and lang in ('en', 'de')\"",
         show_default=False,
     ),
 ]
@@ -104,7 +101,7 @@ WorkflowName = Annotated[
     typer.Option(
         "--workflow",
         "-w",
-        help="hybrid, lexical, dense, words, dense-words or words-dense.",
+        help="hybrid, lexical, dense, words, dense-words or words-dense",
         autocompletion=workflows,
     ),
 ]
@@ -114,7 +111,7 @@ MaybeWorkflow = Annotated[
         "--workflow",
         "-w",
         autocompletion=workflows,
-        help="hybrid (unless given), lexical, dense, words, dense-words or words-dense.",
+        help="Choose the workflow of the search (default: hybrid)",
         show_default=False,
     ),
 ]
@@ -124,7 +121,7 @@ CUTOFF = re.compile(r"0*[1-9][0-9]{0,8}")
 
 
 def cutoffs_of(text: str, option: str) -> list[int]:
-    """Cutoffs as they are typed (`10,100`), rising, each once."""
+    """Parse cutoffs such as `10,100`; sorted, without duplicates."""
     from counterpoint.errors import ConfigError
 
     words = text.replace(",", " ").split()
@@ -145,15 +142,15 @@ def asked_of(
     exhaustive: bool = False,
     adapt: bool | None = None,
 ) -> SearchOptions:
-    """What was typed, as the library takes it.
+    """Turn options as typed into search options.
 
     Raises:
-        ConfigError: options that exclude each other.
+        ConfigError: options exclude each other.
     """
     from counterpoint.errors import ConfigError
 
     if feedback is not None and workflow != "hybrid":
-        raise ConfigError(f"--feedback is the hybrid's; leave it or --workflow {workflow} out")
+        raise ConfigError(f"--feedback works with the hybrid only; leave it or --workflow {workflow} out")
     return SearchOptions(
         workflow=workflow,
         weights=weights,

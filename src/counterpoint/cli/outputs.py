@@ -1,4 +1,4 @@
-"""Files that a command is to write, looked at before it takes any time."""
+"""Check the output files of a command before its slow part."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["check_outputs"]
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None] = ()) -> None:
-    """Refuse files that could not be written, or that would replace another or what is read.
+    """Refuse outputs that cannot be written, or that would replace each other or an input.
 
     Args:
-        outputs: by option; None where nothing is to be written.
+        outputs: files by option; None for an option that was not given.
         inputs: files that are read.
 
     Raises:
@@ -21,18 +21,18 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | No
     """
     from counterpoint.errors import ConfigError
 
-    # not `Path.resolve`, which raises where links go round in a circle
+    # not `Path.resolve`, which raises on a loop of links
     read = {os.path.realpath(path) for path in inputs if path is not None}
     written: dict[str, str] = {}
     for option, path in outputs.items():
-        if path is None or path.is_char_device() or path.is_fifo():  # nothing is replaced there
+        if path is None or path.is_char_device() or path.is_fifo():  # writing there replaces nothing
             continue
         if not path.parent.is_dir():
-            raise ConfigError(f"{option} {path}: there is no such folder to write into; make it first")
+            raise ConfigError(f"{option} {path}: the folder to write into does not exist; create it first")
         if path.is_dir():
             raise ConfigError(f"{option} {path} is a folder; name a file")
         if os.path.realpath(path) in read:
-            raise ConfigError(f"{option} {path} is what is read, which stays as it is; name another file")
+            raise ConfigError(f"{option} {path} is an input, which must not change; name another file")
         if other := written.get(os.path.realpath(path)):
-            raise ConfigError(f"{other} and {option} name one file, {path}; give each a file of its own")
+            raise ConfigError(f"{other} and {option} name the same file, {path}; give each its own file")
         written[os.path.realpath(path)] = option

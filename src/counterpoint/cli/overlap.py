@@ -1,4 +1,4 @@
-"""`counterpoint overlap`: what the parts of an index, or saved runs, find together and apart."""
+"""`counterpoint overlap`: the overlap of the results of an index's parts, or of saved runs."""
 
 from __future__ import annotations
 
@@ -30,42 +30,45 @@ def overlap(
     collection: Annotated[
         str,
         typer.Argument(
-            help="Collection with queries and judgements; with --run alone, a qrels file will do.",
+            help="Collection with judgements, or with only --run a qrels file",
             show_default=False,
         ),
     ],
-    index: Annotated[Path | None, typer.Option(help="Search this index.", show_default=False)] = None,
+    index: Annotated[Path | None, typer.Option(help="Search this index", show_default=False)] = None,
     parts: Annotated[
         str | None,
         typer.Option(
-            help='Its vector sets, and "lexical", separated by commas; all that it has unless given.',
+            help="Compare these parts, as in lexical,mean (default: all)",
             show_default=False,
         ),
     ] = None,
     run: Annotated[
         list[str] | None,
-        typer.Option(help="A TREC run, as FILE or NAME=FILE (repeatable).", show_default=False),
+        typer.Option(help="Compare a TREC run: FILE or NAME=FILE (repeatable)", show_default=False),
     ] = None,
-    k: Annotated[str, typer.Option("-k", help="Cutoffs, separated by commas.")] = "10,100,1000",
+    k: Annotated[str, typer.Option("-k", help="Set the cutoffs, separated by commas")] = "10,100,1000",
     split: Annotated[
-        str | None, typer.Option(help="Which judgements; needed where there are several.")
+        str | None, typer.Option(help="Choose the split (default: test, or the only one)")
     ] = None,
-    relevant_from: Annotated[int, typer.Option(min=1, help="Lowest grade that is relevant.")] = 1,
+    relevant_from: Annotated[int, typer.Option(min=1, help="Set the lowest relevant grade")] = 1,
     model: ModelName = None,
     backend: BackendName = BACKEND,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the overlap: a .svg, .png or .pdf file.", show_default=False)
+        Path | None, typer.Option(help="Draw the overlap (.svg, .png or .pdf)", show_default=False)
     ] = None,
     plot_of: Annotated[
         Literal["found", "relevant", "answered"] | None,
         typer.Option(
-            help="What is drawn: documents (unless given), relevant ones, or queries with a relevant one.",
+            help="Draw documents (default), relevant ones, or queries",
             show_default=False,
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what first stages find together and apart, and what their union recalls.
+    """Show which documents first stages find in common and alone, and the recall of their union.
+
+    The parts of an index are its vector sets and "lexical". --plot-of answered draws the queries for which a
+    relevant document was found.
 
     Example: counterpoint overlap my-collection/ --index my-index --parts lexical,mean -k 10,100
     """
@@ -76,9 +79,9 @@ def overlap(
 
     cutoffs = cutoffs_of(k, "-k")
     if index is None and not run:
-        raise ConfigError("name what is compared: --index, or --run two times or more")
+        raise ConfigError("nothing to compare; give --index, or --run twice or more")
     if index is None and parts is not None:
-        raise ConfigError("--parts are those of an index; name it with --index")
+        raise ConfigError("--parts selects parts of an index; name it with --index")
     if index is None and model is not None:
         raise ConfigError("--model encodes the queries for an index; name it with --index")
     if plot is None and plot_of is not None:
@@ -91,7 +94,7 @@ def overlap(
     if index is not None:
         found = _search(OpenIndex(index, model, backend), parts, judged, max(cutoffs))
         if both := found.keys() & runs.keys():
-            raise ConfigError(f"a run is called {min(both)!r} like a part of the index; name it NAME=FILE")
+            raise ConfigError(f"a run is called {min(both)!r}, as is a part of the index; name it NAME=FILE")
         runs = {**found, **runs}
     shared = [share_of(runs, judged.qrels, cutoff, relevant_from) for cutoff in cutoffs]
     if plot is not None:
@@ -110,7 +113,7 @@ def overlap(
 
 
 def _named_runs(given: Sequence[str]) -> dict[str, Run]:
-    """`NAME=FILE`, or a file called by its name up to the first full stop."""
+    """Read runs by name: `NAME=FILE`, or a file by its name up to the first full stop."""
     from counterpoint.errors import ConfigError
     from counterpoint.search import Run
 
@@ -126,7 +129,7 @@ def _named_runs(given: Sequence[str]) -> dict[str, Run]:
 
 
 def _search(library: OpenIndex, parts: str | None, judged: Judged, depth: int) -> dict[str, Run]:
-    """What each part of an index proposes for the judged queries."""
+    """Rank the documents for the judged queries by each part of an index."""
     from counterpoint.library import SearchOptions
     from counterpoint.search import LEXICAL
 
@@ -142,7 +145,7 @@ def _search(library: OpenIndex, parts: str | None, judged: Judged, depth: int) -
 
 
 def _draw(path: Path, what: str, shared: Sequence[Shared]) -> None:
-    """One diagram a cutoff; a note where there is nothing in any set, since the table is still to come."""
+    """Draw one diagram per cutoff. If all sets are empty, only note it: the table is still to come."""
     from counterpoint.plots.venn import overlap_plot
 
     overlaps = [(f"first {x.k}", getattr(x, what)) for x in shared]
@@ -153,7 +156,7 @@ def _draw(path: Path, what: str, shared: Sequence[Shared]) -> None:
 
 
 def _text(shared: Shared) -> str:
-    """A table of the sets, then how each complements each other."""
+    """A table of the sets, then the RoC of each pair."""
     found, relevant, answered = shared.found, shared.relevant, shared.answered
     rows: list[list[str | int | float]] = []
     for name in found.names:
@@ -175,4 +178,4 @@ def _text(shared: Shared) -> str:
 def _sentence(answered: Overlap, first: str, second: str) -> str:
     ratio = answered.complementarity(first, second)
     shown = f"{ratio:.4f}" if math.isfinite(ratio) else "–"
-    return escaped(f"RoC of {first} beside {second}: {shown}")
+    return escaped(f"RoC of {first} against {second}: {shown}")

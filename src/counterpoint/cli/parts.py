@@ -1,4 +1,4 @@
-"""`compare --halves`, `--wins`, `--lengths`: systems over parts of the queries, and against the baseline."""
+"""`compare --halves`, `--wins`, `--lengths`: compare systems on parts of the queries."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ Halves = Annotated[
     str | None,
     typer.Option(
         metavar="MEASURE",
-        help="Means over the half of the queries where the baseline is best by this measure (easy), and over "
-        "the rest (hard): RR@10 in RoC, nDCG@10 in HIL.",
+        help="Average over easy and hard queries, split by this measure",
         show_default=False,
     ),
 ]
@@ -33,33 +32,29 @@ Wins = Annotated[
     str | None,
     typer.Option(
         metavar="MEASURE",
-        help="On which share of the queries each run is better than the baseline, equal and worse, by this "
-        "measure, such as RR@10; with --halves on each half, too.",
+        help="Count wins over the baseline by this measure, as RR@10",
         show_default=False,
     ),
 ]
-WinsPlot = Annotated[
-    Path | None, typer.Option(help="Draw the wins: a .svg, .png or .pdf file.", show_default=False)
-]
+WinsPlot = Annotated[Path | None, typer.Option(help="Draw the wins (.svg, .png or .pdf)", show_default=False)]
 Lengths = Annotated[
     int | None,
     typer.Option(
         min=1,
         metavar="WORDS",
-        help="Means over queries binned by the length of their relevant documents, in bins of so many words; "
-        "40 in RoC.",
+        help="Average over queries, binned by relevant documents' length",
         show_default=False,
     ),
 ]
 LengthsPlot = Annotated[
     Path | None,
-    typer.Option(help="Draw the first measure over lengths: a .svg, .png or .pdf file.", show_default=False),
+    typer.Option(help="Draw the first measure over lengths (.svg, .png or .pdf)", show_default=False),
 ]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The options; measures stand as they were typed."""
+    """The options as typed."""
 
     baseline: str | None
     halves: str | None
@@ -70,31 +65,31 @@ class Asked:
 
     @property
     def measures(self) -> list[str]:
-        """What must be measured for them."""
+        """Measures that the options need."""
         return [name for name in (self.halves, self.wins) if name is not None]
 
     @property
     def any(self) -> bool:
-        """Whether there is anything to do."""
+        """Whether any of them was given."""
         return bool(self.measures) or self.lengths is not None
 
     def named(self, whole: Callable[[Sequence[str]], list[str]]) -> Asked:
-        """The same with the measures called as they are measured."""
+        """Replace each measure by the full name under which it is measured."""
         halves, wins = ([] if name is None else whole([name]) for name in (self.halves, self.wins))
         return replace(self, halves=next(iter(halves), None), wins=next(iter(wins), None))
 
     def check(self) -> None:
-        """Refuse what cannot be carried out.
+        """Check the options before the slow part.
 
         Raises:
-            ConfigError: a baseline or another option is missing, or a picture of an unknown kind.
+            ConfigError: a baseline or another option is missing, or a picture has an unknown format.
         """
         from counterpoint.errors import ConfigError
         from counterpoint.plots import check_format
 
         for option, value in (("--halves", self.halves), ("--wins", self.wins)):
             if value is not None and self.baseline is None:
-                raise ConfigError(f"{option} goes by a baseline, such as BM25; name it with --baseline")
+                raise ConfigError(f"{option} needs a baseline, such as BM25; name it with --baseline")
         for option, path, needs in (
             ("--wins-plot", self.wins_plot, self.wins),
             ("--lengths-plot", self.lengths_plot, self.lengths),
@@ -102,20 +97,20 @@ class Asked:
             if path is not None:
                 check_format(path)
                 if needs is None:
-                    raise ConfigError(f"{option} goes with {option.removesuffix('-plot')}")
+                    raise ConfigError(f"{option} needs {option.removesuffix('-plot')}")
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What was asked for on one collection; None where it was not.
+    """Results on parts of one collection's queries; None for what was not asked for.
 
     Attributes:
         collection: its name.
-        systems: for each measure that tables show each system's values.
-        halves: of the baseline.
-        wins: each system against the baseline, part by part.
+        systems: each system's values, for each measure that tables show.
+        halves: easy and hard queries of the baseline.
+        wins: each system against the baseline, by part.
         wins_by: the measure of the wins.
-        lengths: bins.
+        lengths: bins of queries by length.
     """
 
     collection: str
@@ -127,12 +122,12 @@ class Parts:
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """All of them."""
+        """All queries of the collection."""
         values = next(iter(self.systems.values()))
         return tuple(next(iter(values.values())))
 
     def tables(self, baseline: str | None) -> Iterator[Table]:
-        """A table a measure for halves and for lengths; one for wins."""
+        """One table per measure for halves and for lengths; one table for wins."""
         from counterpoint.measure import means_over, parts_table, wins_table
         from counterpoint.measure.parts import with_all
 
@@ -147,7 +142,7 @@ class Parts:
             yield wins_table(title, str(baseline), self.wins)
 
     def data(self) -> dict[str, Any]:
-        """All of it."""
+        """Everything as plain data."""
         found: dict[str, Any] = {"collection": self.collection}
         for kind, slicing in (("halves", self.halves), ("lengths", self.lengths)):
             if slicing is not None:
@@ -161,7 +156,7 @@ class Parts:
         return found
 
     def along_lengths(self) -> dict[str, dict[str, float]]:
-        """By system the first measure's mean of each bin."""
+        """The first measure's mean in each bin of lengths, by system."""
         from counterpoint.measure import means_over
         from counterpoint.measure.slices import NONE
 
@@ -192,13 +187,13 @@ def parts_of(
     asked: Asked,
     relevant_from: int,
 ) -> Parts:
-    """Cut one collection's queries as asked.
+    """Split one collection's queries as the options say.
 
     Args:
         group: the collection.
-        reports: by system of each of its runs, whose values are averaged.
+        reports: reports of each system's runs, whose values are averaged.
         shown: measures that tables show.
-        asked: what, with its measures as the reports call them.
+        asked: the options, with measures named as in the reports.
         relevant_from: lowest grade that is relevant.
     """
     from counterpoint.measure import slice_by_rank, slice_by_width, wins_over
@@ -223,7 +218,7 @@ def parts_of(
 
 
 def draw_parts(asked: Asked, found: Sequence[Parts]) -> None:
-    """The pictures that were asked for, of all collections."""
+    """Draw the pictures that were asked for, with all collections."""
     from counterpoint.plots.parts import lengths_plot, wins_plot
 
     prefix = {parts.collection: f"{parts.collection}: " if len(found) > 1 else "" for parts in found}

@@ -1,4 +1,4 @@
-"""`counterpoint perturb`: an adversarial collection, in which documents do not share their queries' words."""
+"""`counterpoint perturb`: make an adversarial collection, with other words in documents than in queries."""
 
 from __future__ import annotations
 
@@ -17,32 +17,35 @@ if TYPE_CHECKING:
 
 __all__ = ["perturb"]
 
-RECORD = "perturbation.json"  # what makes a folder one of ours, which may be replaced
+RECORD = "perturbation.json"  # marks a folder that this command wrote and may replace
 
 
 def perturb(
     collection: Annotated[
-        str, typer.Argument(help="Collection with queries and judgements.", show_default=False)
+        str, typer.Argument(help="Collection with queries and judgements", show_default=False)
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="BEIR folder to write.", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write to this BEIR folder", show_default=False)
+    ],
     synonyms: Annotated[
         str,
-        typer.Option(help="Where synonyms are from: 'nltk', or a folder with WordNet's senses and synsets."),
+        typer.Option(help="Take synonyms from nltk, or from a folder with WordNet"),
     ] = "nltk",
     split: Annotated[
-        str | None, typer.Option(help="Which judgements; needed where there are several.")
+        str | None, typer.Option(help="Choose the split (default: test, or the only one)")
     ] = None,
-    relevant_from: Annotated[int, typer.Option(min=1, help="Lowest grade that is relevant.")] = 1,
-    seed: Annotated[int, typer.Option(help="Another seed draws other synonyms.")] = 0,
+    relevant_from: Annotated[int, typer.Option(min=1, help="Set the lowest relevant grade")] = 1,
+    seed: Annotated[int, typer.Option(help="Set the seed that draws synonyms")] = 0,
     share: Annotated[
-        float, typer.Option(help="Of a document's matching words that are to go: above 0, at most 1.")
+        float, typer.Option(help="Replace this share of matching words: above 0, at most 1")
     ] = 1.0,
-    overwrite: Annotated[bool, typer.Option(help="Replace a folder that is already there.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing folder")] = False,
     json: Json = False,
 ) -> None:
-    """Replace words of relevant documents that match their queries by synonyms: harder for exact matching.
+    """Replace words of relevant documents that match their queries with synonyms.
 
-    Queries and judgements stay. Index the new folder, search it, and `compare` the runs on both.
+    This makes exact matching harder. Queries and judgements stay unchanged. Index and search the new folder,
+    then `compare` the runs on both. A folder for --synonyms holds WordNet's senses and synsets.
     """
     from counterpoint.data import BEIR, open_thesaurus, write_beir
     from counterpoint.errors import ArtifactError, ConfigError
@@ -51,9 +54,11 @@ def perturb(
     from counterpoint.measure import perturb as perturbed
 
     if output.exists() and Path(collection).exists() and output.samefile(collection):
-        raise ConfigError(f"{output} is the collection itself, which stays as it is; choose another --output")
+        raise ConfigError(
+            f"{output} is the collection itself, which must not change; choose another --output"
+        )
     if output.exists() and not overwrite:
-        raise ArtifactError("is already there; choose another folder or add --overwrite", path=output)
+        raise ArtifactError("already exists; choose another folder or add --overwrite", path=output)
     thesaurus = open_thesaurus(synonyms)
     judged = judgements_of(collection, split, bare=False)
     source, tally = judged.whole("perturb"), Tally()
@@ -76,5 +81,5 @@ def _text(output: Path, tally: Tally) -> str:
     return (
         f"{output}: {tally.changed:,} of {tally.documents:,} relevant documents changed; {tally.matched:,} "
         f"words in them match a query: {tally.replaced:,} were replaced, {without:,} have no synonym"
-        + (f", {tally.spared:,} were not to go" if tally.spared else "")
+        + (f", {tally.spared:,} were kept by --share" if tally.spared else "")
     )

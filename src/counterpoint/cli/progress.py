@@ -1,4 +1,4 @@
-"""How far a long command is: a bar on a terminal, a line every ten seconds elsewhere."""
+"""Progress of a long command: a bar on a terminal, a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from counterpoint.escapes import escaped
 __all__ = ["loading", "progress"]
 
 EVERY = 10.0  # seconds between lines
-TICK = 1.0  # seconds between looks at a bar that nothing moved, so that its clock goes on
+TICK = 1.0  # seconds between refreshes of a bar that does not move, so that its clock does
 
 
 @contextmanager
 def progress(
     label: str, unit: str, total: int | None = None, begun: int = 0
 ) -> Iterator[Callable[[int], None]]:
-    """Show how many are done of how many, how fast, and how long it will take; yields what takes the number.
+    """Show the number done, the rate and the time left; yield a function that takes the number done.
 
     Args:
         label: what is being done ("indexing").
         unit: what is counted ("documents").
-        total: how many there are, where that is known.
-        begun: how many an earlier run did.
+        total: number of units, if known.
+        begun: number that an earlier run did.
     """
     if is_quiet():
         yield lambda done: None
@@ -42,7 +42,7 @@ def progress(
 
 @contextmanager
 def loading(name: object) -> Iterator[None]:
-    """A word on a terminal while a model is loaded, which takes seconds; nothing where there is none."""
+    """Print a note on a terminal while a model is loaded; nothing without a model."""
     if name is not None and name != "none" and sys.stderr.isatty():
         note(f"loading {name}…")
     yield
@@ -74,7 +74,7 @@ def _bar(label: str, unit: str, total: int | None, begun: int) -> Iterator[Calla
 
 
 def _width() -> int | None:
-    """None where the terminal knows its width; some say 0, for which tqdm would show nothing."""
+    """None if the terminal reports its width; some report 0, for which tqdm shows nothing."""
     try:
         return None if os.get_terminal_size(sys.stderr.fileno()).columns else 80
     except (OSError, ValueError):
@@ -98,7 +98,7 @@ def _lines(label: str, unit: str, total: int | None, begun: int) -> Iterator[Cal
 
 
 def line_of(label: str, unit: str, counts: tuple[int, int | None], seconds: float, rate: float) -> str:
-    """A line of a log: how many are done, of how many, after how long, and how many a second.
+    """Log line with the number done, the total, the rate, and the time left or spent.
 
     >>> line_of("indexing: ", "documents", (1200, 4800), 60, 20)
     'indexing: 1,200 of 4,800 documents (25 %), 20 a second, 03:00 left'
@@ -119,7 +119,7 @@ def line_of(label: str, unit: str, counts: tuple[int, int | None], seconds: floa
 
 @contextmanager
 def _every(seconds: float, call: Callable[[], object]) -> Iterator[None]:
-    """Call a function again and again beside what the block does, which may take long between two steps."""
+    """Call a function at intervals while the block runs, which may take long between two steps."""
     ended = Event()
 
     def again() -> None:

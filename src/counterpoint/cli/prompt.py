@@ -1,4 +1,4 @@
-"""`counterpoint search INDEX` on a terminal: a prompt that keeps the model, its settings and a history."""
+"""`counterpoint search INDEX` on a terminal: a prompt with a loaded model, settings and a history."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["history_file", "prompt"]
 HELP = """\
   a question    search for it
   :k 5          show five documents
-  :explain      say which words matched; :explain full says all, :explain no nothing
-  :w dense      search another way: hybrid, lexical, dense, words, dense-words, words-dense
-  :help         this list
-  :quit         end, as Ctrl-D does"""
+  :explain      show which words matched; :explain full shows everything, :explain no nothing
+  :w dense      choose the workflow: hybrid, lexical, dense, words, dense-words, words-dense
+  :help         show this list
+  :quit         quit, as Ctrl-D does"""
 LINES = 1000  # of the history
 
 
 def prompt(asking: Asking) -> None:
-    """Answer questions until Ctrl-D or `:quit`; a mistake is told and the prompt comes again.
+    """Answer questions until Ctrl-D or `:quit`; print errors and go on.
 
     Raises:
-        CounterpointError: the index cannot be searched as was asked on the command line.
+        CounterpointError: the index does not support the options of the command line.
     """
     asking.ready()
     unit = "passages" if asking.opened.index.parents else "documents"
@@ -50,7 +50,7 @@ def prompt(asking: Asking) -> None:
 
 
 def _obey(line: str, asking: Asking) -> Asking:
-    """Answer, or change how the next questions are answered."""
+    """Answer a question, or change the settings for the next ones."""
     if not line.startswith(":"):
         if line:
             show(asking.answer(line, explain=True)[0], asking.explained)
@@ -59,7 +59,7 @@ def _obey(line: str, asking: Asking) -> Asking:
     if name not in COMMANDS:
         raise ConfigError(f"there is no :{name}; :help lists what there is")
     changed = COMMANDS[name](asking, rest.strip())
-    changed.ready()  # a workflow that this index has not is told here, and is not kept
+    changed.ready()  # raises for a workflow that this index lacks, so that it is not kept
     return changed
 
 
@@ -80,7 +80,7 @@ def _workflow(asking: Asking, word: str) -> Asking:
     if word not in (known := workflows("")):
         raise ConfigError(f":w takes {', '.join(known[:-1])} or {known[-1]}; found {word!r}")
     if asking.options.feedback is not None and word != "hybrid":
-        raise ConfigError("--feedback is the hybrid's, and this prompt was opened with it")
+        raise ConfigError("--feedback works with the hybrid only, and this prompt was opened with it")
     return _told(replace(asking, options=replace(asking.options, workflow=word)))
 
 
@@ -102,7 +102,7 @@ COMMANDS: Mapping[str, Callable[[Asking, str], Asking]] = MappingProxyType(
 
 
 def _line() -> str | None:
-    """What was typed; empty where Ctrl-C took it back, None at the end."""
+    """Read a line; empty after Ctrl-C, None at the end of input."""
     try:
         return input("> ").strip()
     except EOFError:
@@ -117,7 +117,7 @@ def _line() -> str | None:
 
 
 def history_file() -> Path:
-    """Where the questions of earlier prompts are: in the folder that the system has for such things."""
+    """Path of the prompt's history, in the system's folder for application state."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     else:
@@ -127,10 +127,10 @@ def history_file() -> Path:
 
 @contextmanager
 def _history() -> Iterator[None]:
-    """Keys that edit the line and bring earlier questions back. Without readline, or a place for it, none."""
+    """Enable line editing and the history, if readline is available and the file can be written."""
     try:
         import readline
-    except ImportError:  # Windows, whose console does it by itself
+    except ImportError:  # Windows, whose console edits lines itself
         yield
         return
     path = history_file()
@@ -143,5 +143,5 @@ def _history() -> Iterator[None]:
     finally:
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))  # questions are nobody else's
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))  # readable by the user only
             readline.write_history_file(path)

@@ -1,4 +1,4 @@
-"""`counterpoint recipe`: which recipes there are, what one says in full, and what is wrong with it."""
+"""`counterpoint recipe`: list, show and check recipes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["RecipeSource", "Settings", "app", "recipe_of"]
 RecipeSource = Annotated[
     str,
     typer.Argument(
-        help="Name of a recipe (or NAME:VARIANT), a .py or .toml file, or the folder of a run.",
+        help="Recipe name, NAME:VARIANT, .py or .toml file, or run folder",
         metavar="RECIPE",
         autocompletion=recipes,
         show_default=False,
@@ -29,9 +29,7 @@ RecipeSource = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", help="Change a setting, as in stages.0.lr=1e-5 (repeatable).", metavar="PATH=VALUE"
-    ),
+    typer.Option("--set", help="Change a setting, as in stages.0.lr=1e-5 (repeatable)", metavar="PATH=VALUE"),
 ]
 
 app = typer.Typer(
@@ -44,7 +42,7 @@ app = typer.Typer(
 
 
 def recipe_of(source: str, settings: list[str] | None) -> Recipe:
-    """The recipe that was named, with the settings that were asked for."""
+    """Load a recipe and change its settings."""
     from counterpoint.recipe import change, load_recipe  # brings torch with it
 
     return change(load_recipe(source), settings or [])
@@ -62,11 +60,11 @@ def list_(json: Json = False) -> None:
     emit({"recipes": rows}, lambda: "\n\n".join(map(_listed, rows)), json)
 
 
-@app.command(short_help="Print a recipe, or that of a run, with every setting as TOML.")
+@app.command(short_help="Print a recipe, or a run's recipe, as complete TOML.")
 def show(recipe: RecipeSource, settings: Settings = None, json: Json = False) -> None:
-    """Print a RECIPE with every setting as TOML; of a run, also where it came from and what came of it.
+    """Print RECIPE with every setting as TOML; for a run, also its data, stages and machines.
 
-    The output is itself a recipe: what is said about a run stands in comments.
+    The output is a valid recipe, with the record of a run in comments.
     """
     from counterpoint.recipe import describe_run
 
@@ -79,9 +77,9 @@ def show(recipe: RecipeSource, settings: Settings = None, json: Json = False) ->
     )
 
 
-@app.command(short_help="Find all faults of a recipe without loading anything.")
+@app.command(short_help="Check a recipe without loading anything.")
 def check(recipe: RecipeSource, settings: Settings = None, json: Json = False) -> None:
-    """Find all faults of a RECIPE without loading anything; exit code 2 if there is one."""
+    """Find all faults of RECIPE without loading anything; exit code 2 if there are any."""
     from counterpoint.recipe import check as faults_of
 
     found = recipe_of(recipe, settings)
@@ -96,12 +94,12 @@ def check(recipe: RecipeSource, settings: Settings = None, json: Json = False) -
 
 
 def _listed(row: Mapping[str, Any]) -> str:
-    """A recipe in the list, and its variants below it."""
+    """A recipe's lines in the list, with its variants."""
     lines = [f"{row['name']}: {row['about']}", f"    {row['paper']}"]
     lines += [f"    {'  '.join(row['variants'])}"] if row["variants"] else []
     return "\n".join(map(escaped, lines))
 
 
 def _comments(run: Mapping[str, Any]) -> str:
-    """What is known about a run, as TOML comments."""
+    """The record of a run as TOML comments."""
     return "\n".join(f"# {escaped(line)}" for line in run_lines(run))

@@ -1,4 +1,4 @@
-"""`counterpoint rerank`: a saved run's best documents in the order of a cross-encoder."""
+"""`counterpoint rerank`: rerank the top documents of a saved run with a cross-encoder."""
 
 from __future__ import annotations
 
@@ -22,25 +22,27 @@ __all__ = ["rerank"]
 
 def rerank(
     collection: Annotated[
-        str, typer.Argument(help="Collection with the documents and queries of the run.", show_default=False)
+        str, typer.Argument(help="Collection with the run's documents and queries", show_default=False)
     ],
-    run: Annotated[Path, typer.Option(help="TREC run, plain or .gz.", show_default=False)],
+    run: Annotated[Path, typer.Option(help="Rerank this TREC run, plain or .gz", show_default=False)],
     model: Annotated[
         str,
-        typer.Option(help="Cross-encoder: the folder of a run or a model, or a hub id.", show_default=False),
+        typer.Option(help="Score with this cross-encoder: run or model folder, hub id", show_default=False),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="TREC run to write.", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the new TREC run to this file", show_default=False)
+    ],
     k: Annotated[
-        int, typer.Option("-k", min=1, help="Documents scored for each query; the others are left out.")
+        int, typer.Option("-k", min=1, help="Score this many documents per query; drop the others")
     ] = 100,
     split: Annotated[
-        str | None, typer.Option(help="Only the queries that this split judges; all of the run unless given.")
+        str | None, typer.Option(help="Rerank only this split's queries (default: all of the run)")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Score the best documents of a run again, query and document read together.
+    """Rerank the top documents of a run with a cross-encoder, which reads query and document together.
 
-    Beside the output, OUTPUT.provenance.json says what it was made of.
+    OUTPUT.provenance.json, next to the output, records what it was made from.
     """
     from counterpoint.data import open_collection
     from counterpoint.encode import EncodeOptions, load_interactive
@@ -50,7 +52,7 @@ def rerank(
     check_outputs({"--output": output}, [run])
     opened = open_collection(collection)
     first = _of_split(Run.read(run).top(k), opened, split)
-    checksum = sha256_file(run) if run.is_file() else None  # of what was read; a pipe is empty now
+    checksum = sha256_file(run) if run.is_file() else None  # a pipe cannot be read again
     judge = load_interactive(model)
     documents = _texts(opened, {document for query in first for document, _ in first[query]})
     started = time.perf_counter()
@@ -79,7 +81,7 @@ def rerank(
 
 
 def _of_split(run: Run, collection: Collection, split: str | None) -> Run:
-    """The run of the queries that a split judges; says how many are left out."""
+    """Keep the queries of a split; note how many are left out."""
     from counterpoint.errors import DataError
     from counterpoint.search import Run
 
@@ -87,14 +89,14 @@ def _of_split(run: Run, collection: Collection, split: str | None) -> Run:
         return run
     wanted = [query for query in collection.queries(split) if query in run]
     if not wanted:
-        raise DataError(f"the run ranks nothing for any query of the split {split!r} of {collection.name}")
+        raise DataError(f"the run has no results for any query of the split {split!r} of {collection.name}")
     if len(wanted) < len(run):
         note(f"{len(run) - len(wanted):,} queries of the run are not in the split {split}; left out")
     return Run({query: run.scores(query) for query in wanted}, provenance=run.provenance)
 
 
 def _texts(collection: Collection, wanted: set[str]) -> dict[str, str]:
-    """The texts of some documents; one that is not there is named when it is scored."""
+    """Read the texts of the wanted documents; scoring reports a missing one."""
     with progress("reading", "documents", collection.size) as update:
         found = {}
         for number, document in enumerate(collection.documents(), 1):
@@ -105,7 +107,7 @@ def _texts(collection: Collection, wanted: set[str]) -> dict[str, str]:
 
 
 def _tell(output: Path, settings: dict[str, Any]) -> None:
-    """Write down what the output was made of."""
+    """Write the provenance of the output."""
     from counterpoint.files import write_atomically
     from counterpoint.provenance import provenance
 

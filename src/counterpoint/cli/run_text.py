@@ -1,4 +1,4 @@
-"""A run's record for people: what was trained on what, how each stage ended, and on which machine."""
+"""The record of a training run as text: data, stages, machines."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 __all__ = ["run_lines"]
 
-WIDTH = 14  # of the column with what a line is about
-NAMES = 6  # of weights, in one line
+WIDTH = 14  # of the first column
+NAMES = 6  # names of weights per line
 
 
 def run_lines(run: Mapping[str, Any]) -> Iterator[str]:
-    """What `describe_run` found, a line for each thing; every hash in full."""
+    """Lines for the result of `describe_run`, with full hashes."""
     found = run["provenance"]
     yield _line("run", run["run"])
     yield _line("model", f"{run['model']}, fingerprint {run['fingerprint']}" if run["model"] else "none yet")
@@ -52,7 +52,7 @@ def _files(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _facts(facts: Mapping[str, Any]) -> Iterator[str]:
-    """The files, and what was done with what was read from them."""
+    """The files, and how their contents were processed."""
     yield from _files(facts)
     for name, value in facts.items():
         if name not in ("files", "source", "split"):
@@ -75,7 +75,7 @@ def _start(start: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def _stage(name: str, stage: Mapping[str, Any]) -> Iterator[str]:
-    """How a stage ended, its best evaluation, the newest numbers, the warnings."""
+    """How a stage ended, its best and last evaluation, and its warnings."""
     yield _line(f"stage {name}", stage["ended"] or "not ended")
     if stage["best"] is not None:
         kept = ", kept" if stage["kept"] == stage["best"]["step"] else ""

@@ -1,4 +1,4 @@
-"""A sample of a collection, encoded: what commands that look at vectors begin with."""
+"""Sample and encode texts of a collection, for commands that analyse vectors."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 __all__ = ["DEPTH", "Sample", "bm25_run", "drawn", "encode_texts", "sample_of"]
 
-DEPTH = 100  # of BM25's documents for a query where these are the pairs, as many as HIL reranks
+DEPTH = 100  # documents per query if BM25 gives the pairs; HIL reranks as many
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Texts of a collection by their ids; all were drawn at random with the same chance.
+    """Texts of a collection by id, drawn uniformly at random.
 
     Attributes:
-        queries: no two of the same words.
-        documents: some of all documents.
-        matching: some of the documents that belong to a query: that are judged relevant, or that BM25 ranks
-            first. Some may be among `documents`.
-        grades: for each of the queries, the documents of the sample that belong to it, with their grades.
-        split: whose queries these are; None for a collection without judgements.
-        retrieved: how many documents BM25 gave each query, where these are the pairs; 0 for judged ones.
+        queries: queries with different texts.
+        documents: sample of all documents.
+        matching: sample of the documents that belong to a query: judged relevant, or ranked first by BM25.
+            Some may be in `documents`, too.
+        grades: for each query, the sampled documents that belong to it, with their grades.
+        split: split of the queries; None for a collection without judgements.
+        retrieved: number of BM25's documents that each query is paired with; 0 for judged pairs.
     """
 
     queries: Mapping[str, str]
@@ -45,12 +45,12 @@ class Sample:
 
     @property
     def judged(self) -> bool:
-        """Whether the pairs are judged, and so say what is relevant."""
+        """Whether the pairs come from judgements."""
         return self.split is not None and not self.retrieved
 
     @property
     def texts(self) -> dict[str, str]:
-        """Every document once: those drawn from all, then the others."""
+        """Every document once: `documents`, then the rest of `matching`."""
         return {**self.documents, **self.matching}
 
     @property
@@ -60,7 +60,7 @@ class Sample:
         return [document not in matching for document in self.documents]
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Places of a query and of one of the `texts` that belong together."""
+        """Positions of a query and of one of the `texts` that belong together."""
         places = {document: at for at, document in enumerate(self.texts)}
         return [
             (at, places[document])
@@ -69,24 +69,24 @@ class Sample:
         ]
 
     def pairing(self) -> str:
-        """Where the pairs come from."""
+        """Where the pairs come from, in words."""
         if self.judged:
             return f"judged relevant in {self.split}"
         return "best by BM25" if self.retrieved < 2 else f"BM25's first {self.retrieved} documents of a query"
 
 
 def sample_of(source: str, split: str | None, size: int, seed: int, retrieved: int = 0) -> Sample:
-    """At most `size` texts of each kind; the documents are read once, and only the sample is kept.
+    """Draw at most `size` texts of each kind. Documents are read once, and only the sample is kept.
 
-    Where pairs are those of BM25 the collection is read once more, and indexed meanwhile.
+    If BM25 gives the pairs, the collection is read once more to index it.
 
     Args:
         source: the collection.
-        split: whose queries; needed where there are several and none is `test`.
-        size: at most so many.
-        seed: decides which.
-        retrieved: pairs of a query are so many documents that BM25 ranks first, whatever is judged; where 0,
-            those judged relevant, or in a collection without judgements the first one by BM25.
+        split: split of the queries; required if there are several and none is `test`.
+        size: maximum number of each kind.
+        seed: seed of the sampling.
+        retrieved: pair each query with this many documents that BM25 ranks first, whatever is judged. With
+            0, pair it with the documents judged relevant, or without judgements with BM25's first one.
 
     Raises:
         ConfigError: several splits and none is chosen.
@@ -120,7 +120,7 @@ def sample_of(source: str, split: str | None, size: int, seed: int, retrieved: i
     kept, matching = _drawn(collection, wanted, size, rng)
     if len(queries) < 2 or len(kept) < 2:
         raise DataError(
-            f"{source}: {len(queries)} different queries and {len(kept)} documents; needs two of each"
+            f"{source}: {len(queries)} different queries and {len(kept)} documents; at least two are needed"
         )
     there = kept.keys() | matching.keys()
     grades = {
@@ -133,7 +133,7 @@ def sample_of(source: str, split: str | None, size: int, seed: int, retrieved: i
 def _drawn(
     collection: Collection, wanted: set[str], size: int, rng: np.random.Generator
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Texts of `size` documents at random, and of those wanted, by their ids."""
+    """Texts by id of `size` random documents, and of the wanted ones."""
     matching: dict[str, str] = {}
     with progress("reading", "documents", collection.size) as update:
 
@@ -149,10 +149,9 @@ def _drawn(
 
 
 def drawn(documents: Iterable[Document], size: int, rng: np.random.Generator) -> list[Document]:
-    """`size` documents, each with the same chance (all for 0), from one pass that keeps no more than these.
+    """Draw `size` documents uniformly in one pass (all for 0); no more than these are kept in memory.
 
-    Algorithm R: every document so far is in the sample with the same chance. Where there are no more than
-    `size` they stay in their order.
+    This is algorithm R (reservoir sampling). If there are at most `size` documents, they keep their order.
     """
     kept: list[Document] = []
     for read, document in enumerate(documents):
@@ -163,7 +162,7 @@ def drawn(documents: Iterable[Document], size: int, rng: np.random.Generator) ->
 
 
 def bm25_run(collection: Collection, queries: Mapping[str, str], depth: int) -> Run:
-    """What BM25 ranks first in the whole collection, so many documents a query; none without a match."""
+    """Search the whole collection with BM25 to this depth; a query without a match gets no documents."""
     from counterpoint.index import Index, IndexSettings, LexicalSettings, build_index
     from counterpoint.search import Searcher
 
@@ -179,9 +178,9 @@ def bm25_run(collection: Collection, queries: Mapping[str, str], depth: int) -> 
 def encode_texts(
     sides: Mapping[str, tuple[Callable[..., dict[str, Ragged]], Sequence[str]]],
 ) -> dict[str, dict[str, Ragged]]:
-    """Vector sets by what was encoded, each given as a method of the model and texts.
+    """Encode the texts of each side with the method of the model given for it; vector sets by side.
 
-    In float32 and in batches of one size, so that equal encoders make equal vectors of equal texts.
+    Uses float32 and one batch size, so that equal encoders make equal vectors of equal texts.
     """
     from counterpoint.encode import EncodeOptions
 
@@ -200,7 +199,7 @@ def encode_texts(
 
 
 def _some(texts: Sequence[str], size: int, rng: np.random.Generator) -> list[str]:
-    """At most `size` of the texts, in their order."""
+    """Draw at most `size` of the texts; keep their order."""
     import numpy as np
 
     if len(texts) <= size:

@@ -1,4 +1,4 @@
-"""`counterpoint search`: answer a query, a terminal's questions one by one, or many, and say why."""
+"""`counterpoint search`: answer one query, questions at a prompt, or many queries."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 @final
 class _Command(TyperCommand):
-    """`--explain` is a flag that may be given a value; a run is deeper than what is shown."""
+    """Make `--explain` a flag with an optional value, and runs deeper than what is shown."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
@@ -57,29 +57,31 @@ def search(
     query: Annotated[
         str | None,
         typer.Argument(
-            help="What you want to know; - reads queries from stdin, one a line. Without it, a prompt.",
+            help="Query; - reads queries from stdin (default: a prompt)",
             show_default=False,
         ),
     ] = None,
     k: Annotated[
-        int, typer.Option("-k", help=f"How many documents; with --queries {DEEP:,} unless given.", min=1)
+        int, typer.Option("-k", help=f"Return this many documents (default of a run: {DEEP:,})", min=1)
     ] = SearchOptions.k,
     explain: Annotated[
         Explained,
         typer.Option(
             "--explain",
             metavar="[=full]",
-            help="Show which query words matched what, and for how much; =full shows all there is.",
+            help="Show which words matched; =full shows everything",
             show_default=False,
         ),
     ] = "no",
-    html: Annotated[Path | None, typer.Option(help="Also write an explained page to this file.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write an explained HTML page to this file as well")
+    ] = None,
     queries: Annotated[
         Path | None,
-        typer.Option(help="Search by all queries of this file: id and text a line (.tsv), or .jsonl."),
+        typer.Option(help="Search for all queries of this .tsv or .jsonl file"),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="TREC run to write, with --queries.")
+        Path | None, typer.Option("--output", "-o", help="With --queries: write this TREC run")
     ] = None,
     workflow: WorkflowName = SearchOptions.workflow,
     weights: Weights = None,
@@ -93,7 +95,15 @@ def search(
     backend: BackendName = BACKEND,
     json: Json = False,
 ) -> None:
-    """Search INDEX for QUERY, for every query of a file or of stdin, or for what is typed at a prompt."""
+    """Search INDEX for QUERY, for every query of a file or of stdin, or for questions at a prompt.
+
+    stdin has one query per line; --queries FILE.tsv has id and text per line. --explain shows which query
+    words matched what, and how much each match counts.
+
+    --feedback "0.1,5" adds pseudo-relevance feedback to the hybrid: weight 0.1, where all parts together
+    weigh 1, from the best 5 documents; 0 turns it off. --adapt is off with --weights unless it is given.
+    --fusion says how the scores of parts are made comparable.
+    """
     from counterpoint.library import OpenIndex
 
     options = asked_of(workflow, weights, fusion, feedback, exhaustive, adapt)
@@ -142,17 +152,17 @@ def _check(asked: Mapping[str, Any], queries: Path | None, as_json: bool) -> Non
         if others := [name for name in given if name != "-o"]:
             raise ConfigError(f"--queries FILE writes a run and shows no answer; leave {others[0]} out")
         if "-o" not in given:
-            raise ConfigError("--queries FILE: where to? name the run to write with -o RUN")
+            raise ConfigError("--queries FILE writes a run; name it with -o RUN")
         return check_outputs({"-o": asked["-o"]}, [queries])
     if "-o" in given:
-        raise ConfigError("-o RUN goes with --queries FILE; for one query take --json, or --html FILE")
+        raise ConfigError("-o RUN needs --queries FILE; for one query use --json, or --html FILE")
     if asked["QUERY"] is None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise ConfigError(
-                "what to search for? Give a QUERY, - for queries from stdin, one a line, or --queries FILE "
-                "-o RUN; on a terminal there is a prompt where none is given"
+                "nothing to search for; give a QUERY, - for queries from stdin (one per line), or "
+                "--queries FILE -o RUN. Without one, there is a prompt on a terminal"
             )
         if as_json or asked["--html"] is not None:
-            raise ConfigError("--json and --html are for a QUERY; leave them out for a prompt")
+            raise ConfigError("--json and --html need a QUERY; leave them out for a prompt")
     if asked["QUERY"] == STDIN and asked["--html"] is not None:
         raise ConfigError("--html is for one QUERY, and - reads many")

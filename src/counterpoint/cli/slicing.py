@@ -1,4 +1,4 @@
-"""`--slice KIND`: how the command line spells slices, and what it prints and writes about them."""
+"""`--slice KIND`: parse slices of queries, and print and write their results."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ KINDS = "bm25:RUN[:MEASURE], query-length[:4,8], document-length[:40,80], query.
 
 @final
 class Material:
-    """What queries can be cut by. Each is read once, and only if something asks for it."""
+    """Properties that queries can be sliced by; each is read once, when it is first needed."""
 
     def __init__(self, judged: Judged, relevant_from: int, condensed: bool = False):
         self.judged, self.relevant_from, self.condensed = judged, relevant_from, condensed
 
     @cached_property
     def relevant(self) -> dict[str, list[Facts]]:
-        """Length and metadata of each query's relevant documents, from one pass over the collection."""
+        """Length and metadata of each query's relevant documents, read in one pass."""
         from counterpoint.measure import relevant_documents
 
         collection = self.judged.whole("slices by documents")
@@ -44,7 +44,7 @@ class Material:
 
     @cached_property
     def document_lengths(self) -> dict[str, float | None]:
-        """Words of each query's relevant documents: the mean, None where there is none."""
+        """Mean number of words in each query's relevant documents; None if there are none."""
         return {
             query: fmean(facts.words for facts in found) if found else None
             for query, found in self.relevant.items()
@@ -52,7 +52,7 @@ class Material:
 
     @cached_property
     def lengths(self) -> dict[str, float | None]:
-        """Words of each query."""
+        """Number of words in each query."""
         from counterpoint.measure.slices import words_in
 
         collection = self.judged.whole("slices by queries")
@@ -60,16 +60,16 @@ class Material:
 
     @cached_property
     def metadata(self) -> dict[str, list[dict[str, Any]]]:
-        """Metadata of each query, where it has some."""
+        """Metadata of each query; empty if it has none."""
         found = self.judged.whole("slices by queries").query_metadata()
         return {query: [found[query]] if query in found else [] for query in self.judged.qrels}
 
 
 def slicings_of(kinds: Sequence[str], material: Material) -> list[Slicing]:
-    """The slicings that the command line asks for, each once.
+    """Parse the slicings of the command line, without duplicates.
 
     Raises:
-        ConfigError: there is no such kind or field, or the judgements come without what it takes.
+        ConfigError: a kind or field is unknown, or the judgements come without the collection it needs.
     """
     return [_slicing(kind, material) for kind in dict.fromkeys(kinds)]
 
@@ -91,13 +91,13 @@ def _slicing(kind: str, material: Material) -> Slicing:
     if side == "document" and field:
         records = {query: [facts.metadata for facts in found] for query, found in material.relevant.items()}
         return slice_by_field(records, field, kind)
-    raise ConfigError(f"unknown slice {kind!r}; there are {KINDS}")
+    raise ConfigError(f"unknown slice {kind!r}; expected {KINDS}")
 
 
 def _by_bm25(kind: str, rest: str, material: Material) -> Slicing:
-    """Halves by what a run of BM25 reaches; the measure follows the last colon, if the rest is no file.
+    """Split queries in half by the measure of a BM25 run, named after the last colon unless that is a file.
 
-    It is measured as everything else is: on condensed lists, from the same grade on.
+    It is measured like everything else: on condensed runs if asked for, with the same lowest relevant grade.
     """
     from counterpoint.measure import evaluate, slice_by_rank, with_judging
     from counterpoint.search import Run
@@ -128,7 +128,7 @@ def _counted(documents: Iterator[Document], update: Callable[[int], None]) -> It
 
 
 def slice_values(slicings: Sequence[Slicing], reports: Mapping[str, Report]) -> list[dict[str, Any]]:
-    """For each slicing its parts: their queries, and every run's means over them."""
+    """For each slicing, its parts: the number of queries, and every run's means."""
     found = []
     for slicing in slicings:
         parts = []
@@ -140,7 +140,7 @@ def slice_values(slicings: Sequence[Slicing], reports: Mapping[str, Report]) -> 
 
 
 def slice_rows(values: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
-    """Slice, part, queries, run and means, a row each."""
+    """One row per slice, part and run, with the number of queries and the means."""
     for slicing in values:
         for part in slicing["parts"]:
             for run, means in part["runs"].items():
@@ -148,7 +148,7 @@ def slice_rows(values: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
 
 
 def slice_text(values: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> str:
-    """A table a slicing, with its note."""
+    """One table per slicing, with its note."""
     blocks = []
     for slicing in values:
         rows = [row[1:] for row in slice_rows([slicing])]

@@ -1,4 +1,4 @@
-"""Options of the commands that read documents: where from, and how."""
+"""Options of the commands that read documents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 Source = Annotated[
     str,
     typer.Argument(
-        help="Folder, .jsonl, .csv, .tsv, .json, any text, '-', ir_datasets:ID, stdlib:",
+        help="Folder, file, collection, - (stdin), ir_datasets:ID, stdlib:",
         show_default=False,
     ),
 ]
@@ -32,36 +32,33 @@ PassageWords = Annotated[
     typer.Option(
         min=0,
         show_default=False,
-        help="Cut documents into passages of at most this many words; 0 keeps them whole. Unless given, "
-        "files are cut and documents of a collection are not, and what is added is cut as the index was.",
+        help="Limit passages to this many words; 0 keeps documents whole",
     ),
 ]
 IdField = Annotated[
     str | None,
-    typer.Option("--id", help="Field of the id (CSV, TSV, JSON, JSON Lines).", show_default=False),
+    typer.Option("--id", help="Name the id field (CSV, TSV, JSON, JSON Lines)", show_default=False),
 ]
-TitleField = Annotated[str | None, typer.Option("--title", help="Field of the title.", show_default=False)]
-TextField = Annotated[str | None, typer.Option("--text", help="Field of the text.", show_default=False)]
+TitleField = Annotated[str | None, typer.Option("--title", help="Name the title field", show_default=False)]
+TextField = Annotated[str | None, typer.Option("--text", help="Name the text field", show_default=False)]
 Include = Annotated[
     list[str] | None,
-    typer.Option(help="Read only files like this ('*.md'); repeatable.", show_default=False),
+    typer.Option(help="Read only files like this, as in '*.md' (repeatable)", show_default=False),
 ]
 Exclude = Annotated[
     list[str] | None,
-    typer.Option(help="Leave out files and folders like this; repeatable.", show_default=False),
+    typer.Option(help="Skip files and folders like this (repeatable)", show_default=False),
 ]
-Gitignore = Annotated[bool, typer.Option(help="Leave out what .gitignore names.")]
+Gitignore = Annotated[bool, typer.Option(help="Skip what .gitignore names")]
 Lenient = Annotated[
     bool | None,
-    typer.Option(help="Skip bad input (folders: default), or stop at it.", show_default=False),
+    typer.Option(help="Skip bad input (default for folders), or stop at it", show_default=False),
 ]
 
 
-Compact = Annotated[
-    bool, typer.Option("--compact/--no-compact", help="Join segments afterwards where that is due.")
-]
+Compact = Annotated[bool, typer.Option("--compact/--no-compact", help="Merge segments afterwards if due")]
 
 
 def given(values: list[str] | None) -> tuple[str, ...] | None:
-    """A repeatable option as settings have it."""
+    """Convert a repeatable option to a tuple for settings."""
     return None if values is None else tuple(values)

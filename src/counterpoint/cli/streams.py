@@ -1,4 +1,4 @@
-"""The last defence of the terminal: whatever is written to it, no foreign control character gets through."""
+"""Guard the terminal: no control character of other people's texts reaches it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["guard_streams", "show_traceback"]
 
 @final
 class Guarded(io.TextIOWrapper):
-    """Standard output or error; results and messages come escaped, this catches other libraries' words."""
+    """Standard output or error that escapes other libraries' output; ours is escaped already."""
 
     def __init__(self, stream: io.TextIOWrapper):
-        self.stream = stream  # kept: when it goes, it closes what is written to
+        self.stream = stream  # kept alive: when it is collected, it closes the buffer
         # Characters that the stream's encoding lacks are escaped, too.
         super().__init__(
             stream.buffer,
@@ -28,13 +28,13 @@ class Guarded(io.TextIOWrapper):
         )
 
     def write(self, text: str, /) -> int:
-        """Write the text, its unsafe characters escaped."""
+        """Write the text with unsafe characters escaped."""
         super().write(harmless(text))
         return len(text)
 
 
 def guard_streams() -> None:
-    """Put a guard before both streams of this process."""
+    """Guard the standard output and error of this process."""
     sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
 
 
@@ -46,9 +46,9 @@ def _guarded(stream: TextIO) -> TextIO:
 
 
 def show_traceback(error: BaseException | None) -> None:
-    """What the interpreter prints of an error, its message escaped."""
+    """Print a traceback as the interpreter does, with the message escaped."""
     text = "".join(traceback.format_exception(error))
-    while error is not None:  # a message may hold line ends, which the traceback has, too
+    while error is not None:  # escape line ends of messages, but not of the traceback
         message = str(error)
         text = text.replace(message, shown) if (shown := escaped(message)) != message else text
         error = error.__cause__ or error.__context__

@@ -1,4 +1,4 @@
-"""`counterpoint sweep`: evaluate a grid, keep what is done, and report on it."""
+"""`counterpoint sweep`: evaluate a grid, keep finished cells, and report on them."""
 
 from __future__ import annotations
 
@@ -22,27 +22,29 @@ __all__ = ["sweep"]
 
 
 def sweep(
-    grid: Annotated[Path, typer.Argument(help="TOML file that says what to evaluate.", show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the sweep.", show_default=False)],
+    grid: Annotated[Path, typer.Argument(help="TOML file that says what to evaluate", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the sweep to this folder", show_default=False)
+    ],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say which cells there are and which are done.")
+        bool, typer.Option("--dry-run", help="Only list the cells, and which are done")
     ] = False,
     forget_encodings: Annotated[
-        bool, typer.Option("--forget-encodings", help="Delete the float32 vectors once all is done.")
+        bool, typer.Option("--forget-encodings", help="Delete the float32 vectors when all is done")
     ] = False,
     json: Json = False,
 ) -> None:
     """Evaluate a GRID of models, collections, workflows and settings; the same command resumes it.
 
-    What the folder has is not computed again. Exit code 2 if a model, a collection or a cell failed; the
-    others are evaluated and reported all the same.
+    Finished cells are not computed again. Exit code 2 if a model, a collection or a cell failed; the others
+    are still evaluated and reported.
     """
     from counterpoint.sweep import Watch, plan_sweep, read_grid, run_sweep
 
     asked = read_grid(grid)
     if forget_encodings:
         asked = replace(asked, keep_encodings=False)
-    load = lru_cache(maxsize=1)(_load)  # one model at a time in memory, and a single one loaded once
+    load = lru_cache(maxsize=1)(_load)  # keeps one model in memory, so that a single one is loaded once
     note("reading collections and models")
     plan = plan_sweep(asked, load)
     if dry_run:
@@ -68,7 +70,7 @@ def _load(name: str) -> SweepModel:
 
 
 def _described(plan: SweepPlan, folder: Path) -> dict[str, Any]:
-    """What a sweep would do."""
+    """Describe the cells of a sweep without running it."""
     from counterpoint.sweep.store import Store
 
     store = Store(folder)

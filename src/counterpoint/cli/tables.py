@@ -1,4 +1,4 @@
-"""Tables: aligned text for a terminal, CSV that a spreadsheet opens as it was meant."""
+"""Tables: aligned text for a terminal, and CSV that is safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """Columns under their names; texts to the left, whole numbers as they are, others with four digits."""
+    """Align columns under their names: texts left, numbers right, floats with four digits."""
     head = [escaped(name) for name in header]
     shown = [
         [f"{cell:.4f}" if isinstance(cell, float) else escaped(str(cell)) for cell in row] for row in rows
@@ -37,14 +37,13 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def csv_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Write a table as CSV in UTF-8, without a byte order mark: programs take it for part of the first name.
+    """Write a table as CSV in UTF-8. A byte order mark would become part of the first name, so there is none.
 
-    A text becomes one line, its controls escaped. One that begins like a formula, and is no plain number,
-    gets an apostrophe in front, so that opening a file of other people's texts runs nothing (OWASP, "CSV
-    injection").
+    A text becomes one line with control characters escaped. If it begins like a formula and is not a plain
+    number, it gets an apostrophe in front, so that a spreadsheet runs nothing (OWASP, "CSV injection").
 
     Raises:
-        ArtifactError: the file could not be written; what was there before is as it was.
+        ArtifactError: the file could not be written; an existing file is unchanged.
     """
     from counterpoint.files import write_atomically
 

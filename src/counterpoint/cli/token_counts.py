@@ -1,4 +1,4 @@
-"""`counterpoint diagnose --tokens`: how many vectors a collection would get, by kind of token."""
+"""`counterpoint diagnose --tokens`: count the vectors that a collection would get, by kind of token."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def count_collection(source: str, model: str, stem: Stem) -> dict[str, Any]:
 
 
 def counts_text(result: dict[str, Any]) -> str:
-    """The columns of ColBERTer's table 1."""
+    """A table with the columns of ColBERTer's table 1."""
     found = result["tokens"]
     header = [
         "documents",
@@ -49,4 +49,4 @@ def counts_text(result: dict[str, Any]) -> str:
         f"{found[name]:.1f}" for name in ("pieces", "unique_pieces", "words", "unique_words", "unique_stems")
     ]
     table = text_table(header, [[f"{found['texts']:,}", *means, f"{found['retained']:.1%}"]])
-    return f"{table}\nMeans of a document; retained are the distinct stems for the word-pieces."
+    return f"{table}\nMeans per document; retained: distinct stems as a share of word-pieces."

@@ -1,4 +1,4 @@
-"""`counterpoint train`: carry a recipe out on a collection."""
+"""`counterpoint train`: train a model from a recipe."""
 
 from __future__ import annotations
 
@@ -30,23 +30,22 @@ def train(
     recipe: RecipeSource,
     data: Annotated[
         str,
-        typer.Option(
-            help="Collection with judgements, ir_datasets:ID, or a file of training data.", show_default=False
-        ),
+        typer.Option(help="Train on this collection, ir_datasets:ID or file", show_default=False),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run.", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the run to this folder", show_default=False)
+    ],
     documents: Annotated[
         str | None,
-        typer.Option(help="Collection with the texts, where --data holds ids only.", show_default=False),
+        typer.Option(help="Take texts from this collection if --data has only ids", show_default=False),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Judgements to train on; the recipe's (train) unless given.")
+        str | None, typer.Option(help="Train on this split (default: the recipe's, train)")
     ] = None,
     dev_split: Annotated[
         str | None,
         typer.Option(
-            help="Judgements to evaluate on while training, or how many training queries to hold out for it; "
-            "the recipe's choice unless given.",
+            help="Evaluate on this split, or hold out this many queries",
             show_default=False,
         ),
     ] = None,
@@ -54,14 +53,18 @@ def train(
     memory: Annotated[
         Path | None,
         typer.Option(
-            help="Folder where runs share the hidden states of frozen backbones (stages that remember).",
+            help="Share hidden states of frozen backbones in this folder",
             show_default=False,
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in that folder")] = False,
     json: Json = False,
 ) -> None:
-    """Train a model as RECIPE says. Started by torchrun, on several GPUs."""
+    """Train a model from RECIPE. For several GPUs, launch it with torchrun.
+
+    --data is a collection with judgements, or a file of training data. --dev-split is evaluated during
+    training; its default is the recipe's choice. --memory is for stages that remember hidden states.
+    """
     from counterpoint.errors import ConfigError
     from counterpoint.recipe import check, describe_run, read_material, run_recipe
     from counterpoint.recipe.run_folder import check_folder, is_first_process
@@ -76,7 +79,7 @@ def train(
     if is_first_process():
         note(f"{len(material.training):,} examples; development queries: {material.origin}")
         if material.left_out:
-            note(f"{material.left_out:,} more examples are about development queries and are left out")
+            note(f"{material.left_out:,} more examples use development queries and are left out")
     started = time.perf_counter()
     with Bars() as bars:
         model = run_recipe(
@@ -95,7 +98,7 @@ def train(
 
 @final
 class Bars:
-    """A progress bar for each stage, the objective's terms behind it; off a terminal, notes and lines."""
+    """A progress bar per stage, followed by the terms of the loss; without a terminal, plain lines."""
 
     def __init__(self) -> None:
         self.bar: tqdm[Any] | None = None
@@ -123,7 +126,7 @@ class Bars:
         self.open.callback(self.bar.close)
 
     def step(self, done: int, numbers: Mapping[str, float]) -> None:
-        """Move it on; show the numbers."""
+        """Advance the bar and show the numbers."""
         if self.bar is None:
             return self.update(done)
         if numbers:
@@ -133,7 +136,7 @@ class Bars:
         self.bar.update(done - self.bar.n)
 
     def busy(self, what: str, done: int) -> None:
-        """Say what else takes time, in place of the numbers."""
+        """Show another activity instead of the numbers."""
         if self.bar is not None:
             self.bar.set_postfix_str(escaped(f"{what} {done:,}"))
 
@@ -143,7 +146,7 @@ class Bars:
             self._write(text)
 
     def warn(self, text: str) -> None:
-        """Write a line above the bar that says what it is."""
+        """Write a warning above the bar, even with --quiet."""
         self._write(f"warning: {text}")
 
     def _write(self, text: str) -> None:
@@ -153,7 +156,7 @@ class Bars:
 
 
 def _data_settings(split: str | None, dev_split: str | None) -> list[str]:
-    """`--split` and `--dev-split` as settings of the recipe, so that they are written down with it."""
+    """Turn `--split` and `--dev-split` into settings of the recipe, so that they are recorded with it."""
     found = [] if split is None else [f"data.train={split!r}"]
     if dev_split is None:
         return found

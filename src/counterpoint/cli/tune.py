@@ -1,4 +1,4 @@
-"""`counterpoint tune`: choose the weights of the hybrid's parts on a split; the index remembers them."""
+"""`counterpoint tune`: tune the weights of the hybrid's parts on a split, and store them in the index."""
 
 from __future__ import annotations
 
@@ -31,42 +31,42 @@ if TYPE_CHECKING:
 __all__ = ["tune"]
 
 GRID = "0:2:0.1"  # the paper's
-MOST = 1000  # weights, or ways to share
+MOST = 1000  # weights or combinations tried
 
 
 def tune(
     index: IndexFolder,
     collection: Annotated[
-        str, typer.Argument(help="Collection with queries and judgements to choose by.", show_default=False)
+        str, typer.Argument(help="Collection with queries and judgements", show_default=False)
     ],
-    split: Annotated[str, typer.Option(help="Which judgements; never those that are tested on.")] = "dev",
+    split: Annotated[str, typer.Option(help="Tune on this split; never on the test split")] = "dev",
     part: Annotated[
         str | None,
-        typer.Option(help="Whose weight; the set of one vector a text unless given.", show_default=False),
+        typer.Option(help="Part to tune (default: the pooled vectors)", show_default=False),
     ] = None,
     grid: Annotated[
         str | None,
-        typer.Option(help="Weights that are tried: FROM:TO:STEP; 0:2:0.1 unless given.", show_default=False),
+        typer.Option(help="Try weights FROM:TO:STEP (default: 0:2:0.1)", show_default=False),
     ] = None,
     shares: Annotated[
         int | None,
         typer.Option(
-            help="Not one part's weight but all: every way to share 1 among the parts in so many steps.",
+            help="Tune all parts: share 1 among them in this many steps",
             show_default=False,
         ),
     ] = None,
-    measure: Annotated[str, typer.Option(help="What is to be best.")] = "AP",
+    measure: Annotated[str, typer.Option(help="Measure to optimise")] = "AP",
     weights: Weights = None,
     adapt: Adapt = None,
     fusion: FusionName = None,
     feedback: Feedback = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Documents retrieved for each query.")] = 1000,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Leave the index as it is.")] = False,
+    k: Annotated[int, typer.Option("-k", min=1, help="Retrieve this many documents per query")] = 1000,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Leave the index unchanged")] = False,
     model: ModelName = None,
     backend: BackendName = BACKEND,
     json: Json = False,
 ) -> None:
-    """Choose weights of INDEX's hybrid on a split of COLLECTION; INDEX remembers them."""
+    """Tune the weights of INDEX's hybrid on a split of COLLECTION, and store them in INDEX."""
     from counterpoint.errors import ConfigError, DataError
     from counterpoint.index import keep_search
     from counterpoint.library import OpenIndex, settings_of
@@ -74,7 +74,7 @@ def tune(
     from counterpoint.search import LEXICAL
 
     if shares is not None and (part is not None or grid is not None):
-        raise ConfigError("--shares is of all parts and has a grid of its own; leave --part and --grid out")
+        raise ConfigError("--shares tunes all parts on its own grid; leave --part and --grid out")
     tried = _grid(GRID if grid is None else grid)
     parse_measure(measure)
     judged = judgements_of(collection, split, bare=False)
@@ -83,7 +83,7 @@ def tune(
         opened = library.index
         settings = settings_of(opened, asked_of("hybrid", weights, fusion, feedback, adapt=adapt))
         if shares is not None and weights is None:
-            # Also a part that an earlier choice left without a weight.
+            # Include parts that an earlier tuning left without a weight.
             parts = [*settings.weights, *opened.layouts, *([LEXICAL] if opened.lexical is not None else [])]
             settings = replace(settings, weights=dict.fromkeys(parts, 1.0))
         with warned():
@@ -100,7 +100,7 @@ def tune(
     if found.says_nothing and not dry_run:
         raise DataError(
             f"{measure} is {max(found.values.values()):.4f} at every weight that was tried, so there is "
-            "nothing to choose by, and the index is as it was; take harder queries, or another --measure"
+            "nothing to choose by, and the index is unchanged; use harder queries, or another --measure"
         )
     if not dry_run:
         keep_search(index, found.settings.to_dict())
@@ -114,10 +114,10 @@ def tune(
 
 
 def _grid(text: str) -> list[float]:
-    """FROM, FROM + STEP, … up to TO, without the rounding errors of sums.
+    """Parse a grid: FROM, FROM + STEP, … up to TO, without the rounding errors of sums.
 
     Raises:
-        ConfigError: not such a grid.
+        ConfigError: the grid is malformed or too large.
     """
     from counterpoint.errors import ConfigError
 
@@ -129,15 +129,15 @@ def _grid(text: str) -> list[float]:
     except (ValueError, InvalidOperation) as error:
         raise ConfigError(f"--grid: expected FROM:TO:STEP, as in 0:2:0.1, found {text!r}") from error
     if count > MOST:
-        raise ConfigError(f"--grid: {text} are more than {MOST} weights, and each is searched; take fewer")
+        raise ConfigError(f"--grid: {text} has more than {MOST} weights, and each is searched; use fewer")
     return [float(low + at * step) for at in range(count)]
 
 
 def _ways(steps: int, parts: int) -> int:
-    """How many ways there are to share so many steps among so many parts.
+    """Number of ways to share the steps among the parts.
 
     Raises:
-        ConfigError: none, or too many.
+        ConfigError: there are none or too many.
     """
     from counterpoint.errors import ConfigError
 
@@ -146,7 +146,7 @@ def _ways(steps: int, parts: int) -> int:
     count = comb(steps + parts - 1, parts - 1) if parts else 0
     if count > MOST:
         raise ConfigError(
-            f"--shares: {steps} steps of {parts} parts are {count:,} ways; take {MOST:,} at most"
+            f"--shares: {steps} steps of {parts} parts give {count:,} combinations; use {MOST:,} at most"
         )
     return count
 
@@ -173,7 +173,7 @@ def _of_shares(found: TunedShares) -> dict[str, Any]:
 
 
 def _text(result: dict[str, Any]) -> str:
-    """A weight a line in the grid's order; shares the best first, as `--weights` takes them."""
+    """One line per weight in the grid's order; shares best first, in the form of `--weights`."""
     values = result["values"]
     best = max(values, key=values.__getitem__)
     if "shares" in result:
@@ -183,5 +183,5 @@ def _text(result: dict[str, Any]) -> str:
     lines += [
         escaped(f"{name:>{wide}}  {value:.4f}{'  best' * (name == best)}") for name, value in values.items()
     ]
-    said = "the index is searched by it" if result["kept"] else "the index is as it was"
+    said = "the index now uses it" if result["kept"] else "the index is unchanged"
     return "\n".join([*lines, escaped(f"chosen on {result['split']}; {said}")])

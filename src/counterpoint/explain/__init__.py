@@ -1,4 +1,4 @@
-"""Explanations for people: on a terminal and as a page. Numbers come from the scorers, never from here."""
+"""Show explanations on a terminal and as an HTML page. All numbers come from the scorers."""
 
 from counterpoint.explain.html import html_page
 from counterpoint.explain.rows import Keyword, Row, keywords_of, rows_of

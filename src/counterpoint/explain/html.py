@@ -1,4 +1,4 @@
-"""Answers as one self-contained page: no script, no font, no address outside the file."""
+"""Render an answer as one self-contained HTML page, without scripts, fonts or external links."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from counterpoint.search.hits import Answer, Hit
 
 __all__ = ["html_page"]
 
-# Distinct in hue and readable on white and on near-black (the Okabe-Ito palette).
+# The Okabe-Ito palette: distinct hues, readable on white and on near-black.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
-KEYWORDS = 200  # words without a match that are shown, and dropped ones
+KEYWORDS = 200  # unmatched words shown, and dropped words shown
 
 
 def html_page(answer: Answer) -> str:
-    """A page with the hits, their words coloured by what they added to the score."""
+    """An HTML page of the hits, with words coloured by their contribution to the score."""
     parts = list(dict.fromkeys(part for hit in answer.hits for part in hit.parts))
     colours = {part: PALETTE[i % len(PALETTE)] for i, part in enumerate(parts)}
     hits = [_hit(hit) for hit in answer.hits]
     strongest = max((mark.score for hit in hits for mark in hit["marks"]), default=0.0) or 1.0
 
     def strength(mark: Mark) -> int:
-        """How deep a mark is coloured, in percent."""
+        """Opacity of a mark, in percent."""
         return round(15 + 50 * max(0.0, mark.score) / strongest)
 
     return render("explanation.html", answer=answer, colours=colours, hits=hits, strength=strength)
@@ -62,6 +62,6 @@ def _row(hit: Hit, row: Row, weighted: list[str]) -> dict[str, Any]:
 
 
 def _bar(hit: Hit) -> list[tuple[str, float, float]]:
-    """By part its share in percent and its score; a part that took away from the score has no width."""
+    """The share of each part in percent, and its score; a negative contribution has width 0."""
     total = sum(max(0.0, score) for score in hit.parts.values()) or 1.0
     return [(part, 100 * max(0.0, score) / total, score) for part, score in hit.parts.items()]

@@ -1,4 +1,4 @@
-"""Which words of a document are marked: those that query words matched, each by the most that it added."""
+"""Marks of a document: the words that query words matched, with their largest contribution."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["Mark", "Piece", "marks_of", "pieces_of"]
 
 @dataclass(frozen=True)
 class Mark:
-    """A matched piece of a document.
+    """A matched span of a document.
 
     Attributes:
-        span: where it stands in the document's full text.
-        score: the most that it added to the score of one query word in one part.
-        part: that part.
-        query: that query word.
+        span: its place in the document's full text.
+        score: its largest contribution for one query word in one part.
+        part: this part.
+        query: this query word.
     """
 
     span: Span
@@ -39,7 +39,8 @@ class Piece(NamedTuple):
 def marks_of(rows: Sequence[Row]) -> list[Mark]:
     """The marks of a document in the order of its text.
 
-    Of overlapping ones that which added most; a longer one around it, if that added half as much.
+    Of overlapping marks, keep the one with the largest contribution, or a longer one around it if that
+    contributed at least half as much.
     """
     best: dict[tuple[int, int], Mark] = {}
     for row in rows:
@@ -60,7 +61,7 @@ def marks_of(rows: Sequence[Row]) -> list[Mark]:
 
 
 def pieces_of(document: Document, marks: Sequence[Mark], field: Literal["title", "text"]) -> list[Piece]:
-    """The whole title or text of a document, cut at its marks."""
+    """The whole title or text of a document, split at its marks."""
     whole = document.title if field == "title" else document.text
     pieces, at = [], 0
     for mark in marks:

@@ -1,4 +1,4 @@
-"""One row a query word: what it matched in the document, by which part of the score, for how much."""
+"""Rows of an explanation, one per query word: its matches and contributions by part."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["Keyword", "Row", "idf_text", "keywords_of", "rows_of", "weighted_par
 
 @dataclass(frozen=True)
 class Row:
-    """A query word, or something that belongs to no single word, and what it added to the score.
+    """A query word, or a contribution of no single word, with its contributions to the score.
 
     Attributes:
-        label: the query word, or what the leaf calls itself ("(whole text)").
-        query: where the word stands in the query; None for what belongs to no word.
-        matches: by part, the piece of the document that was matched; of several that which added most.
-        scores: by part, what this added.
-        idf: by part that weights query words so, the weights of the word's pieces in the order of the query.
-        note: what stands in place of a match.
+        label: the query word, or the label of the leaf ("(whole text)").
+        query: span of the word in the query; None if the row belongs to no word.
+        matches: for each part, the matched span of the document; of several, the one that contributed most.
+        scores: contribution to each part.
+        idf: for each part weighted by idf, the weights of the word's pieces in the order of the query.
+        note: text shown instead of a match.
     """
 
     label: str
@@ -35,12 +35,12 @@ class Row:
 
     @property
     def score(self) -> float:
-        """What the row added to the score, over all parts."""
+        """Contribution to the score over all parts."""
         return sum(self.scores.values())
 
     @property
     def matched(self) -> str:
-        """The matched pieces of text; the part is named only where parts matched different ones."""
+        """The matched text; parts are named only if they matched different text."""
         words = {part: span.text for part, span in self.matches.items()}
         if len({word.lower() for word in words.values()}) <= 1:
             return next(iter(words.values()), self.note)
@@ -48,13 +48,13 @@ class Row:
 
 
 def rows_of(explanation: Explanation, *, full: bool = False) -> list[Row]:
-    """Gather the leaves of all parts by query word, in the order of the query.
+    """Group the leaves of all parts by query word, in the order of the query.
 
-    Feedback is one row, or with `full` a row for each document that was fed back.
+    Feedback is one row, or with `full` one row per feedback document.
 
-    Parts cut words differently (a lexical term, a whole word, a word-piece), so a leaf joins the row of the
-    widest query word around it. What belongs to no word comes last. The scores of all rows sum to the
-    explanation's score.
+    Parts split words differently (a lexical term, a whole word, a word-piece), so a leaf joins the row of the
+    widest query word around it. Rows of no word come last. The scores of all rows sum to the explanation's
+    score.
     """
     parts = explanation.children or (explanation,)
     leaves = [
@@ -72,22 +72,22 @@ def rows_of(explanation: Explanation, *, full: bool = False) -> list[Row]:
 
 
 def weighted_parts(rows: Sequence[Row]) -> list[str]:
-    """The parts whose query words have weights by idf."""
+    """Parts whose query words are weighted by idf."""
     return list(dict.fromkeys(part for row in rows for part in row.idf))
 
 
 def idf_text(row: Row, part: str) -> str:
-    """A row's weights in a part, one for each piece of the word; empty where it has none."""
+    """A row's idf weights in a part, one per piece of the word; empty if it has none."""
     return " ".join(f"{weight:.2f}" for weight in row.idf.get(part, ()))
 
 
 @dataclass(frozen=True)
 class Keyword:
-    """A word of a document in the order of importance, and what it added to the score.
+    """A word of a document with its importance and contribution.
 
     Attributes:
-        word: with its importance, None where a gate dropped it.
-        score: the sum over the query words that it matched; None where it matched none.
+        word: the word with its importance (None if a gate dropped it).
+        score: contribution over the query words that it matched; None if it matched none.
     """
 
     word: WeighedWord
@@ -95,12 +95,12 @@ class Keyword:
 
 
 def keywords_of(hit: Hit, most: int) -> dict[str, list[Keyword]]:
-    """By vector set, the words of a document as ColBERTer's figure 1 shows them; no set without any.
+    """For each vector set that has words, the words of a document as in ColBERTer's figure 1.
 
     Args:
-        hit: explained.
-        most: how many words that matched nothing are kept, the most important first, and how many dropped
-            ones. All words that matched are kept, so that scores still sum to what the part contributed.
+        hit: a hit with its explanation.
+        most: number of unmatched words kept, the most important first, and of dropped words. All matched
+            words are kept, so that scores still sum to the part's contribution.
     """
     parts = {} if hit.explanation is None else {part.label: part for part in hit.explanation.children}
     found = {}

@@ -1,4 +1,4 @@
-"""The stretches of a text that show best why it was found."""
+"""Snippets: the passages of a text with the strongest matches."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from counterpoint.types import Document
 
 __all__ = ["Shown", "snippet"]
 
-BEFORE = 40  # characters in front of the first match of a stretch
-MOST = 0.7  # of the matches' scores: one stretch that holds so much is enough
-WEAK = 0.25  # of the strongest: a match that added less is not marked
+BEFORE = 40  # characters before the first match of a stretch
+MOST = 0.7  # share of the matches' scores for which one stretch is enough
+WEAK = 0.25  # share of the strongest match below which a match is not marked
 
 
 class Shown(NamedTuple):
@@ -25,7 +25,7 @@ class Shown(NamedTuple):
 
 
 def snippet(document: Document, marks: Sequence[Mark], room: int) -> list[Shown]:
-    """About `room` characters of the text, around the matches that added most; two stretches if one has few.
+    """About `room` characters of the text around the strongest matches; two stretches if one has few.
 
     Every occurrence of a matched word is marked. A first line that repeats the title is left out.
     """
@@ -48,7 +48,7 @@ def snippet(document: Document, marks: Sequence[Mark], room: int) -> list[Shown]
 
 
 def _behind_title(document: Document) -> int:
-    """Where the text begins once a first line that repeats the title is left out."""
+    """Start of the text without a first line that repeats the title."""
     line = re.match(r"\s*([^\n]+)\n", document.text)
     if line is None or not document.title:
         return 0
@@ -73,7 +73,7 @@ def _stretches(
 
 
 def _best(text: str, begin: int, places: Sequence[tuple[int, float]], room: int) -> tuple[int, int]:
-    """The stretch of at most `room` characters with most of the score; the first where nothing matched."""
+    """The stretch of at most `room` characters with the highest score; the first one without matches."""
     starts = [max(begin, at - BEFORE) for at, _ in places] or [begin]
     start = max(starts, key=lambda s: sum(score for at, score in places if s <= at < s + room))
     if start > begin:
@@ -99,7 +99,7 @@ def _pieces(text: str, words: set[str]) -> list[Shown]:
 
 
 def _inside_words(text: str) -> set[int]:
-    """Places where a word is not to be cut: not at its ends, nor where a name of several words is."""
+    """Positions inside words; not their ends, nor where an identifier of several words can be split."""
     inside: set[int] = set()
     for match in re.finditer(r"\w+", text):
         ends = {match.start() + end for piece in pieces_of(match[0]) for end in piece}
@@ -108,7 +108,7 @@ def _inside_words(text: str) -> set[int]:
 
 
 def _joined(shown: Sequence[Shown]) -> list[Shown]:
-    """On one line: white space becomes one space, and none stands at the ends."""
+    """Put pieces on one line: white space becomes one space, and is removed at the ends."""
     lines = [Shown(re.sub(r"\s+", " ", piece.text), piece.matched) for piece in shown]
     if lines:
         lines[0] = lines[0]._replace(text=lines[0].text.lstrip())

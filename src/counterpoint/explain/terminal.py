@@ -1,4 +1,4 @@
-"""Answers on a terminal. Rich would obey controls and markup in plain strings: all text is escaped `Text`."""
+"""Answers on a terminal. All text is escaped `Text`: rich obeys controls and markup in plain strings."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from counterpoint.search.hits import Answer, Hit
 __all__ = ["Explained", "answer_console", "render_answer"]
 
 Explained = Literal["no", "words", "full"]
-"""How much of an explanation is shown: nothing, a row for each query word, or each document fed back, too."""
+"""How much of an explanation is shown: nothing, one row per query word, or feedback documents as well."""
 
-SNIPPET = 320  # characters of a document that are shown, at most
-LINES = 3  # of a terminal that they may take
+SNIPPET = 320  # characters of a document shown at most
+LINES = 3  # lines of a terminal that they may take
 MATCHED = "bold cyan"
-UNWRAPPED = 100_000  # columns of a pipe: what reads it goes by lines
-KEYWORDS = 24  # words without a match that are shown, and dropped ones
+UNWRAPPED = 100_000  # columns of a pipe, whose readers expect whole lines
+KEYWORDS = 24  # unmatched words shown, and dropped words shown
 
 
 def answer_console() -> Console:
-    """Standard output: as wide as the terminal is, and without line breaks of ours in a pipe."""
+    """Standard output: as wide as the terminal, and without added line breaks in a pipe."""
     console = Console(highlight=False, soft_wrap=False)
     return console if console.is_terminal else Console(highlight=False, width=UNWRAPPED)
 
 
 def render_answer(answer: Answer, console: Console, *, explained: Explained = "no") -> None:
-    """Print the hits, each with its explanation if asked (and if it has one)."""
+    """Print the hits, each with its explanation if asked for and present."""
     if not answer.hits:
         console.print(Text(f"No document matches {answer.query!r} in the workflow {answer.workflow!r}."))
     elif explained != "no" and answer.weights:
@@ -75,7 +75,7 @@ def _head(hit: Hit, marks: list[Mark]) -> Text:
 
 
 def _keywords(part: str, keywords: list[Keyword]) -> Text:
-    """The document's words, the most important first, matched ones with what they added."""
+    """The document's words, most important first; matched words with their contribution."""
     text = Text(f"{escaped(part)} by importance:", "dim")
     for keyword in keywords:
         word = keyword.word
@@ -93,7 +93,7 @@ def _keywords(part: str, keywords: list[Keyword]) -> Text:
 
 
 def _fitting(hit: Hit, rows: list[Row], console: Console) -> Table:
-    """The widest table that fits: with idf, without it, or with shares alone. No number is cut."""
+    """The widest table that fits: with idf, without it, or with shares only. No number is cut."""
     parts = list(hit.parts)
     tables = (_table(hit, rows, *columns) for columns in ((parts, weighted_parts(rows)), (parts, [])))
     room = console.options.update(width=UNWRAPPED)
@@ -102,7 +102,7 @@ def _fitting(hit: Hit, rows: list[Row], console: Console) -> Table:
 
 
 def _table(hit: Hit, rows: list[Row], parts: list[str], weighted: list[str]) -> Table:
-    """By query word what it matched and its share, and for each of `parts` what it added."""
+    """For each query word, its match, its share, and its contribution to each of `parts`."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("query", overflow="fold")
     table.add_column("matched", overflow="fold")

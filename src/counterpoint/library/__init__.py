@@ -1,6 +1,6 @@
-"""The calls of a program, a notebook and the command line: one door to indexing and searching.
+"""Index and search, for programs, notebooks and the command line.
 
-Names are imported when they are first used, so that the command line has the defaults without anything else.
+Names are imported when they are first used, so that the command line can read defaults without loading more.
 """
 
 from __future__ import annotations

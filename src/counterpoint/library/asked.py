@@ -1,4 +1,4 @@
-"""The search settings of an index, changed as asked."""
+"""Search settings of an index, changed by options."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["settings_of"]
 
 
 def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
-    """The index's own search settings, changed as asked.
+    """Return the index's own search settings, changed by the options.
 
     Raises:
-        ConfigError: something asked for is malformed, or feedback cannot be had.
+        ConfigError: an option is malformed, or the index does not support feedback.
     """
     settings = SearchSettings.for_index(index)
     settings = replace(settings, exhaustive=asked.exhaustive or settings.exhaustive)
@@ -29,10 +29,10 @@ def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
         settings = replace(settings, probes=asked.probes)
     if asked.feedback is not None:
         if asked.workflow != "hybrid":
-            raise ConfigError(f"--feedback is the hybrid's; leave it or -w {asked.workflow} out")
+            raise ConfigError(f"--feedback works with the hybrid only; leave it or -w {asked.workflow} out")
         settings = replace(settings, **parse_feedback(_written(asked.feedback)))
         if settings.feedback and not any(layout.pooled for layout in index.layouts.values()):
-            raise ConfigError("--feedback goes by one vector a text, and this index has no such set")
+            raise ConfigError("--feedback needs pooled vectors, and this index has no such set")
     if asked.weights is not None:
         parts = [LEXICAL, *index.layouts]
         given = asked.weights
@@ -42,10 +42,10 @@ def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
     if asked.adapt is False:
         settings = replace(settings, adapt={})
     if asked.adapt and not settings.adapt:
-        raise ConfigError("--adapt: this index does not say how its weights follow a query; build it again")
+        raise ConfigError("--adapt: this index has no settings to adapt weights to a query; build it again")
     return settings if asked.fusion is None else settings.with_fusion(asked.fusion)
 
 
 def _written(feedback: str | float | tuple[float, int]) -> str:
-    """Feedback as it is typed."""
+    """Feedback as typed on the command line."""
     return ",".join(map(str, feedback)) if isinstance(feedback, tuple | list) else str(feedback)

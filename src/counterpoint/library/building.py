@@ -1,4 +1,4 @@
-"""Building an index as it is asked for, from whatever a user names."""
+"""Build an index from any source, with the options given."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ def index(
     """Build an index and open it.
 
     Args:
-        source: a path, `ir_datasets:ID` or `stdlib:` as `open_collection` takes them; a collection; an
-            iterable of strings, dicts or `Document`s; a pandas or polars frame. The folder of an exported
-            index gives the same index, but for what is given here.
+        source: a path, `ir_datasets:ID` or `stdlib:`, as for `open_collection`; a collection; an iterable of
+            strings, dicts or `Document`s; a pandas or polars frame. The folder of an exported index gives the
+            same index, except for the settings given here.
         path: the folder to write.
-        model: name of a preset, folder, hub id, or a model; None for BM25 alone; "auto" for minilm, or for
-            the model of an exported index.
+        model: name of a preset, folder, hub id, or a model; None for BM25 only; "auto" for minilm, or for the
+            model of an exported index.
         on_progress: called with the number of documents done.
         settings: fields of `BuildOptions`.
 
     Raises:
-        ConfigError: a setting that does not exist or cannot be, or a source of another kind.
+        ConfigError: a setting does not exist or has an invalid value, or the source is not supported.
         DataError: the source cannot be read.
-        ArtifactError: the folder holds something else, or an index and `overwrite` is not given.
+        ArtifactError: the folder holds something else, or an index and `overwrite` is not set.
 
     Warns:
-        UserWarning: files of a folder, or rows of them, were skipped since they could not be read.
-        UserWarning: documents are longer than what the model reads of them.
-        UserWarning: an exported index has vectors that are not used, or lose something.
+        UserWarning: files of a folder, or rows of files, were skipped because they could not be read.
+        UserWarning: documents are longer than the model reads.
+        UserWarning: vectors of an exported index are not used, or lose precision.
 
     Example:
         >>> from tempfile import mkdtemp
@@ -78,20 +78,20 @@ def index(
 @final
 @dataclass(frozen=True)
 class Build:
-    """A build whose settings were checked and whose source was opened.
+    """A build with checked settings and an opened source.
 
     Attributes:
-        reading: what was opened, and the report of what it holds.
-        documents: of it, streamed.
-        size: their number where it is known.
-        folder: to be written.
-        model: that encodes them; None for BM25 alone.
-        settings: what is kept.
-        overwrite: whether an index that is there is replaced.
-        resume: whether an unfinished build is gone on with.
-        processes: how many encode.
-        vectors: those of an exported index, in place of encoding.
-        told: of these, what there is to tell.
+        reading: the opened source, with a report of its contents.
+        documents: its documents, streamed.
+        size: their number, if known.
+        folder: the folder to write.
+        model: the model that encodes them; None for BM25 only.
+        settings: settings of the index.
+        overwrite: replace an existing index.
+        resume: continue an unfinished build.
+        processes: number of encoding processes.
+        vectors: vectors of an exported index, used instead of encoding.
+        told: a note about these vectors.
     """
 
     reading: Reading
@@ -130,7 +130,7 @@ class Build:
 
 
 def prepare(source: Any, folder: str | Path, options: BuildOptions) -> Build:
-    """Everything that can be wrong is found here, before a document is encoded.
+    """Prepare a build and find all faults before a document is encoded.
 
     Raises:
         ConfigError, DataError: as `index`.
@@ -152,7 +152,7 @@ def prepare(source: Any, folder: str | Path, options: BuildOptions) -> Build:
 
 
 def model_name(source: Any, options: BuildOptions) -> str | Path | Model | None:
-    """The model that is meant: "auto" as what it stands for."""
+    """The model of the options, with "auto" resolved."""
     exported = import_of(source)
     return _named(options, exported)
 
@@ -168,13 +168,13 @@ def _named(options: BuildOptions, exported: Import | None) -> str | Path | Model
 def _check(options: BuildOptions, exported: Import | None) -> None:
     given = [name for name in ("k1", "b", "analyzer") if getattr(options, name) is not None]
     if given and not _has_lexical(options, exported):
-        raise ConfigError("--k1, --b and --analyzer are BM25's, and --no-lexical leaves it out")
+        raise ConfigError("--k1, --b and --analyzer are for BM25, which --no-lexical leaves out")
     if exported is None and options.vectors is not None:
-        raise ConfigError("--vectors and --no-vectors are for an exported index, and SOURCE is none")
+        raise ConfigError("--vectors and --no-vectors are for an exported index, which SOURCE is not")
     if _named(options, exported) is None and options.gate is not None:
-        raise ConfigError("--gate: BM25 alone has no gate; name a --model that has one")
+        raise ConfigError("--gate: an index with only BM25 has no gate; name a --model that has one")
     if _named(options, exported) is None and options.codec is not None:
-        raise ConfigError("--codec: BM25 alone has no vectors to store; name a --model that makes some")
+        raise ConfigError("--codec: an index with only BM25 has no vectors; name a --model that makes some")
 
 
 def _has_lexical(options: BuildOptions, exported: Import | None) -> bool:
@@ -184,7 +184,7 @@ def _has_lexical(options: BuildOptions, exported: Import | None) -> bool:
 
 
 def _model(options: BuildOptions, exported: Import | None) -> Model | None:
-    """The model, its gate closed as asked; one that is given is not changed by that."""
+    """The model, pruned at the gate that was asked for; a model object of the caller is not changed."""
     if exported is not None and options.model == AUTO_MODEL:
         return exported.model(options.gate)
     named = _named(options, exported)
@@ -195,7 +195,9 @@ def _model(options: BuildOptions, exported: Import | None) -> Model | None:
 
         model = load_model(named)
     else:
-        model = named if options.gate is None else copy.deepcopy(named)  # the caller's own stays as it is
+        model = (
+            named if options.gate is None else copy.deepcopy(named)
+        )  # the caller's own model stays unchanged
     if options.gate is not None:
         return model.close_gates(options.gate)
     return model if exported is None else exported.closed(model)
@@ -221,7 +223,7 @@ def _settings(
 
 
 def _kept_name(options: BuildOptions, exported: Import | None) -> str | Path | None:
-    """What the index is to call its model; None where it gets a copy, or has none."""
+    """The name under which the index stores its model; None if it gets a copy or has no model."""
     if exported is not None and options.model == AUTO_MODEL:
         return None if exported.has_model else exported.model_name
     named = _named(options, exported)

@@ -1,4 +1,4 @@
-"""The calls of `OpenIndex` that are not questions: what changes an index, and what writes it out."""
+"""The calls of `OpenIndex` that change or export an index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Changeable(ABC):
     """An open index that can be changed.
 
     Attributes:
-        index: the snapshot that it answers from.
+        index: the snapshot that it searches.
     """
 
     index: Index
@@ -34,30 +34,30 @@ class Changeable(ABC):
     @property
     @abstractmethod
     def model(self) -> Model | None:
-        """The model that the index was built with; None for BM25 alone."""
+        """The model that the index was built with; None for BM25 only."""
 
     @abstractmethod
     def refresh(self) -> bool:
-        """Answer from the last commit from now on; whether that is another than before."""
+        """Switch to the last commit; return whether it is a new one."""
 
     @contextmanager
     def writing(
         self, on_progress: Callable[[int], None] = lambda done: None, *, compact: bool = True
     ) -> Iterator[Changes]:
-        """Several changes as one: committed together at the end of the block, and none after an error.
+        """Commit several changes together at the end of the block, or none after an error.
 
-        Afterwards this index answers from what was committed. Others that have it open go on answering from
-        what they opened, until they `refresh`.
+        Afterwards this index searches the new commit. Others that have it open search the commit that they
+        opened, until they `refresh`.
 
         Args:
             on_progress: called with the number of documents added so far.
-            compact: afterwards do what is due by the rule of `counterpoint.index.merge_rule`.
+            compact: compact afterwards if due by the rule of `counterpoint.index.merge_rule`.
 
         Raises:
             ArtifactError: another process is writing the index, or it cannot be written.
 
         Warns:
-            UserWarning: the change is committed, and the compaction after it failed.
+            UserWarning: the change is committed, but the compaction after it failed.
 
         Example:
             >>> from tempfile import mkdtemp
@@ -89,7 +89,7 @@ class Changeable(ABC):
         on_progress: Callable[[int], None] = lambda done: None,
         **settings: Unpack[AddKeywords],
     ) -> int:
-        """Add documents in one commit; how many (passages, where documents were cut).
+        """Add documents in one commit; return how many (passages, if documents were cut).
 
         Args:
             source: as `counterpoint.index` takes it.
@@ -97,15 +97,15 @@ class Changeable(ABC):
             settings: fields of `AddOptions`.
 
         Raises:
-            DataError: an id that is there and is not to be replaced, or the source cannot be read.
-            ConfigError: a setting that does not exist or cannot be.
-            ArtifactError: another process is writing the index, it cannot be written, or its model is gone.
+            DataError: an id exists already and `replace` is not set, or the source cannot be read.
+            ConfigError: a setting does not exist or has an invalid value.
+            ArtifactError: another process is writing, the index cannot be written, or its model is missing.
         """
         with self.writing(on_progress) as changes:
             return changes.add(source, **settings)
 
     def update(self, source: Any, **settings: Unpack[AddKeywords]) -> int:
-        """Add documents in one commit, which replace those with the same ids; how many were added."""
+        """Add documents in one commit, replacing those with the same ids; return how many were added."""
         return self.add(source, **{**settings, "replace": True})
 
     def delete(
@@ -115,7 +115,7 @@ class Changeable(ABC):
         where: str | Expression | None = None,
         missing_ok: bool = False,
     ) -> int:
-        """Delete documents in one commit, as `Changes.delete`; how many."""
+        """Delete documents in one commit, as `Changes.delete`; return how many."""
         with self.writing() as changes:
             return changes.delete(ids, where=where, missing_ok=missing_ok)
 
@@ -126,14 +126,14 @@ class Changeable(ABC):
         refit: bool = False,
         on_progress: Callable[[int], None] = lambda done: None,
     ) -> int:
-        """Join segments and leave deleted documents out; how many commits that took.
+        """Merge segments and drop deleted documents; return the number of commits.
 
-        Each is a commit of its own: after an interruption, call it again. Readers are not disturbed.
+        Every merge is a commit of its own: after an interruption, call it again. Readers are not disturbed.
 
         Args:
-            everything: all that can become one segment does; else what is due by the rule alone.
-            refit: encode all documents again and fit means of words and centroids anew: one segment is left.
-                It takes as long as building the index did, and goes on where it was interrupted.
+            everything: merge all that can become one segment; otherwise only what is due by the rule.
+            refit: encode all documents again and refit means of words and centroids, into one segment. This
+                takes as long as building the index, and continues where it was interrupted.
             on_progress: called with the number of documents written so far.
 
         Raises:
@@ -158,7 +158,7 @@ class Changeable(ABC):
         overwrite: bool = ExportOptions.overwrite,
         on_progress: Callable[[int], None] = lambda done: None,
     ) -> dict[str, Any]:
-        """Write all documents, and vectors if asked for, into a folder that `counterpoint.index` reads.
+        """Write all documents, and optionally vectors, to a folder that `counterpoint.index` reads.
 
         See `counterpoint.library.index_export.export_index`.
         """

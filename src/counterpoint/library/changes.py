@@ -1,4 +1,4 @@
-"""Changing an index as it is asked for, from whatever a user names."""
+"""Change an index with documents of any source."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["Changes", "reading_for", "refitted"]
 
 @final
 class Changes:
-    """What is to be changed of an index, in the order in which it is asked for.
+    """Changes of an index, applied in the order of the calls.
 
-    Made by `OpenIndex.writing`; all of it is committed at once.
+    Made by `OpenIndex.writing`; all changes are committed together.
     """
 
     def __init__(self, change: Change, index: Index):
@@ -33,16 +33,16 @@ class Changes:
 
     @with_names(AddKeywords)
     def add(self, source: Any, **settings: Unpack[AddKeywords]) -> int:
-        """Add documents; how many (passages, where documents were cut).
+        """Add documents; return how many (passages, if documents were cut).
 
         Args:
             source: as `counterpoint.index` takes it.
             settings: fields of `AddOptions`.
 
         Raises:
-            DataError: an id that is there and is not to be replaced, or the source cannot be read.
-            ConfigError: a setting that does not exist or cannot be.
-            ArtifactError: the model is not there, or is not the one that the index was built with.
+            DataError: an id exists already and `replace` is not set, or the source cannot be read.
+            ConfigError: a setting does not exist or has an invalid value.
+            ArtifactError: the model is missing, or is not the one that the index was built with.
         """
         check_keywords(settings, *AddKeywords.__annotations__)
         options = AddOptions(**settings)
@@ -53,7 +53,7 @@ class Changes:
         return added
 
     def read(self, reading: Reading, *, replace: bool) -> int:
-        """Add the documents of a source that was opened; how many."""
+        """Add the documents of an opened source; return how many."""
         try:
             return self._change.add(reading, replace=replace)
         except DataError as error:
@@ -62,7 +62,7 @@ class Changes:
             raise
 
     def update(self, source: Any, **settings: Unpack[AddKeywords]) -> int:
-        """Add documents, which replace those with the same ids; how many were added."""
+        """Add documents, replacing those with the same ids; return how many were added."""
         return self.add(source, **{**settings, "replace": True})
 
     def delete(
@@ -72,20 +72,20 @@ class Changes:
         where: str | Expression | None = None,
         missing_ok: bool = False,
     ) -> int:
-        """Delete documents by id, with all their passages, or by a condition on their metadata; how many.
+        """Delete documents, with all their passages, by id or by a metadata condition; return how many.
 
         Args:
-            ids: one or several.
-            where: a condition as `search` takes it, in place of ids. It is asked of the documents that the
-                index had before the change; one that was cut goes whole if one of its passages meets it.
-            missing_ok: an id that no document has is no error.
+            ids: one id or several.
+            where: a condition as for `search`, instead of ids. It is evaluated on the documents before the
+                change. A document that was cut is deleted whole if one of its passages meets it.
+            missing_ok: ignore ids that no document has.
 
         Raises:
-            ConfigError: neither or both are given, or a condition that is none.
-            DataError: an id that no document has.
+            ConfigError: neither or both are given, or the condition is malformed.
+            DataError: no document has an id.
         """
         if (ids is None) == (where is None):
-            raise ConfigError("name documents by their ids, or by a condition (where); not by both")
+            raise ConfigError("name documents by their ids or by a condition (where), not by both")
         if where is not None:
             return self._change.delete_where(str(where))
         named = [ids] if isinstance(ids, str) else list(ids or ())
@@ -93,10 +93,7 @@ class Changes:
 
 
 def refitted(index: Index, model: Model | None, on_progress: Callable[[int], None]) -> None:
-    """Build an index again, of the documents and by the settings that it has.
-
-    An interrupted one is gone on with.
-    """
+    """Build an index again from its own documents and settings; continue an interrupted build."""
     from counterpoint.index import IndexSettings, build_index
 
     settings = IndexSettings.from_dict(index.manifest.settings)
@@ -107,7 +104,7 @@ def refitted(index: Index, model: Model | None, on_progress: Callable[[int], Non
 
 
 def reading_for(index: Index, source: Any, options: AddOptions) -> Reading:
-    """Open a source whose documents are to be added to an index.
+    """Open a source to add its documents to an index.
 
     Raises:
         ConfigError, DataError: as `counterpoint.library.reading.read`.

@@ -1,4 +1,4 @@
-"""`export.json`: what an exported index is made of, and by which settings it was built."""
+"""`export.json`: contents of an exported index, and the settings that it was built with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["EXPORT", "MODEL", "SETTINGS", "Description", "is_export"]
 NAME = "export.json"
 MODEL = "model"
 EXPORT = FolderKind(NAME, ("corpus.jsonl", "vectors/*.safetensors", f"{MODEL}/*"))
-"""What the folder of an export holds."""
+"""Files in the folder of an export."""
 FORMAT, VERSION = "counterpoint-export", 1
 
 SETTINGS: Mapping[str, Any] = MappingProxyType(
@@ -39,7 +39,7 @@ SETTINGS: Mapping[str, Any] = MappingProxyType(
         "passage_words": int | None,
     }
 )
-"""The fields of `IndexSettings` that an export has, and their types."""
+"""Fields of `IndexSettings` in an export, with their types."""
 LEXICAL: Mapping[str, Any] = MappingProxyType({"k1": float, "b": float, "analyzer": str, "identifiers": bool})
 SET: Mapping[str, Any] = MappingProxyType(
     {"dim": int, "pooled": bool, "ids": bool, "static": bool, "codec": CodecName}
@@ -58,23 +58,23 @@ BODY: Mapping[str, Any] = MappingProxyType(
 )
 REPORT: Mapping[str, Any] = MappingProxyType({"longest": int, "longer": int})
 OLD = frozenset({"sets", "search", "ann", "gate", "metadata", "passage_words"})
-"""Settings that an index of an earlier version may lack."""
+"""Settings that an index of an older version may lack."""
 
 
 @final
 @dataclass(frozen=True)
 class Description:
-    """What an export is.
+    """Contents of an export.
 
     Attributes:
         software: version of counterpoint that wrote it.
-        documents: in the corpus; one that was cut into passages counts once.
+        documents: documents in the corpus; a document cut into passages counts once.
         passages: lines of the corpus.
-        model: `name`, where a folder is relative to the export, and `fingerprint`; None without vectors.
-        settings: those that `SETTINGS` names.
-        report: what was counted of the documents, where all of the index was exported.
-        sets: vectors that were exported; none unless they were asked for.
-        shards: files of these.
+        model: `name` (a folder is relative to the export) and `fingerprint`; None without vectors.
+        settings: the settings named in `SETTINGS`.
+        report: counts over the documents, if all of the index was exported.
+        sets: exported vector sets; empty unless vectors were asked for.
+        shards: files of these vectors.
     """
 
     software: str
@@ -96,7 +96,7 @@ class Description:
         """Read and check `export.json`.
 
         Raises:
-            DataError: it cannot be read, is of another version, or something in it is of the wrong type.
+            DataError: it cannot be read, has another version, or a value has the wrong type.
         """
         path = folder / NAME
         try:
@@ -123,11 +123,11 @@ class Description:
 
 def is_export(folder: Path) -> bool:
     """Whether a folder is an exported index."""
-    return os.path.isfile(folder / NAME)  # false, too, for a name that the system refuses
+    return os.path.isfile(folder / NAME)  # also false for a name that the system refuses
 
 
 def _faults(body: Mapping[str, Any]) -> list[str]:
-    """What is missing, unknown, or of the wrong type."""
+    """List what is missing, unknown, or of the wrong type."""
     if faults := _of(body, BODY, "export"):
         return faults
     settings = body["settings"]
@@ -145,7 +145,7 @@ def _faults(body: Mapping[str, Any]) -> list[str]:
     for name, found in body["sets"].items():
         faults += _of(found, SET, f"sets.{name}") or _odd_set(name, found)
     if body["shards"] and not body["sets"]:
-        faults.append("sets: none, and shards have vectors of some")
+        faults.append("sets: none, but there are shards with vectors")
     for number, found in enumerate(body["shards"]):
         faults += _of(found, {"documents": int, "sha256": str}, f"shards[{number}]")
         if not faults and not 0 < found["documents"] < 2**32:
@@ -156,13 +156,13 @@ def _faults(body: Mapping[str, Any]) -> list[str]:
 def _odd_set(name: str, found: Mapping[str, Any]) -> list[str]:
     if name.isidentifier() and 0 < found["dim"] < 2**31:
         return []
-    return [f"sets.{name[:40]}: expected a name as Python's variables have, and a dim from 1 to 2**31 - 1"]
+    return [f"sets.{name[:40]}: expected a name like a Python variable, and a dim from 1 to 2**31 - 1"]
 
 
 def _of(
     found: Any, hints: Mapping[str, Any], where: str, optional: frozenset[str] = frozenset()
 ) -> list[str]:
-    """The faults of an object whose values are to be of some types."""
+    """Check the types of an object's values; list the faults."""
     if not isinstance(found, dict):
         return [f"{where}: expected an object, found {shown(found)}"]
     faults = [
@@ -176,7 +176,7 @@ def _of(
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Objects and lists are looked into by those who ask."""
+    """Check a type; the caller checks the contents of objects and lists."""
     if hint in (dict, list):
         return isinstance(value, hint)
     if hint == dict | None:

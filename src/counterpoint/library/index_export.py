@@ -1,9 +1,9 @@
-"""Exporting an index: its documents as JSON lines and, if asked for, its vectors.
+"""Export an index: its documents as JSON Lines and, optionally, its vectors.
 
-FOLDER/corpus.jsonl   BEIR's layout: `_id`, `title`, `text`, `metadata`; of passages `parent` and `start`
+FOLDER/corpus.jsonl   BEIR's layout: `_id`, `title`, `text`, `metadata`; for passages `parent` and `start`
 FOLDER/export.json    settings, model, counts, see `counterpoint.library.export_description`
 FOLDER/vectors/       see `counterpoint.index.vector_shards`
-FOLDER/model/         the model, where the index has the only copy
+FOLDER/model/         the model, if the index has the only copy
 """
 
 from __future__ import annotations
@@ -43,20 +43,21 @@ def export_index(
     options: ExportOptions | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> dict[str, Any]:
-    """Write the documents of an index into a folder that `counterpoint index` reads; all or nothing.
+    """Write the documents of an index to a folder that `counterpoint index` reads; all or nothing.
 
     Args:
         index: a snapshot; deleted documents are left out.
-        folder: to be written.
-        options: what is written.
+        folder: the folder to write.
+        options: what to write.
         on_progress: called with the number of documents done.
 
     Returns:
-        The `folder`, how many `documents` and `passages`, whether there are `vectors`, and `bytes`.
+        The `folder`, the number of `documents` and `passages`, whether there are `vectors`, and `bytes`.
 
     Raises:
-        ConfigError: `where` is no condition, `vectors` of an index without any, or a folder within the index.
-        ArtifactError: the folder is there and is not to be replaced, or holds something else; it cannot be
+        ConfigError: `where` is malformed, `vectors` are asked for of an index without any, or the folder is
+            within the index.
+        ArtifactError: the folder exists and `overwrite` is not set, or it holds something else; it cannot be
             written; or the index is damaged.
     """
     options = options or ExportOptions()
@@ -65,7 +66,7 @@ def export_index(
     if home.is_relative_to(os.path.realpath(index.folder)):
         raise ConfigError(f"{folder}: within the index; choose a folder elsewhere")
     if options.vectors and not index.layouts:
-        raise ConfigError("there are no vectors to export: the index has BM25 alone")
+        raise ConfigError("there are no vectors to export: the index has only BM25")
     positions = index.positions if options.where is None else np.flatnonzero(index.matching(options.where))
     with publish_folder(folder, overwrite=options.overwrite, kind=EXPORT) as target:
         sets = _sets(index) if options.vectors else {}
@@ -94,7 +95,7 @@ def export_index(
 @final
 @dataclass
 class _Pass:
-    """One pass over documents that writes their vectors and hands them out."""
+    """One pass over documents, which writes their vectors and yields the documents."""
 
     index: Index
     shards: ShardWriter | None
@@ -117,7 +118,7 @@ class _Pass:
 
 
 def _rows(index: Index, name: str, positions: Int[np.ndarray, " k"]) -> Ragged:
-    """One vector set of documents at rising positions; of a static set ids, and vectors of no components."""
+    """One vector set of documents at rising positions; for a static set, ids and vectors of size 0."""
     store = index.sets[name]
     if not isinstance(store, StaticStore):
         return store.take(positions)
@@ -139,7 +140,7 @@ def _sets(index: Index) -> dict[str, ExportedSet]:
 
 
 def _codec(index: Index, name: str, layout: SetLayout) -> CodecName:
-    """How a set is stored: in the segments that have few bits for it, if any has."""
+    """The codec of a set: that of a segment which stores it in few bits, if there is one."""
     for segment in index.manifest.segments:
         codec = segment.codecs.get(name, layout.codec)
         if isinstance(CODECS[codec], Bits):
@@ -148,7 +149,7 @@ def _codec(index: Index, name: str, layout: SetLayout) -> CodecName:
 
 
 def _model(index: Index, home: Path, target: Path) -> dict[str, str | None] | None:
-    """The model's fingerprint and where it is, seen from the export; copied if only the index has it."""
+    """The model's fingerprint, and its path relative to the export; copied if only the index has it."""
     about = index.manifest.model
     if about is None:
         return None

@@ -1,4 +1,4 @@
-"""Reading an exported index: what `counterpoint index` takes from it beside the documents."""
+"""Read an exported index: the settings, model and vectors that `counterpoint index` takes from it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Import:
     """An exported index.
 
     Attributes:
-        folder: where it is.
-        about: what `export.json` says.
+        folder: its folder.
+        about: the contents of `export.json`.
     """
 
     folder: Path
@@ -45,29 +45,29 @@ class Import:
 
     @property
     def model_name(self) -> str | None:
-        """What the model is loaded by; None for BM25 alone.
+        """Name or path of the model; None for BM25 only.
 
         Raises:
-            ConfigError: the index did not say where its model is.
+            ConfigError: the index does not record where its model is.
         """
         if self.about.model is None:
             return None
         name = self.about.model["name"]
         if name is None:
-            raise ConfigError(f"{self.folder}: does not say where its model is; name it (--model, model=)")
+            raise ConfigError(f"{self.folder}: does not record where its model is; name it (--model, model=)")
         return os.path.realpath(self.folder / name) if name.startswith("./") else name
 
     @property
     def has_model(self) -> bool:
-        """Whether the model is in the folder, since the index had the only copy."""
+        """Whether the model is in the folder, because the index had the only copy."""
         return self.about.model is not None and self.about.model["name"] == f"./{MODEL}"
 
     @cached_property
     def settings(self) -> IndexSettings:
-        """By which the index was built.
+        """The settings that the index was built with.
 
         Raises:
-            ConfigError: they cannot be.
+            ConfigError: they are invalid.
         """
         said = self.about.settings
         if said.get("search") is not None:
@@ -75,10 +75,10 @@ class Import:
         return IndexSettings.from_dict(said)
 
     def model(self, gate: float | None) -> Model | None:
-        """The model that the index was built with, its gate closed as it was unless a gate is given.
+        """The model that the index was built with, pruned at the index's gate unless a gate is given.
 
         Raises:
-            ArtifactError: it is not there, or is another by now.
+            ArtifactError: it is missing, or has changed since.
         """
         name, about = self.model_name, self.about.model
         if name is None or about is None:
@@ -101,12 +101,12 @@ class Import:
         return model if gate is None else model.close_gates(gate)
 
     def is_of(self, model: Model | None) -> bool:
-        """Whether a model is the one that the index was built with, or none as none was."""
+        """Whether a model is the one that the index was built with; None matches an index without a model."""
         expected = None if self.about.model is None else self.about.model["fingerprint"]
         return expected == (None if model is None else model.fingerprint())
 
     def closed(self, model: Model) -> Model:
-        """A model that was named, its gate closed as the index has it if that makes it the index's model."""
+        """The model, pruned at the index's gate if that makes it the index's model."""
         gate = self.settings.gate
         if gate is None:
             return model
@@ -118,11 +118,11 @@ class Import:
     def settings_for(
         self, model: Model | None, name: str | None, changes: Mapping[str, Any]
     ) -> IndexSettings:
-        """How the new index is built.
+        """Settings of the new index.
 
         Args:
-            model: that it gets.
-            name: what it calls that.
+            model: its model.
+            name: name under which it stores the model.
             changes: settings that were given.
         """
         mine = self.settings
@@ -136,16 +136,16 @@ class Import:
     def vectors(
         self, model: Model | None, settings: IndexSettings, options: BuildOptions
     ) -> tuple[VectorShards | None, str]:
-        """The vectors that the new index takes, or None; and what there is to tell of that.
+        """The vectors that the new index takes, or None; with a note about them.
 
         Args:
-            model: of the new index.
-            settings: of the new index.
-            options: what was asked for.
+            model: model of the new index.
+            settings: settings of the new index.
+            options: the options given.
 
         Raises:
-            ConfigError: vectors are insisted on, and cannot be used.
-            DataError: the vectors are not as the model makes them, or some are missing.
+            ConfigError: vectors are required by an option but cannot be used.
+            DataError: the vectors do not match the model, or some are missing.
         """
         sets = self.about.sets
         if options.vectors and not sets:
@@ -154,7 +154,7 @@ class Import:
             return None, ""
         why = ""
         if not self.is_of(model):
-            why = "the vectors of the export are another model's"
+            why = "the vectors of the export were made by another model"
         elif options.passage_words:
             why = "--passage-words cuts documents that have vectors in the export"
         if why and options.vectors:
@@ -166,18 +166,21 @@ class Import:
         few = [name for name in wanted if name in sets and isinstance(CODECS[sets[name].codec], Bits)]
         told = f"the vectors of {few[0]!r} were stored in {sets[few[0]].codec}" if few else ""
         if few and options.vectors is None:
-            return None, f"{told}; {AGAIN}, since these lose more when they are coded again (--vectors does)"
+            return (
+                None,
+                f"{told}; {AGAIN}, since storing these again would lose precision (--vectors does it)",
+            )
         for name in wanted:
             made = model.sets[name]
             found = sets.get(name)
             if found is None or (found.dim, found.pooled, found.ids, found.static) != (
                 made.dim, made.pooled, made.ids, made.static,
             ):  # fmt: skip
-                raise DataError(f"the vector set {name!r} is not as its model makes it", path=self.folder)
+                raise DataError(f"the vector set {name!r} does not match its model", path=self.folder)
         return VectorShards(self.folder, sets, self.about.shards, wanted, self.about.report), told
 
     def checked(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """The same documents, which must be as many as were exported.
+        """Yield the documents and check that their number is the exported one.
 
         Raises:
             DataError: there are more or fewer.
@@ -195,10 +198,10 @@ class Import:
 
 
 def import_of(source: object) -> Import | None:
-    """The exported index in a folder that is named as a source; None for any other source.
+    """The exported index in a source folder; None for any other source.
 
     Raises:
-        DataError: there is one, and its description cannot be read.
+        DataError: the folder has an export whose description cannot be read.
     """
     if not isinstance(source, str | Path) or not is_export(Path(source)):
         return None

@@ -1,4 +1,4 @@
-"""Settings of `index` and `OpenIndex.search` as keywords, so that editors and notebooks show their names."""
+"""Keyword settings of `index` and `OpenIndex`, so that editors and notebooks show their names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class BuildKeywords(TypedDict, total=False):
-    """What `index` takes beside source, path and model: `BuildOptions` says what each is."""
+    """Keywords of `index`; see `BuildOptions`."""
 
     codec: CodecChoice | None
     gate: float | None
@@ -47,7 +47,7 @@ class BuildKeywords(TypedDict, total=False):
 
 
 class AddKeywords(TypedDict, total=False):
-    """What `OpenIndex.add` takes beside the source: `AddOptions` says what each is."""
+    """Keywords of `OpenIndex.add`; see `AddOptions`."""
 
     replace: bool
     passage_words: int | None
@@ -61,7 +61,7 @@ class AddKeywords(TypedDict, total=False):
 
 
 class RunKeywords(TypedDict, total=False):
-    """How an index is searched: `SearchOptions` says what each is."""
+    """Keywords of `OpenIndex.run`; see `SearchOptions`."""
 
     workflow: Workflow
     weights: str | Mapping[str, float] | None
@@ -74,7 +74,7 @@ class RunKeywords(TypedDict, total=False):
 
 
 class SearchKeywords(RunKeywords, total=False):
-    """What `OpenIndex.search` takes beside the query and `k`."""
+    """Keywords of `OpenIndex.search`; see `SearchOptions`."""
 
     explain: bool
 
@@ -83,7 +83,7 @@ DEFAULTS: Mapping[str, Any] = {**vars(AddOptions()), **vars(SearchOptions()), **
 
 
 def with_names(keywords: type) -> Callable[[Function], Function]:
-    """Show a call's settings one by one in its signature, in place of `**settings`.
+    """Show a call's settings one by one in its signature instead of `**settings`.
 
     Type checkers read `Unpack`; `help`, notebooks and `inspect` read signatures.
     """
@@ -103,20 +103,20 @@ def with_names(keywords: type) -> Callable[[Function], Function]:
 
 
 def check_keywords(given: Mapping[str, Any], *known: str) -> None:
-    """Refuse a name that is no setting.
+    """Refuse an unknown setting.
 
     Raises:
-        ConfigError: naming those that there are, and the likeliest first.
+        ConfigError: a name is unknown; names the known settings and the most similar one.
     """
     for name in given:
         if name not in known:
             near = get_close_matches(str(name), known, n=1)
-            guess = f"; do you mean {near[0]!r}?" if near else ""
-            raise ConfigError(f"there is no setting {name!r}; there are {', '.join(known)}{guess}")
+            guess = f"; did you mean {near[0]!r}?" if near else ""
+            raise ConfigError(f"unknown setting {name!r}; expected {', '.join(known)}{guess}")
 
 
 def _hints(keywords: type) -> dict[str, str]:
-    """Names and annotations as they are written."""
+    """Names and annotations as written in the code."""
     return {
         name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in keywords.__annotations__.items()
     }

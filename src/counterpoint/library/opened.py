@@ -1,4 +1,4 @@
-"""`OpenIndex`: an index with its model and its settings, ready to answer."""
+"""`OpenIndex`: an index with its model and settings, ready to search."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ __all__ = ["OpenIndex", "open_index"]
 
 @final
 class OpenIndex(Changeable):
-    """An index that answers, with the model and the search settings that it remembers.
+    """An open index, with the model and the search settings stored in it.
 
-    What encodes queries is loaded when it is first needed; BM25 alone needs none. Vectors of the last queries
-    are kept, unless a model that was handed over as an object encodes them: its owner may change it.
+    The query encoder is loaded when it is first needed; BM25 needs none. Vectors of recent queries are
+    cached, unless the caller passed a model object, which may change.
 
     Args:
         folder: an index that `counterpoint index` or `counterpoint.index` wrote.
-        model: the model, or where it is now, if not where it was.
+        model: the model, or its new location if it moved.
         backend: what encodes queries: "auto", "onnx" or "torch" (see `counterpoint.library.options.Backend`).
-        cached: how many queries' vectors are kept; 0 for none.
+        cached: number of queries whose vectors are cached; 0 for none.
 
     Raises:
-        ArtifactError: no index there, an unfinished or damaged one, or another version's.
+        ArtifactError: there is no index, or it is unfinished, damaged or of another version.
     """
 
     def __init__(
@@ -68,16 +68,16 @@ class OpenIndex(Changeable):
         return Searcher(self.index, found if found is self._given else Remembered(found, self._cached))
 
     def searcher(self, options: SearchOptions | None = None) -> Searcher:
-        """What searches by these options.
+        """Return a searcher with these options.
 
         Raises:
-            ConfigError: the index cannot be searched so.
-            ArtifactError: the model is not there, or is not the one that the index was built with.
+            ConfigError: the index does not support the options.
+            ArtifactError: the model is missing, or is not the one that the index was built with.
         """
         options = options or SearchOptions()
         with (
             self._lock
-        ):  # reading settings takes as long as a search by BM25, and most searches have the same
+        ):  # reading settings takes as long as a BM25 search, and most searches use the same ones
             before, searcher = self._last
             if searcher is None or before != options:
                 searcher = self._made(options)
@@ -99,7 +99,7 @@ class OpenIndex(Changeable):
 
     @property
     def model(self) -> Model | None:
-        """The model that the index was built with; None for BM25 alone."""
+        """The model that the index was built with; None for BM25 only."""
         if not (self._given is None or isinstance(self._given, str | Path)):
             return self._given
         found = self.searcher().model
@@ -118,16 +118,16 @@ class OpenIndex(Changeable):
         k: int = SearchOptions.k,
         **asked: Unpack[SearchKeywords],
     ) -> Answer | list[Answer]:
-        """The best documents for a query, or for each of several.
+        """Search for the best documents for one query, or for each of several.
 
         Args:
-            query: one text, or a list of them.
-            k: how many documents.
-            asked: other fields of `SearchOptions`: workflow, weights, fusion, feedback, exhaustive, probes,
-                where, explain.
+            query: one text, or a list of texts.
+            k: number of documents.
+            asked: other fields of `SearchOptions`: workflow, weights, adapt, fusion, feedback, exhaustive,
+                probes, where, explain.
 
         Raises:
-            ConfigError: a query is empty, or something asked for does not exist or cannot be.
+            ConfigError: a query is empty, or an option does not exist or has an invalid value.
         """
         options = _options(k, asked, SearchKeywords)
         searcher = self.searcher(options)
@@ -140,7 +140,7 @@ class OpenIndex(Changeable):
 
     @with_names(RunKeywords)
     def run(self, queries: Mapping[str, str], k: int = 1000, **asked: Unpack[RunKeywords]) -> Run:
-        """Rank documents for many queries, id to text; `asked` as `search` takes it, but for `explain`."""
+        """Rank documents for many queries (id to text); `asked` as for `search`, except `explain`."""
         options = _options(k, asked, RunKeywords)
         return self.searcher(options).run(queries, k, workflow=cast("Workflow", options.workflow))
 
@@ -154,33 +154,33 @@ class OpenIndex(Changeable):
         k: int = 1000,
         **asked: Unpack[RunKeywords],
     ) -> Report:
-        """Search with a collection's queries and measure what is found by its judgements.
+        """Search for a collection's queries and measure the results against its judgements.
 
         Args:
-            collection: with queries and judgements, or where it is.
-            measures: their names.
-            split: which judgements; may be left out where there is one split, or one called "test".
+            collection: a collection with queries and judgements, or its location.
+            measures: names of measures.
+            split: the split of the judgements; optional if there is one split, or one called "test".
             k: documents kept for each query.
-            asked: as `run` takes it.
+            asked: as for `run`.
 
         Raises:
-            ConfigError: no such measure, or it is not clear which split is meant.
-            DataError: the collection cannot be read, or has no such split.
+            ConfigError: a measure is unknown, or the split must be named.
+            DataError: the collection cannot be read, or does not have the split.
         """
         from counterpoint.data import open_collection
         from counterpoint.measure import evaluate
         from counterpoint.measure.judgements import only_split
 
-        _options(k, asked, RunKeywords)  # a wrong name is said before anything is read
+        _options(k, asked, RunKeywords)  # report a wrong name before anything is read
         found = open_collection(collection) if isinstance(collection, str | Path) else collection
         named = split or only_split(found)
         return evaluate(self.run(found.queries(named), k, **asked), found.qrels(named), measures)
 
     def refresh(self) -> bool:
-        """Answer from the last commit from now on; whether that is another than before.
+        """Switch to the last commit; return whether it is a new one.
 
         Raises:
-            ArtifactError: the index is gone or damaged; this one goes on as it was.
+            ArtifactError: the index is missing or damaged; this object stays unchanged.
         """
         now = self.index.refreshed()
         if now is self.index:
@@ -194,20 +194,20 @@ class OpenIndex(Changeable):
         return True
 
     def info(self) -> dict[str, Any]:
-        """What the index is made of, and how many bytes of what."""
+        """Contents of the index and its disk usage."""
         return self.index.info()
 
     @property
     def longer_than_model(self) -> int | None:
-        """How many documents (or passages) are longer than the model reads; only BM25 sees their ends.
+        """Number of documents (or passages) longer than the model reads; only BM25 sees their ends.
 
-        None where nobody counted: without a model, or in an index of an earlier version.
+        None if it was not counted: without a model, or in an index of an older version.
         """
         return self.index.manifest.report.get("longer")
 
     @property
     def bytes(self) -> int:
-        """Size on disk."""
+        """Disk usage in bytes."""
         return self.index.info()["bytes"]
 
     def __len__(self) -> int:
@@ -218,7 +218,7 @@ class OpenIndex(Changeable):
         return f"OpenIndex({str(self.index.folder)!r}, {len(self):,} documents, model={name!r})"
 
     def close(self) -> None:
-        """Close its files."""
+        """Close the files of the index."""
         self.index.close()
 
     def __enter__(self) -> Self:
@@ -234,16 +234,16 @@ def open_index(
     backend: Backend = BACKEND,
     cached: int = CACHED_QUERIES,
 ) -> OpenIndex:
-    """Open an index for searching; its model, gate and search settings are those that it was built with.
+    """Open an index to search it, with the model, gate and search settings that it was built with.
 
     Args:
-        path: its folder.
-        model: where the model is now, if not where it was.
+        path: folder of the index.
+        model: the model, or its new location if it moved.
         backend: what encodes queries: "auto", "onnx" or "torch".
-        cached: how many queries' vectors are kept; 0 for none.
+        cached: number of queries whose vectors are cached; 0 for none.
 
     Raises:
-        ArtifactError: no index there, an unfinished or damaged one, or another version's.
+        ArtifactError: there is no index, or it is unfinished, damaged or of another version.
     """
     return OpenIndex(path, model, backend, cached)
 

@@ -1,4 +1,4 @@
-"""What may be asked for when an index is built and searched: one place for the defaults of every way in."""
+"""Options of building, changing, exporting and searching an index, with their defaults."""
 
 from __future__ import annotations
 
@@ -27,56 +27,55 @@ __all__ = [
 
 DEFAULT_MODEL = "minilm"
 AUTO_MODEL = "auto"
-"""The default: of an exported index its own model, of anything else `DEFAULT_MODEL`."""
+"""The default: the model of an exported index, and `DEFAULT_MODEL` for other sources."""
 
 Backend = Literal["auto", "onnx", "torch"]
-"""What encodes queries. auto: the graph that was exported with the index; where there is none, the model with
-torch. onnx: the graph, or an error. torch: the model."""
+"""What encodes queries. auto: the ONNX graph exported with the index, or the model with torch if there is no
+graph. onnx: the graph, or an error. torch: the model."""
 BACKEND: Backend = "auto"
 
 CACHED_QUERIES = 256
-"""How many queries' vectors an open index keeps; 30 kB each for the default model's median query."""
+"""Queries whose vectors an open index caches; 30 kB each for the default model's median query."""
 
 
 @final
 @dataclass(frozen=True)
 class BuildOptions:
-    """How an index is built, as `counterpoint index` and `counterpoint.index` take it.
+    """Options to build an index, for `counterpoint index` and `counterpoint.index`.
 
-    Of an exported index, what is None is as that index had it.
+    For an exported index, None means the setting of that index.
 
     Attributes:
-        model: name of a preset, folder, hub id, or a model; None or "none" for BM25 alone. "auto" takes the
-            model of an exported index, and minilm for anything else.
-        codec: how vectors are stored; the model's own choice where None. "auto" takes the codec of fewest
-            bytes that hardly changes the ranking of a sample (`counterpoint.index.auto_codec`).
-        gate: leave out rows that the model's gate or router weighs at or below this.
-        ann: find documents by one vector a text along a graph, instead of looking at all of them.
-        lexical: keep BM25 postings. Where None, as an exported index has it, and otherwise yes.
-        analyzer: how BM25 cuts text into terms; the model's own choice where None, "english" without a model.
-        identifiers: BM25 sees names such as `is_empty` and `checkIfEmpty` as one word and as several;
-            yes where None.
-        k1: how late further occurrences of a term stop to count in BM25; 0.9 where None.
-        b: how much a document's length counts in BM25, from 0 to 1; 0.4 where None.
-        passage_words: cut documents into passages of at most so many words; 0 keeps them whole. Where None,
-            files are cut and documents of a collection are not.
-        lenient: skip what cannot be read instead of stopping. Where None, files of a folder are skipped, and
-            anything else stops.
-        overwrite: replace an index that is there.
-        resume: go on with an unfinished build in the same folder, of the same documents, model and codec:
-            what it encoded is kept. Where there is none, build from the start.
-        processes: how many encode; each loads the model, and has a share of the threads.
-        vectors: take the vectors of an exported index in place of encoding its documents. Where None, if it
-            has some, and they were not stored in 1, 2 or 4 bits, which lose more when they are coded again.
-        id: the column or key of the id, in CSV, TSV, JSON, JSON Lines, dicts and frames; guessed where None,
-            as are title and text.
-        title: that of the title.
-        text: that of the text.
-        metadata: those that are kept as metadata; all others where None. "year:int" gives one a type
-            (int, float, str or bool) and an index for conditions; where all have types, others are kept, too.
-        include: of a folder, read only files that match one of these patterns, which are as in `.gitignore`.
-        exclude: of a folder, leave out files and folders that match one of these.
-        gitignore: leave out what the `.gitignore` files of a folder name.
+        model: name of a preset, folder, hub id, or a model; None or "none" for BM25 only. "auto" takes the
+            model of an exported index, and minilm for other sources.
+        codec: how vectors are stored; None for the model's own choice. "auto" takes the codec of fewest bytes
+            that hardly changes the ranking of a sample (`counterpoint.index.auto_codec`).
+        gate: prune rows whose weight by the model's gate or router is at or below this.
+        ann: approximate search over pooled vectors along a graph, instead of scoring all of them.
+        lexical: keep BM25 postings; None for yes, or for the setting of an exported index.
+        analyzer: how BM25 splits text into terms; None for the model's own choice, or "english" without one.
+        identifiers: BM25 indexes names such as `is_empty` and `checkIfEmpty` as one word and as several; None
+            for yes.
+        k1: term-frequency saturation of BM25; None for 0.9.
+        b: length normalisation of BM25, from 0 to 1; None for 0.4.
+        passage_words: cut documents into passages of at most this many words; 0 keeps them whole. None cuts
+            files, but not the documents of a collection.
+        lenient: skip what cannot be read instead of stopping. None skips files of a folder, and stops
+            otherwise.
+        overwrite: replace an existing index.
+        resume: continue an unfinished build in the same folder, with the same documents, model and codec;
+            what it encoded is kept. If there is none, build from the start.
+        processes: number of encoding processes; each loads the model and gets a share of the threads.
+        vectors: take the vectors of an exported index instead of encoding its documents. None takes them if
+            they exist and were not stored in 1, 2 or 4 bits, which lose more when they are stored again.
+        id: column or key of the id in CSV, TSV, JSON, JSON Lines, dicts and frames; None to guess it.
+        title: column or key of the title; None to guess it.
+        text: column or key of the text; None to guess it.
+        metadata: columns or keys kept as metadata; None for all others. "year:int" declares a type (int,
+            float, str or bool) and makes an index for conditions. If all have types, others are kept, too.
+        include: read only files of a folder that match one of these patterns (syntax of `.gitignore`).
+        exclude: skip files and folders that match one of these patterns.
+        gitignore: skip what the `.gitignore` files of a folder name.
     """
 
     model: str | Path | Model | None = AUTO_MODEL
@@ -106,12 +105,12 @@ class BuildOptions:
 @final
 @dataclass(frozen=True)
 class AddOptions:
-    """How documents are added to an index, as `counterpoint add` and `OpenIndex.add` take it.
+    """Options to add documents, for `counterpoint add` and `OpenIndex.add`.
 
     Attributes:
-        replace: a document whose id is there takes the other's place; otherwise that is an error.
-        passage_words: as for `BuildOptions`; where None, as the index was built.
-        lenient: as for `BuildOptions`, and so are all others.
+        replace: replace documents with the same ids; otherwise an existing id is an error.
+        passage_words: as for `BuildOptions`; None for the setting that the index was built with.
+        lenient: as for `BuildOptions`, as are all others.
     """
 
     replace: bool = False
@@ -128,12 +127,12 @@ class AddOptions:
 @final
 @dataclass(frozen=True)
 class ExportOptions:
-    """How an index is exported, as `counterpoint export` and `OpenIndex.export` take it.
+    """Options to export an index, for `counterpoint export` and `OpenIndex.export`.
 
     Attributes:
-        vectors: write vectors, too, decoded to float32.
-        where: a condition on metadata, as for `SearchOptions`; only documents that meet it are exported.
-        overwrite: replace an export that is there.
+        vectors: write vectors as well, decoded to float32.
+        where: a metadata condition, as for `SearchOptions`; only documents that meet it are exported.
+        overwrite: replace an existing export.
     """
 
     vectors: bool = False
@@ -144,21 +143,22 @@ class ExportOptions:
 @final
 @dataclass(frozen=True)
 class SearchOptions:
-    """How an index is searched, as `counterpoint search` and `OpenIndex.search` take it.
+    """Options to search an index, for `counterpoint search` and `OpenIndex.search`.
 
     Attributes:
-        k: how many documents.
+        k: number of documents.
         workflow: hybrid, lexical, dense, words, dense-words or words-dense.
-        weights: of the hybrid's parts, as a table or as "lexical=1 mean=1"; the index's own where None.
-        adapt: let weights follow the query; where None, as the index says, and not if weights are given.
-        fusion: how parts are made comparable: ceiling, min-max, z-score, rrf or none.
-        feedback: what the best documents count for, and of how many, as 0.1, (0.1, 5) or "0.1,5"; 0 for none.
-        exhaustive: look at every vector even where the index has a sketch, a graph or lists.
-        probes: lists looked at for each of the query's vectors, where token sets have lists of centroids; as
-            the index says where None.
-        where: a condition on metadata, as "year >= 2020 and lang in ('en', 'de') and not draft", or one made
-            by `counterpoint.field`; only documents that meet it are looked for.
-        explain: say which words matched what, and for how much.
+        weights: weights of the hybrid's parts, a mapping or "lexical=1 mean=1"; None for the index's own.
+        adapt: adapt weights to the query; None for the index's setting, or for no if weights are given.
+        fusion: how to make parts comparable: ceiling, min-max, z-score, rrf or none.
+        feedback: weight of pseudo-relevance feedback, and number of documents: 0.1, (0.1, 5) or "0.1,5"; 0
+            for none.
+        exhaustive: score every vector, even if the index has a sketch, a graph or lists.
+        probes: lists probed per query vector, for token sets with lists of centroids; None for the index's
+            setting.
+        where: a metadata condition, such as "year >= 2020 and lang in ('en', 'de') and not draft", or one
+            made by `counterpoint.field`; only documents that meet it are searched.
+        explain: explain which words matched what, and how much each match counts.
     """
 
     k: int = 10

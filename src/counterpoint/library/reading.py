@@ -1,4 +1,4 @@
-"""What is read when an index is built: the documents of whatever a user names, as the options say."""
+"""Read the documents of any source for an index."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 __all__ = ["Reading", "Survey", "build_options", "declared_fields", "read", "survey"]
 
 SHOWN = 3  # documents of a survey
-NOT_FOLDERS = "--include, --exclude and --no-gitignore choose files of a folder; this source is none"
+NOT_FOLDERS = "--include, --exclude and --no-gitignore choose files of a folder; this source is no folder"
 
 
 @final
 @dataclass(frozen=True)
 class Reading:
-    """Documents that were asked for, streamed.
+    """The documents of a source, streamed.
 
     Attributes:
-        collection: what is read.
-        origin: where from, for messages.
-        words: the most words of a passage, where documents are cut after they were read.
-        decided: what was decided before all was read, such as which column is the text's.
-        report: counts what the source holds, while it is read.
+        collection: the collection to read.
+        origin: its source, for messages.
+        words: maximum number of words per passage, if documents are cut after reading.
+        decided: decisions made before reading, such as which column is the text.
+        report: counts the contents of the source while it is read.
     """
 
     collection: Collection
@@ -44,7 +44,7 @@ class Reading:
 
     @property
     def size(self) -> int | None:
-        """Number of documents handed out, where it is known."""
+        """Number of documents yielded, if known."""
         return None if self.words else self.collection.size
 
     def __iter__(self) -> Iterator[Document]:
@@ -58,7 +58,7 @@ class Reading:
             if document.parent is not None:  # cut already
                 yield document
                 continue
-            self.report.passages -= 1  # each is counted as one when it is read
+            self.report.passages -= 1  # it was counted as one when it was read
             for passage in cut_passages(document, max_words=self.words):
                 self.report.passages += 1
                 yield passage
@@ -67,11 +67,11 @@ class Reading:
 @final
 @dataclass(frozen=True)
 class Survey:
-    """What would be read.
+    """Summary of what would be read.
 
     Attributes:
-        report: what the source holds.
-        decided: as that of a `Reading`.
+        report: contents of the source.
+        decided: as for `Reading`.
         first: the first few documents or passages.
     """
 
@@ -81,11 +81,11 @@ class Survey:
 
 
 def read(source: Any, options: BuildOptions) -> Reading:
-    """Open a source as the options say, and find out what can be wrong with it before all is read.
+    """Open a source with the options, and find faults before everything is read.
 
     Raises:
-        ConfigError: a source of another kind, or an option that it has no use for.
-        DataError: it cannot be read, or lacks a field that was named.
+        ConfigError: the source is not supported, or an option does not apply to it.
+        DataError: it cannot be read, or lacks a named field.
     """
     from counterpoint.data import Collection, ReadReport, items_of, open_collection
 
@@ -111,9 +111,9 @@ def survey(source: Any, *, on_progress: Callable[[int], None] = lambda done: Non
     """Read a source as `index` would, without a model and without writing anything.
 
     Args:
-        source: as `index` takes it.
-        on_progress: called with the number of documents or passages that were read.
-        settings: fields of `BuildOptions`; those that do not concern reading change nothing.
+        source: as for `index`.
+        on_progress: called with the number of documents or passages read.
+        settings: fields of `BuildOptions`; those that do not concern reading have no effect.
 
     Raises:
         ConfigError, DataError: as `index`.
@@ -133,10 +133,10 @@ def survey(source: Any, *, on_progress: Callable[[int], None] = lambda done: Non
 
 
 def build_options(settings: Mapping[str, Any]) -> BuildOptions:
-    """Settings by name as options.
+    """Make options from settings by name.
 
     Raises:
-        ConfigError: there is no such setting.
+        ConfigError: a setting is unknown.
     """
     check_keywords(settings, *BuildOptions.__dataclass_fields__)
     return BuildOptions(**settings)
@@ -154,7 +154,7 @@ def _fields(options: BuildOptions) -> Fields:
     from counterpoint.data import Fields
 
     named = named_fields(_several(options.metadata))
-    # Where all have types, these are declared and nothing is left out.
+    # If all have types, they are declared and nothing is left out.
     kept = tuple(named) if None in named.values() else None
     return Fields(options.id, options.title, options.text, kept)
 

@@ -1,4 +1,4 @@
-"""`Remembered`: a model that keeps the vectors of the last queries, so that none is encoded again."""
+"""`Remembered`: a model with a cache of query vectors."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Encoded = Mapping[str, Ragged]
 
 @final
 class Remembered:
-    """Another model's vectors; those of a query that was among the last ones are not made again.
+    """A model that caches the vectors of recent queries.
 
     Args:
-        model: must not change.
-        size: how many queries are kept, the least recently asked going first; 0 for none.
+        model: the model, which must not change.
+        size: number of cached queries, the least recently used dropped first; 0 for none.
 
     Raises:
         ConfigError: `size` is negative.
@@ -44,16 +44,16 @@ class Remembered:
         return self._model.sets
 
     def fingerprint(self) -> str:
-        """The model's."""
+        """Fingerprint of the model."""
         return self._model.fingerprint()
 
     def full(self) -> Any:
-        """The model itself, also where its queries are encoded without it."""
+        """The model itself, even if queries are encoded by its export."""
         load = getattr(self._model, "full", None)
         return self._model if load is None else load()
 
     def encode_query(self, texts: Sequence[str]) -> Encoded:
-        """Vectors of queries, which are not to be written to."""
+        """Vectors of queries, which must not be written to."""
         with self._lock:
             found = {text: self._known[text] for text in texts if text in self._known}
         missing = [text for text in dict.fromkeys(texts) if text not in found]
@@ -75,11 +75,11 @@ class Remembered:
         return self._model.encode_document(texts)
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """The piece of text that each row of a set stands for."""
+        """The span of text of each row of a set."""
         return self._model.spans(texts, name, side)
 
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
-        """The ids of the rows that `spans` tells of."""
+        """The ids of the rows of `spans`."""
         return self._model.row_ids(texts, name, side)
 
     def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:

@@ -1,4 +1,4 @@
-"""What an index remembers of its model: finding it again, its gate closed as it was, its export."""
+"""Find the model of an index again, pruned as it was, or its export."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ __all__ = ["as_built", "encoder_of", "model_for", "model_of"]
 def encoder_of(
     index: Index, model: Model | str | Path | None = None, backend: Backend = BACKEND
 ) -> TextModel:
-    """What encodes queries for an index that has vectors: its export, or the model itself.
+    """Return the query encoder of an index that has vectors: its export, or the model itself.
 
     Args:
-        index: whose manifest says where both are.
-        model: the model, or where it is now, if not where it was.
+        index: the index, whose manifest says where both are.
+        model: the model, or its new location if it moved.
         backend: see `Backend`.
 
     Raises:
-        ArtifactError: no model there, or another; for "onnx", no export, or one whose files have changed.
-        ConfigError: no such backend, or the index does not say where its model is.
+        ArtifactError: the model is missing or another; for "onnx", there is no export, or its files have
+            changed.
+        ConfigError: the backend is unknown, or the index does not record where its model is.
 
     Warns:
-        UserWarning: there is an export, and it cannot be used.
+        UserWarning: there is an export, but it cannot be used.
     """
     if backend not in ("auto", "onnx", "torch"):
         raise ConfigError(f"backend must be 'auto', 'onnx' or 'torch', found {backend!r}")
@@ -50,8 +51,8 @@ def encoder_of(
         if backend == "onnx":
             raise
         whole = cast("TextModel", load())
-        index.check_model(whole.fingerprint())  # what is worse is told by itself
-        warnings.warn(f"queries are encoded with torch, which takes longer: {error}", stacklevel=4)
+        index.check_model(whole.fingerprint())  # a wrong model is worse, so raise that first
+        warnings.warn(f"queries are encoded with torch, which is slower: {error}", stacklevel=4)
         return whole
     if found is None and backend == "onnx":
         told = (index.manifest.model or {}).get("queries", {})
@@ -61,7 +62,7 @@ def encoder_of(
 
 
 def _exported(index: Index, name: str | Path | None, load: Callable[[], Any]) -> ExportedModel | None:
-    """The export of an index, if it has one; None if a model is named that has no part in it.
+    """The export of an index, if it has one; None if a model is named that it does not belong to.
 
     Raises:
         ArtifactError: as `counterpoint.exported.open_export`.
@@ -79,7 +80,7 @@ def _exported(index: Index, name: str | Path | None, load: Callable[[], Any]) ->
 
 
 def _folder_of(index: Index, name: str | Path | None) -> Path:
-    """The folder of the model that is named, or that the index remembers.
+    """The folder of the named model, or of the model recorded in the index.
 
     Raises:
         ArtifactError: there is none.
@@ -87,21 +88,21 @@ def _folder_of(index: Index, name: str | Path | None) -> Path:
     from counterpoint.encode.sources import locate
 
     if name is None and (index.manifest.model or {}).get("name") is None:
-        raise ArtifactError("does not say where its model is", path=index.folder)
+        raise ArtifactError("does not record where its model is", path=index.folder)
     return locate(str(name or _remembered(index.folder, index.manifest)))
 
 
 def model_of(index: Index, workflow: str = "hybrid", name: str | Path | None = None) -> Model | None:
-    """The model that an index needs for a workflow: the one named, else the one it remembers.
+    """Load the model that an index needs for a workflow: the named one, or the one recorded in the index.
 
     Args:
-        index: its manifest says where the model is, and what its gate was closed to.
-        workflow: "lexical" needs none.
-        name: where the model is now, if not where it was.
+        index: its manifest says where the model is, and at which gate it is pruned.
+        workflow: "lexical" needs no model.
+        name: the model's new location if it moved.
 
     Raises:
-        ArtifactError: no model there.
-        ConfigError: the index does not say where its model is.
+        ArtifactError: the model is missing.
+        ConfigError: the index does not record where its model is.
     """
     from counterpoint.search import LEXICAL
 
@@ -109,7 +110,7 @@ def model_of(index: Index, workflow: str = "hybrid", name: str | Path | None = N
 
 
 def model_for(folder: Path, manifest: Manifest, name: str | Path | None = None) -> Model | None:
-    """The same for an index of which only the manifest was read; None where it was built without a model."""
+    """Load the model of an index from its manifest alone; None if it was built without a model."""
     if manifest.model is None:
         return None
     from counterpoint.loading import load_model  # brings torch with it
@@ -121,7 +122,7 @@ def model_for(folder: Path, manifest: Manifest, name: str | Path | None = None) 
 
 
 def as_built(model: Model, name: str, built_with: str | None) -> Model:
-    """The model, or the earlier version of its preset that has the fingerprint of an index."""
+    """The model, or the older version of its preset that has the fingerprint `built_with`."""
     from counterpoint.presets import EARLIER
 
     if name in EARLIER and model.fingerprint() != built_with:
@@ -131,11 +132,11 @@ def as_built(model: Model, name: str, built_with: str | None) -> Model:
 
 
 def _remembered(folder: Path, manifest: Manifest) -> str:
-    """The inverse: where the manifest says the model is; both may have moved together."""
+    """Location of the model by the manifest, relative to the index, since both may have moved together."""
     name = (manifest.model or {})["name"]
     if name is None:
         raise ConfigError(
-            f"{folder}: the index does not say where its model is; name the model (model=, --model)"
+            f"{folder}: the index does not record where its model is; name the model (model=, --model)"
         )
     return str((folder / name).resolve()) if name.startswith("./") else str(name)
 

@@ -1,4 +1,4 @@
-"""Pictures of results, drawn by matplotlib (the extra `plot`) as figures that belong to no global state."""
+"""Plots of results with matplotlib (the extra `plot`), without its global state."""
 
 from counterpoint.plots.canvas import PALETTE, Picture, check_format, picture
 from counterpoint.plots.forest import forest_plot

@@ -1,4 +1,4 @@
-"""A matplotlib figure in the house style, and the two ways out of it: a file, or SVG inside a page."""
+"""A matplotlib figure in the style of this package, saved as a file or as SVG inside a page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["PALETTE", "Picture", "check_format", "picture"]
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
-"""Distinct in hue for nearly everyone (Okabe and Ito), in an order that keeps neighbours apart."""
+"""Colours of Okabe and Ito, distinct for nearly everyone, in an order that separates neighbours."""
 
 FORMATS = (".svg", ".png", ".pdf")
 
@@ -37,10 +37,10 @@ STYLE: Mapping[Any, Any] = MappingProxyType(
         "grid.color": "#dddddd",
         "grid.linewidth": 0.6,
         "axes.axisbelow": True,
-        "svg.fonttype": "path",  # the same picture on a machine without the font
-        "svg.hashsalt": "counterpoint",  # equal pictures are equal files
+        "svg.fonttype": "path",  # looks the same on a machine without the font
+        "svg.hashsalt": "counterpoint",  # equal pictures give equal files
         "savefig.facecolor": "white",
-        "text.parse_math": False,  # a name may have a $
+        "text.parse_math": False,  # a name may contain a $
     }
 )
 
@@ -57,7 +57,7 @@ class Picture:
         """Write a `.svg`, `.png` or `.pdf`, whole or not at all.
 
         Raises:
-            ConfigError: another ending.
+            ConfigError: the file has another ending.
             ArtifactError: the file cannot be written.
         """
         path = Path(path)
@@ -65,7 +65,7 @@ class Picture:
         write_atomically(path, lambda target: target.write_bytes(self._drawn(path.suffix.lower()[1:])))
 
     def svg(self) -> str:
-        """The picture as an `<svg>` element, to stand inside a page."""
+        """The picture as an `<svg>` element for a page."""
         text = self._drawn("svg").decode()
         return re.sub(r"^.*?(?=<svg)", "", text, flags=re.DOTALL)
 
@@ -76,14 +76,16 @@ class Picture:
 
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[form]
         out = io.BytesIO()
-        for text in self.figure.findobj(Text):  # those that were written outside of the style
+        for text in self.figure.findobj(Text):  # text that was written outside of the style
             text.set_parse_math(False)
-            text.set_text(escaped_lines(text.get_text()))  # XML has no controls, no font a lone surrogate
+            text.set_text(
+                escaped_lines(text.get_text())
+            )  # XML allows no controls, and fonts have no lone surrogates
         for axis in (self.axes.xaxis, self.axes.yaxis):
-            if isinstance(given := axis.get_major_formatter(), FuncFormatter):  # names at the ticks
+            if isinstance(given := axis.get_major_formatter(), FuncFormatter):  # names as tick labels
                 axis.set_major_formatter(_escaping(given))
         with matplotlib.rc_context(dict(STYLE)), warnings.catch_warnings():
-            # A letter that the font lacks is drawn as a box, which says it better than matplotlib's warning.
+            # A letter that the font lacks is drawn as a box, which is clearer than matplotlib's warning.
             warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
             self.figure.savefig(out, format=form, dpi=150, bbox_inches="tight", metadata=undated)
         return out.getvalue()
@@ -96,7 +98,7 @@ def _escaping(given: Formatter) -> FuncFormatter:
 
 
 def picture(width: float, height: float) -> Picture:
-    """An empty picture of that size in inches.
+    """Make an empty picture; width and height are in inches.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -112,10 +114,10 @@ def picture(width: float, height: float) -> Picture:
 
 
 def check_format(path: Path) -> None:
-    """Refuse a file name that no picture can be written to, before anything takes time.
+    """Refuse a file name of an unsupported picture format, before the slow part.
 
     Raises:
-        ConfigError: it ends otherwise than in `.svg`, `.png` or `.pdf`.
+        ConfigError: the name does not end in `.svg`, `.png` or `.pdf`.
     """
     if path.suffix.lower() not in FORMATS:
-        raise ConfigError(f"pictures are written as {', '.join(FORMATS)}, found {path.name!r}")
+        raise ConfigError(f"pictures must be {', '.join(FORMATS)}, found {path.name!r}")

@@ -18,24 +18,24 @@ COLOURS = {"query": PALETTE[1], "relevant document": PALETTE[0], "other document
 
 
 def components_plot(versions: Versions, title: str = "") -> Picture:
-    """Every component of some vectors; a spike that all share is an outlier dimension.
+    """Plot every component of some vectors; a spike that all share is an outlier dimension.
 
     Each vector is divided by the root mean square of its components, so that versions of different scale can
-    be compared: without outliers nearly all lie between −3 and 3.
+    be compared. Without outliers, nearly all components lie between −3 and 3.
 
     Args:
-        versions: for each version (such as `as encoded` and `whitened`), vectors by what they are: `query`,
-            `relevant document`, `other document`, or some of them.
-        title: above the picture.
+        versions: for each version (such as `as encoded` and `whitened`), vectors by name: `query`, `relevant
+            document`, `other document`, or some of them.
+        title: title of the picture.
 
     Raises:
-        ConfigError: there is nothing to draw, or a vector is called otherwise.
+        ConfigError: there is nothing to draw, or a vector has another name.
         MissingExtraError: matplotlib is not installed.
     """
     unknown = [name for vectors in versions.values() for name in vectors if name not in COLOURS]
     if unknown or not any(versions.values()):
         what = f"unknown vector {unknown[0]!r}" if unknown else "there is no vector to draw"
-        raise ConfigError(f"{what}; vectors are called {', '.join(COLOURS)}")
+        raise ConfigError(f"{what}; expected {', '.join(COLOURS)}")
     scaled = [
         (version, name, values / (np.sqrt(np.square(values).mean()) or 1.0))
         for version, vectors in versions.items()

@@ -1,4 +1,4 @@
-"""Numbers of a training by step, stage after stage (DAFT, figure 2)."""
+"""Training curves by step, over all stages (DAFT, figure 2)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from counterpoint.plots.canvas import PALETTE, Picture, picture
 
 __all__ = ["Curve", "curves_of", "curves_plot", "measures_of", "stages_of"]
 
-POINTS = 40  # a stage of more values is drawn as a running mean, too
+POINTS = 40  # values in a stage above which a running mean is drawn, too
 
 
 @final
 @dataclass(frozen=True)
 class Curve:
-    """One number in one stage.
+    """The values of one number in one stage.
 
     Attributes:
-        name: of the number.
-        steps: at which it was taken, counted over all stages.
-        values: what it was.
+        name: name of the number.
+        steps: steps of the values, counted over all stages.
+        values: the values.
     """
 
     name: str
@@ -35,12 +35,12 @@ class Curve:
 
 
 def curves_of(records: Sequence[Mapping[str, Any]], pattern: str) -> list[Curve]:
-    """The numbers whose names fit a pattern (as file names have: `watch.*.cosine`), by name and stage.
+    """Curves of the numbers whose names match a pattern such as `watch.*.cosine`, by name and stage.
 
     Args:
         records: lines of a run's `metrics.jsonl`, with the stage's `number` and name, the `step` in it, and
             numbers by name.
-        pattern: which names.
+        pattern: pattern of names, with the wildcards of file names.
     """
     begins = {number: begin for number, _, begin in stages_of(records)}
     found: dict[tuple[str, int], list[tuple[int, float]]] = {}
@@ -54,11 +54,11 @@ def curves_of(records: Sequence[Mapping[str, Any]], pattern: str) -> list[Curve]
 
 
 def measures_of(records: Sequence[Mapping[str, Any]]) -> list[Curve]:
-    """What the evaluations found, by measure and stage; arguments as `curves_of`."""
+    """Curves of the evaluations, by measure and stage; `records` as for `curves_of`."""
     found = [
         {key: value for key, value in record.items() if "." not in key or "@" in key}
         for record in records
-        if "loss" not in record  # a training step's line
+        if "loss" not in record  # not the line of a training step
     ]
     begins = {number: begin for number, _, begin in stages_of(records)}
     moved = [{**line, "number": 0, "step": begins[line["number"]] + line["step"]} for line in found]
@@ -66,7 +66,7 @@ def measures_of(records: Sequence[Mapping[str, Any]]) -> list[Curve]:
 
 
 def stages_of(records: Sequence[Mapping[str, Any]]) -> list[tuple[int, str, int]]:
-    """Number and name of every stage, and the step, counted over all stages, at which it begins."""
+    """Number, name and first step (counted over all stages) of every stage."""
     last: dict[int, tuple[str, int]] = {}
     for record in records:
         last[record["number"]] = record["stage"], record["step"]
@@ -82,23 +82,23 @@ def curves_plot(
     levels: Mapping[str, float] | None = None,
     along: str = "step",
 ) -> Picture:
-    """Values against steps, a colour a name; long curves as a running mean over the values themselves.
+    """Plot values against steps, one colour per name; long curves get a running mean as well.
 
     Args:
-        curves: what to draw.
-        value: name of the vertical axis.
-        stages: as `stages_of` gives them, drawn as upright lines where there are several.
+        curves: the curves.
+        value: label of the vertical axis.
+        stages: result of `stages_of`; several stages are separated by vertical lines.
         levels: dotted horizontal lines by name, such as ln 65.
-        along: name of the horizontal axis.
+        along: label of the horizontal axis.
 
     Raises:
         ConfigError: there is no curve.
         MissingExtraError: matplotlib is not installed.
     """
     if not curves:
-        raise ConfigError("there is nothing to draw; no number has such a name")
+        raise ConfigError("there is nothing to draw; no number has a matching name")
     made = picture(6.5, 3.8)
-    from matplotlib.lines import Line2D  # `picture` has said so if it is not there
+    from matplotlib.lines import Line2D  # if it were missing, `picture` would have raised
 
     axes = made.axes
     names = list(dict.fromkeys(curve.name for curve in curves))
@@ -131,7 +131,7 @@ def curves_plot(
 
 
 def _smoothed(steps: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means over a window of a 30th of the curve, at the mean step of each."""
+    """Running means over a twentieth of the curve, at the mean step of each window."""
     width = max(2, len(values) // (POINTS // 2))
     window = np.full(width, 1 / width)
     return np.convolve(steps, window, "valid"), np.convolve(values, window, "valid")

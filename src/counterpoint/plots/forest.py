@@ -1,4 +1,4 @@
-"""The forest plot: each collection's effect with its interval, and their summary (ColBERTer, figure 5)."""
+"""Forest plot: the effect in each collection with its interval, and the summary (ColBERTer, figure 5)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["forest_plot"]
 
 ROW = 0.32  # inches
 LEFT, CONTROL, TREATMENT, RIGHT, WEIGHT = -0.92, -0.27, -0.05, 1.04, 1.48
-"""Where the columns of text stand, in widths of the plotted area."""
+"""Positions of the columns of text, in widths of the plotted area."""
 
 
 def forest_plot(syntheses: Sequence[Synthesis]) -> Picture:
-    """One block of rows a synthesis: a diamond and an interval a collection, and the summary below them.
+    """Plot one block per synthesis: a diamond and an interval per collection, and the summary below.
 
     Diamonds grow with the weight of their collection. An interval that does not reach the dotted line at 0
-    is a significant effect. Right of the line the treatment is better.
+    is a significant effect. To the right of the line, the treatment is better.
 
     Raises:
-        DataError: nothing to draw.
+        DataError: there is nothing to draw.
         MissingExtraError: matplotlib is not installed.
     """
     if not syntheses:
@@ -52,7 +52,7 @@ def forest_plot(syntheses: Sequence[Synthesis]) -> Picture:
 
 
 def _block(axes: Axes, synthesis: Synthesis, y: float) -> float:
-    """Draw one synthesis from `y` downwards; returns where the next begins."""
+    """Draw one synthesis from `y` downwards; return the start of the next."""
     settings, summary = synthesis.comparisons[0].settings, synthesis.summary
     title = f"{synthesis.treatment} (treatment) against {synthesis.control} (control), {synthesis.measure}"
     _write(axes, LEFT, y, title, weight="bold")
@@ -97,7 +97,7 @@ def _write(
     weight: str = "normal",
     color: str = "black",
 ) -> None:
-    """Text in a column: `x` in widths of the plotted area, `y` in rows from the top."""
+    """Write text: `x` in widths of the plotted area, `y` in rows from the top."""
     axes.text(
         x, -y, text, transform=axes.get_yaxis_transform(), ha=align, va="center", weight=weight, color=color
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Systems over parts of the queries: how often one beats a baseline, and measures along lengths (RoC)."""
+"""Plots over parts of the queries: wins over a baseline, and measures by length (RoC)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLOURS = {"better": PALETTE[2], "equal": "#cccccc", "worse": PALETTE[1]}
 
 
 def wins_plot(rows: Mapping[str, WinTieLoss], title: str = "") -> Picture:
-    """A bar a row in three stretches: the shares of queries that are better, equal and worse (figure 4).
+    """Plot one bar per row: the shares of queries that are better, equal and worse (RoC, figure 4).
 
     Raises:
         ConfigError: there is nothing to draw.
@@ -43,12 +43,12 @@ def wins_plot(rows: Mapping[str, WinTieLoss], title: str = "") -> Picture:
 
 
 def lengths_plot(lines: Mapping[str, Mapping[str, float]], measure: str) -> Picture:
-    """A line a system along bins of lengths (figure 6).
+    """Plot one line per system over bins of lengths (RoC, figure 6).
 
     Args:
-        lines: system to bin to mean. Bins are labelled as `slice_by_width` does, by their upper edge last; a
-            line may lack some.
-        measure: name of the vertical axis.
+        lines: system to bin to mean. Bins are labelled as in `slice_by_width`, with the upper edge last; a
+            line may lack some bins.
+        measure: label of the vertical axis.
 
     Raises:
         ConfigError: there is nothing to draw.
@@ -56,7 +56,7 @@ def lengths_plot(lines: Mapping[str, Mapping[str, float]], measure: str) -> Pict
     """
     bins = sorted({label for line in lines.values() for label in line}, key=_upper_edge)
     if not bins:
-        raise ConfigError("there is nothing to draw; no query has a relevant document whose length is known")
+        raise ConfigError("there is nothing to draw; no query has a relevant document of known length")
     made = picture(max(4.0, 1.2 + 0.55 * len(bins)), 3.6)
     axes = made.axes
     for at, line in enumerate(lines.values()):
@@ -66,7 +66,7 @@ def lengths_plot(lines: Mapping[str, Mapping[str, float]], measure: str) -> Pict
     axes.set_xticks(range(len(bins)), bins, rotation=45, ha="right", fontsize=8)
     axes.set_xlabel("words of the relevant documents")
     axes.set_ylabel(measure)
-    axes.legend(  # by name, since a label that begins with _ is left out
+    axes.legend(  # explicit, since matplotlib leaves out a label that begins with _
         axes.lines, list(lines), frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0)
     )
     return made

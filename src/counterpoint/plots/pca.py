@@ -17,19 +17,19 @@ GROUPS = {
     "relevant documents": (PALETTE[0], "^", 14),
     "other documents": (PALETTE[5], "o", 10),
 }
-"""Colour, mark and size of each group, after DAFT: queries orange, documents blue."""
+"""Colour, marker and size of each group, as in DAFT: queries orange, documents blue."""
 
-POINTS = 1500  # of a group; more would hide one another
+POINTS = 1500  # points per group; more would hide one another
 
 
 def principal_plane(rows: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, "n 2"], tuple[float, float]]:
-    """Coordinates of the rows on their first two principal directions, and each one's share of the variance.
+    """Project rows on their first two principal directions; also return each one's share of the variance.
 
-    A direction's sign is arbitrary; the coordinate of largest size is made positive, so that the same vectors
-    give the same picture.
+    A direction's sign is arbitrary. The largest coordinate is made positive, so that the same vectors give
+    the same picture.
 
     Raises:
-        ConfigError: fewer than three rows, or fewer than two components.
+        ConfigError: there are fewer than three rows or fewer than two components.
     """
     if len(rows) < 3 or rows.shape[1] < 2:
         raise ConfigError(f"a plane needs three vectors of two components, found an array of {rows.shape}")
@@ -42,16 +42,16 @@ def principal_plane(rows: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, "
 
 
 def pca_plot(groups: Mapping[str, Float[np.ndarray, "n d"]], title: str = "") -> Picture:
-    """One point a vector, in the plane that all of them span best; of a large group only some are drawn.
+    """Plot one point per vector in the plane of the first two components; large groups are sampled.
 
-    What is spread least lies on top, so that a group that has collapsed to a point is not hidden.
+    The group with the least spread is on top, so that a group that has collapsed to a point is not hidden.
 
     Args:
-        groups: vectors by what they are: `queries`, `relevant documents`, `other documents`, or some of them.
-        title: above the picture.
+        groups: vectors by group: `queries`, `relevant documents`, `other documents`, or some of them.
+        title: title of the picture.
 
     Raises:
-        ConfigError: an unknown group, or too few vectors for a plane.
+        ConfigError: a group is unknown, or there are too few vectors for a plane.
         MissingExtraError: matplotlib is not installed.
     """
     unknown = [name for name in groups if name not in GROUPS]

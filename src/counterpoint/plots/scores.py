@@ -1,4 +1,4 @@
-"""How similar the rows of queries and documents are: distributions (HIL, figures 2 and 6)."""
+"""Distributions of the similarity between rows of queries and documents (HIL, figures 2 and 6)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["Scores", "scores_plot"]
 
 Scores = Mapping[str, Float[np.ndarray, " n"]]
 
-BINS = (16, 100)  # fewest and most; of n values about √n
+BINS = (16, 100)  # fewest and most; about √n for n values
 IDEALS = {"isotropic": 0.0, "anisotropic": 1.0}
 
 
 def scores_plot(together: Scores, other: Scores, title: str = "") -> Picture:
-    """The density of cosines, a colour a vector set; pairs that belong together filled, all others as a line.
+    """Plot the density of cosines, one colour per set; matching pairs filled, all others as a line.
 
-    Dotted lines stand where all rows of an isotropic and of an anisotropic space would be.
+    Dotted lines mark the cosine of all rows in an isotropic and in an anisotropic space.
 
     Args:
         together: cosines of the rows of texts that belong together, by set.
-        other: those of other texts.
-        title: above the picture.
+        other: cosines of the rows of other texts, by set.
+        title: title of the picture.
 
     Raises:
         ConfigError: there is nothing to draw.
@@ -48,7 +48,7 @@ def scores_plot(together: Scores, other: Scores, title: str = "") -> Picture:
         if len(rest := other.get(name, own[:0])):
             label = f"{name}: others (mean {rest.mean():.2f})"
             axes.plot(*_density(rest, low, high), color=colour, linewidth=1.2, linestyle="--", label=label)
-    drawn = list(axes.lines)  # for the legend, which by itself leaves out a label that begins with _
+    drawn = list(axes.lines)  # for the legend; matplotlib leaves out a label that begins with _
     for word, place in IDEALS.items():
         axes.axvline(place, color="#555555", linestyle=":", linewidth=1.2)
         axes.text(
@@ -67,7 +67,7 @@ def scores_plot(together: Scores, other: Scores, title: str = "") -> Picture:
 def _density(
     values: Float[np.ndarray, " n"], low: float, high: float
 ) -> tuple[Float[np.ndarray, " b"], Float[np.ndarray, " b"]]:
-    """The middles of the bins, and a histogram of area 1."""
+    """Centres of the bins, and a histogram of area 1."""
     bins = int(np.clip(np.sqrt(len(values)), *BINS))
     heights, edges = np.histogram(values, bins, (low, high), density=True)
     return (edges[1:] + edges[:-1]) / 2, heights

@@ -1,4 +1,4 @@
-"""How the variance of each side is shared out among directions: a collapse shows as a cliff."""
+"""Share of each side's variance by principal direction; a collapse shows as a steep drop."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from counterpoint.plots.canvas import PALETTE, Picture, picture
 __all__ = ["spectrum_plot"]
 
 COLOURS = {"queries": PALETTE[1], "documents": PALETTE[0]}
-DEEPEST = 1e-8  # shares below this are rounding of float32 vectors
+DEEPEST = 1e-8  # shares below this are rounding errors of float32 vectors
 
 
 def spectrum_plot(variances: Mapping[str, Float[np.ndarray, " r"]], title: str = "") -> Picture:
-    """Shares of the variance by principal direction, on a logarithmic axis; a line for each side.
+    """Plot shares of the variance by principal direction on a logarithmic axis, one line per side.
 
     Args:
-        variances: by side (`queries`, `documents`), as `counterpoint.measure.alignment.spectrum` gives them.
-        title: above the picture.
+        variances: result of `counterpoint.measure.alignment.spectrum` by side (`queries`, `documents`).
+        title: title of the picture.
 
     Raises:
         ConfigError: nothing varies on any side.
@@ -53,12 +53,14 @@ def spectrum_plot(variances: Mapping[str, Float[np.ndarray, " r"]], title: str =
 
 
 def _number(axis: Any) -> None:
-    """Plain numbers where a logarithmic axis would write formulas, with the digits that tell ticks apart."""
+    """Label a logarithmic axis with plain numbers, with enough digits to distinguish ticks."""
     from matplotlib.ticker import LogFormatter
 
     class Plain(LogFormatter):
         def __call__(self, x: float, pos: int | None = None) -> str:
-            return f"{x:.3g}" if super().__call__(x, pos) else ""  # which ticks it leaves without a label
+            return (
+                f"{x:.3g}" if super().__call__(x, pos) else ""
+            )  # empty for the ticks that it does not label
 
     axis.set_major_formatter(Plain())
     axis.set_minor_formatter(Plain())

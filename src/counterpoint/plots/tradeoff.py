@@ -1,4 +1,4 @@
-"""Effectiveness against what it costs: one point a system, and the front of those that none beats in both."""
+"""Effectiveness against cost: one point per system, with the Pareto front."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Point", "pareto_front", "tradeoff"]
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 PLACES = ((0, 9), (0, -9), (9, 0), (-9, 0), (8, 8), (-8, 8), (8, -8), (-8, -8), (0, 19), (0, -19), (19, 0))
-"""Where a label may stand, in points from its mark, best first."""
+"""Possible offsets of a label from its mark, in points, best first."""
 
 Box = tuple[float, float, float, float]
 """Left, bottom, right, top."""
@@ -28,11 +28,11 @@ class Point:
     """One system.
 
     Attributes:
-        cost: bytes, milliseconds; above 0, since the axis is logarithmic.
+        cost: bytes or milliseconds; above 0, since the axis is logarithmic.
         value: effectiveness.
-        label: short, such as the number of a table's row.
-        colour: what has one colour, such as the model.
-        marker: what has one shape, such as the workflow.
+        label: a short label, such as the row number in a table.
+        colour: name of what a colour stands for, such as the model.
+        marker: name of what a shape stands for, such as the workflow.
     """
 
     cost: float
@@ -43,7 +43,7 @@ class Point:
 
 
 def pareto_front(points: Sequence[Point]) -> list[Point]:
-    """The points that no other one beats: none is as cheap and better, or as good and cheaper. By cost.
+    """Pareto-optimal points by rising cost: no other is as cheap and better, or as good and cheaper.
 
     Points that are equal in both are all kept.
     """
@@ -63,16 +63,16 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
 
 
 def tradeoff(points: Sequence[Point], *, cost: str, value: str, among: Sequence[Point] = ()) -> Picture:
-    """Value against cost, the Pareto front as a line of steps (ColBERTer's figure 4, DAFT's figure 6).
+    """Plot value against cost, with the Pareto front as steps (ColBERTer's figure 4, DAFT's figure 6).
 
     Args:
-        points: one a system.
-        cost: name of the horizontal, logarithmic axis.
-        value: name of the vertical axis.
-        among: the points of all drawings that stand together, so that a name looks the same in each.
+        points: one point per system.
+        cost: label of the horizontal, logarithmic axis.
+        value: label of the vertical axis.
+        among: the points of all pictures in a group, so that a name looks the same in each.
 
     Raises:
-        ConfigError: there is no point, or a cost is not above 0.
+        ConfigError: there are no points, or a cost is not above 0.
         MissingExtraError: matplotlib is not installed.
     """
     if not points:
@@ -80,7 +80,7 @@ def tradeoff(points: Sequence[Point], *, cost: str, value: str, among: Sequence[
     wrong = [point for point in points if point.cost <= 0]
     if wrong:
         raise ConfigError(
-            f"{cost}: a logarithmic axis needs costs above 0, {wrong[0].label!r} has {wrong[0].cost}"
+            f"{cost}: a logarithmic axis needs costs above 0, but {wrong[0].label!r} has {wrong[0].cost}"
         )
     made = picture(7, 4.2)
     axes = made.axes
@@ -104,7 +104,7 @@ def tradeoff(points: Sequence[Point], *, cost: str, value: str, among: Sequence[
 
 
 def _shared_out(looks: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """A look for each name; where there are more names than looks, they begin anew."""
+    """Assign a look to each name; looks repeat if there are more names."""
     return {name: looks[i % len(looks)] for i, name in enumerate(dict.fromkeys(names))}
 
 
@@ -113,7 +113,7 @@ def _only(names: set[str], looks: Mapping[str, str]) -> dict[str, str]:
 
 
 def _plain_ticks(axes: Axes) -> None:
-    """200 rather than 2 × 10²; all of 1, 2 and 5 where the axis spans little."""
+    """Label ticks 200 rather than 2 × 10²; use all of 1, 2 and 5 if the axis spans little."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axes.get_xlim()
@@ -124,7 +124,7 @@ def _plain_ticks(axes: Axes) -> None:
 
 
 def _legend(axes: Axes, colours: dict[str, str], markers: dict[str, str]) -> None:
-    """Colours and shapes apart, to the right of the drawing."""
+    """Add a legend of colours and of shapes to the right of the plot."""
     from matplotlib.lines import Line2D
 
     def sample(name: str, colour: str, marker: str) -> Line2D:
@@ -138,7 +138,7 @@ def _legend(axes: Axes, colours: dict[str, str], markers: dict[str, str]) -> Non
 
 
 def _label(made: Picture, points: Sequence[Point]) -> None:
-    """Write each point's label where it covers as few marks and labels as may be; equal points share one."""
+    """Place each label where it overlaps marks and labels least; equal points share one label."""
     from matplotlib.patheffects import withStroke
 
     together: dict[tuple[float, float], list[str]] = {}
@@ -160,7 +160,7 @@ def _label(made: Picture, points: Sequence[Point]) -> None:
 
 
 def _box(x: float, y: float, offset: tuple[float, float], text: str) -> Box:
-    """Where a text stands that is put beside (or above, or below) a mark, in points."""
+    """Box of a text placed next to, above or below a mark, in points."""
     half = 2.4 * len(text) + 1
     side = (offset[0] > 0) - (offset[0] < 0)
     middle = x + offset[0] + side * (half - 4)

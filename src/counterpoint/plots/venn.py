@@ -1,4 +1,4 @@
-"""What sets have in common: circles in true proportion for two sets, a bar for each region for more."""
+"""Overlap of sets: circles in true proportion for two sets, one bar per region for more."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
 __all__ = ["circle_distance", "overlap_plot"]
 
-STEPS = 60  # halvings; the distance is then exact to the last digits of a float
+STEPS = 60  # bisections; the distance is then exact to the last digits of a float
 
 
 def overlap_plot(
     overlaps: Sequence[tuple[str, Overlap]], title: str = "", *, of_universe: bool = False
 ) -> Picture:
-    """Overlaps of two sets each side by side, under their labels, with the share of every region.
+    """Plot overlaps of two sets side by side, with labels and the share of every region.
 
     Args:
-        overlaps: with their labels. Where one is not of two sets, all are drawn as bars.
-        title: above the picture.
-        of_universe: shares are those of the universe, beside RoC and what is in no set (RoC, figure 1); else
+        overlaps: labels and overlaps. If one is not of two sets, all are drawn as bars.
+        title: title of the picture.
+        of_universe: show shares of the universe, with RoC and the share in no set (RoC, figure 1); otherwise
             shares of the union.
 
     Raises:
-        ConfigError: nothing is in any set, and shares are to be those of the union.
+        ConfigError: all sets are empty, and shares are those of the union.
         MissingExtraError: matplotlib is not installed.
     """
     if not of_universe and not any(overlap.union for _, overlap in overlaps):
-        raise ConfigError("there is nothing in any of these sets, so there is no overlap to draw")
+        raise ConfigError("all sets are empty, so there is no overlap to draw")
     if all(len(overlap.names) == 2 for _, overlap in overlaps):
         made = picture(3.2 * len(overlaps), 3.4)
         for at, (label, overlap) in enumerate(overlaps):
@@ -51,9 +51,9 @@ def overlap_plot(
 
 
 def circle_distance(first: float, second: float, shared: float) -> float:
-    """How far the centres of circles of two areas lie apart that have an area in common.
+    """Distance between the centres of two circles with given areas and a given shared area.
 
-    Found by halving; the areas may be of any unit, and the distance is in its root.
+    Found by bisection. Areas may have any unit; the distance is in its square root.
     """
     a, b = math.sqrt(first / math.pi), math.sqrt(second / math.pi)
     low, high = abs(a - b), a + b
@@ -80,7 +80,7 @@ def _whole(overlap: Overlap, of_universe: bool) -> float:
 
 
 def _circles(axes: Axes, x: float, label: str, overlap: Overlap, of_universe: bool) -> None:
-    """Two circles around `x`, together two units wide at most."""
+    """Draw two circles around `x`, together 2.4 units wide."""
     from matplotlib.patches import Circle
 
     first, second = overlap.names
@@ -127,7 +127,9 @@ def _bars(overlaps: Sequence[tuple[str, Overlap]], of_universe: bool) -> Picture
         made.axes.barh(places, shares, height, color=PALETTE[at % len(PALETTE)])
     made.axes.set_yticks(range(len(labels)), labels)
     made.axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    made.axes.set_xlabel("share of all" if of_universe else "share of all that any set has")
-    names = [label for label, _ in overlaps]  # by name, since a label that begins with _ is left out
+    made.axes.set_xlabel("share of all" if of_universe else "share of the union")
+    names = [
+        label for label, _ in overlaps
+    ]  # explicit, since matplotlib leaves out a label that begins with _
     made.axes.legend(made.axes.containers, names, frameon=False, fontsize=9)
     return made

@@ -1,4 +1,4 @@
-"""Search: settings and workflows, the engine, runs, fusion, pipelines."""
+"""Search: settings, workflows, the engine, runs, fusion and pipelines."""
 
 from counterpoint.search.engine import Searcher
 from counterpoint.search.fusion import Fusion, fuse, fuse_runs

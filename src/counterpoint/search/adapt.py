@@ -1,4 +1,4 @@
-"""Weights that follow the query and what is found for it: a part that knows little says little."""
+"""Adapt the weights of parts to each query: a part with little evidence gets a low weight."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["adapted", "evidence_of"]
 def evidence_of(
     parts: Mapping[str, Float[np.ndarray, " c"]], known: float, rows: Mapping[str, float]
 ) -> dict[str, float]:
-    """What each part has to go by.
+    """Evidence of each part for one query.
 
     Args:
-        parts: by part its scores of the candidates.
-        known: the share of the query's idf that the collection has.
-        rows: by set of several vectors a document, how many a candidate has on average.
+        parts: each part's scores of the candidates.
+        known: share of the query's idf that belongs to terms of the collection.
+        rows: for each multi-vector set, the mean number of vectors per candidate.
 
     Returns:
-        For BM25 `known`, for these sets their rows, for others 1; 0 for a part that scores all candidates
-        alike.
+        `known` for BM25, `rows` for multi-vector sets, 1 for other sets. 0 for a part that gives all
+        candidates the same score.
     """
     has = {part: known if part == LEXICAL else rows.get(part, 1.0) for part in parts}
     return {part: has[part] if len(x) and x.min() < x.max() else 0.0 for part, x in parts.items()}
@@ -33,18 +33,18 @@ def evidence_of(
 def adapted(
     weights: Mapping[str, float], adapt: Mapping[str, float], evidence: Mapping[str, float]
 ) -> dict[str, float]:
-    """The weights of one query.
+    """Adapt the weights of the parts to one query.
 
-    Vector sets share among them the weight that they had together: how long documents are decides which of
-    them is better, not how good all of them are.
+    The vector sets keep their total weight and share it anew: the length of documents decides which of them
+    is better, not how good all of them are.
 
     Args:
-        weights: by part; they sum to 1.
-        adapt: as `SearchSettings` has it.
-        evidence: as `evidence_of` finds it.
+        weights: weight by part; they sum to 1.
+        adapt: see `SearchSettings.adapt`.
+        evidence: see `evidence_of`.
 
     Returns:
-        By part; they sum to 1. The weights as they were, if no part has anything to go by.
+        Weight by part; they sum to 1. Unchanged if no part has evidence.
     """
 
     def factor(part: str) -> float:

@@ -1,7 +1,7 @@
-"""`Searcher`: an index and its model, answering queries.
+"""`Searcher`: search an index with its model.
 
-First stages score every document, or follow a graph, and propose candidates; every part of the score is then
-computed exactly for the union of what they proposed, so a hybrid never has to guess a missing score.
+First stages score every document, or follow a graph, and propose candidates. Every part of the score is then
+computed exactly for the union of these candidates, so a hybrid never has to guess a missing score.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from counterpoint.search.settings import LEXICAL, Plan, SearchSettings, Workflow
 __all__ = ["Searcher"]
 
 SCORES = 8_000_000  # scores held at a time; bounds how many queries share one pass over the vectors
-TOGETHER = 64  # queries at most, or a long search would tell nothing for minutes
-PASSAGES = 4  # passages fetched for each document wanted, where documents were cut into passages
+TOGETHER = 64  # queries per pass at most, so that a long search reports progress
+PASSAGES = 4  # passages fetched per document wanted, if documents were cut into passages
 
 
 @final
@@ -40,13 +40,13 @@ class Searcher:
     """Search an index.
 
     Args:
-        index: what is searched.
-        model: the one that the index was built with; None if only BM25 is asked for.
+        index: the index.
+        model: the model that the index was built with; None if only BM25 is used.
         settings: None for those that the index was built with.
 
     Raises:
         ArtifactError: the model is not the one that the index was built with.
-        ConfigError: `exact` or `floor` of the settings names a set that cannot match so.
+        ConfigError: `exact` or `floor` of the settings names a set that does not support it.
     """
 
     def __init__(self, index: Index, model: TextModel | None = None, settings: SearchSettings | None = None):
@@ -55,24 +55,24 @@ class Searcher:
         self._among: Among = self.index.live
 
     def with_settings(self, settings: SearchSettings) -> Searcher:
-        """One that searches the same index with the same model by other settings."""
+        """Return a searcher of the same index and model with other settings."""
         other = Searcher(self.index, None, settings)
-        other.model = self.model  # which the index is bound to already
+        other.model = self.model  # the index is bound to it already
         other._among = self._among
         return other
 
     def where(self, condition: str) -> Searcher:
-        """One that finds only documents for whose metadata a condition holds, by the same settings.
+        """Return a searcher that finds only documents whose metadata meets a condition; same settings.
 
-        They are chosen before candidates are, so `k` of them are found wherever there are so many. What a
-        document scores by each part does not depend on the condition; weights that follow the query, and
-        feedback, go by the candidates that are left.
+        Documents are filtered before candidates are chosen, so `k` of them are found if there are so many. A
+        document's score by each part does not depend on the condition. Adapted weights and feedback depend on
+        the remaining candidates.
 
         Args:
             condition: for example `year >= 2020 and lang in ('en', 'de') and not draft`.
 
         Raises:
-            ConfigError: it is no condition, or tests a field that no document has.
+            ConfigError: the condition is malformed, or tests a field that no document has.
         """
         other, found = self.with_settings(self.settings), self.index.matching(condition)
         other._among = found if self._among is None else found & self._among
@@ -84,11 +84,11 @@ class Searcher:
         """The best `k` documents for one query, with the contribution of each part.
 
         Raises:
-            ConfigError: the query is empty, or the index or the model cannot carry out the workflow.
+            ConfigError: the query is empty, or the index or the model does not support the workflow.
         """
         _check_depth(k)
         if not query.strip():
-            raise ConfigError("the query is empty; say what to search for")
+            raise ConfigError("the query is empty; give some text to search for")
         plan = plan_for(workflow, self.index, self.settings)
         (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
         (found,) = self._first.propose([prepared], plan, k, self._among)
@@ -118,18 +118,18 @@ class Searcher:
     ) -> Run:
         """Rank documents for many queries (id to text).
 
-        Where documents were cut into passages, a document's score is the maximum over its passages (maxP). A
-        query that is empty or blank finds nothing.
+        If documents were cut into passages, a document's score is the maximum over its passages (maxP). An
+        empty or blank query finds nothing.
 
         Args:
             queries: id to text.
             k: documents kept for each query.
             workflow: how to search.
-            candidates: rescore only these documents (reranking); a query that is not in it finds nothing.
+            candidates: score only these documents (reranking); a query that is not in it finds nothing.
             on_progress: called with the number of queries done.
 
         Raises:
-            DataError: a candidate that is not in the index.
+            DataError: a candidate is not in the index.
         """
         plan = plan_for(workflow, self.index, self.settings)
         return self._run(queries, k, plan, candidates, on_progress)
@@ -141,7 +141,7 @@ class Searcher:
         parts: Sequence[str],
         on_progress: Callable[[int], None] = lambda done: None,
     ) -> dict[str, Run]:
-        """By part, the documents that it ranks highest all by itself: what it proposes as a first stage.
+        """For each part, rank documents by this part alone, as it does as a first stage.
 
         Args:
             queries: id to text.
@@ -150,7 +150,7 @@ class Searcher:
             on_progress: called with the number of queries done, over all parts.
 
         Raises:
-            ConfigError: a part that the index does not have.
+            ConfigError: the index does not have a part.
         """
         lexical = [LEXICAL] if self.index.lexical is not None else []
         has = [*lexical, *self.index.layouts]
@@ -173,11 +173,11 @@ class Searcher:
         workflow: Workflow = "hybrid",
         on_progress: Callable[[int], None] = lambda done: None,
     ) -> Iterator[tuple[str, Candidates]]:
-        """Query by query what each part says of the candidates, before anything is weighed.
+        """Yield, query by query, each part's scores of the candidates before they are weighted.
 
         Args:
             queries: id to text.
-            k: documents that first stages look for.
+            k: documents that each first stage retrieves.
             workflow: how to search.
             on_progress: called with the number of queries done.
         """
@@ -191,20 +191,19 @@ class Searcher:
         settings: Sequence[SearchSettings],
         on_progress: Callable[[int], None] = lambda done: None,
     ) -> Iterator[Run]:
-        """The hybrid by several settings, one run each, for the time of one search.
+        """Run the hybrid with several settings, one run each, in the time of one search.
 
-        What is found and how each part scores it depends neither on weights, as long as no part is without,
-        nor on feedback.
+        Candidates and the parts' scores depend neither on weights, if they are non-zero, nor on feedback.
 
         Args:
             queries: id to text.
             k: documents kept for each query.
-            settings: that differ from the searcher's own in weights, of the same parts, whether these follow
-                the query, and feedback only.
+            settings: they may differ from the searcher's own only in weights (of the same parts), `adapt` and
+                feedback.
             on_progress: called with the number of queries searched.
 
         Raises:
-            ConfigError: some settings differ in more, or one cannot be searched by.
+            ConfigError: some settings differ in more, or the index does not support one.
         """
         plans = [plan_for("hybrid", self.index, each) for each in settings]
         if not plans:
@@ -213,21 +212,21 @@ class Searcher:
         for each, plan in zip(settings, plans, strict=True):
             if plan.weights.keys() != own.weights.keys():
                 raise ConfigError(
-                    f"weights of {', '.join(plan.weights)} beside such of {', '.join(own.weights)}"
+                    f"weights of {', '.join(plan.weights)} together with weights of {', '.join(own.weights)}"
                 )
             if len(own.weights) == 1 and plan.feedback != own.feedback:
                 raise ConfigError(
-                    "a part that is alone is scaled only beside feedback; search with and without it apart"
+                    "a single part is scaled only with feedback; search with and without feedback separately"
                 )
             if each.apart_from_weights() != self.settings.apart_from_weights():
-                raise ConfigError("settings that are searched together differ in weights and feedback only")
+                raise ConfigError("settings searched together may differ only in weights and feedback")
         found = dict(self._all_candidates(queries, self._depth(k), own, None, on_progress))
         for each, plan in zip(settings, plans, strict=True):
             scored = {qid: self._scored(candidates, plan, each) for qid, candidates in found.items()}
             yield self._best(scored, k, plan)
 
     def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
-        """The hybrid over all documents, or over those of `run`: a `Retriever`."""
+        """Run the hybrid over all documents, or over those of `run`, as a `Retriever`."""
         return self.run(queries, candidates=run)
 
     # -- steps -----------------------------------------------------------------------------------------
@@ -249,19 +248,19 @@ class Searcher:
 
     @cached_property
     def _passages(self) -> Mapping[str, list[str]]:
-        """By document that was cut, its passages."""
+        """Passages of every document that was cut."""
         found: dict[str, list[str]] = {}
         for passage, document in self.index.parents.items():
             found.setdefault(document, []).append(passage)
         return found
 
     def _depth(self, k: int) -> int:
-        """How many documents, or passages of documents, are looked for to find `k` documents."""
+        """Number of documents, or of passages, to retrieve in order to find `k` documents."""
         _check_depth(k)
         return k * PASSAGES if self.index.parents else k
 
     def _best(self, found: Mapping[str, Scored], k: int, plan: Plan) -> Run:
-        """The best `k` documents by the scores of what was found; only those that can be are named."""
+        """The best `k` documents by the candidates' scores; reads ids only of rows that may be among them."""
         ranked = {}
         for qid, scored in found.items():
             every = np.arange(len(scored.scores))
@@ -276,7 +275,7 @@ class Searcher:
         return run.top(k)
 
     def _ranked(self, scored: Scored, k: int) -> list[int]:
-        """The rows of the best `k` candidates, best first; only those that can be are named."""
+        """Rows of the best `k` candidates, best first; reads ids only of rows that may be among them."""
         rows = at_least_best(scored.scores, k)
         names = self.index.names_of(scored.positions[rows])
         return rows[trec_order(names, scored.scores[rows])[:k]].tolist()
@@ -289,13 +288,13 @@ class Searcher:
         given: Run | None,
         on_progress: Callable[[int], None],
     ) -> Iterator[tuple[str, Candidates]]:
-        """Query by query the candidates, found or given, and what each part says of them."""
+        """Yield, query by query, the candidates (found or given) and each part's scores of them."""
         stream, done = iter(queries.items()), 0
         while batch := list(islice(stream, min(TOGETHER, max(1, SCORES // max(1, self.index.end))))):
             prepared = prepare([text for _, text in batch], plan, self.settings, self.index, self.model)
             if given is None:
                 proposals = self._first.propose(prepared, plan, depth, self._among)
-            else:  # only weights depend on what would be found
+            else:  # only adapted weights depend on what would be found
                 proposals = repeat(NOTHING)
                 if plan.adapt:
                     proposals = self._first.propose(prepared, plan, 1, self._among)
@@ -307,7 +306,7 @@ class Searcher:
             on_progress(done)
 
     def _given(self, run: Run, query: str) -> Proposal:
-        """The positions of given documents, for reranking; no part has scored them yet."""
+        """Positions of given documents, for reranking; no part has scored them yet."""
         ranked = [name for name, _ in run[query]] if query in run else []
         names = [passage for name in ranked for passage in self._passages.get(name, [name])]
         positions = [self.index.position_of(name) for name in names]
@@ -322,9 +321,9 @@ class Searcher:
     def _candidates(
         self, query: PreparedQuery, plan: Plan, found: Proposal, asked: Proposal | None = None
     ) -> Candidates:
-        """Every part's exact scores of what was found, or of what was asked for, before they are weighed.
+        """Every part's exact scores of the candidates found, or of those asked for, before they are weighted.
 
-        What was found decides the weights of the query, also where other candidates are asked for.
+        The candidates found decide the adapted weights of the query, even if others are asked for.
         """
         table = self._table(query, plan, found)
         pool = table[np.isin(found.positions, found.pool)]
@@ -338,7 +337,7 @@ class Searcher:
         return Candidates(found.positions, table, evidence)
 
     def _scored(self, found: Candidates, plan: Plan, settings: SearchSettings) -> Scored:
-        """The candidates' scores: their parts weighed and fused, and feedback."""
+        """Weight and fuse the candidates' parts, and apply feedback."""
         weights = adapted(plan.weights, plan.adapt, found.evidence) if plan.adapt else plan.weights
         fusion = Fusion(weights=weights, method="convex")
         if len(plan.weights) + len(plan.feedback) > 1:
@@ -349,7 +348,7 @@ class Searcher:
         return with_feedback(self.index, scored, plan, settings)
 
     def _table(self, query: PreparedQuery, plan: Plan, found: Proposal) -> Float[np.ndarray, "c parts"]:
-        """The candidates' scores by each part, over its ceiling."""
+        """The candidates' scores by each part, divided by its ceiling."""
         columns = []
         for part in plan.weights:
             scores = found.known.get(part)
@@ -360,7 +359,7 @@ class Searcher:
 
 
 def at_least_best(scores: Float[np.ndarray, " c"], k: int) -> Int[np.ndarray, " b"]:
-    """The rows that may be among the best `k`: those and what has the same score as the last."""
+    """Rows that may be among the best `k`: these, and all with the same score as the last."""
     if k >= len(scores):
         return np.arange(len(scores))
     return np.flatnonzero(scores >= np.partition(scores, -k)[-k])

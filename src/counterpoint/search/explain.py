@@ -1,4 +1,4 @@
-"""Take the score of a hit apart: every query word, every part, every match. The leaves sum to the score."""
+"""Explain the score of a hit by part, query word and match. The leaves sum to the score."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def explain_hits(
     scored: Scored,
     hits: Sequence[Hit],
 ) -> tuple[Hit, ...]:
-    """Add to each hit the tree that its score is the sum of.
+    """Add to each hit the tree of contributions to its score.
 
     Args:
         searched: the index and its model.
-        query: as it was scored.
+        query: the query as it was scored.
         plan: the parts.
-        scored: the candidates, with how much each part's contribution grows with its (scaled) score.
-        hits: what was found.
+        scored: the candidates, with the slope of each part's contribution over its (scaled) score.
+        hits: the hits to explain.
     """
     index, model = searched
     texts = [hit.document.full_text for hit in hits]
@@ -51,7 +51,7 @@ def explain_hits(
     for i, hit in enumerate(hits):
         position = index.position_of(hit.document.id)
         if position is None:
-            raise ConfigError(f"document {hit.document.id!r} has left the index")
+            raise ConfigError(f"document {hit.document.id!r} is no longer in the index")
         parts, words = [], {}
         for part in plan.weights:
             if part == LEXICAL:
@@ -76,13 +76,13 @@ def explain_hits(
 
 @dataclass(frozen=True)
 class _Rows:
-    """What the rows of a text stand for: those that an index keeps and those that a gate has dropped.
+    """The rows of a text: those that an index stores and those that a gate has dropped.
 
     Attributes:
-        spans: of all rows, in the order of the text.
-        ids: of all rows, where the set has them.
-        weigh: asks the gate for its value of every row.
-        static: a stored row stands for all rows of its id.
+        spans: spans of all rows, in the order of the text.
+        ids: ids of all rows, if the set has ids.
+        weigh: computes the gate's value of every row.
+        static: one stored row represents all rows of its id.
     """
 
     spans: Sequence[Span]
@@ -91,15 +91,15 @@ class _Rows:
     static: bool
 
     def split(self, stored: Ragged, document: str) -> tuple[list[Span], list[Span]]:
-        """The places of the stored rows, and those of rows that were dropped.
+        """Return the spans of the stored rows, and those of the dropped rows.
 
-        Stored rows are some of the text's, in its order, so their ids tell which; where an id is stored for
-        some of its rows only, the gate is asked. In a static set each stands at the first row of its id, and
-        none was dropped. A router may choose other keys when it runs again, for the few tokens where rounding
-        decides; then most ids tell, and a row whose id is not among the text's takes the place in its order.
+        Stored rows are a subset of the text's rows in its order, so ids identify them. If only some rows of
+        an id are stored, the gate's values decide. In a static set, a stored row gets the span of the first
+        row of its id, and none was dropped. A router that runs again may choose other keys for the few tokens
+        where rounding decides. Then most ids match, and a row with another id gets the span at its place.
 
         Raises:
-            ArtifactError: they are not.
+            ArtifactError: the stored rows are not rows of the text.
         """
         if self.ids is None or stored.ids is None:
             return list(self.spans), []
@@ -134,19 +134,19 @@ class _Rows:
 
 def _foreign(document: str) -> ArtifactError:
     return ArtifactError(
-        f"the vectors stored for {document!r} are not of its text's words; build the index again"
+        f"the vectors stored for {document!r} do not belong to its text; build the index again"
     )
 
 
 def heaviest_rows(
     ids: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"], stored: Int[np.ndarray, " m"]
 ) -> Bool[np.ndarray, " n"] | None:
-    """Of the ways to find `stored` in `ids` in order, that of the greatest sum of weights; None if none is.
+    """Match `stored` to a subsequence of `ids` with the greatest sum of weights; None if there is none.
 
-    A gate keeps the rows that it weighs most, so this is what it kept, also where a weight near the threshold
-    falls a little differently than it did when the index was built.
+    A gate keeps the rows with the highest weights, so this finds the rows it kept, even if a weight near the
+    threshold now differs slightly from its value when the index was built.
     """
-    best = np.full(len(stored) + 1, -np.inf)  # best[j]: of the first j stored rows, among the rows so far
+    best = np.full(len(stored) + 1, -np.inf)  # best[j]: sum for the first j stored rows, in the rows so far
     best[0] = 0
     taken = np.zeros((len(ids), len(stored)), bool)
     for i, (number, weight) in enumerate(zip(ids, weights, strict=True)):
@@ -163,7 +163,7 @@ def heaviest_rows(
 
 
 def _stored_rows(model: TextModel, layout: SetLayout, name: str, texts: Sequence[str]) -> list[_Rows]:
-    """The rows of each text, before a gate."""
+    """The rows of each text before its gate."""
     spans = model.spans(texts, name, "document")
     ids = model.row_ids(texts, name, "document") if layout.ids else [None] * len(texts)
 
@@ -177,7 +177,7 @@ def _stored_rows(model: TextModel, layout: SetLayout, name: str, texts: Sequence
 def _by_importance(
     document: Ragged, spans: Sequence[Span], dropped: Sequence[Span]
 ) -> tuple[WeighedWord, ...]:
-    """All words of a document, as ColBERTer's figure 1 orders them."""
+    """All words of a document in the order of ColBERTer's figure 1."""
     values = document.values
     lengths = values[:, 0] if values.shape[1] == 1 else np.linalg.norm(values, axis=1)
     kept = [WeighedWord(span, value) for span, value in zip(spans, lengths.tolist(), strict=True)]
@@ -204,9 +204,9 @@ def _pooled(index: Index, part: str, query: PreparedQuery, position: int) -> Exp
 def _feedback(
     index: Index, sets: Sequence[str], found: Feedback, places: tuple[Int[np.ndarray, " c"], int]
 ) -> Explanation:
-    """What each of the documents fed back adds: its weight times how like it the document is.
+    """Contribution of each feedback document: its weight times its similarity to the document.
 
-    `places` are the positions of all candidates and of the document.
+    `places` holds the positions of all candidates, and that of the document.
     """
     positions, position = places
     best = positions[found.rows]
@@ -232,10 +232,10 @@ def _late_interaction(index: Index, part: str, query: PreparedQuery, position: i
 
 
 def _as_contributed(raw: Explanation, factor: float, contribution: float) -> Explanation:
-    """Scale a part's own tree to what it contributed.
+    """Scale a part's own tree to its contribution.
 
-    What fusion added that is no multiple of the score (a mean taken off, a rank in place of a score) belongs
-    to no word and becomes a leaf of its own, so that the sum stays true.
+    Fusion may add an amount that is no multiple of the score (a subtracted mean, a rank instead of a score).
+    It belongs to no word and becomes a leaf of its own, so that the leaves still sum to the score.
     """
     scaled = raw.scaled(factor)
     rest = contribution - scaled.score

@@ -1,6 +1,6 @@
-"""Feedback: candidates that are like the best of the hybrid's are ranked higher (Rocchio 1971).
+"""Pseudo-relevance feedback: rank candidates higher that are similar to the best ones (Rocchio 1971).
 
-Both halves take part in saying which documents those are, so what either found alone helps to find its like.
+All parts decide which documents are best, so one found by a single part also helps to rank similar ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from counterpoint.search.settings import Plan, SearchSettings
 __all__ = ["FEEDBACK", "likeness", "units_of", "with_feedback"]
 
 FEEDBACK = "feedback"
-"""Name of what feedback adds, among the parts of a score."""
+"""Name of feedback among the parts of a score."""
 
 
 def likeness(
@@ -28,17 +28,17 @@ def likeness(
     documents: int,
     owners: Sequence[str] | None = None,
 ) -> Feedback:
-    """Liken every candidate to the best `documents` of them.
+    """Compute the similarity of every candidate to the best `documents` candidates.
 
-    Each of the best weighs as much as its score is above that of the next one after them (the last one, where
-    there are no more), so it does not matter on what scale scores are, nor where it begins. Where no score is
-    above that, nothing is said: all are 0.
+    The weight of each of the best is the difference of its score from that of the next candidate after them
+    (from the last one, if there are no more). So scale and offset of the scores do not matter. If no score is
+    higher than that, all similarities are 0.
 
     Args:
-        vectors: of each pooled set, a row a candidate, of any length.
-        scores: what the candidates are ranked by so far.
-        documents: how many are taken for the best.
-        owners: where candidates are passages, the document of each: only the best of a document is taken.
+        vectors: for each pooled set, one row per candidate, of any length.
+        scores: scores of the candidates so far.
+        documents: number of candidates that count as the best.
+        owners: the document of each candidate, if candidates are passages; only its best passage is used.
     """
     order = np.argsort(-scores, kind="stable")
     if owners is not None:
@@ -58,12 +58,12 @@ def likeness(
 
 
 def units_of(rows: Float[np.ndarray, "c d"]) -> Float[np.ndarray, "c d"]:
-    """Every row scaled to length 1; a row of zeros stays one."""
+    """Scale every row to length 1; a row of zeros stays as it is."""
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 def with_feedback(index: Index, scored: Scored, plan: Plan, settings: SearchSettings) -> Scored:
-    """The same candidates with feedback as one more part of their scores; as they were without any."""
+    """Add feedback as one more part of the candidates' scores; unchanged if there is no feedback."""
     if not (settings.feedback and plan.feedback and len(scored.positions)):
         return scored
     vectors = [index.take(name, scored.positions).values for name in plan.feedback]

@@ -1,4 +1,4 @@
-"""First stages: which documents are candidates, and what those who looked at every document say of them."""
+"""First stages: propose candidates, with the scores of the parts that scored every document."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Proposal:
     """Candidates of one query.
 
     Attributes:
-        positions: in the index.
+        positions: their positions in the index.
         known: their scores by the parts that have scored them already.
-        pool: those of them that are proposed whatever the number of documents asked for; what they score
-            decides the weights of the query.
+        pool: positions of those that are proposed whatever the number of documents asked for; their scores
+            decide the adapted weights of the query.
     """
 
     positions: Int[np.ndarray, " c"]
@@ -48,13 +48,13 @@ class FirstStages:
     def propose(
         self, queries: Sequence[PreparedQuery], plan: Plan, depth: int, among: Among = None
     ) -> Iterator[Proposal]:
-        """For each query: the candidates, and their scores by the parts that looked at every document.
+        """Yield, for each query, the candidates and their scores by the parts that scored every document.
 
         Args:
-            queries: one or more.
-            plan: who proposes.
-            depth: how many candidates each proposes, if these are more than the settings say.
-            among: which documents may be candidates; None for all.
+            queries: one or more queries.
+            plan: its first stages propose.
+            depth: candidates per first stage, if this is more than in the settings.
+            among: the documents that may be candidates; None for all.
         """
         least = self.settings.candidates
         effort = {"exhaustive": self.settings.exhaustive, "probes": self.settings.probes}

@@ -1,4 +1,4 @@
-"""Fusion: one score from several, for the parts of a hybrid index and for whole runs alike."""
+"""Fusion: combine several scores into one, for the parts of a hybrid index and for whole runs."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class Fusion:
     """How scores of one query's candidates are combined.
 
     Attributes:
-        weights: weight of each part, by its name; the order of the columns in `fuse`.
+        weights: weight of each part by name, in the order of the columns of `fuse`.
         method: `convex` adds weight × score. `rrf` adds weight / (k + rank), reciprocal rank fusion (Cormack,
-            Clarke and Büttcher 2009), where candidates of equal score share the best of their ranks.
-        normalise: each part over the candidates that have it, for `convex`: `min-max` maps its scores to
-            [0, 1], `z-score` to mean 0 and (population) standard deviation 1. A part that scores all its
-            candidates alike, or only one, tells nothing about them and comes out as 0.
+            Clarke and Büttcher 2009); candidates with equal scores share the best of their ranks.
+        normalise: for `convex`, normalises each part over the candidates that have it. `min-max` maps scores
+            to [0, 1], `z-score` to mean 0 and (population) standard deviation 1. A part that gives all its
+            candidates the same score, or has only one, becomes 0.
         k: the constant of `rrf`.
-        missing: what to do where a candidate lacks a part. `error` refuses it. `min` gives it the lowest
-            score of that part's list (its last rank, for `rrf`). `zero` makes the part contribute 0, after
-            normalising: below every score for min-max, but an average one for z-score. A part that no
-            candidate has contributes 0 with either. Where None, it is `zero` for `rrf`, which was published
-            so, and `error` for `convex`. A search engine computes missing scores instead.
+        missing: what a part contributes for a candidate that it lacks. `error` refuses it. `min` takes the
+            lowest score of the part's list (the last rank for `rrf`). `zero` contributes 0 after
+            normalisation, which is the lowest for min-max but the average for z-score. A part that no
+            candidate has contributes 0 in either case. None is `zero` for `rrf`, as published, and `error`
+            for `convex`. The search engine computes missing scores instead.
 
     Raises:
-        ConfigError: listing everything that is wrong.
+        ConfigError: lists everything that is wrong.
     """
 
     weights: Mapping[str, float]
@@ -64,7 +64,7 @@ class Fusion:
             if not (isinstance(weight, (int, float)) and isfinite(weight))
         ]
         if self.method == "rrf" and self.normalise != "none":
-            faults.append("fusion: rrf looks at ranks only; leave normalise (--normalise) at 'none'")
+            faults.append("fusion: rrf uses ranks only; leave normalise (--normalise) at 'none'")
         if not (isfinite(self.k) and self.k >= 0):
             faults.append(f"fusion: k must be a number from 0 up, found {self.k!r}")
         if faults:
@@ -72,7 +72,7 @@ class Fusion:
         object.__setattr__(self, "weights", dict(self.weights))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: `Fusion(**fusion.to_dict())` is this fusion again."""
+        """Plain data; `Fusion(**fusion.to_dict())` equals this fusion."""
         return asdict(self)
 
 
@@ -82,15 +82,15 @@ def fuse(
     """Fuse the scores of one query's candidates.
 
     Args:
-        scores: one row for each candidate, one column for each part in the order of `fusion.weights`; NaN
-            where a candidate lacks a part.
-        fusion: how.
+        scores: one row per candidate, one column per part in the order of `fusion.weights`; NaN where a
+            candidate lacks a part.
+        fusion: method, weights and normalisation.
 
     Returns:
-        The fused scores, and what each part contributed to them: the rows of contributions sum to them.
+        The fused scores, and the contribution of each part, whose rows sum to the scores.
 
     Raises:
-        ShapeError: not one column for each part.
+        ShapeError: the number of columns is not that of the parts.
         DataError: a score is infinite, or one is missing and `fusion.missing` is `error`.
     """
     found = np.asarray(scores, dtype=np.float64)
@@ -109,8 +109,8 @@ def fuse_runs(runs: Mapping[str, Run] | Sequence[Run], fusion: Fusion | None = N
     """Fuse whole runs; a query of any run is in the result.
 
     Args:
-        runs: each under the name that its weight has; those of a list have the names "1", "2", and so on.
-        fusion: how; reciprocal ranks of equal weights where None.
+        runs: runs by the name of their weight; runs of a list are named "1", "2", and so on.
+        fusion: method and weights; None for reciprocal ranks with equal weights.
 
     Raises:
         ConfigError: the runs and the weights do not have the same names.
@@ -139,21 +139,21 @@ def fuse_runs(runs: Mapping[str, Run] | Sequence[Run], fusion: Fusion | None = N
 
 
 def _comparable(scores: Float[np.ndarray, " n"], name: str, fusion: Fusion) -> Float[np.ndarray, " n"]:
-    """One part's scores as they are added up: missing ones dealt with, normalised or turned into ranks."""
+    """Make one part's scores comparable: fill in missing ones, then normalise or turn into ranks."""
     present = ~np.isnan(scores)
     if np.isinf(scores).any():
         raise DataError(f"fusion: part {name!r} has an infinite score")
     if not present.all() and fusion.missing == "error":
         raise DataError(
             f"fusion: {np.sum(~present)} of {len(scores)} candidates have no score from part {name!r}; "
-            "compute them, or say what counts instead: missing (--missing) 'min' or 'zero'"
+            "compute them, or set missing (--missing) to 'min' or 'zero'"
         )
     if not present.any():
         return np.zeros(len(scores))
     known = scores[present]
     filled = np.where(present, scores, known.min())
     if fusion.method == "rrf":
-        # As many known scores are higher as stand right of where this one would be inserted.
+        # The number of higher known scores is the number to the right of the insertion point.
         rank = 1 + len(known) - np.searchsorted(np.sort(known), filled, side="right")
         values = 1 / (fusion.k + rank)
     else:
@@ -164,7 +164,7 @@ def _comparable(scores: Float[np.ndarray, " n"], name: str, fusion: Fusion) -> F
 def _normalised(
     scores: Float[np.ndarray, " n"], known: Float[np.ndarray, " m"], how: Normalisation
 ) -> Float[np.ndarray, " n"]:
-    """Scores shifted and scaled by what the `known` ones say."""
+    """Shift and scale scores by the statistics of the `known` ones."""
     if how == "none":
         return scores
     low, high = known.min(), known.max()
@@ -173,6 +173,6 @@ def _normalised(
     unit = (scores - low) / (high - low)
     if how == "min-max":
         return unit
-    # z-scores do not change under the map to [0, 1], where squares neither vanish nor overflow.
+    # The map to [0, 1] does not change z-scores, and squares neither vanish nor overflow there.
     inner = (known - low) / (high - low)
     return (unit - inner.mean()) / inner.std()

@@ -1,4 +1,4 @@
-"""What a search returns."""
+"""Results of a search: answers, hits and weighted words."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SHOWN = 200  # characters of a document in a notebook's table
 
 @dataclass(frozen=True)
 class WeighedWord:
-    """A word of a document, and how much the model made of it before any query was known.
+    """A word of a document with its importance to the model, independent of the query.
 
     Attributes:
-        span: where it stands in the document's full text.
-        importance: length of its stored vector, or its value where it has one component; None for a word
-            that the index does not have because the model's gate dropped it.
+        span: its place in the document's full text.
+        importance: length of its stored vector, or its value if it has one component; None for a word that
+            the index lacks because the model's gate dropped it.
     """
 
     span: Span
@@ -33,17 +33,17 @@ class WeighedWord:
 
 @dataclass(frozen=True)
 class Hit:
-    """One found document.
+    """One document in the result.
 
     Attributes:
-        rank: from 1.
-        score: what it was ranked by.
-        document: as it was indexed.
-        parts: what each part of the score contributed; they sum to `score`.
-        explanation: the tree whose leaves sum to `score`, where it was asked for.
-        words: with an explanation, by vector set whose vectors' lengths say how important a word is (sets
-            that are exact or have a floor), the document's words, the most important first; dropped ones
-            last, in the order of the text.
+        rank: rank, from 1.
+        score: score that it was ranked by.
+        document: the document as it was indexed.
+        parts: contribution of each part; they sum to `score`.
+        explanation: a tree whose leaves sum to `score`, if it was asked for.
+        words: with an explanation, the document's words by vector set, most important first; dropped words
+            last, in the order of the text. Only for sets whose vector lengths are the importance of a word:
+            those that are exact or have a floor.
     """
 
     rank: int
@@ -55,22 +55,22 @@ class Hit:
 
     @property
     def id(self) -> str:
-        """The document's."""
+        """Id of the document."""
         return self.document.id
 
     @property
     def title(self) -> str:
-        """The document's; empty where it has none."""
+        """Title of the document; empty if it has none."""
         return self.document.title
 
     @property
     def text(self) -> str:
-        """The document's, without the title."""
+        """Text of the document, without the title."""
         return self.document.text
 
     @property
     def metadata(self) -> Mapping[str, object]:
-        """The document's."""
+        """Metadata of the document."""
         return self.document.metadata
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,14 +99,14 @@ class Hit:
 
 @dataclass(frozen=True)
 class Answer:
-    """The hits of one query, with how they were found; iterating gives the hits.
+    """The hits of one query, with the settings of the search; iterates over the hits.
 
     Attributes:
-        query: as it was asked.
-        workflow: how it was searched.
-        hits: the best first.
-        weights: by part, the most that it can add to a score of this query; they sum to 1. Empty where parts
-            are not divided by their ceilings.
+        query: the query as it was asked.
+        workflow: the workflow of the search.
+        hits: the hits, best first.
+        weights: the most that each part can add to a score of this query; they sum to 1. Empty if parts are
+            not divided by their ceilings.
     """
 
     query: str
@@ -121,7 +121,7 @@ class Answer:
         return len(self.hits)
 
     def __getitem__(self, place: int) -> Hit:
-        """The hit at a place, from 0."""
+        """The hit at a position, from 0."""
         return self.hits[place]
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class Answer:
         return {"query": self.query, "workflow": self.workflow, "weights": dict(self.weights), "hits": hits}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row for every hit: `rank`, `id`, `score`, `title`, `text`, and a column for every part.
+        """One row per hit: `rank`, `id`, `score`, `title`, `text`, and one column per part.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -143,7 +143,7 @@ class Answer:
         return frame(columns)
 
     def _repr_html_(self) -> str:
-        """The hits as a notebook shows them: the beginnings of their texts, and what each part added."""
+        """The hits as a notebook table: the beginnings of their texts, and each part's contribution."""
         rows = [
             (
                 hit.rank,
@@ -163,7 +163,7 @@ class Answer:
 
 
 def explanation_to_dict(node: Explanation, document: Document) -> dict[str, Any]:
-    """A tree as plain data; places count into the query, or into the field of the document that they name."""
+    """A tree as plain data; positions are within the query, or within the document's field they name."""
     found: dict[str, Any] = {"label": node.label, "score": node.score}
     if node.query is not None:
         found["query"] = node.query._asdict()
@@ -177,6 +177,6 @@ def explanation_to_dict(node: Explanation, document: Document) -> dict[str, Any]
 
 
 def _placed(span: Span, document: Document) -> dict[str, Any]:
-    """A piece of a document, placed in the title or the text as they are exported; nowhere if in both."""
+    """A span with its field, title or text as exported, and position there; no position if it is in both."""
     field, start, end = document.place(span) or (None, None, None)
     return {"text": span.text, "field": field, "start": start, "end": end}

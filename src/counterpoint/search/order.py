@@ -1,4 +1,4 @@
-"""The one order of ranked documents: trec_eval's."""
+"""The order of ranked documents, which is trec_eval's."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["trec_order"]
 
 
 def trec_order(names: Sequence[str], scores: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-    """The rows by falling score, and by falling name among scores that agree in single precision."""
+    """Order rows by descending score; scores equal in single precision by descending name."""
     with np.errstate(over="ignore"):  # beyond single precision is infinite for trec_eval too
         keys = scores.astype(np.float32)
     order = np.argsort(-keys, kind="stable")
     ranked = keys[order]
-    # Few scores are equal, so only stretches of them are visited.
+    # Few scores are equal, so visit only the stretches that are.
     equal = np.concatenate([[False], ranked[1:] == ranked[:-1], [False]])
     starts, ends = np.flatnonzero(~equal[:-1] & equal[1:]), np.flatnonzero(equal[:-1] & ~equal[1:])
     for start, end in zip(starts, ends, strict=True):

@@ -1,4 +1,4 @@
-"""Retrievers, and chains of them: `first >> second` lets the second rescore what the first found."""
+"""Retrievers and chains of them: in `first >> second`, the second reranks the results of the first."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["Pipeline", "Retriever"]
 
 @runtime_checkable
 class Retriever(Protocol):
-    """Queries in, ranked documents out."""
+    """A callable that ranks documents for queries."""
 
     def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
-        """Rank documents for each query (id to text): all of them, or only those of `run`."""
+        """Rank documents for each query (id to text): all documents, or only those of `run`."""
         ...
 
 
 @final
 @dataclass(frozen=True)
 class Pipeline:
-    """Retrievers one after the other, each restricted to what the one before it found."""
+    """A sequence of retrievers; each reranks the results of the previous one."""
 
     stages: tuple[Retriever, ...]
 
@@ -33,7 +33,7 @@ class Pipeline:
             raise ConfigError("a pipeline needs at least one stage")
 
     def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
-        """Run every stage on the result of the one before."""
+        """Run every stage on the results of the previous one."""
         for stage in self.stages:
             run = stage(queries, run)
         if run is None:

@@ -1,4 +1,4 @@
-"""What the engine hands from step to step: a query ready to be scored, and its candidates' scores."""
+"""Data between the steps of the engine: prepared queries and scored candidates."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class PreparedQuery:
     """A query ready to be scored.
 
     Attributes:
-        text: as it was asked.
-        vectors: rows by vector set, idf applied.
-        ceilings: by part, the highest score that it could reach; 1 where parts are not scaled.
-        ids: of the rows of sets that match exactly, and of no others.
-        floored: sets whose best similarities are raised to 0.
-        idf: what the rows were multiplied by, of sets that are weighted so.
+        text: the query as it was asked.
+        vectors: rows by vector set, with idf applied.
+        ceilings: the highest score that each part could reach; 1 if parts are not scaled.
+        ids: ids of the rows, only for sets that match exactly.
+        floored: sets whose negative best similarities are raised to 0.
+        idf: the factors of the rows, for sets that are weighted by idf.
     """
 
     text: str
@@ -38,7 +38,7 @@ class PreparedQuery:
     idf: Mapping[str, Float[np.ndarray, " m"]]
 
     def asked(self, part: str) -> Any:
-        """What the store of a part is asked: the text for BM25, vectors otherwise."""
+        """The query for the store of a part: the text for BM25, vectors otherwise."""
         if part == LEXICAL:
             return self.text
         return Asked(self.vectors[part], self.ids.get(part), part in self.floored)
@@ -46,12 +46,12 @@ class PreparedQuery:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The candidates of one query, and what each part says of them, before anything is weighed.
+    """The candidates of one query with each part's scores, before they are weighted.
 
     Attributes:
-        positions: in the index.
-        table: the exact scores, a column a part, over the part's ceiling.
-        evidence: by part, what it has to go by (see `counterpoint.search.adapt`).
+        positions: positions in the index.
+        table: exact scores divided by the part's ceiling, one column per part.
+        evidence: evidence of each part (see `counterpoint.search.adapt`).
     """
 
     positions: Int[np.ndarray, " c"]
@@ -61,13 +61,13 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Feedback:
-    """How like each candidate is to the best ones.
+    """Similarity of each candidate to the best ones.
 
     Attributes:
-        scores: Σ_j w_j cos(d_j, d) for each candidate d, over the best candidates d_j; of several pooled sets
-            the mean. Between −1 and 1.
-        rows: which candidates are the best, by row.
-        weights: w of each; they sum to 1.
+        scores: Σ_j w_j cos(d_j, d) for each candidate d, over the best candidates d_j; the mean over several
+            pooled sets. Between −1 and 1.
+        rows: rows of the best candidates.
+        weights: w of each of them; they sum to 1.
     """
 
     scores: Float[np.ndarray, " c"]
@@ -77,15 +77,15 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of one query's candidates, and what each part contributed to them.
+    """The scores of one query's candidates, with the contribution of each part.
 
     Attributes:
-        positions: of the candidates, in the index.
-        scores: fused.
-        contributions: their rows sum to `scores`.
+        positions: positions of the candidates in the index.
+        scores: fused scores.
+        contributions: contribution of each part; rows sum to `scores`.
         names: the parts, in the order of the columns.
-        slopes: by part, how much a contribution grows with the part's own score.
-        feedback: what the last column came from, if it is feedback's.
+        slopes: for each part, the slope of its contribution over its own score.
+        feedback: source of the last column, if that is feedback.
     """
 
     positions: Int[np.ndarray, " c"]
@@ -133,7 +133,7 @@ def _idf(
     index: Index, name: str, ids: Int[np.ndarray, " m"], power: float, model: TextModel | None
 ) -> Float[np.ndarray, " m"]:
     special = () if model is None else model.sets[name].special
-    # A [MASK] stands in no document, nor does a sign skipped there: they would seem the rarest of words.
+    # No document has a [MASK] or a sign skipped there, so their idf would be that of the rarest words.
     return np.where(np.isin(ids, special), np.float32(0), index.idf(name, ids) ** power)
 
 
@@ -151,10 +151,10 @@ def _ceilings(
 def slopes_of(
     table: Float[np.ndarray, "c parts"], contributions: Float[np.ndarray, "c parts"], fusion: Fusion
 ) -> dict[str, float]:
-    """By part, how much a contribution grows with its score: what its explanation is multiplied by.
+    """For each part, the slope of its contribution over its score, which scales its explanation.
 
-    A weight without normalisation; with one, the slope of the straight line on which all candidates lie; 0
-    where ranks were fused, since then no word has a share.
+    Without normalisation this is the weight. With one, it is the slope of the line on which all candidates
+    lie. For fused ranks it is 0, since no word has a share then.
     """
     if fusion.method == "rrf":
         return dict.fromkeys(fusion.weights, 0.0)

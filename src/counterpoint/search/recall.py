@@ -1,4 +1,4 @@
-"""What first stages miss: the whole path against scoring every document by every part."""
+"""Recall of first stages: a search compared with scoring every document by every part."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from counterpoint.search.run import Run
 
 __all__ = ["Recall", "recall_of", "sampled_queries"]
 
-WORDS = 16  # of a sampled document's text, where it has no title
+WORDS = 16  # of a sampled document's text, if it has no title
 
 
 @dataclass(frozen=True)
 class Recall:
-    """How much of what brute force finds a search finds, too.
+    """Recall of a search against brute force.
 
     Attributes:
-        queries: how many were asked.
-        recall: by depth, the mean share of the best documents of brute force that were found.
-        worst: the query that lost most at the smallest depth, and its share there.
+        queries: number of queries.
+        recall: for each depth, the mean share of the best documents by brute force that the search found.
+        worst: the query with the lowest recall at the smallest depth, and that recall.
     """
 
     queries: int
@@ -37,19 +37,19 @@ def recall_of(
     depths: tuple[int, ...] = (10, 100),
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Recall:
-    """Compare a searcher's hybrid with the same scores of every document.
+    """Compare a searcher's hybrid with the same scores computed for every document.
 
     Args:
-        searcher: what is tried.
+        searcher: the searcher to check.
         queries: id to text.
-        depths: of the rankings that are compared. Documents that score 0 are not missed.
-        on_progress: called with the number of queries that were answered both ways.
+        depths: depths of the compared rankings. Documents that score 0 do not count as missed.
+        on_progress: called with the number of queries done both ways.
 
     Raises:
         ConfigError: there are no queries.
     """
     if not queries:
-        raise ConfigError("there is no query to ask; the index has no text")
+        raise ConfigError("no queries to search for; the index has no text")
     names = searcher.index.names_of(searcher.index.positions)
     shares: dict[int, dict[str, float]] = {depth: {} for depth in depths}
     for done, (query, text) in enumerate(queries.items(), start=1):
@@ -68,7 +68,7 @@ def recall_of(
 
 
 def sampled_queries(index: Index, count: int, seed: int = 0) -> dict[str, str]:
-    """Titles of documents drawn at random, or their first words where they have none; id to text."""
+    """Titles of random documents, or their first words if they have none; id to text."""
     drawn = random.Random(seed).sample(index.positions.tolist(), min(count, len(index)))
     documents = [index.document(position) for position in sorted(drawn)]
     texts = {each.id: each.title.strip() or " ".join(each.text.split()[:WORDS]) for each in documents}

@@ -1,4 +1,4 @@
-"""`Run`: what a search found, query by query. Right of it only ids and scores are known."""
+"""`Run`: ranked document ids and scores for each query."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_TAG = "counterpoint"
 COLUMNS = MappingProxyType(
     {"query": ("query", "qid", "query_id"), "document": ("document", "docno", "doc_id"), "score": ("score",)}
 )
-"""Of a frame, with the names that PyTerrier and ir_measures have for them."""
+"""Columns of a frame, with their names in PyTerrier and ir_measures."""
 Ranking = tuple[Shaped[np.ndarray, " n"], Float[np.ndarray, " n"]]
 
 
@@ -31,14 +31,14 @@ Ranking = tuple[Shaped[np.ndarray, " n"], Float[np.ndarray, " n"]]
 class Run:
     """Ranked documents for each query; immutable.
 
-    Documents stand in trec_eval's order: by falling score, and by falling id among equal scores. trec_eval
-    keeps scores in single precision, so scores that agree in it count as equal here too, and what is shown
-    is what is evaluated. Two runs are equal if their documents and scores are; where they came from is not
+    Documents are in trec_eval's order: by descending score, and by descending id for equal scores. trec_eval
+    keeps scores in single precision, so scores that agree in it count as equal here, too. What is shown is
+    therefore what is evaluated. Two runs are equal if their documents and scores are; provenance is not
     compared.
 
     Args:
         results: query id to document id to score; a query may have no documents.
-        provenance: JSON values saying where the run came from (tag, model, index, command).
+        provenance: JSON values on the origin of the run (tag, model, index, command).
 
     Raises:
         DataError: a score is not a finite number.
@@ -66,10 +66,10 @@ class Run:
         *,
         provenance: Mapping[str, Any] | None = None,
     ) -> Run:
-        """A run from document ids and scores side by side, in any order.
+        """Make a run from parallel document ids and scores, in any order.
 
         Raises:
-            DataError: a document stands twice under a query, or a score is not a finite number.
+            DataError: a query has a document twice, or a score is not a finite number.
         """
         for query, (ids, scores) in results.items():
             if len(ids) != len(scores):
@@ -85,18 +85,18 @@ class Run:
         """Read TREC's six columns, plain or `.gz`; the tag goes into the provenance.
 
         Raises:
-            DataError: naming the file and the line.
+            DataError: the file is malformed; names the file and the line.
         """
-        from counterpoint.data.trec import read_trec_run  # the readers of all formats come with it
+        from counterpoint.data.trec import read_trec_run  # imports the readers of all formats
 
         scores, tag = read_trec_run(path)
         return Run(scores, provenance={"tag": tag, "file": str(path)})
 
     def write(self, path: str | Path) -> None:
-        """Write TREC's six columns with every digit of the scores; a query without documents leaves no line.
+        """Write TREC's six columns with all digits of the scores; a query without documents gets no line.
 
         Raises:
-            DataError: an id has white space in it, which TREC's files cannot hold.
+            DataError: an id contains white space, which TREC files cannot hold.
         """
         from counterpoint.data.trec import write_trec_run
 
@@ -107,7 +107,7 @@ class Run:
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The ids of all queries, in the order they were given."""
+        """Ids of all queries, in the order given."""
         return tuple(self._rankings)
 
     def __getitem__(self, query: str) -> list[tuple[str, float]]:
@@ -144,11 +144,11 @@ class Run:
         return f"Run({len(self)} queries, {rows} rows, provenance={dict(self.provenance)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: `Run(**run.to_dict())` is this run again."""
+        """Plain data; `Run(**run.to_dict())` equals this run."""
         return {"results": {query: self.scores(query) for query in self}, "provenance": dict(self.provenance)}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row for every ranked document: `query`, `document`, `rank` (from 1) and `score`.
+        """One row per ranked document: `query`, `document`, `rank` (from 1) and `score`.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -163,20 +163,20 @@ class Run:
 
     @staticmethod
     def from_pandas(rows: pandas.DataFrame, *, provenance: Mapping[str, Any] | None = None) -> Run:
-        """A run from a frame with columns `query`, `document` and `score`, in any order of rows.
+        """Make a run from a frame with columns `query`, `document` and `score`, with rows in any order.
 
-        PyTerrier's `qid` and `docno`, and ir_measures' `query_id` and `doc_id`, are known, too. Other columns
-        are not looked at; documents are ranked by their scores.
+        PyTerrier's `qid` and `docno`, and ir_measures' `query_id` and `doc_id`, are accepted, too. Other
+        columns are ignored; documents are ranked by score.
 
         Raises:
-            DataError: a column is missing, a document stands twice under a query, or a score is not finite.
+            DataError: a column is missing, a query has a document twice, or a score is not finite.
         """
         found = {}
         for column, names in COLUMNS.items():
             there = [name for name in names if name in rows.columns]
             if not there:
                 raise DataError(
-                    f"a run from a frame: there is no column {' or '.join(map(repr, names))}; it has "
+                    f"a run from a frame: no column {' or '.join(map(repr, names))}; it has "
                     f"{', '.join(map(repr, rows.columns)) or 'none'}"
                 )
             found[column] = rows[there[0]].tolist()
@@ -200,9 +200,9 @@ class Run:
         return self._with({query: (ids[:k], scores[:k]) for query, (ids, scores) in self._rankings.items()})
 
     def max_passage(self, parent_of: Mapping[str, str]) -> Run:
-        """Documents from passages (maxP): a document's score is the highest of its passages' (DAFT).
+        """Rank documents by their passages (maxP): the highest passage score is the document's (DAFT).
 
-        Retrieve more passages than documents are wanted, since several may belong to one document.
+        Retrieve more passages than the documents wanted, since several may belong to one document.
 
         Args:
             parent_of: passage id to the id of its document.
@@ -220,7 +220,7 @@ class Run:
         return Run(results, provenance=self.provenance)
 
     def _with(self, rankings: dict[str, Ranking]) -> Run:
-        """A run of rankings that are in order already."""
+        """A run of rankings that are already in order."""
         run = Run({}, provenance=self.provenance)
         run._rankings = rankings
         return run

@@ -1,4 +1,4 @@
-"""How an index is searched: which parts make up the score, with which weights, over which candidates."""
+"""Search settings: the parts of the score, their weights, and the number of candidates."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ Workflow = Literal["hybrid", "lexical", "dense", "words", "dense-words", "words-
 
 WORKFLOWS: Mapping[Workflow, str] = MappingProxyType(
     {
-        "hybrid": "BM25, the pooled vectors and sets with an inverted index propose (every set, where one is "
-        "static and none pooled), every part scores (ColBERTer's 1, with BM25)",
-        "lexical": "BM25 alone",
-        "dense": "the pooled vectors alone (ColBERTer's 4)",
-        "words": "late interaction alone: of every document, or of those in an inverted index of exact words "
+        "hybrid": "BM25, the pooled vectors and sets with an inverted index propose (every set, if one is "
+        "static and none is pooled), every part scores (ColBERTer's 1, with BM25)",
+        "lexical": "BM25 only",
+        "dense": "pooled vectors only (ColBERTer's 4)",
+        "words": "late interaction only: over every document, or those in an inverted index of exact words "
         "or of centroids (ColBERTer's 5)",
-        "dense-words": "the pooled vectors propose, they and late interaction score (ColBERTer's 2)",
-        "words-dense": "late interaction proposes, it and the pooled vectors score (ColBERTer's 3)",
+        "dense-words": "pooled vectors propose, pooled vectors and late interaction score (ColBERTer's 2)",
+        "words-dense": "late interaction proposes, pooled vectors and late interaction score (ColBERTer's 3)",
     }
 )
 
 FUSIONS = ("ceiling", "min-max", "z-score", "rrf", "none")
-"""Short names for how parts are made comparable; see `SearchSettings.with_fusion`."""
+"""Short names of the ways to make parts comparable; see `SearchSettings.with_fusion`."""
 
 
 @dataclass(frozen=True)
@@ -53,39 +53,38 @@ class SearchSettings:
 
     Attributes:
         weights: weight of each part that the hybrid uses; parts left out are not used.
-        idf: by vector set, the power of idf (over the indexed documents, of the word that a row stands for)
-            that the query's rows are multiplied by; sets left out are not weighted. Rows that stand for
-            nothing in a text ([CLS], [MASK]) count 0.
-        adapt: by part, how its weight follows the query; empty for fixed weights. For BM25 the power of the
-            share of the query's idf that the collection has, by which its weight is multiplied. For a set of
-            several vectors a document, how many of them a candidate has on average where it has its full
-            weight; with fewer it has the square of the fraction. The vector sets share the weight that they
-            have together. A part that scores all candidates alike has no weight. Only where parts are divided
-            by their ceilings, and nothing else is done to them.
-        scale: `ceiling` divides a part by the highest value that it could reach for this query (the sum of
-            idf for BM25, the sum of the query vectors' lengths otherwise), so that parts are comparable and
-            what they say of a document does not depend on which others were found, and turns weights into
-            shares, so that 1 would be a perfect match in every part; `none` leaves parts and weights alone.
-        normalise: in addition, over the candidates of a query.
+        idf: for each vector set, the power of idf that the query's rows are multiplied by. The idf is that of
+            the row's word in the indexed documents. Sets left out are not weighted. Rows of no word ([CLS],
+            [MASK]) count 0.
+        adapt: for each part, how its weight follows the query; empty for fixed weights. For BM25, the weight
+            is multiplied by this power of the share of the query's idf that the collection has. For a
+            multi-vector set, the weight is full if candidates have on average this many vectors; with fewer
+            it is multiplied by the square of the fraction. The vector sets keep their total weight. A part
+            that scores all candidates equally gets weight 0. Used only if parts are divided by their ceilings
+            and not changed otherwise.
+        scale: `ceiling` divides a part by the highest value that it could reach for this query: the sum of
+            idf for BM25, otherwise the sum of the query vectors' lengths. This makes parts comparable,
+            independent of the other documents found. It also turns weights into shares, so that a score of 1
+            is a perfect match in every part. `none` leaves parts and weights unchanged.
+        normalise: additional normalisation over the candidates of a query.
         method: `convex` adds the weighted parts, `rrf` the reciprocals of their ranks.
-        candidates: how many documents each first stage proposes, at least.
+        candidates: minimum number of documents that each first stage proposes.
         exact: vector sets in which only rows with equal ids match. Their score is Σ max(0, best match) over
-            the query's rows, so that a word without a match and one whose only match is negative add the
-            same, nothing, whether an inverted index or a match matrix is looked at.
-        floor: other vector sets whose best similarity is raised to 0 where it is negative.
-        exhaustive: look at every vector even where the index has a sketch, a graph or lists of them.
-        probes: of token sets that have lists of centroids, how many lists are looked at for each of the
-            query's vectors; more find more and take longer.
-        feedback: what the hybrid's best documents count for, beside all its parts together as 1: a candidate
-            is ranked by its likeness to them in the pooled sets, whatever their weights, too
-            (pseudo-relevance feedback; see `Feedback`). Where parts are divided by their ceilings, all shares
-            are made to sum to 1 again. 0 for none; an index without a pooled set has none.
-        feedback_documents: how many of the best are taken.
+            the query's rows. So a word without a match and a word with only a negative match both add 0,
+            whether an inverted index or a match matrix is used.
+        floor: other vector sets whose best similarity is raised to 0 if it is negative.
+        exhaustive: score every vector, even if the index has a sketch, a graph or lists.
+        probes: for token sets with lists of centroids, the number of lists probed per query vector; more find
+            more and take longer.
+        feedback: weight of pseudo-relevance feedback (see `Feedback`), where all parts of the hybrid together
+            weigh 1. Candidates are also ranked by their similarity to the best documents in the pooled sets,
+            whatever the weights of these. If parts are divided by their ceilings, all shares are scaled to
+            sum to 1 again. 0 for none; an index without a pooled set has none.
+        feedback_documents: number of best documents that feedback uses.
 
     Raises:
-        ConfigError: listing every setting that is not of its type; or feedback or a number of `adapt` is
-            below 0, or feedback is of less than one document, or there are less than one candidate or
-            probe.
+        ConfigError: lists every setting of the wrong type, a negative `feedback` or number in `adapt`, and
+            less than 1 of `feedback_documents`, `candidates` or `probes`.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -127,21 +126,21 @@ class SearchSettings:
             object.__setattr__(self, key, tuple(getattr(self, key)))
 
     def floors(self, name: str) -> bool:
-        """Whether a set's best similarities are raised to 0."""
+        """Whether a set's negative best similarities are raised to 0."""
         return name in self.exact or name in self.floor
 
     def checked(self, index: Index) -> SearchSettings:
-        """These settings, if the index's sets can match as they say.
+        """Return these settings if the index's sets support them.
 
         Raises:
-            ConfigError: `exact` or `floor` names a set that cannot.
+            ConfigError: `exact` or `floor` names a set that does not support it.
         """
         check_matching("exact", self.exact, index.layouts)
         check_matching("floor", self.floor, index.layouts)
         return self
 
     def apart_from_weights(self) -> SearchSettings:
-        """All that they say beside weights and feedback."""
+        """The settings without weights and feedback."""
         return replace(self, weights={}, adapt={}, feedback=0.0, feedback_documents=1)
 
     def with_weights(self, weights: Mapping[str, float]) -> SearchSettings:
@@ -150,7 +149,7 @@ class SearchSettings:
 
     @property
     def adapts(self) -> bool:
-        """Whether weights can follow the query: parts are divided by their ceilings, and then added up."""
+        """Whether weights can follow the query: parts are divided by their ceilings and then added."""
         return self.scale == "ceiling" and self.normalise == "none" and self.method == "convex"
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,31 +162,31 @@ class SearchSettings:
         """The inverse of `to_dict`.
 
         Raises:
-            ConfigError: listing every setting that does not exist, or that is not of its type.
+            ConfigError: lists every setting that does not exist or has the wrong type.
         """
         hints = get_type_hints(SearchSettings)
         if unknown := [name for name in data if name not in hints]:
             raise ConfigError(
-                f"search: there is no setting {', '.join(map(repr, unknown))}; there are {', '.join(hints)}"
+                f"search: unknown setting {', '.join(map(repr, unknown))}; expected {', '.join(hints)}"
             )
         return SearchSettings(**data)
 
     @staticmethod
     def for_index(index: Index) -> SearchSettings:
-        """What the index was built to be searched with; equal weights where nothing was said."""
+        """The search settings stored in the index; equal weights if none are stored."""
         parts = [*index.layouts, *([LEXICAL] if index.manifest.has_lexical else [])]
         return SearchSettings.for_parts(parts, index.manifest.settings["search"])
 
     @staticmethod
     def for_parts(parts: Sequence[str], said: Mapping[str, Any] | None) -> SearchSettings:
-        """What was said (as plain data), with equal weights of all parts where it says nothing of weights."""
+        """Settings from plain data, with equal weights of all parts if it has no weights."""
         return SearchSettings.from_dict({"weights": dict.fromkeys(parts, 1.0), **(said or {})})
 
     def with_fusion(self, name: str) -> SearchSettings:
-        """The same settings with the parts made comparable in another way, by one of `FUSIONS`.
+        """The same settings with another way to make parts comparable, one of `FUSIONS`.
 
         Raises:
-            ConfigError: there is no such way.
+            ConfigError: the name is unknown.
         """
         if name not in FUSIONS:
             raise ConfigError(
@@ -206,16 +205,16 @@ def parse_weights(text: str, names: Sequence[str] | None = None) -> dict[str, fl
 
     Args:
         text: entries separated by spaces or commas.
-        names: the parts that there are; None to accept any name.
+        names: known parts; None to accept any name.
 
     Raises:
-        ConfigError: listing every entry that is not of that form or names nothing known.
+        ConfigError: lists every entry that is malformed or has an unknown name.
     """
     weights, faults = {}, []
     for entry in text.replace(",", " ").split():
         name, _, number = entry.rpartition("=")
         if name in weights:
-            faults.append(f"weights: {name} stands there twice; give each part one weight")
+            faults.append(f"weights: {name} is given twice; give each part one weight")
         try:
             weights[name] = float(number)
             if not isfinite(weights[name]):
@@ -224,17 +223,17 @@ def parse_weights(text: str, names: Sequence[str] | None = None) -> dict[str, fl
             faults.append(f"weights: expected name=number, found {entry!r}")
             continue
         if names is not None and name not in names:
-            faults.append(f"weights: nothing is named {name!r}; there are {', '.join(names)}")
+            faults.append(f"weights: unknown part {name!r}; expected {', '.join(names)}")
     if faults or not weights:
         raise ConfigError(*faults or ["weights: none given"])
     return weights
 
 
 def check_weights(given: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
-    """Weights by part, as a program gives them.
+    """Check weights by part.
 
     Raises:
-        ConfigError: listing every one that is no finite number or names nothing known, or there are none.
+        ConfigError: lists every weight that is not finite or has an unknown name; or there are none.
     """
     faults = [
         f"weights: expected a finite number for {name!r}, found {number!r}"
@@ -242,9 +241,7 @@ def check_weights(given: Mapping[str, float], names: Sequence[str]) -> dict[str,
         if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number)
     ]
     faults += [
-        f"weights: nothing is named {name!r}; there are {', '.join(names)}"
-        for name in given
-        if name not in names
+        f"weights: unknown part {name!r}; expected {', '.join(names)}" for name in given if name not in names
     ]
     if faults or not given:
         raise ConfigError(*faults or ["weights: none given"])
@@ -252,10 +249,10 @@ def check_weights(given: Mapping[str, float], names: Sequence[str]) -> dict[str,
 
 
 def parse_feedback(text: str) -> dict[str, Any]:
-    """The settings that "weight" or "weight,documents" stands for.
+    """Parse "weight" or "weight,documents" into settings of feedback.
 
     Raises:
-        ConfigError: it is not of that form, or no such feedback can be.
+        ConfigError: the text is malformed, or a number is out of range.
     """
     weight, comma, documents = text.partition(",")
     try:
@@ -270,14 +267,14 @@ def parse_feedback(text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Plan:
-    """A workflow resolved against an index: who proposes candidates, and what is added up.
+    """A workflow resolved for an index: the parts that propose candidates, and those that score.
 
     Attributes:
         workflow: its name.
-        first: the parts that propose.
-        weights: of the parts that score.
-        feedback: the pooled sets by which candidates are likened to the best of them; none without feedback.
-        adapt: by part, how its weight follows the query; none where weights do not.
+        first: the parts that propose candidates.
+        weights: weights of the parts that score.
+        feedback: the pooled sets that feedback uses; empty without feedback.
+        adapt: for each part, how its weight follows the query; empty for fixed weights.
     """
 
     workflow: str
@@ -288,7 +285,7 @@ class Plan:
 
 
 def plan_for(workflow: Workflow, index: Index, settings: SearchSettings) -> Plan:
-    """Resolve a workflow.
+    """Resolve a workflow for an index.
 
     Raises:
         ConfigError: the index lacks a part that the workflow needs, or the workflow is unknown.
@@ -299,7 +296,7 @@ def plan_for(workflow: Workflow, index: Index, settings: SearchSettings) -> Plan
 def plan_of_parts(
     workflow: Workflow, layouts: Mapping[str, SetLayout], has_lexical: bool, settings: SearchSettings
 ) -> Plan:
-    """Resolve a workflow against the parts of an index that need not exist yet.
+    """Resolve a workflow for the parts of an index that may not exist yet.
 
     Raises:
         ConfigError: as `plan_for`.
@@ -310,7 +307,7 @@ def plan_of_parts(
     listed = [name for name in several if layouts[name].kind in ("static", "lists")]
     inverted = [name for name in several if name in settings.exact or name in listed]
     static = any(layout.kind == "static" for layout in layouts.values())
-    # A static set knows words only, so something contextual proposes beside it (HIL, figure 3).
+    # A static set only knows words, so a contextual set proposes as well (HIL, figure 3).
     cheap = several if static and not pooled else inverted
     needed: dict[str, tuple[list[str], list[str]]] = {
         "hybrid": ([*lexical, *pooled, *cheap] or several, [*lexical, *pooled, *several]),
@@ -326,7 +323,7 @@ def plan_of_parts(
     if not first or not parts:
         has = ", ".join([*lexical, *layouts])
         raise ConfigError(f"-w {workflow}: this index has no such part; it has {has}")
-    # The other workflows say themselves which parts score.
+    # The other workflows fix which parts score.
     fed = pooled if settings.feedback and workflow == "hybrid" else []
     if len(parts) == 1:
         return Plan(workflow, tuple(first), {parts[0]: 1.0}, tuple(fed))
@@ -336,8 +333,8 @@ def plan_of_parts(
     if settings.scale == "ceiling":
         if negative := [part for part, weight in weights.items() if weight < 0]:
             raise ConfigError(
-                f"weights: {negative[0]}={weights[negative[0]]:g} is below 0, and shares of a ceiling cannot "
-                "be; choose another fusion, such as --fusion none, or another weight"
+                f"weights: {negative[0]}={weights[negative[0]]:g} is below 0, which a share of a ceiling "
+                "cannot be; choose another fusion, such as --fusion none, or another weight"
             )
         weights = {part: weight / sum(weights.values()) for part, weight in weights.items()}
     first = [part for part in first if part in weights] or first

@@ -130,7 +130,7 @@ def test_sets_that_do_not_say_which_is_which_are_to_be_named(tiny_bert_folder, w
     assert found["high"] == "aniso" and found["delta"] == pytest.approx(0, abs=1e-6)
     assert fails(call("diagnose", folder, written, "--high", "h"), "--high h", "iso, aniso, mean")
     assert fails(call("diagnose", folder, written, "--high", "iso", "--low", "iso"), "both name iso")
-    assert fails(call("diagnose", folder, written, "--on", "iso", "--low", "iso"), "--on looks at one")
+    assert fails(call("diagnose", folder, written, "--on", "iso", "--low", "iso"), "--on selects one")
 
 
 def sets(**kinds):

@@ -68,7 +68,7 @@ def test_a_gate_that_drops_everything_is_told_of(gated, collection, call, tmp_pa
     gated.save(tmp_path / "model")
     code, out, err = call("diagnose", tmp_path / "model", collection, "--plots", tmp_path / "plots")
     assert code == 0, err
-    assert "words: too few rows to be looked at (" in out and "0 of documents" in out
+    assert "words: too few rows to measure (" in out and "0 of documents" in out
     assert "mean: one vector" in out and not list((tmp_path / "plots").glob("*words*"))
     code, out, _ = call("diagnose", tmp_path / "model", collection, "--on", "words", "--json")
     found = json.loads(out)

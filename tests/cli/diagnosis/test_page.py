@@ -108,7 +108,7 @@ def cone(whole=None, half=None, fitted=5000, cosine=0.5):
     [
         (0.1, 0.01, "better"),
         (-0.1, 0.01, "worse"),
-        (0.01, 0.4, "not a difference that so few queries can show"),
+        (0.01, 0.4, "not significant with so few queries"),
     ],
 )
 def test_what_either_map_would_do(difference, p_value, verdict):
@@ -125,14 +125,14 @@ def test_what_either_map_would_do(difference, p_value, verdict):
         "The whole way: cosine 0.50 → 0.00, I(W) 0.30 → 0.90, IsoScore 0.20 → 0.80, nDCG@10 0.500 → "
         "0.300: −0.200 [−0.250, −0.150], worse."
     ) in text
-    assert "do not determine" not in text
+    assert "are too few for" not in text
 
 
 def test_too_few_rows_for_the_whole_way():
     text = page(cone(ranking(0.1, 0.01), ranking(0.05, 0.01), fitted=300))
-    assert "by cosine. 300 rows do not determine 100 directions, 1,000 would" in text
+    assert "by cosine. 300 rows are too few for 100 directions; 1,000 would do" in text
     assert "--sample 1667" in text  # 500 documents gave 300 rows
-    assert "Go half the way:" in text and "the whole way wants more rows:" in text
+    assert "Go half the way:" in text and "the whole way needs more rows:" in text
     assert "Not possible here: why." in page(found(whitening={"refused": "why"}))
 
 
@@ -143,10 +143,10 @@ COMMAND = "counterpoint fit whitening m c -o white"
     ("whole", "half", "fitted", "chosen", "why"),
     [
         (0.02, 0.01, 1000, "whole", "the rows suffice, and nDCG@10 does not fall:"),
-        (0.02, 0.01, 999, "half", "the whole way wants more rows:"),
+        (0.02, 0.01, 999, "half", "the whole way needs more rows:"),
         (-0.01, -0.02, 1000, "half", "the whole way loses nDCG@10:"),
         (0.01, 0.02, 1000, "half", "the whole way gains less:"),
-        (None, None, 1000, "half", "what the whole way does to a ranking is not known here:"),
+        (None, None, 1000, "half", "the effect of the whole way on a ranking is not known here:"),
     ],
 )
 def test_a_cone_goes_half_the_way_or_the_whole(whole, half, fitted, chosen, why):
@@ -172,7 +172,7 @@ def test_sets_that_are_mapped_are_mapped_one_behind_the_other():
 
 def test_rows_that_are_weighed_are_not_asked_for_alignment():
     numbers = found(weighed=True)
-    assert "alignment of the sides is not looked at" in page(numbers) and "nothing to align" not in page(
+    assert "alignment of the sides is not measured" in page(numbers) and "nothing to align" not in page(
         numbers
     )
 
@@ -193,7 +193,7 @@ def test_a_cone_that_half_the_way_ranks_worse():
     assert "Leave it, or only centre it (--power 0)" in text and "counterpoint fit" not in text
     numbers = cone(ranking(-0.2, 0.01), ranking(-0.1, 0.01), fitted=300)
     assert advice(numbers) == "half"
-    assert f"only centre it (--power 0), or fit it on more and evaluate it first: {COMMAND}" in page(numbers)
+    assert f"centre it (--power 0), or fit it on more rows and evaluate it first: {COMMAND}" in page(numbers)
 
 
 def test_the_command_is_one_line_and_quoted():

@@ -1,1 +1,1 @@
-"""What `counterpoint diagnose` finds out, says and draws; each module one of its questions."""
+"""Measures, text and pictures of `counterpoint diagnose`; one module per question."""

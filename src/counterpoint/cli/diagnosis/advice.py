@@ -1,4 +1,4 @@
-"""Whether to whiten: what was measured of it in words, and the rule of docs/isotropy.md, "When to whiten"."""
+"""Advice on whitening: the measures in words, and the rule of docs/isotropy.md, "When to whiten"."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ __all__ = ["Advice", "advice", "fit_command", "whitening_text"]
 
 Advice = Literal["leave", "half", "whole"]
 
-CONE = 0.3  # mean cosine below which the rule leaves a space as it is
-SURE = 0.05  # p-value below which a difference of rankings is told as one
+CONE = 0.3  # mean cosine below which the rule advises no whitening
+SURE = 0.05  # p-value below which a difference of rankings counts
 
 
 def advice(found: Mapping[str, Any]) -> Advice:
-    """What the rule says of a set, by the numbers of its sides and of its `whitening`."""
+    """Apply the rule to the measures of a set's sides and of its `whitening`."""
     whitening = found["whitening"]
     whole, half = whitening["ranking"], whitening["half"]["ranking"]
     enough = whitening["fitted"] >= whitening["enough"]
     if _narrowest(found) < CONE or (enough and _verdict(half) == "worse"):
         return "leave"
-    # Of two maps that both cost nothing the one that ranks better, and half the way where nothing tells.
+    # If neither map ranks worse, take the better one, and half the way if that is not known.
     if enough and whole is not None and whole["difference"] >= max(0, half["difference"]):
         return "whole"
     return "half"
 
 
 def whitening_text(found: Mapping[str, Any], documents: int) -> list[str]:
-    """Paragraphs: how it was measured, either map on held-out documents, and what to do.
+    """Paragraphs: how it was measured, both maps on held-out documents, and the advice.
 
     Args:
-        found: of a set.
-        documents: drawn for it, so that a larger sample can be named.
+        found: measures of a set.
+        documents: number of documents drawn, to suggest a larger sample.
     """
     whitening = found["whitening"]
     if "refused" in whitening:
@@ -47,9 +47,9 @@ def whitening_text(found: Mapping[str, Any], documents: int) -> list[str]:
 
 
 def fit_command(result: Mapping[str, Any], name: str) -> str | None:
-    """The command that does to a set what is recommended; None where it is to be left.
+    """The command that carries out the advice for a set; None if the advice is to leave it.
 
-    Of several sets, each begins with what the command before made.
+    With several sets, each command starts from the output of the previous one.
     """
     mapped = [other for other, found in result["sets"].items() if _recommendation(found) != "leave"]
     if name not in mapped:
@@ -69,7 +69,7 @@ def _recommendation(found: Mapping[str, Any]) -> Advice:
 
 
 def _how(found: Mapping[str, Any], documents: int) -> str:
-    """What the maps were fitted on and what ranks, and whether that is too little."""
+    """What the maps were fitted on and measured with, and whether that is enough."""
     whitening = found["whitening"]
     fitted, enough, ranking = (whitening[key] for key in ("fitted", "enough", "ranking"))
     text = (
@@ -78,16 +78,16 @@ def _how(found: Mapping[str, Any], documents: int) -> str:
     )
     if ranking is not None:
         text += (
-            f"; {ranking['measure']} is of {ranking['queries']:,} queries that rank the "
+            f"; {ranking['measure']} is over {ranking['queries']:,} queries that rank the "
             f"{ranking['documents']:,} documents of that half by cosine"
         )
     if fitted >= enough:
         return f"{text}."
     times = -(-enough * documents // fitted)
     return (
-        f"{text}. {fitted:,} rows do not determine {found['document']['dimension']} directions, {enough:,} "
-        f"would (about --sample {times}, if there are so many): the whole way is noise more than whitening, "
-        "and half the way has some of it."
+        f"{text}. {fitted:,} rows are too few for {found['document']['dimension']} directions; {enough:,} "
+        f"would do (about --sample {times}, if there are so many). So the whole way is more noise than "
+        "whitening, and half the way contains some noise."
     )
 
 
@@ -97,7 +97,7 @@ def _recommended(found: Mapping[str, Any]) -> str:
     if (cosine := _narrowest(found)) < CONE:
         return (
             f"Leave it: the mean cosine, {found['document']['cosine']:.3f} of documents and "
-            f"{found['query']['cosine']:.3f} of queries, is below {CONE}, so there is no cone to take away."
+            f"{found['query']['cosine']:.3f} of queries, is below {CONE}, so there is no cone to remove."
         )
     cone = f"the mean cosine, {cosine:.3f}, is not below {CONE}"
     if recommended == "leave":
@@ -105,18 +105,18 @@ def _recommended(found: Mapping[str, Any]) -> str:
     if recommended == "whole":
         return f"Go the whole way: {cone}, the rows suffice, and {whole['measure']} does not fall:"
     if whitening["fitted"] < whitening["enough"]:
-        rest = "the whole way wants more rows"
+        rest = "the whole way needs more rows"
     elif whole is None:
-        rest = "what the whole way does to a ranking is not known here"
+        rest = "the effect of the whole way on a ranking is not known here"
     elif whole["difference"] < 0:
         rest = f"the whole way loses {whole['measure']}"
     else:
         rest = "the whole way gains less"
     text = f"Go half the way: {cone}, and {rest}."
-    if _verdict(half) == "worse":  # of too few rows: with enough of them it is left
+    if _verdict(half) == "worse":  # with too few rows: with enough, the advice is to leave it
         text += (
-            " On so few rows that ranks worse, too: only centre it (--power 0), or fit it on more and "
-            "evaluate it first."
+            " On so few rows, that ranks worse, too: only centre it (--power 0), or fit it on more rows "
+            "and evaluate it first."
         )
     return f"{text[:-1]}:"
 
@@ -138,14 +138,14 @@ def _change(before: Mapping[str, Any], mapped: Mapping[str, Any]) -> str:
         return f"{text}."
     low, high = ranking["interval"]
     change = f"{ranking['difference']:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
-    verdict = _verdict(ranking) or "not a difference that so few queries can show"
+    verdict = _verdict(ranking) or "not significant with so few queries"
     return (
         f"{text}, {ranking['measure']} {ranking['before']:.3f} → {ranking['after']:.3f}: {change}, {verdict}."
     )
 
 
 def _verdict(ranking: Mapping[str, Any] | None) -> str | None:
-    """Better or worse; None where that is not shown, or there is no ranking."""
+    """`better` or `worse`; None if the difference is not significant, or there is no ranking."""
     if ranking is None or ranking["p_value"] >= SURE:
         return None
     return "better" if ranking["difference"] > 0 else "worse"

@@ -1,4 +1,4 @@
-"""ΔInterIso of two of a model's sets, over documents that BM25 retrieves (HIL, table 3)."""
+"""ΔInterIso of two vector sets of a model, over documents that BM25 retrieves (HIL, table 3)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Retrieved:
 
     Attributes:
         texts: the documents by id.
-        pairs: places of a query in the sample and of a document in `texts`.
+        pairs: positions of a query in the sample and of a document in `texts`.
     """
 
     texts: Mapping[str, str]
@@ -46,21 +46,21 @@ class Retrieved:
 
 
 def ends_of(sets: Mapping[str, VectorSet], high: str | None, low: str | None) -> Ends | None:
-    """Which set is H and which is L; None where that is not clear.
+    """Decide which set is H and which is L; None if that is not clear.
 
-    Word embeddings are the isotropic half (HIL, section 3.3): of two sets with many rows a text, one of them
-    static, the static one is L. Other sets have to be named; of two, one name says what the other is.
+    Word embeddings are the isotropic half (HIL, section 3.3). Of two multi-vector sets, one of them static,
+    the static one is L. Other sets must be named; of two sets, one name is enough.
 
     Raises:
-        ConfigError: the model does not make a set that is named, or one set is named for both.
+        ConfigError: the model lacks a named set, or one set is named for both.
     """
     from counterpoint.errors import ConfigError
 
     for option, name in (("--high", high), ("--low", low)):
         if name is not None and name not in sets:
-            raise ConfigError(f"{option} {name}: the model makes {', '.join(sets)}")
+            raise ConfigError(f"{option} {name}: no such vector set; the model has {', '.join(sets)}")
     if high is not None and high == low:
-        raise ConfigError(f"--high and --low both name {high}; ΔInterIso is of two sets")
+        raise ConfigError(f"--high and --low both name {high}; ΔInterIso compares two sets")
     many = [name for name, found in sets.items() if not found.pooled]
     static = [name for name in many if sets[name].static]
     if high is None and low is None and len(many) == 2 and len(static) == 1:
@@ -73,13 +73,13 @@ def ends_of(sets: Mapping[str, VectorSet], high: str | None, low: str | None) ->
 
 
 def unclear(sets: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Of the sets as they were measured, those with many rows a text; none where these are less than two."""
+    """Names of the measured sets with many rows per text; empty if there are fewer than two."""
     many = [name for name, found in sets.items() if not found["pooled"]]
     return many if len(many) > 1 else []
 
 
 def retrieved_of(source: str, sample: Sample, size: int, seed: int) -> Retrieved:
-    """At most `size` pairs, drawn at random from all that BM25 finds in the whole collection."""
+    """Draw at most `size` pairs from all that BM25 finds in the whole collection."""
     import numpy as np
 
     from counterpoint.data import open_collection
@@ -103,12 +103,12 @@ def retrieved_of(source: str, sample: Sample, size: int, seed: int) -> Retrieved
 def delta_of(
     model: Model, spaces: Mapping[str, Space], ends: Ends, retrieved: Retrieved
 ) -> dict[str, Any] | None:
-    """InterIso of H − InterIso of L over BM25's pairs, and over the judged ones; None without rows of both.
+    """InterIso of H − InterIso of L over BM25's pairs, and over judged pairs; None unless both have rows.
 
     Args:
         model: encodes the documents.
         spaces: the model's sets of the sample, without those of too few rows.
-        ends: which sets.
+        ends: the two sets.
         retrieved: BM25's pairs.
     """
     if ends.high not in spaces or ends.low not in spaces:
@@ -131,7 +131,7 @@ def delta_of(
 def _delta(
     spaces: Mapping[str, Space], documents: Mapping[str, Ragged], ends: Ends, pairs: Pairs
 ) -> dict[str, Any]:
-    """The pairs in which both texts have rows in both sets, and the mean difference; None without a pair."""
+    """Number of pairs whose texts have rows in both sets, and their mean difference (None without any)."""
     import numpy as np
 
     from counterpoint.measure.inter_iso import delta_inter_iso, pair_inter_iso

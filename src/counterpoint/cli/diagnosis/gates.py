@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["gate_text", "gates_of"]
 
-LEAST = 0.01  # of the texts' number: words with fewer rows say little
+LEAST = 0.01  # rows that a word needs, as a share of the number of texts
 SHOWN = 15
 
 
 def gates_of(model: Model, texts: Sequence[str], on: str | None = None) -> dict[str, Any]:
-    """For every gated set (or the one named) what its gate does to the words of documents."""
+    """For every gated set, or the named one, measure which words of documents its gate drops."""
     return {
         name: _gate_of(model, texts, name, cast("Gate", gate).threshold)
         for name, gate in model.encoder.gates.items()
@@ -57,7 +57,7 @@ def _gate_of(model: Model, texts: Sequence[str], name: str, threshold: float) ->
 
 
 def gate_text(gates: Mapping[str, Any]) -> str:
-    """The words dropped most and least of every set."""
+    """The words dropped most and least, for every set."""
     return "\n\n".join(_of_set(name, found) for name, found in gates.items())
 
 
@@ -69,7 +69,7 @@ def _of_set(name: str, found: Mapping[str, Any]) -> str:
     said = (
         f"{escaped(name)}: the gate drops {found['dropped']:.1%} of {found['rows']:,} rows of "
         f"{found['texts']:,} documents (r at or below {found['threshold']:g}). {len(words):,} words are "
-        "there often enough"
+        "frequent enough"
     )
     if not words:
         return f"{said}."

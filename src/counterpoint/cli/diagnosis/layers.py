@@ -1,4 +1,4 @@
-"""A backbone layer by layer, of texts that belong together."""
+"""Isotropy of every layer of a backbone, over texts that belong together."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["layers_of", "layers_text"]
 
 MEASURES = {"cosine": "cosine", "partition": "I(W)", "iso_score": "IsoScore", "outliers": "outliers"}
-PAIRS = 200  # pairs whose texts are looked at
+PAIRS = 200  # pairs whose texts are measured
 
 
 def layers_of(model: Model, sample: Sample, seed: int) -> tuple[list[LayerIsotropy], dict[str, int]]:
-    """Measures of every layer, and how many texts and pairs they are of.
+    """Measure every layer; return the measures, and the number of texts and pairs.
 
-    The texts are those of some pairs at random, and without pairs the first ones of the sample.
+    The texts are those of some random pairs, or without pairs the first ones of the sample.
     """
     import numpy as np
 
@@ -37,7 +37,7 @@ def layers_of(model: Model, sample: Sample, seed: int) -> tuple[list[LayerIsotro
         pairs = [pairs[at] for at in np.sort(chosen)]
     queries = sorted({query for query, _ in pairs}) or list(range(len(sample.queries)))[:PAIRS]
     documents = sorted({document for _, document in pairs}) or list(range(len(sample.documents)))[:PAIRS]
-    # Texts of two pairs may belong together, too.
+    # Texts of different pairs may belong together, too.
     together = [
         (queries.index(query), documents.index(document))
         for query, document in sample.pairs()
@@ -62,7 +62,7 @@ def layers_of(model: Model, sample: Sample, seed: int) -> tuple[list[LayerIsotro
 
 
 def layers_text(found: Mapping[str, Any]) -> str:
-    """One line a layer."""
+    """One line per layer."""
     header = ["layer", *(f"{what} {side}" for what in MEASURES.values() for side in ("q", "d"))]
     header += ["InterIso", "others"]
     against = found.get("against")
@@ -76,14 +76,12 @@ def layers_text(found: Mapping[str, Any]) -> str:
     sizes = found["texts"]
     notes = (
         f"Hidden states of all positions of {sizes['queries']:,} queries (q) and {sizes['documents']:,} "
-        f"documents (d) in {sizes['pairs']:,} pairs ({found['from']}). Layer 0 is what goes into the first "
-        "one; I(W) is of both signs and averaged over batches; outliers are counted; others are pairs that "
+        f"documents (d) in {sizes['pairs']:,} pairs ({found['from']}). Layer 0 is the input of the first "
+        "layer. I(W) is of both signs and averaged over batches. Outliers are counted. Others are pairs that "
         "do not belong together."
     )
     if against is not None:
-        notes += (
-            f" The difference is ln InterIso less that of {escaped(against)}: above 0 it is less isotropic."
-        )
+        notes += f" The difference is ln InterIso minus that of {escaped(against)}: above 0, less isotropic."
     return f"{textwrap.fill(notes, 110)}\n{text_table(header, rows)}"
 
 

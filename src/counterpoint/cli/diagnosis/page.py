@@ -1,4 +1,4 @@
-"""What is said about vector sets: sentences for people, each with its numbers, and all numbers as a table."""
+"""Report on vector sets: sentences with their numbers, and all numbers as a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from counterpoint.escapes import escaped
 __all__ = ["alignment_sentence", "sets_text"]
 
 WIDTH = 110
-INDENT = " " * 18  # of answers, behind their questions
+INDENT = " " * 18  # of answers, after their questions
 COLUMNS = {
     "rows": "rows",
     "dimension": "dimension",
@@ -27,10 +27,10 @@ COLUMNS = {
     "first_share": "first_share",
 }
 
-# Our reading of the numbers, nobody's definition; the numbers stand beside it.
+# Our own thresholds, from no paper; the numbers are printed with the answers.
 CONE, SLIGHT = 0.4, 0.1  # mean cosine from which a space is called a cone, or a slight one
 POINT = 0.95  # mean cosine from which it has collapsed
-FEW = 0.05  # effective rank as a share of the most that there could be, below which few dimensions are used
+FEW = 0.05  # effective rank, as a share of its maximum, below which few dimensions are used
 SHOWN = 5  # outliers named
 
 
@@ -39,7 +39,7 @@ def sets_text(result: Mapping[str, Any]) -> str:
     blocks = [_opening(result)]
     for name, found in result["sets"].items():
         rows = "one vector" if found["pooled"] else "several vectors"
-        head = f"{name}: {rows} of {found['document']['dimension']} components a text"
+        head = f"{name}: {rows} of {found['document']['dimension']} components per text"
         answers = {
             "A cone?": [_cone(found)],
             "Collapsed?": [_collapse(found)],
@@ -49,11 +49,11 @@ def sets_text(result: Mapping[str, Any]) -> str:
         }
         lines = [escaped(head), *(_answer(question, paragraphs) for question, paragraphs in answers.items())]
         if (command := fit_command(result, name)) is not None:
-            lines.append(INDENT + escaped(command))  # in one line however long, so that it can be copied
+            lines.append(INDENT + escaped(command))  # in one line of any length, so that it can be copied
         blocks.append("\n".join(lines))
     for name, sizes in result["too_few_rows"].items():
         rows = ", ".join(f"{size:,} of {of}" for of, size in sizes.items())
-        blocks.append(escaped(f"{name}: too few rows to be looked at ({rows})"))
+        blocks.append(escaped(f"{name}: too few rows to measure ({rows})"))
     blocks += [delta] if (delta := _delta_inter_iso(result)) else []
     rows = [
         [name, side, *("–" if found[side][key] is None else found[side][key] for key in COLUMNS)]
@@ -65,19 +65,19 @@ def sets_text(result: Mapping[str, Any]) -> str:
 
 
 def alignment_sentence(between: Mapping[str, Any]) -> str:
-    """Whether two encoders put queries in the same place."""
-    from counterpoint.learn import AlignmentStop  # torch is there by now
+    """A sentence on whether the encoders of both sides map queries to the same place."""
+    from counterpoint.learn import AlignmentStop  # torch is loaded by now
 
     if between["kl"] is None and between["coincident"]:
         return (
-            f"KL of the sides on queries is not estimable: {between['coincident']:,} of "
+            f"KL of the sides on queries cannot be estimated: {between['coincident']:,} of "
             f"{between['compared']:,} rows coincide with another"
         )
     if between["kl"] is None:
         return "Both sides encode queries to the same vectors, so there is nothing to align"
     matches = between["room"] >= AlignmentStop.least_match
     aligned = "aligned" if between["kl"] < between["delta"] and matches else "not aligned"
-    apart = "" if matches else f", for the query side has {between['room']:.0%} of the document side's spread"
+    apart = "" if matches else f", as the query side has {between['room']:.0%} of the document side's spread"
     left_out = f" without {between['coincident']:,} rows that coincide" if between["coincident"] else ""
     return (
         f"KL of the sides on queries{left_out} is {between['kl']:.1f}, δ {between['delta']:.1f}: "
@@ -87,9 +87,7 @@ def alignment_sentence(between: Mapping[str, Any]) -> str:
 
 def _alignment(found: Mapping[str, Any]) -> str:
     if found["weighed"]:
-        return (
-            "Rows are weighed, on each side in a way of its own, so alignment of the sides is not looked at"
-        )
+        return "Rows are weighted differently on each side, so the alignment of the sides is not measured"
     return alignment_sentence(found["between"])
 
 
@@ -114,19 +112,19 @@ def _opening(result: Mapping[str, Any]) -> str:
 
 
 def _cone(found: Mapping[str, Any]) -> str:
-    """The mean direction, by the papers' two measures of it, and IsoScore."""
+    """The mean direction by the papers' two measures, and IsoScore."""
     query, document = found["query"], found["document"]
     most = max(query["cosine"], document["cosine"])
     answer = "Yes." if most >= CONE else "Slightly." if most >= SLIGHT else "No."
     text = (
         f"{answer} Two rows of documents have cosine {document['cosine']:.2f} on average, two of queries "
-        f"{query['cosine']:.2f} (0: no direction preferred, 1: a single one). I(W) of "
-        f"both signs is {document['partition']:.2f} and {query['partition']:.2f} (1: none preferred)."
+        f"{query['cosine']:.2f} (0: no preferred direction, 1: a single one). I(W) of "
+        f"both signs is {document['partition']:.2f} and {query['partition']:.2f} (1: no preferred direction)."
     )
     if document["iso_score"] is not None:
         text += (
-            f" IsoScore is {document['iso_score']:.2f} and {query['iso_score']:.2f} (1: around their mean "
-            "they vary alike in all dimensions)."
+            f" IsoScore is {document['iso_score']:.2f} and {query['iso_score']:.2f} (1: the variance around "
+            "the mean is equal in all dimensions)."
         )
     return text
 
@@ -151,7 +149,7 @@ def _collapse(found: Mapping[str, Any]) -> str:
 
 
 def _outliers(found: Mapping[str, Any]) -> str:
-    """Of the documents, with the share of the mean cosine where there is one to share out."""
+    """Outliers of the documents, with their share of the mean cosine if that is large enough."""
     document = found["document"]
     outliers: Sequence[Mapping[str, Any]] = document["outliers"]
     if not outliers:
@@ -172,13 +170,13 @@ def _outliers(found: Mapping[str, Any]) -> str:
 
 def _inter_iso(found: Mapping[str, Any]) -> str:
     if found["together"] is None:
-        return "No pair of texts is known that belongs together."
+        return "No pair of texts is known to belong together."
     other = "" if found["other"] is None else f", other queries and documents {found['other']:.2f}"
     return f"{found['pairs']:,} pairs ({found['from']}) have InterIso {found['together']:.2f}{other}."
 
 
 def _delta_inter_iso(result: Mapping[str, Any]) -> str:
-    """ΔInterIso with its sign and its pairs; what is missing, where two sets could have one; else nothing."""
+    """ΔInterIso with its sign and pairs, or the options it lacks if two sets could have one; else empty."""
     found = result.get("delta_inter_iso")
     if found is None:
         many = unclear(result["sets"])

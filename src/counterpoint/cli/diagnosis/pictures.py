@@ -1,4 +1,4 @@
-"""The pictures of a vector set, and of a backbone's layers, by file name."""
+"""Pictures of a vector set and of a backbone's layers, by file name."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["layer_pictures", "score_pictures", "space_pictures"]
 
 SCORED = 2000  # pairs of texts whose rows' cosines are drawn
-COSINES = 200_000  # of them at most
+COSINES = 200_000  # cosines drawn at most
 LAYERED = (("query", "queries"), ("document", "documents"))
 
 
 def space_pictures(space: Space, made: Whitened | str) -> Iterator[tuple[str, Picture]]:
-    """The plane of the first two components and the spectrum; plane and single vectors after whitening.
+    """The PCA plane and the spectrum; the plane and single vectors after whitening.
 
-    What is whitened are documents that whitening was not fitted on.
+    Whitened documents are those that whitening was not fitted on.
     """
     from counterpoint.measure.alignment import spectrum
     from counterpoint.plots.pca import pca_plot
@@ -45,9 +45,9 @@ def space_pictures(space: Space, made: Whitened | str) -> Iterator[tuple[str, Pi
 
 
 def score_pictures(models: Mapping[str, Mapping[str, Space]]) -> Iterator[tuple[str, Picture]]:
-    """Cosines of pairs that belong together and of others, of all sets (HIL, figures 2 and 6).
+    """Cosines of pairs that belong together and of others, for all sets (HIL, figures 2 and 6).
 
-    Several models, whose vectors are of the same sample, share the picture.
+    Several models on the same sample share the picture.
     """
     from counterpoint.plots.scores import scores_plot
 
@@ -61,7 +61,7 @@ def score_pictures(models: Mapping[str, Mapping[str, Space]]) -> Iterator[tuple[
 
 
 def layer_pictures(found: Mapping[str, Any]) -> Iterator[tuple[str, Picture]]:
-    """Isotropy by layer, and the difference to another model's InterIso (HIL, figure 5)."""
+    """Isotropy by layer, and the difference from another model's InterIso (HIL, figure 5)."""
     from counterpoint.plots.curves import Curve, curves_plot
 
     layers: Sequence[Mapping[str, Any]] = found["layers"]
@@ -92,7 +92,7 @@ def layer_pictures(found: Mapping[str, Any]) -> Iterator[tuple[str, Picture]]:
 def _components(space: Space, made: Whitened) -> Iterator[tuple[str, Picture]]:
     """A query, one of its documents and another one, before and after (Isotropic DR, figure 4).
 
-    Of a set with many rows a text, the first row of each. Whitening was not fitted on them.
+    A set with many rows per text shows the first row of each. Whitening was not fitted on these documents.
     """
     import numpy as np
 
@@ -119,7 +119,7 @@ def _components(space: Space, made: Whitened) -> Iterator[tuple[str, Picture]]:
 
 
 def _labelled(models: Mapping[str, Mapping[str, Space]]) -> dict[str, Space]:
-    """The sets that have rows, by what a legend calls them: with their model, where there are several."""
+    """The sets that have rows, by their label in a legend; several models are part of the label."""
     last = {model: Path(model).name or model for model in models}
     if len(set(last.values())) < len(last):  # two runs may keep their models in folders of one name
         last = {model: model for model in models}
@@ -132,7 +132,7 @@ def _labelled(models: Mapping[str, Mapping[str, Space]]) -> dict[str, Space]:
 
 
 def _cosines(space: Space) -> tuple[np.ndarray, np.ndarray]:
-    """Of the rows of pairs that belong together, and of as many pairs that do not."""
+    """Cosines between the rows of pairs that belong together, and of as many pairs that do not."""
     import numpy as np
 
     rng = np.random.default_rng(space.seed)
@@ -149,7 +149,7 @@ def _of_pairs(space: Space, pairs: Sequence[tuple[int, int]], rng: np.random.Gen
 
     from counterpoint.measure.rows import unit_rows
 
-    share = max(1, COSINES // max(1, len(pairs)))  # of a pair of long texts some are drawn
+    share = max(1, COSINES // max(1, len(pairs)))  # of a pair of long texts, only a sample
     found = [np.zeros(0)]
     for query, document in pairs:
         left, right = (

@@ -1,4 +1,4 @@
-"""One vector set of a model: rows of both sides, and what they show."""
+"""One vector set of a model: the rows of both sides, and their measures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Space", "some_rows", "spaces_of"]
 
-ROWS = 10_000  # vectors a side at most, where a set has many a text
+ROWS = 10_000  # vectors per side at most, for sets with many per text
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,15 @@ class Space:
     """The vectors of one set.
 
     Attributes:
-        name: of the set.
-        pooled: one row a text.
-        sample: whose texts they are.
-        queries: of the sample's queries.
-        documents: of all its `texts`.
-        crossed: of the queries, encoded as if they were documents.
-        seed: decides which rows are measured where there are many.
-        weighed: a gate's or a router's weights are the lengths of the rows.
-        raw: the same vectors as long as they come, which is what maps are fitted to, if they end at length 1.
+        name: name of the set.
+        pooled: one row per text.
+        sample: the texts.
+        queries: vectors of the sample's queries.
+        documents: vectors of all its `texts`.
+        crossed: vectors of the queries, encoded as documents.
+        seed: selects the rows that are measured if there are many.
+        weighed: the lengths of the rows are weights of a gate or a router.
+        raw: the vectors before they are normalised to length 1, if they are; maps are fitted to these.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Space:
 
     @property
     def source(self) -> Space:
-        """What maps are fitted to and applied to: the vectors as long as they come."""
+        """The vectors that maps are fitted and applied to: those before normalisation."""
         return self.raw or self
 
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -54,7 +54,7 @@ class Space:
         return some_rows(self.queries.values, self.seed), some_rows(self._drawn().values, self.seed)
 
     def few(self) -> dict[str, int] | None:
-        """How many rows each side has, where that is too few to measure (a gate may drop all); else None."""
+        """Number of rows of each side if one has too few to measure (a gate may drop all); else None."""
         found = {
             "queries": len(self.queries.values),
             "documents": len(self._drawn().values),
@@ -63,7 +63,7 @@ class Space:
         return found if min(found.values()) < 2 else None
 
     def groups(self, only: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Rows by what a picture calls them; of documents at these places only, if they are given."""
+        """Rows by their label in a picture; `only` restricts documents to these positions."""
         import numpy as np
 
         sample = self.sample
@@ -92,7 +92,7 @@ class Space:
         }
 
     def _inter_iso(self) -> dict[str, Any]:
-        """Of the pairs that belong together, and of all others; weights count, as in training."""
+        """InterIso of pairs that belong together, and of all others; weights count, as in training."""
         from counterpoint.measure.inter_iso import all_inter_iso, split_inter_iso
 
         pairs = self.sample.pairs()
@@ -107,16 +107,16 @@ class Space:
 
 
 def spaces_of(model: Model, sample: Sample, on: str | None, seed: int) -> dict[str, Space]:
-    """The model's sets, or one of them.
+    """Encode the sample into the model's sets, or into one of them.
 
     Raises:
-        ConfigError: the model does not make the set.
+        ConfigError: the model does not have the set.
     """
     from counterpoint.errors import ConfigError
     from counterpoint.learn import raw_length
 
     if on is not None and on not in model.sets:
-        raise ConfigError(f"--on {on}: the model makes {', '.join(model.sets)}")
+        raise ConfigError(f"--on {on}: no such vector set; the model has {', '.join(model.sets)}")
     names = [on] if on is not None else list(model.sets)
     unit = [name for name in names if model.has_unit_length(name)]
     undo = [raw_length(model, name) for name in unit]
@@ -153,7 +153,7 @@ def _unit(rows: Ragged) -> Ragged:
 
 
 def some_rows(rows: np.ndarray, seed: int) -> np.ndarray:
-    """`ROWS` rows at most; the same places of arrays of equal size."""
+    """Draw at most `ROWS` rows, at the same positions for arrays of equal size."""
     import numpy as np
 
     if len(rows) <= ROWS:
@@ -173,13 +173,14 @@ def _measured(rows: np.ndarray) -> dict[str, Any]:
 def _between(
     queries: np.ndarray, documents: np.ndarray, crossed: np.ndarray, weighed: bool
 ) -> dict[str, Any]:
-    """`kl` is None where both sides encode queries to the same vectors: nothing is to be aligned.
+    """Measures between the two sides.
 
-    It is None of rows that are weighed, too: a document's are weighed in another way than a query's. And it
-    is None where it cannot be estimated: `coincident` of the `compared` rows coincide with another.
+    `kl` is None if both sides encode queries to the same vectors, so that nothing needs alignment. It is also
+    None for weighted rows, since documents and queries are weighted differently, and if it cannot be
+    estimated: `coincident` of the `compared` rows coincide with another.
 
-    `room` is the query side's 1 − mean cosine of two queries as a share of the document side's. Where it is
-    low, a low `kl` does not mean that the sides are aligned. It is 1 where that side has none.
+    `room` is the query side's 1 − mean cosine of two queries, as a share of the document side's. If it is
+    low, a low `kl` does not mean that the sides are aligned. It is 1 if the document side's is 0.
     """
     import numpy as np
 
@@ -188,7 +189,7 @@ def _between(
     room = 1 - mean_cosine(crossed)
     kl, coincident, compared = None, 0, 0
     if not weighed and not np.array_equal(queries, crossed):
-        # Where a set has many rows a text, a row may be there twice.
+        # A set with many rows per text may contain a row twice.
         rows, other = np.unique(crossed, axis=0), np.unique(queries, axis=0)
         coincident = compared = len(crossed)
         if len(rows) > 1:

@@ -1,4 +1,4 @@
-"""What a training run's `metrics.jsonl` says: stages, measures, curves."""
+"""Stages, measures and curves from the `metrics.jsonl` of a training run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["curves", "read_metrics", "summary", "training_text"]
 
-CURVES = (  # a picture's name, the numbers on it, and its vertical axis
+CURVES = (  # a picture's name, its numbers, and its vertical axis
     ("loss", "loss", "loss"),
     ("divergence", "alignment.kl", "KL₁(document side ‖ query side)"),
     ("cosine", "watch.*.cosine", "mean cosine of two texts of a side"),
@@ -24,10 +24,10 @@ CURVES = (  # a picture's name, the numbers on it, and its vertical axis
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The lines of a run's metrics; a last one that is being written is left out.
+    """Read the lines of a run's metrics; skip a last line that is still being written.
 
     Raises:
-        DataError: a line that is not as `train` writes it, or none at all.
+        DataError: a line is not one that `train` writes, or there are no lines.
     """
     from counterpoint.errors import DataError
 
@@ -52,7 +52,7 @@ def summary(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def curves(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Picture]]:
-    """A picture for each kind of number that the run has."""
+    """One picture for each kind of number in the run."""
     from counterpoint.plots.curves import curves_of, curves_plot, measures_of, stages_of
 
     if measures := measures_of(records):
@@ -65,7 +65,7 @@ def curves(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Picture]
 
 
 def training_text(result: Mapping[str, Any]) -> str:
-    """The stages as a table, and how each measure went."""
+    """The stages as a table, and the first and best value of each measure."""
     header = ["stage", "steps", "first loss", "lowest", "last", "ended early"]
     keys = ("stage", "steps", "first_loss", "lowest_loss", "last_loss", "stopped")
     cells = [["–" if stage.get(key) is None else stage[key] for key in keys] for stage in result["stages"]]
@@ -74,7 +74,7 @@ def training_text(result: Mapping[str, Any]) -> str:
 
 
 def _stages(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each stage's steps, its loss at the first and last line and at its lowest, and why it ended early."""
+    """Each stage's steps, its first, lowest and last loss, and why it ended early."""
     found = []
     for number in dict.fromkeys(record["number"] for record in records):
         mine = [record for record in records if record["number"] == number]
@@ -95,7 +95,6 @@ def _measures(records: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[int,
 
 
 def _development(name: str, found: Sequence[tuple[int, float]]) -> str:
-    """How a measure went."""
     best = max(found, key=lambda point: point[1])
     first = found[0]
     return f"{escaped(name)}: {first[1]:.4f} at step {first[0]}, at best {best[1]:.4f} at step {best[0]}"

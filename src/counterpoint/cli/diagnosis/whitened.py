@@ -1,4 +1,4 @@
-"""What whitening would do, or half of it: fitted on one half of the documents, measured on the other."""
+"""Effect of whitening, or half of it: fitted on one half of the documents, measured on the other."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["HALF", "Whitened", "whitened"]
 
-ENOUGH = 10  # rows for each component, below which an estimate of the covariance is not to be trusted
-HALF = -0.25  # exponent of the variances that goes half the way, beside whitening's -0.5
+ENOUGH = 10  # rows per component that a reliable estimate of the covariance needs
+HALF = -0.25  # exponent of the variances that goes half the way; whitening's is -0.5
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Whitened:
     Attributes:
         space: as encoded.
         map: whitening, the whole way.
-        half: half the way, after which the directions that vary least are not as loud as the others.
-        fitted: rows they were fitted on.
-        held: which documents of the sample's `texts` they never saw.
+        half: half the way, which amplifies the directions of least variance less.
+        fitted: number of rows they were fitted on.
+        held: positions in the sample's `texts` of the held-out documents.
     """
 
     space: Space
@@ -55,7 +55,7 @@ class Whitened:
         }
 
     def about(self) -> str:
-        """For a picture's title."""
+        """Text for a picture's title."""
         return f"whitening fitted on {self.fitted:,} rows"
 
     def apply(self, rows: np.ndarray) -> np.ndarray:
@@ -75,7 +75,7 @@ class _Ranked:
 
     @classmethod
     def of(cls, space: Space, held: np.ndarray) -> _Ranked | None:
-        """None of a set with many rows a text, without judgements, and with too few of them for a test."""
+        """None for a set with many rows per text, and without enough judgements for a test."""
         import numpy as np
 
         names = np.array(list(space.sample.texts), object)[held].tolist()
@@ -92,7 +92,7 @@ class _Ranked:
         return cls(space.source, names, judged, space.source.documents.take(held).values, before)
 
     def after(self, made: Transform) -> dict[str, Any]:
-        """What a map of both sides does to it."""
+        """Map both sides, rank again and compare."""
         import numpy as np
 
         from counterpoint.measure.significance import bootstrap_interval, paired_t_test
@@ -114,7 +114,7 @@ class _Ranked:
 
 
 def whitened(space: Space) -> Whitened | str:
-    """Fit both maps on a random half of the documents; a sentence where that is not possible."""
+    """Fit both maps on a random half of the documents; return the reason if that is not possible."""
     import numpy as np
 
     from counterpoint.errors import DataError
@@ -125,11 +125,11 @@ def whitened(space: Space) -> Whitened | str:
     rows = space.source.documents.take(np.sort(order[:half])).values
     held = np.sort(order[half:])
     if len(space.documents.take(held).values) < 2:
-        return "the documents are too few to fit it on one half and look at the other"
+        return "too few documents to fit it on one half and measure it on the other"
     dim = space.documents.dim
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of too few rows; the page says so in its words
+            warnings.simplefilter("ignore", UserWarning)  # too few rows; the page says so itself
             maps = (Whitening(dim).fit([rows]), Whitening(dim, power=HALF).fit([rows]))
             return Whitened(space, *maps, len(rows), held)
     except DataError as error:
@@ -149,7 +149,7 @@ def _mapped(made: Transform, rows: np.ndarray) -> np.ndarray:
 
     from counterpoint.vectors import Vectors
 
-    with torch.inference_mode():  # as one text, so that no padding takes part
+    with torch.inference_mode():  # as one text, so that there is no padding
         values = torch.from_numpy(np.ascontiguousarray(rows, np.float32)).unsqueeze(0)
         vectors = Vectors(values, torch.ones(values.shape[:2], dtype=torch.bool))
         return made(vectors).values[0].numpy()
@@ -169,7 +169,7 @@ def _scores(
     queries: np.ndarray,
     documents: np.ndarray,
 ) -> dict[str, float]:
-    """The nDCG@10 of every judged query, all of the documents ranked by cosine."""
+    """The nDCG@10 of every judged query, with all documents ranked by cosine."""
     import numpy as np
 
     from counterpoint.measure import evaluate
