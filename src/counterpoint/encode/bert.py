@@ -226,7 +226,7 @@ class _Output(nn.Module):
 
 
 def _table(rows: int, size: int, padding: int | None = None) -> nn.Embedding:
-    """Drawn once as torch begins, for the order of random numbers, but never without memory: see `_draw`."""
+    """Draw values as torch does, to keep the order of random numbers, except on the meta device."""
     values = torch.empty(rows, size)
     if not values.is_meta:
         nn.init.normal_(values)
@@ -234,7 +234,7 @@ def _table(rows: int, size: int, padding: int | None = None) -> nn.Embedding:
 
 
 def _mask(attention: Int[Tensor, "b t"]) -> Bool[Tensor, "b 1 t t"] | None:
-    """None where all is attended to: then torch takes another kernel, which rounds differently."""
+    """The attention mask; None without padding, because torch's kernel for that case rounds differently."""
     real = attention.bool()
     if real.all():
         return None
@@ -244,9 +244,9 @@ def _mask(attention: Int[Tensor, "b t"]) -> Bool[Tensor, "b 1 t t"] | None:
 
 @torch.no_grad()
 def _draw(module: nn.Module, spread: float) -> None:
-    """Random weights as BERT begins with.
+    """Draw BERT's initial weights.
 
-    On the meta device there is nothing to draw, and torch would import its compiler for it: a second of CPU.
+    Skip the meta device: nothing is drawn there, and torch would import its compiler, which costs a second.
     """
     if any(tensor.is_meta for tensor in module.parameters(recurse=False)):
         return
