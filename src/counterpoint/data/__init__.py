@@ -1,7 +1,7 @@
-"""Collections: documents, queries and judgements, in the formats that people have them in.
+"""Collections of documents, queries and judgements, in common formats.
 
-`open_collection` reads, `write_*` writes, `cut_passages` cuts. Nothing here needs torch, and nothing holds a
-corpus in memory.
+`open_collection` reads them, `write_*` functions write them, and `cut_passages` cuts documents into passages.
+Nothing here needs torch, and nothing holds a corpus in memory.
 """
 
 from counterpoint.data.answers import read_answers

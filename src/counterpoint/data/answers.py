@@ -1,4 +1,4 @@
-"""Answer strings: for each query the texts that count as an answer to it."""
+"""Answer strings: for each query, the texts that count as an answer."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ IDS = ("_id", "query_id", "id")
 
 
 def read_answers(path: str | Path) -> dict[str, tuple[str, ...]]:
-    r"""Answers by query id.
+    r"""Read answers by query id.
 
-    A `.jsonl[.gz]` has a line a query, its id under `_id`, `query_id` or `id` and a list under `answers` (as
-    queries of a BEIR folder may have beside their text or, once they were written again, under `metadata`;
-    lines without one are passed over). Any other file is tab-separated: the id, then one answer a column.
+    A `.jsonl[.gz]` file has one line per query, with its id under `_id`, `query_id` or `id`, and a list under
+    `answers`. The queries of a BEIR folder may have such a list next to their text or under `metadata`. Lines
+    without one are skipped. Any other file is tab-separated: the id, then one answer per column.
 
     Raises:
-        DataError: a line does not fit, an answer is blank, an id comes twice, or there is no answer at all.
+        DataError: a line does not fit, an answer is blank, an id is repeated, or there is no answer at all.
     """
     path = Path(path)
     rows = _objects(path) if ".jsonl" in path.suffixes else _columns(path)
@@ -32,7 +32,7 @@ def read_answers(path: str | Path) -> dict[str, tuple[str, ...]]:
         texts = tuple(answer for answer in answers if isinstance(answer, str) and answer.strip())
         if not texts or len(texts) < len(answers):
             raise DataError(
-                f"query {query!r}: expected one answer or more, each a text, found {answers!r}",
+                f"query {query!r}: expected one or more answers, each a text, found {answers!r}",
                 path=path,
                 line=line,
             )

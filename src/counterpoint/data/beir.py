@@ -20,7 +20,7 @@ __all__ = ["BeirFolder", "plain_or_packed"]
 
 @dataclass(frozen=True)
 class BeirFolder(Source):
-    """A collection in BEIR's layout. Queries and judgements may be absent; the corpus may not."""
+    """A collection in BEIR's layout. Queries and judgements are optional; the corpus is not."""
 
     folder: Path
 
@@ -36,26 +36,26 @@ class BeirFolder(Source):
         return tuple(sorted({file.name.split(".tsv")[0] for file in files if not file.name.startswith(".")}))
 
     def documents(self, reader: Reader) -> Iterator[Located]:
-        """One document a line of the corpus."""
+        """Yield one document per line of the corpus."""
         return RecordsFile(_required(self.folder, "corpus.jsonl"), "beir-jsonl").documents(reader)
 
     def queries(self, policy: ReadPolicy) -> dict[str, str]:
-        """The queries of all splits."""
+        """Read the queries of all splits."""
         path = plain_or_packed(self.folder, "queries.jsonl")
         return {} if path is None else read_queries(path, policy)
 
     def query_metadata(self, policy: ReadPolicy) -> dict[str, dict[str, Any]]:
-        """What `queries.jsonl` holds beside ids and texts."""
+        """Other keys of `queries.jsonl`, apart from ids and texts."""
         path = plain_or_packed(self.folder, "queries.jsonl")
         return {} if path is None else read_query_metadata(path, policy)
 
     def qrels(self, split: str, policy: ReadPolicy) -> dict[str, dict[str, int]]:
-        """The judgements of one split."""
+        """Read the judgements of one split."""
         return read_qrels(_required(self.folder, f"qrels/{split}.tsv"), policy)
 
 
 def plain_or_packed(folder: Path, name: str) -> Path | None:
-    """The file of this name, or else its packed twin, or else None."""
+    """The file of this name, else its `.gz` version, else None."""
     return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
 
 

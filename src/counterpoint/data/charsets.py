@@ -1,4 +1,4 @@
-"""In which encoding a text is written: UTF-8 unless a mark or its bytes say otherwise."""
+"""Detect the encoding of a text: UTF-8 unless a byte order mark or its bytes say otherwise."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from counterpoint.errors import DataError
 __all__ = ["UTF_8", "charset_of", "marked"]
 
 UTF_8 = "utf-8"
-MARKS = (  # of UTF-32 first: its mark in little-endian order begins with that of UTF-16
+MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
     (codecs.BOM_UTF8, UTF_8),
 )
-# Likely ones first: where bytes fit several equally well, as a few words with accents do, the first counts.
+# Likely ones first: short texts often fit several encodings equally well, and then the first counts.
 USUAL = ["cp1252", "cp1250", "iso8859_2", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256"]
 USUAL += ["cp1257", "cp932", "euc_jp", "gb18030", "big5", "cp949", "mac_roman", "cp850", "cp866"]
-SAMPLE = 1 << 16  # bytes that are looked at, from the beginning and around what is not UTF-8
+SAMPLE = 1 << 16  # bytes examined, from the beginning and around invalid UTF-8
 
 
 def marked(beginning: bytes) -> str | None:
@@ -29,17 +29,17 @@ def marked(beginning: bytes) -> str | None:
 
 
 def charset_of(blocks: Iterable[bytes], path: object = None) -> str:
-    """The encoding of a text: what its mark names, UTF-8 if it is that, else what charset-normalizer finds.
+    """Detect the encoding of a text: that of its mark, else UTF-8, else what charset-normalizer finds.
 
-    A text that is UTF-8 but for a few bytes is damaged UTF-8, and is called so. Where nothing fits, the
-    answer is UTF-8 as well: who decodes the text then says where it fails.
+    UTF-8 with a few invalid bytes counts as damaged UTF-8. If nothing fits, the result is also UTF-8, so that
+    decoding reports where it fails.
 
     Args:
         blocks: its bytes, in order.
         path: for messages.
 
     Raises:
-        DataError: NUL bytes: this is no text.
+        DataError: it contains NUL bytes, so it is not text.
     """
     decoder, head, beyond_ascii, first = codecs.getincrementaldecoder(UTF_8)(), b"", 0, True
     for block in blocks:
@@ -48,25 +48,25 @@ def charset_of(blocks: Iterable[bytes], path: object = None) -> str:
         first = False
         if b"\0" in block:
             raise DataError(
-                "has NUL bytes, so it is no text; save UTF-16 without a byte order mark as UTF-8",
+                "has NUL bytes, so it is not text; save UTF-16 without a byte order mark as UTF-8",
                 path=path if path is None else str(path),
             )
         try:
             text = decoder.decode(block)
         except UnicodeDecodeError as error:
             return _guessed(head, error.object[max(0, error.start - SAMPLE) :], beyond_ascii)
-        beyond_ascii += max(0, len(block) - len(text))  # at least one for each, and quick to find
+        beyond_ascii += max(0, len(block) - len(text))  # at least one per character, and fast to compute
         head = head or block[:SAMPLE]
     return UTF_8
 
 
 def _guessed(head: bytes, rest: bytes, beyond_ascii: int) -> str:
-    """The encoding of a text that is not UTF-8.
+    """Guess the encoding of a text that is not UTF-8.
 
     Args:
-        head: how it begins, before `rest`.
-        rest: from before the first byte that is not UTF-8.
-        beyond_ascii: zero if all before `rest` is ASCII; else at least the number of other characters.
+        head: its beginning, before `rest`.
+        rest: the bytes from shortly before the first one that is not UTF-8.
+        beyond_ascii: 0 if everything before `rest` is ASCII, else at least the number of other characters.
     """
     shown = rest[: 2 * SAMPLE]
     text = shown.decode(UTF_8, "replace")
@@ -90,7 +90,7 @@ def _guessed(head: bytes, rest: bytes, beyond_ascii: int) -> str:
 
 
 def _cut_short(rest: bytes) -> bool:
-    """Whether all that is wrong is a character cut off at the end."""
+    """Whether the only fault is a character cut off at the end."""
     try:
         rest.decode(UTF_8)
     except UnicodeDecodeError as error:

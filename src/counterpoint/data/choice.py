@@ -1,4 +1,4 @@
-"""Which files of a folder are read: by patterns, by `.gitignore`, and never what is hidden or installed."""
+"""Which files of a folder are read: patterns and `.gitignore`; hidden and installed files never are."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ INSTALLED = ("node_modules", "__pycache__")
 @final
 @dataclass(frozen=True)
 class FileChoice:
-    """Patterns in the manner of `.gitignore`, relative to the folder that is read.
+    """`.gitignore`-style patterns that choose files, relative to the folder that is read.
 
     Attributes:
-        include: where there are any, only files that match one of these.
-        exclude: neither files nor folders that match one of these.
-        gitignore: leave out what the `.gitignore` files of the folder and of those in it name.
+        include: if given, read only files that match one of these.
+        exclude: read neither files nor folders that match one of these.
+        gitignore: skip what the `.gitignore` files of the folder and its subfolders name.
 
     Raises:
-        ConfigError: a pattern that is none.
+        ConfigError: a pattern is invalid.
     """
 
     include: tuple[str, ...] = ()
@@ -43,12 +43,13 @@ class FileChoice:
                     _spec((pattern,))
                 except ValueError as error:
                     raise ConfigError(
-                        f"--{option}: {pattern!r} is no pattern; write it as in .gitignore, such as '*.md', "
+                        f"--{option}: invalid pattern {pattern!r}; write it as in .gitignore, such as "
+                        "'*.md', "
                         "'drafts/' or 'docs/**/*.rst'"
                     ) from error
 
     def excludes(self, name: str) -> bool:
-        """Whether a file or folder is not to be read; the name of a folder ends in a slash."""
+        """Whether a file or folder is excluded; the name of a folder ends in a slash."""
         return bool(self.exclude) and _spec(self.exclude).match_file(name)
 
     def includes(self, name: str) -> bool:
@@ -57,15 +58,15 @@ class FileChoice:
 
 
 class Ignored(NamedTuple):
-    """The patterns of the `.gitignore` files of a folder and of those that it is in, the innermost first."""
+    """The patterns of the `.gitignore` files that apply in a folder, innermost first."""
 
     specs: tuple[tuple[str, GitIgnoreSpec], ...] = ()
 
     def within(self, folder: Path, name: str) -> Ignored:
-        """With those of one more folder, which is called `name` below the folder that is read.
+        """Add the patterns of a subfolder, called `name` relative to the folder that is read.
 
         Raises:
-            ValueError: its file holds what is no pattern.
+            ValueError: its file holds an invalid pattern.
             OSError: it cannot be read.
         """
         path = folder / IGNORE
@@ -75,7 +76,7 @@ class Ignored(NamedTuple):
         return Ignored(((name, _spec(tuple(lines))), *self.specs))
 
     def matches(self, name: str) -> bool:
-        """Whether a file or folder is left out: the innermost pattern that says anything decides."""
+        """Whether a file or folder is ignored; the innermost matching pattern decides."""
         for folder, spec in self.specs:
             said = spec.check_file(name.removeprefix(folder)).include
             if said is not None:
@@ -84,7 +85,7 @@ class Ignored(NamedTuple):
 
 
 def installed(folder: Path) -> bool:
-    """Whether a folder holds what a package manager put there: modules, byte code, an environment."""
+    """Whether a folder was made by a package manager: modules, byte code, an environment."""
     return folder.name in INSTALLED or (folder / "pyvenv.cfg").is_file()
 
 

@@ -1,4 +1,4 @@
-"""A collection: documents that stream, queries and judgements by split; and the checks on every document."""
+"""`Collection`: streamed documents, queries and judgements by split, with checks on every document."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ __all__ = ["Collection", "Source"]
 
 
 class Source(ABC):
-    """Where a collection's data come from. One subclass a format; what it yields is not yet checked.
+    """Abstract base: where a collection's data come from, one subclass per format.
 
-    What a disk or a network raises while a source is read may leave it: a `Collection` turns it into a
-    `DataError` that names the source.
+    Its output is not checked yet. A source may raise the errors of a disk or a network. `Collection` turns
+    them into a `DataError` that names the source.
     """
 
     @property
     def origin(self) -> str:
-        """What a message calls it."""
+        """Name of the source in messages."""
         return self.name
 
     @property
     def remedy(self) -> str:
-        """What to do where it cannot be read."""
+        """Remedy to suggest if the source cannot be read."""
         return "check that it is there and that you may read it"
 
     @property
     def failures(self) -> tuple[type[Exception], ...]:
-        """What is raised where it cannot be read."""
+        """Exceptions that mean that the source cannot be read."""
         return UNREADABLE
 
     @property
     def forgiving(self) -> bool:
-        """Whether what cannot be read is left out and listed, unless the policy says otherwise."""
+        """Whether unreadable items are skipped and listed, unless the policy says otherwise."""
         return False
 
     @property
@@ -54,16 +54,16 @@ class Source(ABC):
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Names of the sets of judgements, sorted."""
+        """Names of the splits that have judgements, sorted."""
         return ()
 
     @property
     def size(self) -> int | None:
-        """Number of documents where it is known without reading them."""
+        """Number of documents if it is known without reading them."""
         return None
 
     def decided(self, policy: ReadPolicy) -> tuple[str, ...]:
-        """What is decided about it before all of it is read, such as which column is the text's.
+        """Decisions about the source made from its beginning, such as which column holds the text.
 
         Raises:
             DataError: it cannot be read.
@@ -72,29 +72,29 @@ class Source(ABC):
 
     @abstractmethod
     def documents(self, reader: Reader) -> Iterator[Located]:
-        """All documents, in the order of the source, read anew at each call."""
+        """Read all documents in the order of the source; each call reads again."""
 
     def queries(self, policy: ReadPolicy) -> dict[str, str]:
-        """All queries; a source without any has none."""
+        """Read all queries; empty if the source has none."""
         return {}
 
     def query_metadata(self, policy: ReadPolicy) -> dict[str, dict[str, Any]]:
-        """JSON values that travel with queries, for those that have some."""
+        """JSON metadata of the queries that have some."""
         return {}
 
     def qrels(self, split: str, policy: ReadPolicy) -> dict[str, dict[str, int]]:
-        """The judgements of one of `splits`; a source that names splits says here what they hold."""
+        """Read the judgements of one of `splits`; sources with splits override this."""
         raise DataError(f"{self.name}: has no judgements for the split {split!r}")
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Documents to search and, where there are any, queries and judgements.
+    """Documents to search and, optionally, queries and judgements.
 
-    Nothing is read before it is asked for, and the documents are never held together: each pass reads the
-    source again, remembering only 16 to 32 bytes an id (a hash, to notice duplicates: among ten million
-    different ids the chance of a false alarm is three in a million).
+    Nothing is read before you ask for it. Documents are streamed: each pass reads the source again and keeps
+    only 16 to 32 bytes per id in memory, a hash that detects duplicates. Among ten million different ids, the
+    chance of a false alarm is three in a million.
 
     Example:
         >>> from counterpoint.data import collection_of
@@ -112,23 +112,23 @@ class Collection:
 
     @property
     def name(self) -> str:
-        """A short name: that of the folder, the file or the data set."""
+        """Short name: that of the folder, the file or the data set."""
         return self.source.name
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Names of the sets of judgements, sorted."""
+        """Names of the splits that have judgements, sorted."""
         with self._reading():
             return self.source.splits
 
     @property
     def size(self) -> int | None:
-        """Number of documents where it is known without reading them, else None."""
+        """Number of documents if it is known without reading them, else None."""
         with self._reading():
             return self.source.size
 
     def decided(self) -> tuple[str, ...]:
-        """What is decided about the source before all of it is read: which column is the text's, for example.
+        """Decisions about the source made from its beginning, such as which column holds the text.
 
         Raises:
             DataError: it cannot be read.
@@ -137,13 +137,13 @@ class Collection:
             return self.source.decided(self._policy)
 
     def documents(self, report: ReadReport | None = None) -> Iterator[Document]:
-        """All documents, one at a time, with different ids; call again to start again.
+        """Stream all documents, with unique ids; call again to start again.
 
         Args:
-            report: counts what was met, while the documents are consumed.
+            report: filled with counts while the documents are consumed.
 
         Raises:
-            DataError: at the first thing that the policy does not allow, or that cannot be read.
+            DataError: at the first item that the policy does not allow or that cannot be read.
         """
         reader = Reader(self._policy, ReadReport() if report is None else report)
         seen, last = IdSet(), None
@@ -159,7 +159,7 @@ class Collection:
 
     @property
     def _policy(self) -> ReadPolicy:
-        """How documents are read: a folder of files carries on, unless it is not to."""
+        """The reading policy; for a folder of files it skips errors unless told otherwise."""
         if not self._forgiving:
             return self.policy
         return replace(self.policy, malformed="skip", duplicates="first")
@@ -169,7 +169,7 @@ class Collection:
         return self.source.forgiving and self.policy.files == "skip"
 
     def _usable(self, found: Located, reader: Reader) -> Document | None:
-        """The document as it is handed out; None if it is left out."""
+        """The checked document; None if it is skipped."""
         try:
             return _checked(found, reader)
         except DataError as error:
@@ -179,10 +179,10 @@ class Collection:
             return None
 
     def queries(self, split: str | None = None) -> dict[str, str]:
-        """Query texts by id: all of them, or those judged in a split in the order of its judgements.
+        """Query texts by id: all of them, or those judged in a split, in the order of its judgements.
 
         Raises:
-            DataError: there is no such split, or it judges a query that has no text.
+            DataError: there is no such split, or it judges a query without a text.
         """
         with self._reading():
             everything = self.source.queries(self.policy)
@@ -192,13 +192,13 @@ class Collection:
         missing = [query for query in judged if query not in everything]
         if missing:
             raise DataError(
-                f"{self.name}: split {split!r} judges {len(missing)} queries that have no text, "
+                f"{self.name}: split {split!r} judges {len(missing)} queries without a text, "
                 f"such as {missing[0]!r}; add them to the queries or remove their judgements"
             )
         return {query: everything[query] for query in judged}
 
     def query_metadata(self) -> dict[str, dict[str, Any]]:
-        """JSON values that travel with queries (kind, language, source, …), for those that have some.
+        """JSON metadata of the queries that have some (kind, language, source, …).
 
         Raises:
             DataError: the queries cannot be read.
@@ -210,8 +210,8 @@ class Collection:
         """Judgements of a split: query id to document id to grade, in the order of the file.
 
         Raises:
-            DataError: there is no such split; or a judged document is not in the corpus and the policy
-                says that this is an error.
+            DataError: there is no such split, or the corpus lacks a judged document and the policy forbids
+                this.
         """
         judged = self._judgements(split)
         if self.policy.unknown_judged == "error":
@@ -241,11 +241,11 @@ class Collection:
         return reading(self.source.origin, self.source.remedy, self.source.failures)
 
     def _repeated(self, found: Located, reader: Reader) -> None:
-        """An id for the second time: left out, or an error that says where the first one is."""
+        """Handle a duplicate id: skip it, or raise an error that says where the first one is."""
         document, path, line = found
         if reader.policy.duplicates == "first":
             reader.report.duplicates += 1
-            reader.report.note(f"duplicate id {document.id!r} left out", path, line)
+            reader.report.note(f"duplicate id {document.id!r} skipped", path, line)
             return
         again = self._located(Reader(self._policy))
         first = next((place for place in again if place.document.id == document.id), found)
@@ -259,7 +259,7 @@ class Collection:
 
 
 def _checked(found: Located, reader: Reader) -> Document | None:
-    """The document with a usable id and storable texts of allowed length; None if it is left out."""
+    """The document with a usable id and storable texts of allowed length; None if it is skipped."""
     document, path, line = found
     if not document.id.strip():
         reader.reject("this document's id is blank; give every document an id", path, line)
@@ -280,7 +280,7 @@ def _checked(found: Located, reader: Reader) -> Document | None:
 def _storable(
     metadata: Mapping[str, object], reader: Reader, path: str | Path, line: int | None
 ) -> Mapping[str, object] | None:
-    """Metadata whose JSON can be written as UTF-8; None where they cannot be written as JSON."""
+    """The metadata in a form that UTF-8 can store; None if they cannot be written as JSON."""
     try:
         written = json.dumps(dict(metadata), ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Tables of text: their delimiter, whether they have a header, and their rows."""
+"""Delimited tables: detect their delimiter and header, and read their rows."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ QUOTED = re.compile(r'"[^"]*"')
 NUMBER = re.compile(r"[-+]?[\d.,:/-]*\d[\d.,:/%-]*")
 SENTENCE = re.compile(r"\s.*[.!?]$", re.DOTALL)
 WORD = re.compile(r"[A-Za-z_]+([ _-][A-Za-z_]+)?")
-LONGEST_NAME = 60  # characters of a column's name
-LOOKED_AT = 50  # lines that the delimiter is sniffed from
-SNIFFED = 1 << 13  # characters of them: the sniffer takes time by their square
-MOST = 2**31 - 1  # what a C long holds everywhere
+LONGEST_NAME = 60  # maximum length of a column name, in characters
+LOOKED_AT = 50  # number of lines used to detect the delimiter
+SNIFFED = 1 << 13  # number of characters used; the sniffer takes quadratic time
+MOST = 2**31 - 1  # largest C long on all platforms
 USUAL = frozenset((*IDS, *TITLES, *TEXTS))
 
 
 class Table(NamedTuple):
-    """What was decided about a file of rows.
+    """Detected properties of a table.
 
     Attributes:
         delimiter: between columns.
-        columns: what stands where.
+        columns: what each column holds.
         header: whether the first row names the columns.
         encoding: of the file.
     """
@@ -46,7 +46,7 @@ class Table(NamedTuple):
     encoding: str
 
     def __str__(self) -> str:
-        """As it is told to the user."""
+        """Description for the user."""
         shown = "tab" if self.delimiter == "\t" else repr(self.delimiter)
         more = "" if self.header else ", no header"
         more += "" if self.encoding == UTF_8 else f", {self.encoding}"
@@ -54,10 +54,10 @@ class Table(NamedTuple):
 
 
 def table_of(path: Path, fields: Fields, reader: Reader) -> Table:
-    """Decide about a table by its first lines.
+    """Detect the properties of a table from its first lines.
 
     Raises:
-        DataError: it cannot be read, two columns have one name, or one that was named is not there.
+        DataError: it cannot be read, two columns have the same name, or a named column is missing.
     """
     encoding = reader.charset(path, told=True)
     lines = _first(path, reader, encoding)
@@ -80,10 +80,10 @@ def table_of(path: Path, fields: Fields, reader: Reader) -> Table:
 
 
 def has_header(path: Path, fields: Fields, reader: Reader) -> bool:
-    """Whether the first line of a tab-separated collection names its columns.
+    """Whether the first line of a tab-separated collection is a header.
 
-    It is taken to have none, as MS MARCO's have not, unless a name is a usual one or one that was given, or
-    all are words and the sniffer says so.
+    By default it is not one, as in MS MARCO. It is one if a name is usual or was given, or if all cells are
+    words and the sniffer finds a header.
     """
     lines = _first(path, reader, None)
     if not lines or "\t" not in lines[0]:
@@ -99,12 +99,13 @@ def has_header(path: Path, fields: Fields, reader: Reader) -> bool:
 
 
 def rows_of(path: Path, table: Table, reader: Reader) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number and cells by column of each row, the header and blank rows left out.
+    """Yield line number and cells by column name of each row, without header and blank rows.
 
     Raises:
         DataError: a row does not fit, unless the policy skips it.
     """
-    # Python refuses longer cells by default. This is for the whole process, so it is never made smaller.
+    # By default, Python refuses longer cells. The limit holds for the whole process, so it is only ever
+    # raised.
     csv.field_size_limit(max(csv.field_size_limit(), min(reader.policy.max_characters, MOST)))
     lines = (line + "\n" for _, line in reader.lines(path, table.encoding))
     rows, names = _parser(lines, table.delimiter), table.columns.names
@@ -124,7 +125,7 @@ def rows_of(path: Path, table: Table, reader: Reader) -> Iterator[tuple[int, dic
             waiting = False
         elif len(row) != len(names):
             there = "the header names" if table.header else "the first row has"
-            reader.reject(f"{there} {len(names)} columns, this row has {len(row)}", path, line)
+            reader.reject(f"{there} {len(names)} columns, but this row has {len(row)}", path, line)
         else:
             yield line, dict(zip(names, row, strict=True))
 
@@ -134,7 +135,7 @@ def _parser(lines, delimiter: str):
 
 
 def _first(path: Path, reader: Reader, encoding: str | None) -> list[str]:
-    """The first lines that are not blank; without an encoding yet, bytes that are not UTF-8 are replaced."""
+    """The first lines that are not blank; without a known encoding, invalid UTF-8 is replaced."""
     if encoding is None:
         reader = Reader(replace(reader.policy, encoding="replace"))
     found = (line for _, line in reader.lines(path, encoding) if line and not line.isspace())
@@ -142,7 +143,7 @@ def _first(path: Path, reader: Reader, encoding: str | None) -> list[str]:
 
 
 def _delimiter(lines: Sequence[str], kind: str) -> str:
-    """The delimiter: the only one in the first line, or what the sniffer finds among those that are there."""
+    """The delimiter: the only candidate in the first line, or the one that the sniffer chooses."""
     usual = "\t" if kind == ".tsv" else ","
     bare = QUOTED.sub("", lines[0][:SNIFFED])
     there = [mark for mark in DELIMITERS if mark in bare]
@@ -162,14 +163,14 @@ def _first_row(lines: Sequence[str], delimiter: str, path: Path) -> list[str]:
 
 
 def _usual_names(count: int, delimiter: str) -> list[str]:
-    """The names of columns without a header: those of MS MARCO and ColBERT, where tabs part two or three."""
+    """Names of columns without a header: MS MARCO's and ColBERT's for two or three tab-separated columns."""
     return ["id", "text", "title"][:count] if delimiter == "\t" and count in (2, 3) else [""] * count
 
 
 def _is_header(row: Sequence[str], fields: Fields) -> bool | None:
-    """Whether a first row names the columns; None where it may well do, but no name is a known one.
+    """Whether a first row is a header; None if unsure.
 
-    It does not where it looks like data: a number in front, a sentence, a long cell.
+    A row with a number in front, a sentence or a long cell looks like data and is not a header.
     """
     cells = [cell.strip() for cell in row]
     if any(name in cells for name in fields.named):

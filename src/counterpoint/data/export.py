@@ -1,4 +1,4 @@
-"""Writing collections in the layouts of other toolkits."""
+"""Write collections in the layouts of other toolkits."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ DocumentLayout = Literal["beir-jsonl", "pyserini", "tevatron", "msmarco"]
 
 
 def write_beir(collection: Collection, folder: str | Path, *, overwrite: bool = False) -> None:
-    """Write a whole collection as a BEIR folder, all or nothing. Reading it gives the same collection.
+    """Write a whole collection as a BEIR folder, atomically. Reading it gives the same collection.
 
     Raises:
-        ArtifactError: the folder exists already, or could not be written.
+        ArtifactError: the folder already exists, or could not be written.
         DataError: the collection could not be read.
     """
     with publish_folder(Path(folder), overwrite=overwrite, kind=BEIR) as target:
@@ -36,14 +36,14 @@ def write_beir(collection: Collection, folder: str | Path, *, overwrite: bool = 
 
 
 def write_documents(documents: Iterable[Document], path: str | Path, *, layout: DocumentLayout) -> None:
-    """Write documents one a line, packed if the name ends in `.gz`.
+    """Write one document per line, packed if the name ends in `.gz`.
 
-    `beir-jsonl` keeps everything. `pyserini` and `msmarco` have no title, so the text is `full_text`;
-    `msmarco` is one line, so runs of white space become one space, and it holds no metadata.
+    `beir-jsonl` keeps everything. `pyserini` and `msmarco` have no title, so their text is `full_text`.
+    `msmarco` replaces each run of white space with one space, and has no metadata.
 
     Raises:
         ArtifactError: the file could not be written.
-        DataError: an id that `msmarco` cannot hold.
+        DataError: `msmarco` cannot represent an id.
     """
     write_lines(Path(path), (_line(document, layout) for document in documents))
 
@@ -53,11 +53,11 @@ def write_queries(
 ) -> None:
     r"""Write queries: BEIR's `{_id, text}` for `.jsonl[.gz]`, else `id\ttext` (MS MARCO, ColBERT).
 
-    Metadata are kept in the first, under the key `metadata`; the second has no place for them.
+    BEIR's layout keeps metadata under the key `metadata`; the other has no place for them.
 
     Raises:
         ArtifactError: the file could not be written.
-        DataError: an id that the layout cannot hold.
+        DataError: the layout cannot represent an id.
     """
     path = Path(path)
     if ".jsonl" in path.suffixes:
@@ -75,7 +75,7 @@ def write_colbert(collection: Collection, folder: str | Path, *, overwrite: bool
     `document-ids.tsv` and `query-ids.tsv` hold `number\tid`, to translate its rankings back.
 
     Raises:
-        ArtifactError: the folder exists already, or could not be written.
+        ArtifactError: the folder already exists, or could not be written.
         DataError: the collection could not be read.
     """
     with publish_folder(Path(folder), overwrite=overwrite, kind=COLBERT) as target:
@@ -110,5 +110,5 @@ def _json(record: Mapping[str, Any]) -> str:
 
 
 def _row(id_: str, *texts: str) -> str:
-    """Columns between tabs; white space inside a text becomes single spaces, since a row is one line."""
+    """Join columns with tabs; white space inside a text becomes single spaces, because a row is one line."""
     return "\t".join([id_, *(" ".join(text.split()) for text in texts)])

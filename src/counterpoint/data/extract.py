@@ -1,4 +1,4 @@
-"""One file of any readable kind to documents: whole texts, rows of tables, records, pages."""
+"""Convert one file of any supported kind to documents: whole texts, rows of tables, records, pages."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Parser = Callable[[Path, Reader], PlainText]
 
 
 def extract(path: Path, name: str, reader: Reader, fields: Fields | None = None) -> Iterator[Located]:
-    """The documents of one file, each with `metadata["file"]`. A file of no known kind is read as text.
+    """Yield the documents of one file, each with `metadata["file"]`. A file of unknown kind is read as text.
 
     Args:
         path: the file.
-        name: what it is called in ids and metadata: its path below the folder being read.
+        name: its name in ids and metadata: its path relative to the folder that is read.
         reader: the policy and the report.
-        fields: the names that were given for the fields of rows and records.
+        fields: names of the fields of rows and records.
 
     Raises:
         DataError: the file cannot be used.
@@ -58,16 +58,16 @@ def _whole(path: Path, name: str, plain: PlainText) -> Located:
 
 
 def _rows(path: Path, name: str, reader: Reader, fields: Fields) -> Iterator[Located]:
-    """One document a row or record, with the id `<file>:<id>`, or `<file>:<line>` where it has none."""
+    """Yield one document per row or record; its id is `<file>:<id>`, or `<file>:<line>` if it has none."""
     for row in row_documents(path, fields, reader):
         found = row.under(name)
-        if row.named and found.id.strip():  # a blank id is to be noticed, not hidden
+        if row.named and found.id.strip():  # a blank id must be noticed, not hidden
             found = replace(found, id=f"{name}:{found.id}")
         yield Located(replace(found, metadata={**found.metadata, "file": name}), path, row.line)
 
 
 def _pages(path: Path, name: str, reader: Reader) -> Iterator[Located]:
-    """One document a page, with the id `<file>:<page>` and `metadata["page"]`, counted from 1."""
+    """Yield one document per page; its id is `<file>:<page>`, with `metadata["page"]`, counted from 1."""
     for page, title, text in pages_of(path, reader):
         metadata = {"file": name, "page": page}
         yield Located(Document(f"{name}:{page}", text, title or path.stem, metadata=metadata), path, page)
@@ -78,7 +78,7 @@ def _text(path: Path, reader: Reader) -> PlainText:
 
 
 def _code(path: Path, reader: Reader) -> PlainText:
-    return PlainText(reader.text(path), path.name)  # whose ending says as much as the rest of the name
+    return PlainText(reader.text(path), path.name)  # its ending says as much as the rest of the name
 
 
 def _html(path: Path, reader: Reader) -> PlainText:
@@ -96,7 +96,7 @@ def _rst(path: Path, reader: Reader) -> PlainText:
 def _parsed(path: Path, parse: Callable[[str], PlainText], text: str) -> PlainText:
     try:
         return parse(text)
-    except (AssertionError, RecursionError, ValueError) as error:  # the libraries', of markup that is broken
+    except (AssertionError, RecursionError, ValueError) as error:  # errors of the libraries for broken markup
         raise DataError(f"its markup cannot be read ({error}); repair it", path=path) from error
 
 
@@ -108,9 +108,10 @@ def _notebook(path: Path, reader: Reader) -> PlainText:
 
 
 def _declared_encoding(path: Path) -> str | None:
-    """The encoding that a page names in its first kilobyte, if Python knows it.
+    """The encoding that a page declares in its first kilobyte, if Python supports it.
 
-    None where it has a byte order mark, which counts for more, or names UTF-8, which is tried first anyway.
+    None if the page has a byte order mark, which takes precedence, or declares UTF-8, which is tried first
+    anyway.
     """
     with open_binary(path) as file:
         beginning = file.read(1024)
@@ -122,7 +123,7 @@ def _declared_encoding(path: Path) -> str | None:
         return None
     try:
         b" ".decode(name, "replace")
-    except (LookupError, UnicodeError):  # unknown, no encoding of text, or one that cannot replace
+    except (LookupError, UnicodeError):  # unknown, not a text encoding, or one that cannot replace
         return None
     return name
 

@@ -1,4 +1,4 @@
-"""Which keys, columns or fields hold id, title and text: as named, or by their usual names."""
+"""Which keys, columns or fields hold id, title and text: as given, or detected by usual names."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ TEXTS += ("description", "summary", "message", "comment")
 @final
 @dataclass(frozen=True)
 class Fields:
-    """Which keys or columns hold what, where documents are dicts, rows of a frame or of a file, or records.
+    """Which keys or columns hold what, in dicts, records, or rows of a frame or file.
 
-    Names are guessed without regard to case.
+    Usual names are matched without regard to case.
 
     Attributes:
-        id: the id's; where None, a usual one: "id", "_id", "docid", ….
-        title: the title's; where None, "title" or another usual one.
-        text: the text's; where None, a usual one: "text", "contents", "content", "body", ….
-        metadata: those that are kept as metadata; all others where None.
+        id: of the id; if None, a usual name: "id", "_id", "docid", ….
+        title: of the title; if None, "title" or another usual name.
+        text: of the text; if None, a usual name: "text", "contents", "content", "body", ….
+        metadata: those to keep as metadata; all others if None.
     """
 
     id: str | None = None
@@ -38,14 +38,14 @@ class Fields:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Every name that was given."""
+        """Every given name."""
         return tuple(name for name in (self.id, self.title, self.text, *(self.metadata or ())) if name)
 
     def resolve(self, names: Sequence[str], what: str = "column") -> Columns:
-        """What stands where, among these names.
+        """Find the columns of id, title and text among these names.
 
         Raises:
-            DataError: one that was named is not there.
+            DataError: a given name is missing.
         """
         for option, name in (("id", self.id), ("title", self.title), ("text", self.text)):
             if name is not None and name not in names:
@@ -72,14 +72,14 @@ class Fields:
 @final
 @dataclass(frozen=True)
 class Columns:
-    """What stands in which column of a table, or under which key of a record.
+    """What each column of a table, or key of a record, holds.
 
     Attributes:
-        names: of all of them.
-        id: None where ids are made.
-        title: None where there is none.
-        text: None where the text is made of all of them, a line `name: value` each.
-        metadata: those that are kept; where None, all that are neither id, title nor text.
+        names: all of them.
+        id: None if ids are generated.
+        title: None if there is none.
+        text: None if the text joins all of them, one line `name: value` each.
+        metadata: those to keep; if None, all except id, title and text.
     """
 
     names: tuple[str, ...]
@@ -89,14 +89,14 @@ class Columns:
     metadata: tuple[str, ...] | None = None
 
     def document(self, row: Mapping[str, Any], made: str) -> Document:
-        """One row or record.
+        """Convert one row or record.
 
         Args:
-            row: by name; one that is absent counts as empty, but for the id and the text.
-            made: its id, where no column holds ids.
+            row: values by name; a missing one counts as empty, except for id and text.
+            made: the id if no column holds ids.
 
         Raises:
-            DataError: the id or the text is absent, or one of the three is a list or an object.
+            DataError: id or text is missing, or one of the three is a list or an object.
         """
         for name in (self.id, self.text):
             if name is not None and name not in row:
@@ -118,7 +118,7 @@ class Columns:
         return rest
 
     def __str__(self) -> str:
-        """As it is told to the user."""
+        """Description for the user."""
         found = [f"{what}={getattr(self, what)!r}" for what in ("id", "title", "text") if getattr(self, what)]
         if self.text is None:
             found.append("text=all of them")
@@ -126,7 +126,7 @@ class Columns:
 
 
 def text_of(row: Mapping[str, Any], name: str) -> str:
-    """A cell as text; what a frame has for a missing value is unequal to itself.
+    """A cell as text; a frame's missing value is unequal to itself, and becomes empty.
 
     Raises:
         DataError: it is a list or an object.
@@ -140,7 +140,7 @@ def text_of(row: Mapping[str, Any], name: str) -> str:
 
 
 def _joined(row: Mapping[str, Any]) -> str:
-    """A `name: value` line for each cell in use."""
+    """One `name: value` line for each cell in use."""
     return "\n".join(f"{name}: {value}" for name, value in row.items() if value not in ("", None, [], {}))
 
 

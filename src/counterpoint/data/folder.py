@@ -22,12 +22,12 @@ __all__ = ["Files"]
 
 @dataclass(frozen=True)
 class Files(Source):
-    """The readable files below a folder, or one file, cut into passages.
+    """The readable files of a folder, or one file, cut into passages.
 
     Attributes:
         root: the folder, or the file.
         passage_words: length of a passage; None leaves files, rows and pages whole.
-        fields: the names that were given for the fields of rows and records.
+        fields: names of the fields of rows and records.
         choice: which files of the folder are read.
     """
 
@@ -43,11 +43,11 @@ class Files(Source):
 
     @property
     def forgiving(self) -> bool:
-        """A folder is; a file that was named is to be read, or it is an error."""
+        """True for a folder; a single named file must be readable."""
         return self.root.is_dir()
 
     def documents(self, reader: Reader) -> Iterator[Located]:
-        """The passages of each file, files in the order of their paths."""
+        """Yield the passages of each file, in the order of paths."""
         for path in walk(self.root, self.choice, reader):
             name = path.relative_to(self.root).as_posix() if path != self.root else path.name
             before = 0

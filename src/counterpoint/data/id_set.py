@@ -1,4 +1,4 @@
-"""The ids of a collection, remembered in little memory to notice one that comes twice."""
+"""The ids of a collection in little memory, to detect duplicates."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["IdSet"]
 
 
 class IdSet:
-    """The ids seen so far as 64-bit hashes in an open table, a fifth of what a set of strings takes."""
+    """The ids seen so far, as 64-bit hashes in an open table: a fifth of the memory of a set of strings."""
 
     def __init__(self) -> None:
         self._slots = array("Q", bytes(8 * 1024))
         self._used = 0
 
     def add(self, id_: str) -> bool:
-        """Remember an id; False if it was there already."""
+        """Add an id; return False if it was already there."""
         digest = blake2b(id_.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         if not self._place(int.from_bytes(digest, "little") or 1):  # 0 marks a free slot
             return False

@@ -1,4 +1,4 @@
-"""A collection whose documents, queries and judgements are in memory already."""
+"""A collection of documents, queries and judgements in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["collection_of"]
 
 @dataclass(frozen=True)
 class Memory(Source):
-    """Data that are in memory already."""
+    """Source of data that are already in memory."""
 
     label: str
     held: tuple[Document, ...]
@@ -26,7 +26,7 @@ class Memory(Source):
 
     @property
     def name(self) -> str:
-        """As given."""
+        """Name as given."""
         return self.label
 
     @property
@@ -40,7 +40,7 @@ class Memory(Source):
         return len(self.held)
 
     def documents(self, reader: Reader) -> Iterator[Located]:
-        """The documents, numbered from 1 for messages."""
+        """Yield the documents, numbered from 1 for messages."""
         return (Located(document, self.label, number) for number, document in enumerate(self.held, 1))
 
     def queries(self, policy: ReadPolicy) -> dict[str, str]:
@@ -65,6 +65,6 @@ def collection_of(
     query_metadata: Mapping[str, Mapping[str, Any]] | None = None,
     policy: ReadPolicy | None = None,
 ) -> Collection:
-    """A collection of documents that are in memory already; `qrels` maps split to judgements."""
+    """Make a collection from documents in memory; `qrels` maps split to judgements."""
     held = Memory(name, tuple(documents), queries or {}, qrels or {}, query_metadata or {})
     return Collection(held, policy or ReadPolicy())

@@ -17,9 +17,9 @@ __all__ = ["IrDataset", "load_ir_dataset"]
 
 @dataclass(frozen=True)
 class IrDataset(Source):
-    """One id of the catalogue. Its only split is named by the id's last part (`beir/scifact/test`: `test`).
+    """One data set of the catalogue. Its only split is the last part of the id (`beir/scifact/test`: `test`).
 
-    `ir_datasets` downloads what it lacks into its own folder when the data are first read.
+    `ir_datasets` downloads missing data into its own folder when they are first read.
     """
 
     dataset: Any  # ir_datasets has no public type for it
@@ -32,20 +32,20 @@ class IrDataset(Source):
 
     @property
     def origin(self) -> str:
-        """As it is named on the command line."""
+        """Name on the command line."""
         return f"ir_datasets:{self.id}"
 
     @property
     def remedy(self) -> str:
-        """How to get at it."""
+        """How to get the data."""
         return (
-            "ir_datasets downloads what it lacks into its own folder (IR_DATASETS_HOME, or ~/.ir_datasets): "
-            "check the connection, the folder and its free space, or name a folder of files in BEIR's layout"
+            "ir_datasets downloads missing data into its own folder (IR_DATASETS_HOME, or ~/.ir_datasets): "
+            "check the connection, the folder and its free space, or use a folder in BEIR's layout"
         )
 
     @property
     def failures(self) -> tuple[type[Exception], ...]:
-        """Those of all sources, those of a download, and the catalogue's own word for a failed one."""
+        """Those of all sources, of a download, and the catalogue's own error for a failed download."""
         from urllib3.exceptions import HTTPError
 
         return (*super().failures, HTTPError, RuntimeError)
@@ -56,7 +56,7 @@ class IrDataset(Source):
         return (self.id.rsplit("/", 1)[-1],) if self.dataset.has_qrels() else ()
 
     def documents(self, reader: Reader) -> Iterator[Located]:
-        """Documents with their title and text where they have these fields, else all of their text."""
+        """Yield documents with title and text if they have these fields, else with all of their text."""
         if not self.dataset.has_docs():
             raise DataError(f"{self.origin} has no documents; use the id of the collection above it")
         for found in self.dataset.docs_iter():
@@ -67,7 +67,7 @@ class IrDataset(Source):
             yield Located(document, self.origin)
 
     def queries(self, policy: ReadPolicy) -> dict[str, str]:
-        """All queries, by the text that the catalogue calls their default (often the title)."""
+        """Read all queries, each with the catalogue's default text (often the title)."""
         if not self.dataset.has_queries():
             return {}
         return {query.query_id: query.default_text() for query in self.dataset.queries_iter()}
@@ -81,11 +81,11 @@ class IrDataset(Source):
 
 
 def load_ir_dataset(id_: str) -> IrDataset:
-    """Look an id up in the catalogue; nothing is downloaded yet.
+    """Look up an id in the catalogue; nothing is downloaded yet.
 
     Raises:
         MissingExtraError: `ir_datasets` is not installed.
-        DataError: it knows no such id.
+        DataError: the id is unknown.
     """
     try:
         import ir_datasets
@@ -95,5 +95,5 @@ def load_ir_dataset(id_: str) -> IrDataset:
         return IrDataset(ir_datasets.load(id_), id_)
     except KeyError as error:
         raise DataError(
-            f"ir_datasets knows no data set {id_!r}; see https://ir-datasets.com for its ids"
+            f"ir_datasets has no data set {id_!r}; see https://ir-datasets.com for its ids"
         ) from error

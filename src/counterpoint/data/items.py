@@ -1,4 +1,4 @@
-"""What a program has at hand, as a collection: strings, dicts, `Document`s, rows of a frame."""
+"""Objects of a program as a collection: strings, dicts, `Document`s, rows of a frame."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ LABEL = "documents"
 
 
 def items_of(given: Any, fields: Fields | None = None, policy: ReadPolicy | None = None) -> Collection:
-    """A collection of strings, dicts and `Document`s, or of the rows of a pandas or polars frame.
+    """Make a collection from strings, dicts and `Document`s, or from the rows of a pandas or polars frame.
 
-    A document without an id gets one that depends on its title and text alone. An iterator can be read once.
+    A document without an id gets one that depends only on its title and text. An iterator can be read once.
 
     Args:
         given: any iterable of these, or a frame.
@@ -30,7 +30,7 @@ def items_of(given: Any, fields: Fields | None = None, policy: ReadPolicy | None
         policy: what to do about bad input; by default stop.
 
     Raises:
-        ConfigError: it is nothing of the kind.
+        ConfigError: it is none of these.
     """
     rows, size = _rows(given)
     return Collection(Items(rows, size, fields or Fields()), policy or ReadPolicy())
@@ -39,7 +39,7 @@ def items_of(given: Any, fields: Fields | None = None, policy: ReadPolicy | None
 @final
 @dataclass(frozen=True)
 class Items(Source):
-    """Documents that a program has."""
+    """Source of documents that are objects of a program."""
 
     rows: Iterable[Any]
     count: int | None
@@ -47,16 +47,16 @@ class Items(Source):
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Name for messages."""
         return LABEL
 
     @property
     def size(self) -> int | None:
-        """Number of documents, where they can be counted."""
+        """Number of documents, if they can be counted."""
         return self.count
 
     def documents(self, reader: Reader) -> Iterator[Located]:
-        """The documents, numbered from 1 for messages."""
+        """Yield the documents, numbered from 1 for messages."""
         given: dict[str, int] = {}
         for number, row in enumerate(self.rows, start=1):
             found = self._document(row, number)
@@ -76,14 +76,14 @@ class Items(Source):
         )
 
     def _of_mapping(self, row: Mapping[str, Any], number: int) -> Document:
-        """One dict or row; its id is empty where it has none.
+        """Convert one dict or row; its id is empty if it has none.
 
         Raises:
-            DataError: it has no text, or lacks what was named.
+            DataError: it has no text, or lacks a named key.
         """
         named = self.fields.named
         try:
-            # What a frame has for nothing must not be taken for an id or a text.
+            # A frame's missing value must not be used as an id or a text.
             there = [name for name, value in row.items() if value is not None or name in named]
             columns = self.fields.resolve(there, "key")
             if columns.text is None:
@@ -96,11 +96,11 @@ class Items(Source):
 
 
 def own_id(text: str, given: dict[str, int]) -> str:
-    """An id for a text without one: a hash, so that it stays when other documents come and go.
+    """Make an id for a text: a hash, so it does not depend on other documents.
 
     Args:
-        text: of the document, title and all.
-        given: how often each id was given before; the second document of one text has `-2` behind its id.
+        text: of the document, with its title.
+        given: how often each id was given before; the second document with one text gets the suffix `-2`.
     """
     name = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     given[name] = given.get(name, 0) + 1
@@ -108,7 +108,7 @@ def own_id(text: str, given: dict[str, int]) -> str:
 
 
 def _rows(given: Any) -> tuple[Iterable[Any], int | None]:
-    """The items of a frame or of an iterable, and their number where it is known."""
+    """The items of a frame or of an iterable, and their number if it is known."""
     if hasattr(given, "columns") and hasattr(given, "iter_rows"):  # polars
         return given.iter_rows(named=True), len(given)
     if hasattr(given, "columns") and hasattr(given, "itertuples"):  # pandas

@@ -1,4 +1,4 @@
-"""A `.json` file: rows where it holds rows in one of the usual shapes, else one document."""
+"""Read a `.json` file: rows if it has one of the usual shapes, else one document."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from counterpoint.errors import DataError
 
 __all__ = ["json_rows", "json_value"]
 
-TIMES = 10  # a `.json` is read whole: it may be so many times as long as the longest text
-RECORD = ("text", "contents", "content", "body")  # keys by which an object alone is taken for a document
+TIMES = 10  # a `.json` file is read whole; it may be this many times as long as the longest text
+RECORD = ("text", "contents", "content", "body")  # keys that make a single object a document
 
 
 def json_rows(path: Path, fields: Fields, reader: Reader) -> Iterator[tuple[int | None, Any]]:
-    """Number (from 1) and value, an object or a string, of each row; or None and the text of the file.
+    """Yield number (from 1) and value, an object or a string, of each row; or None and the text of the file.
 
-    Rows are: the members of a list of objects and strings; of such a list in an object (`{"documents":
-    [...]}`); the rows of an object of columns (`{"id": [...], "text": [...]}`); the members of an object of
-    objects, under their keys as ids; an object with a text. A file of JSON Lines is read as such. Anything
-    else, a file of settings for example, is one document: its own text.
+    Rows are one of these: the items of a list of objects and strings; those of such a list in an object
+    (`{"documents": [...]}`); the rows of an object of columns (`{"id": [...], "text": [...]}`); the members
+    of an object of objects, with their keys as ids; one object with a text. JSON Lines are read as such.
+    Anything else, such as a settings file, is one document with the file's own text.
 
     Raises:
         DataError: it is not JSON, or too long to be read whole.
@@ -52,7 +52,7 @@ def json_rows(path: Path, fields: Fields, reader: Reader) -> Iterator[tuple[int 
 
 
 def json_value(path: Path, reader: Reader) -> Any:
-    """The value in a file.
+    """Read the value in a file.
 
     Raises:
         DataError: it is not JSON, or too long to be read whole.
@@ -66,7 +66,7 @@ def json_value(path: Path, reader: Reader) -> Any:
 
 
 def _rows(value: Any, fields: Fields) -> list[Any] | None:
-    """The rows in a value of one of the usual shapes; None where it has no such shape."""
+    """The rows in a value of one of the usual shapes; None for other shapes."""
     if isinstance(value, list):
         return value if all(isinstance(item, dict | str) for item in value[:1]) else None
     if not isinstance(value, dict) or not value:
@@ -86,7 +86,7 @@ def _rows(value: Any, fields: Fields) -> list[Any] | None:
 
 
 def _is_rows(member: Any, fields: Fields) -> bool:
-    """Whether this is a list of objects that have a text."""
+    """Whether this is a list of objects with a text."""
     if not isinstance(member, list) or not member or not isinstance(member[0], Mapping):
         return False
     if fields.text is not None:

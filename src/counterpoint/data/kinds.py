@@ -1,4 +1,4 @@
-"""Of which kind a file is, by its name."""
+"""Kinds of files, by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CODE = frozenset(
     ".patch .tex .bib .sty".split()
 )
 TEXT = (".txt", ".text", ".log", ".org", ".adoc", ".asciidoc", ".srt", ".vtt")
-NAMES = re.compile(  # of files that are text though their names have no ending, or one of their own
+NAMES = re.compile(  # text files whose names have no ending, or one of their own
     r"(readme|licen[cs]e|copying|notice|authors|contributors|contributing|maintainers|changelog|changes|history|"
     r"news|todo|install|thanks|makefile|dockerfile|containerfile|jenkinsfile|vagrantfile|gemfile|rakefile|"
     r"procfile|justfile|codeowners)([-_.][\w.-]*)?",
@@ -39,11 +39,11 @@ KINDS: Mapping[str, str] = MappingProxyType(
         ".docx": "docx",
     }
 )
-UNPACKED_ONLY = ("pdf", "docx")  # whose readers jump about in the file
+UNPACKED_ONLY = ("pdf", "docx")  # their readers seek in the file
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of a file; None where it is of none that is read."""
+    """The kind of a file; None if it is not supported."""
     kind = KINDS.get(ending(path))
     if kind is None and NAMES.fullmatch(path.stem if is_packed(path) else path.name):
         return "code"

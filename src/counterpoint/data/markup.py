@@ -1,4 +1,4 @@
-"""Marked-up texts as plain text with the places of their headings: Markdown, HTML, reStructuredText."""
+"""Convert marked-up texts to plain text with the places of headings: Markdown, HTML, reStructuredText."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PlainText(NamedTuple):
 
 
 class _Builder:
-    """Collects pieces and the gaps between them: a space, a line end, a blank line; the widest counts."""
+    """Collects pieces and the gaps between them (space, line end, blank line); the widest gap counts."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -57,17 +57,17 @@ class _Builder:
             self.gap = ""
 
     def item(self) -> None:
-        """Begin an item of a list."""
+        """Begin a list item."""
         self.part("\n")
         self.add(BULLET)
 
     def part(self, gap: str) -> None:
-        """What comes next is parted from what was before by at least this gap."""
+        """Separate the next piece from the previous one by at least this gap."""
         after_bullet = self.pieces[-1:] == [BULLET]
         self.gap = self.gap if after_bullet else max(self.gap, gap, key=GAPS.index)
 
     def heading(self, text: str) -> None:
-        """Append a heading as a block of its own and remember its place."""
+        """Append a heading as its own block and record its place."""
         text = " ".join(text.split())
         if text:
             self.part("\n\n")
@@ -76,13 +76,13 @@ class _Builder:
             self.part("\n\n")
 
     def finish(self, title: str = "") -> PlainText:
-        """The result; the first heading is the title unless there is another."""
+        """The result; the first heading is the title unless another is given."""
         first = self.headings[0][1] if self.headings else ""
         return PlainText("".join(self.pieces), title or first, self.headings)
 
 
 def from_markdown(source: str) -> PlainText:
-    """CommonMark with tables; a front matter block is dropped but for its title."""
+    """Convert CommonMark with tables; of a front matter block, only the title is kept."""
     from markdown_it import MarkdownIt
 
     front = FRONT_MATTER.match(source)
@@ -116,17 +116,17 @@ def from_markdown(source: str) -> PlainText:
 
 
 def _inline(tokens: list) -> str:
-    """The text of a line: of links their words, of images their description, of HTML tags nothing."""
+    """The text of a line: the words of links, the description of images, nothing of HTML tags."""
     breaks = {"softbreak": "\n", "hardbreak": "\n", "html_inline": ""}
     return "".join(breaks[token.type] if token.type in breaks else token.content for token in tokens)
 
 
 def from_html(source: str) -> PlainText:
-    """The visible text of a page: no scripts, styles or navigation; each block a paragraph."""
+    """The visible text of a page without scripts, styles and navigation; each block is a paragraph."""
     from bs4 import BeautifulSoup, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
     from bs4.element import Tag
 
-    with warnings.catch_warnings():  # XHTML is to be read as HTML, and one word of text as text
+    with warnings.catch_warnings():  # XHTML is read as HTML, and a single word as text
         warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)
         warnings.simplefilter("ignore", MarkupResemblesLocatorWarning)
         soup = BeautifulSoup(source, "html.parser")
@@ -149,7 +149,7 @@ def from_html(source: str) -> PlainText:
 
 
 def _events(soup) -> Iterator[tuple[str, object]]:
-    """Beginning and end of each element and each string between, without recursion: pages nest deeply."""
+    """Yield start and end of each element and each string, without recursion, because pages nest deeply."""
     from bs4.element import NavigableString, PreformattedString, Tag
 
     waiting = [iter(soup.contents)]
@@ -182,7 +182,7 @@ def _add_string(builder: _Builder, text: str, *, as_it_is: bool) -> None:
 
 
 def from_rst(source: str) -> PlainText:
-    """The text as it is; headings are the lines that are underlined at least to their length."""
+    """The text unchanged; headings are lines that are underlined to at least their length."""
     headings = [
         (match.start(), match["text"].strip())
         for match in RST_HEADING.finditer(source)

@@ -1,4 +1,4 @@
-"""Files of other programs: PDF, Word's `.docx`, and notebooks."""
+"""Read files of office programs: PDF, Word's `.docx`, and notebooks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from counterpoint.errors import DataError, MissingExtraError
 
 __all__ = ["from_docx", "from_notebook", "pages_of"]
 
-PER_CHARACTER = 6  # bytes of XML that a character of a `.docx` may take, its markup shared out
+PER_CHARACTER = 6  # maximum number of XML bytes per character of a `.docx`, markup included
 GAP = "\n\n"
 
 
 def pages_of(path: Path, reader: Reader) -> Iterator[tuple[int, str, str]]:
-    """Number (from 1), title of the whole and text of each page of a PDF file.
+    """Yield page number (from 1), title of the file and text of each page of a PDF.
 
     Raises:
         DataError: the file is damaged.
@@ -37,7 +37,7 @@ def pages_of(path: Path, reader: Reader) -> Iterator[tuple[int, str, str]]:
             yield page, title, reader.fit(content.extract_text(), path)
     except DataError:
         raise
-    except Exception as error:  # a damaged file makes pypdf fail in any way: KeyError, RecursionError, …
+    except Exception as error:  # pypdf fails in many ways on a damaged file: KeyError, RecursionError, …
         where = f"after page {page}" if page else "at its beginning"
         raise DataError(
             f"this PDF cannot be read {where} ({type(error).__name__}: {error}); repair it", path=path
@@ -45,10 +45,10 @@ def pages_of(path: Path, reader: Reader) -> Iterator[tuple[int, str, str]]:
 
 
 def from_docx(path: Path, reader: Reader) -> PlainText:
-    """The paragraphs and tables of a Word document, in order; headings are those in a style of that name.
+    """Read the paragraphs and tables of a Word document, in order; heading styles make headings.
 
     Raises:
-        DataError: it is no such file, or unpacks to more than a document may hold.
+        DataError: it is not such a file, or unpacks to more than a document may hold.
         MissingExtraError: `python-docx` is not installed.
     """
     try:
@@ -60,7 +60,7 @@ def from_docx(path: Path, reader: Reader) -> PlainText:
         found = docx.Document(str(path))
         blocks = [(_is_heading(block), _block_text(block)) for block in found.iter_inner_content()]
         plain = _put_together(blocks, str(found.core_properties.title or ""))
-    except Exception as error:  # a damaged file makes it fail in any way: KeyError, XMLSyntaxError, …
+    except Exception as error:  # it fails in many ways on a damaged file: KeyError, XMLSyntaxError, …
         raise DataError(
             f"this .docx cannot be read ({type(error).__name__}: {error}); repair it", path=path
         ) from error
@@ -68,21 +68,22 @@ def from_docx(path: Path, reader: Reader) -> PlainText:
 
 
 def _check_size(path: Path, most: int) -> None:
-    """Refuse what unpacks to too much, before it is unpacked: a few kilobytes can hold gigabytes.
+    """Refuse a file that would unpack to too much: a few kilobytes can hold gigabytes.
 
     Raises:
-        DataError: it does, or it is no zip file. (No more than the declared sizes is ever unpacked.)
+        DataError: it would, or it is not a zip file. (Unpacking never exceeds the declared sizes.)
     """
     try:
         with zipfile.ZipFile(path) as archive:
             sizes = {part.filename: part.file_size for part in archive.infolist()}
     except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError) as error:
-        raise DataError(f"this is no .docx ({error}); save it as one", path=path) from error
+        raise DataError(f"this is not a .docx file ({error}); save it as one", path=path) from error
     text = sum(size for name, size in sizes.items() if name.endswith((".xml", ".rels")))
     total = sum(sizes.values())
     if text > most or total > 20 * most:
         raise DataError(
-            f"unpacks to {total:,} bytes, more than {most:,} of text; is this the right kind of file?",
+            f"unpacks to {total:,} bytes, more than {most:,} of text; check that this is the right kind of "
+            "file",
             path=path,
         )
 
@@ -93,13 +94,13 @@ def _is_heading(block: Any) -> bool:
 
 
 def _block_text(block: Any) -> str:
-    """A paragraph, or a table with a line a row."""
+    """The text of a paragraph, or of a table with one line per row."""
     if hasattr(block, "text"):
         return block.text.strip()
     rows = []
     for row in block.rows:
         cells: list[str] = []
-        for cell in row.cells:  # a merged cell is there once for each column that it spans
+        for cell in row.cells:  # a merged cell is listed once for each column that it spans
             text = " ".join(cell.text.split())
             if not cells or cells[-1] != text:
                 cells.append(text)
@@ -108,17 +109,17 @@ def _block_text(block: Any) -> str:
 
 
 def from_notebook(path: Path, reader: Reader) -> PlainText:
-    """The texts and the code of a Jupyter notebook, cell after cell, without what the code printed.
+    """Read the texts and the code of a Jupyter notebook, cell after cell, without output.
 
     Raises:
-        DataError: it is no notebook.
+        DataError: it is not a notebook.
     """
     found = json_value(path, reader)
     cells = found.get("cells") if isinstance(found, dict) else None
     if cells is None and isinstance(found, dict) and isinstance(found.get("worksheets"), list):  # version 3
         cells = [cell for sheet in found["worksheets"] if isinstance(sheet, dict) for cell in sheet["cells"]]
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
-        raise DataError("this is no notebook: it has no list of cells; save it with Jupyter", path=path)
+        raise DataError("this is not a notebook: it has no list of cells; save it with Jupyter", path=path)
     parts: list[PlainText] = []
     for cell in cells:
         source = cell.get("source", cell.get("input", ""))
@@ -138,7 +139,7 @@ def _put_together(blocks: list[tuple[bool, str]], title: str) -> PlainText:
 
 
 def _joined(parts: list[PlainText]) -> PlainText:
-    """Texts one after the other, with a blank line between; the first heading is the title."""
+    """Join texts with blank lines; the first heading is the title."""
     pieces, headings, at = [], [], 0
     for part in parts:
         if part.text:

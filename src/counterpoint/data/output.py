@@ -1,4 +1,4 @@
-"""Writing lines: all of a file or none of it, packed if its name ends in `.gz`."""
+"""Write lines atomically, packed if the file name ends in `.gz`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     r"""Write each line and a `\n`; the same lines always give the same bytes.
 
     Raises:
-        ArtifactError: the file could not be written; what was there before is as it was.
-        DataError: from `lines`, or a text that UTF-8 cannot hold.
+        ArtifactError: the file could not be written; an existing file is unchanged.
+        DataError: raised by `lines`, or a text cannot be stored as UTF-8.
     """
 
     def write(temporary: Path) -> None:
@@ -42,11 +42,11 @@ def _write(file: io.BufferedWriter, lines: Iterable[str]) -> None:
 
 
 def one_line(text: str, what: str) -> str:
-    """The text, which must not be blank nor hold tabs or line ends.
+    """Return the text if it is neither blank nor contains tabs or line ends.
 
     Raises:
-        DataError: it is or does.
+        DataError: it is blank or contains them.
     """
     if not text.strip() or any(mark in text for mark in "\t\n\r"):
-        raise DataError(f"{what} must not be blank nor hold tabs or line ends here, found {text!r}")
+        raise DataError(f"{what} must not be blank or contain tabs or line ends here, found {text!r}")
     return text

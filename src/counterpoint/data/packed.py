@@ -1,4 +1,4 @@
-"""Compressed files: which names say so, and Zstandard as a stream of bytes."""
+"""Compressed files: which file names they have, and Zstandard as a stream of bytes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any, BinaryIO, final
 __all__ = ["ZstdBytes", "ending", "is_packed", "plain_stem"]
 
 PACKED = (".gz", ".zst")
-STEP = 1 << 10  # bytes unpacked at a time: Zstandard makes at most 32 MiB of them, however hostile they are
-LARGEST_WINDOW = 1 << 27  # what the command `zstd` takes, too, unless it is told otherwise
+STEP = 1 << 10  # packed bytes per step: even hostile Zstandard data make at most 32 MiB of them
+LARGEST_WINDOW = 1 << 27  # also the default limit of the command `zstd`
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a name says that the file is compressed."""
+    """Whether a file name says that the file is compressed."""
     return path.suffix.lower() in PACKED
 
 
 def ending(path: Path) -> str:
-    """What a name says of the content, in lower case, compression aside: `.txt` of `notes.TXT.gz`."""
+    """The ending that tells the content, in lower case, without compression: `.txt` for `notes.TXT.gz`."""
     return Path(path.stem if is_packed(path) else path.name).suffix.lower()
 
 
 def plain_stem(path: Path) -> str:
-    """The name without its endings: `notes` of `notes.txt.gz`."""
+    """The name without its endings: `notes` for `notes.txt.gz`."""
     return Path(path.stem).stem if is_packed(path) else path.stem
 
 
@@ -33,7 +33,7 @@ class ZstdBytes(io.RawIOBase):
     """The unpacked bytes of a Zstandard file, frame after frame.
 
     Raises:
-        EOFError: while reading, where the data are damaged or cut short.
+        EOFError: on reading, if the data are damaged or truncated.
     """
 
     def __init__(self, raw: BinaryIO):
@@ -44,11 +44,11 @@ class ZstdBytes(io.RawIOBase):
         self._frame, self._held, self._packed = None, memoryview(b""), b""
 
     def readable(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill the buffer as far as what is unpacked reaches; 0 at the end."""
+        """Fill the buffer as far as unpacked bytes reach; 0 at the end."""
         while not self._held:
             self._packed = self._packed or self._raw.read(STEP)
             if not self._packed:

@@ -1,4 +1,4 @@
-"""Cutting documents into passages that an encoder can read whole, on sentence boundaries."""
+"""Cut documents at sentence boundaries into passages that fit an encoder."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from counterpoint.types import Document
 __all__ = ["PASSAGE_WORDS", "cut_passages"]
 
 PASSAGE_WORDS = 150
-"""Default length: English takes 1.3 to 1.6 word pieces a word, so that 150 words and a title fit the 256
-pieces that small encoders were trained on (and half of the 512 that most can read), also when the text is
-full of code and names."""
+"""Default passage length. English takes 1.3 to 1.6 word pieces per word, so 150 words and a title fit the 256
+pieces that small encoders were trained on (most accept 512), even if the text is full of code and names."""
 
-# A passage closes before a section once it is a quarter full, and before a paragraph once three quarters.
+# A passage ends before a section once it is a quarter full, and before a paragraph once it is three quarters
+# full.
 FULL_ENOUGH: Mapping[Begins, float] = MappingProxyType({"section": 0.25, "paragraph": 0.75, "sentence": 1.0})
 
 
@@ -28,23 +28,23 @@ def cut_passages(
 ) -> Iterator[Document]:
     """Cut a document into passages of at most `max_words` words, in order.
 
-    A document that is short enough, or empty, comes back as it is, under its own id. Otherwise passage `n`
+    A document that is short enough, or empty, is returned unchanged with its own id. Otherwise passage `n`
     (from 1) has the id `<document id>#<n>`, the document's title and metadata, `parent` (the document's id)
-    and `start`, with `document.text[start : start + len(passage.text)] == passage.text`. Without overlap the
-    passages hold every character but white space exactly once.
+    and `start`, with `document.text[start : start + len(passage.text)] == passage.text`. Without overlap, the
+    passages together contain every character except white space exactly once.
 
-    Sections: where `document.metadata["headings"]` is a list of `[position, heading]`, passages begin at
-    these positions if they can; each has the heading above it as `metadata["section"]` and in its title.
+    Sections: if `document.metadata["headings"]` is a list of `[position, heading]`, passages begin at these
+    positions where possible. Each has the heading above it as `metadata["section"]` and in its title.
 
     Args:
         document: the whole document.
-        max_words: the most words of a passage; a longer sentence is cut between words, and a longer word (or
-            text without spaces) between characters. `count_words` says what a word is.
-        overlap: the most words at the end of a passage that are repeated at the beginning of the next, in
-            whole sentences.
+        max_words: maximum number of words in a passage, as `count_words` counts them. A longer sentence is
+            cut between words, and a longer word (or text without spaces) between characters.
+        overlap: maximum number of words from the end of a passage that the next passage repeats, in whole
+            sentences.
 
     Raises:
-        ConfigError: `max_words` below 1, or `overlap` not from 0 to below `max_words`.
+        ConfigError: `max_words` is below 1, or `overlap` is not from 0 to below `max_words`.
 
     Example:
         >>> whole = Document("d", "One sentence here. Another one there. A third.")
@@ -78,7 +78,7 @@ def cut_passages(
 
 
 def _headings(found: object) -> list[tuple[int, str]]:
-    """Positions and headings from metadata; other data under that name mean nothing to us."""
+    """Positions and headings from metadata; anything else under that name is ignored."""
     if not isinstance(found, list):
         return []
     marks = [mark for mark in found if isinstance(mark, Sequence) and len(mark) == 2]
@@ -90,7 +90,7 @@ def _title(title: str, section: str) -> str:
 
 
 def _spans(text: str, headings: tuple[int, ...], most: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Beginning and end of each passage."""
+    """Start and end of each passage."""
     held: list[Sentence] = []
     words = 0
     for whole in sentences(text, headings):
@@ -106,7 +106,7 @@ def _spans(text: str, headings: tuple[int, ...], most: int, overlap: int) -> Ite
 
 
 def _tail(held: list[Sentence], words: int) -> list[Sentence]:
-    """The last sentences that have no more than so many words together, and never all of them."""
+    """The last sentences with at most `words` words together, but never all of them."""
     kept = len(held)
     while kept > 1 and held[kept - 1].words <= words:
         kept -= 1
@@ -131,7 +131,7 @@ def _parts(text: str, sentence: Sentence, most: int) -> Iterator[Sentence]:
 
 
 def _cut(text: str, starts: list[int], first: int, last: int) -> int:
-    """The latest word start up to `last` where a cut divides no word, and no letter from its marks."""
+    """The last word start up to `last` that splits neither a word nor a letter from its combining marks."""
     if last == len(starts) - 1:
         return last
     whole = [at for at in range(first + 1, last + 1) if not category(text[starts[at]]).startswith("M")]

@@ -1,4 +1,4 @@
-"""What to do about bad input, and the count of what was done."""
+"""What to do about bad input, and a report of what was done."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from counterpoint.types import Document
 
 __all__ = ["ReadPolicy", "ReadReport", "counted"]
 
-LISTED = 1000  # files that a report names
-SHOWN_NOTES = 20  # enough to see what is wrong; a million bad lines must not fill the memory
+LISTED = 1000  # maximum number of files that a report names
+SHOWN_NOTES = 20  # enough to see the problem; a million bad lines must not fill the memory
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPolicy:
-    """What happens when input is not as it should be. The defaults stop at the first doubt.
+    """What to do about bad input. By default, stop at the first problem.
 
-    Queries, judgements and runs are always read strictly: a line lost there changes a measurement.
+    Queries, judgements and runs are always read strictly, because a lost line would change a measurement.
 
     Attributes:
-        malformed: a line, row, file or id that cannot be used: stop, or leave it out and count it.
-        duplicates: an id for the second time: stop, or keep the first document and count the other.
-        encoding: bytes that are not UTF-8, nor of an encoding that they tell: stop, or put U+FFFD in their
-            place and count the text.
+        malformed: a line, row, file or id that cannot be used: stop, or skip and count it.
+        duplicates: a repeated id: stop, or keep the first document and count the other.
+        encoding: bytes that are neither UTF-8 nor in a detected encoding: stop, or replace them with U+FFFD
+            and count the text.
         too_long: a text above `max_characters`: stop, or keep its beginning and count it.
-        max_characters: the longest text of one document (or of one file in a folder), in characters.
-        files: a file of a folder, or a row of one, that cannot be read: leave it out, count and list it, or
-            stop. A folder holds anything, so this one is not strict unless asked for.
-        unknown_judged: a judgement of a document that the corpus lacks: keep it as trec_eval does (the
-            document counts as relevant and not found, so figures stay comparable), or stop. Stopping
-            costs one pass over the corpus for each call of `Collection.qrels`.
+        max_characters: maximum length of the text of one document (or one file of a folder), in characters.
+        files: a file of a folder, or a row in it, that cannot be read: skip, count and list it, or stop.
+            Folders may hold anything, so the default here is to skip.
+        unknown_judged: a judgement of a document that the corpus lacks: keep it as trec_eval does, or stop.
+            If kept, the document counts as relevant and not found, so results stay comparable. Stopping costs
+            one pass over the corpus for each call of `Collection.qrels`.
     """
 
     malformed: Literal["error", "skip"] = "error"
@@ -45,7 +45,7 @@ class ReadPolicy:
 
     @staticmethod
     def lenient() -> ReadPolicy:
-        """Carry on past everything that can be passed over, counting it."""
+        """The policy that skips and counts everything that can be skipped."""
         return ReadPolicy(malformed="skip", duplicates="first", encoding="replace", too_long="truncate")
 
     def __post_init__(self) -> None:
@@ -62,25 +62,25 @@ class ReadPolicy:
 
 @dataclass(slots=True)
 class ReadReport:
-    """What one pass over a collection met; filled while the documents are consumed.
+    """Counts of one pass over a collection; filled while the documents are consumed.
 
     Attributes:
-        documents: whole documents handed out.
-        passages: what was handed out: documents that were not cut, and the passages of those that were.
-        empty: of those, how many have neither title nor text; they are kept and can be fetched by id.
+        documents: whole documents yielded.
+        passages: items yielded: uncut documents, and the passages of the others.
+        empty: of these, those with neither title nor text. They are kept and can be fetched by id.
         files: files read.
-        kinds: of those, how many of each kind, by their ending.
-        encodings: files that are not UTF-8, by their encoding.
-        skipped: malformed lines and rows left out.
-        duplicates: documents left out because their id had been seen.
+        kinds: number of files read, by ending.
+        encodings: number of files that are not UTF-8, by encoding.
+        skipped: malformed lines and rows skipped.
+        duplicates: documents skipped because their id is a duplicate.
         replaced: texts in which bytes or characters were replaced by U+FFFD.
         truncated: texts that were cut at the limit.
         unreadable: number of files of a folder that could not be read.
-        not_read: the first of them, each with the reason.
-        other_files: files of a folder that are of no kind that is read, counted by their ending.
-        left_out: files and folders left out by choice: hidden, in `.gitignore`, excluded, ….
-        decisions: what was decided about files: columns, delimiters, encodings; the first of them.
-        notes: the first few lines, rows and texts that were skipped or changed, each with file and line.
+        not_read: the first of these files, each with the reason.
+        other_files: files of a folder with an unsupported type, counted by ending.
+        left_out: files and folders excluded by choice (hidden, in `.gitignore`, excluded, …).
+        decisions: the first decisions about files: columns, delimiters, encodings.
+        notes: the first lines, rows and texts that were skipped or changed, each with file and line.
     """
 
     documents: int = 0
@@ -101,7 +101,7 @@ class ReadReport:
     notes: list[str] = field(default_factory=list)
 
     def count(self, document: Document, last: str | None) -> str:
-        """Count what is handed out, and name its document; `last` is the document that came before it."""
+        """Count a yielded item and return the id of its document; `last` is the previous document's id."""
         whole = document.parent or document.id
         self.passages += 1
         self.documents += whole != last
@@ -114,7 +114,7 @@ class ReadReport:
         self.kinds[kind] = self.kinds.get(kind, 0) + 1
 
     def leave_out(self, reason: str) -> None:
-        """Count a file or folder that was left out by choice."""
+        """Count a file or folder that was excluded by choice."""
         self.left_out[reason] = self.left_out.get(reason, 0) + 1
 
     def cannot_read(self, reason: str) -> None:
@@ -124,12 +124,12 @@ class ReadReport:
             self.not_read.append(reason)
 
     def decide(self, message: str) -> None:
-        """Remember what was decided about a file."""
+        """Record a decision about a file."""
         if message not in self.decisions and len(self.decisions) < LISTED:
             self.decisions.append(message)
 
     def note(self, message: str, path: str | Path | None = None, line: int | None = None) -> None:
-        """Remember an event, if not too many are remembered already."""
+        """Record an event, up to a limit."""
         if len(self.notes) < SHOWN_NOTES:
             where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
             self.notes.append(where + message)
@@ -153,13 +153,13 @@ class ReadReport:
         return ", ".join([self.size(), *found])
 
     def lost(self) -> str:
-        """What was skipped and why, in a few lines; empty where nothing was."""
+        """A few lines about what was skipped and why; empty if nothing was."""
         found = [f"{counted(self.unreadable, 'file')} could not be read"] * bool(self.unreadable)
         found += [f"{counted(self.skipped, 'row')} skipped"] * bool(self.skipped)
         return "\n  ".join([", ".join(found), *self.not_read[:SHOWN_NOTES], *self.notes]) if found else ""
 
     def why_nothing(self) -> str:
-        """Why there is no document, as far as that is known, to put behind a message."""
+        """Why there is no document, as far as known, to append to a message."""
         reasons = {f"{name or 'without an ending'}": n for name, n in self.other_files.items()}
         found = [f"{counted(n, 'file')} {kind}" for kind, n in {**reasons, **self.left_out}.items()]
         if self.unreadable:
@@ -167,7 +167,7 @@ class ReadReport:
         return f". Not read: {'; '.join(found)}" if found else ""
 
     def size(self) -> str:
-        """How many documents in how many passages, or only documents where none was cut."""
+        """Number of documents, and of passages if any document was cut."""
         documents = counted(self.documents, "document")
         if self.passages == self.documents:
             return documents

@@ -1,4 +1,4 @@
-"""Bytes on disk to lines and texts: compression, encodings, byte order marks, length limits."""
+"""Read lines and texts from bytes: compression, encodings, byte order marks, length limits."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from counterpoint.types import Document
 __all__ = ["Located", "Reader", "open_binary", "strict_reader"]
 
 BLOCK = 1 << 18
-SCANNED = 1 << 26  # bytes that tell an encoding; a few kilobytes of gzip unpack to any number of them
-MOST_BLANK = 1_000_000  # blank lines one after another: a few kilobytes of gzip unpack to any number of them
+SCANNED = 1 << 26  # bytes used to detect an encoding; limited, because a small gzip can unpack to any size
+MOST_BLANK = 1_000_000  # blank lines in a row; limited for the same reason
 
 
 class Located(NamedTuple):
-    """A document and where it was found, for messages."""
+    """A document and its place, for messages."""
 
     document: Document
     path: str | Path
@@ -36,7 +36,7 @@ class Located(NamedTuple):
 
 @contextmanager
 def open_binary(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading, unpacking it if its name ends in `.gz` or `.zst`.
+    """Open a file for reading; unpack it if its name ends in `.gz` or `.zst`.
 
     Raises:
         DataError: it cannot be opened or read, or its compression is damaged.
@@ -62,16 +62,16 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads by one policy and counts into one report."""
+    """Reads with one policy and counts into one report."""
 
     policy: ReadPolicy = field(default_factory=ReadPolicy)
     report: ReadReport = field(default_factory=ReadReport)
 
     def reject(self, message: str, path: str | Path, line: int | None = None) -> None:
-        """Something that cannot be used: stop or count, as the policy says.
+        """Handle an item that cannot be used: stop or count, as the policy says.
 
         Raises:
-            DataError: unless malformed input is to be skipped.
+            DataError: unless the policy skips malformed input.
         """
         error = DataError(message, path=path, line=line)
         if self.policy.malformed == "error":
@@ -79,19 +79,19 @@ class Reader:
         self.skip(error)
 
     def skip(self, error: DataError) -> None:
-        """Count what was left out, and why."""
+        """Count a skipped item, with the reason."""
         self.report.skipped += 1
         self.report.note(str(error))
 
     def charset(self, path: Path, *, told: bool = False) -> str:
-        """The encoding of a file of text, as its first 64 MiB tell; counted, where it is not UTF-8.
+        """Detect the encoding of a text file from its first 64 MiB; count it if it is not UTF-8.
 
         Args:
             path: the file.
-            told: the caller tells of it among other decisions.
+            told: the caller reports the encoding itself.
 
         Raises:
-            DataError: unreadable, or not a text.
+            DataError: the file cannot be read, or is not text.
         """
         with open_binary(path) as file:
             found = charset_of((file.read(BLOCK) for _ in range(SCANNED // BLOCK)), path)
@@ -99,16 +99,17 @@ class Reader:
         return found
 
     def lines(self, path: Path, encoding: str | None = None) -> Iterator[tuple[int, str]]:
-        r"""Number (from 1) and text of each line, without its end; only `\n` and `\r\n` end a line.
+        r"""Yield number (from 1) and text of each line, without its end; only `\n` and `\r\n` end a line.
 
         Args:
             path: the file.
-            encoding: UTF-8, or what a byte order mark names, unless given.
+            encoding: if None, the one of the byte order mark, or UTF-8.
 
         Raises:
-            DataError: unreadable, wrongly encoded, or a line beyond any document that the policy allows.
+            DataError: unreadable, wrongly encoded, or a line is longer than any document that the policy
+                allows.
         """
-        # A character takes at most 12 bytes: two escapes of 6 in JSON. The rest is for the other fields.
+        # In JSON, a character takes at most 12 bytes (two escapes of 6). The rest is for the other fields.
         limit = 12 * self.policy.max_characters + (1 << 20)
         with open_binary(path) as file:
             encoding = encoding or marked(cast(io.BufferedReader, file).peek(4)) or UTF_8
@@ -117,7 +118,7 @@ class Reader:
                 return
             offset = 0
             for number, raw in _bounded(lambda: file.readline(limit), limit, path):
-                try:  # not in a function of its own: runs have millions of lines
+                try:  # inline for speed: runs have millions of lines
                     text = raw.decode("utf-8")
                 except UnicodeDecodeError as error:
                     if self.policy.encoding == "error":
@@ -130,7 +131,6 @@ class Reader:
     def _other_lines(
         self, file: BinaryIO, encoding: str, path: Path, limit: int
     ) -> Iterator[tuple[int, str]]:
-        """The lines of a file that is not UTF-8."""
         errors = "strict" if self.policy.encoding == "error" else "replace"
         texts = io.TextIOWrapper(file, encoding, errors, newline="\n")
         try:
@@ -144,18 +144,18 @@ class Reader:
             texts.detach()
 
     def text(self, path: Path, *, encoding: str | None = None, most: int | None = None) -> str:
-        r"""A whole file as text with `\n` line ends, in the encoding that its bytes tell unless one is given.
+        r"""Read a whole file as text with `\n` line ends, in the given encoding or a detected one.
 
         Args:
             path: the file.
-            encoding: one that it declares itself.
-            most: characters; `max_characters` unless given.
+            encoding: the one that the file itself declares.
+            most: maximum number of characters; `max_characters` if None.
 
         Raises:
-            DataError: unreadable, no text, wrongly encoded, or longer than the policy allows.
+            DataError: unreadable, not text, wrongly encoded, or longer than the policy allows.
         """
         most = most or self.policy.max_characters
-        limit = 4 * most + 4  # no character of an encoding that we read takes more than four bytes
+        limit = 4 * most + 4  # no encoding that we read takes more than four bytes per character
         with open_binary(path) as file:
             raw = file.read(limit)
         name = encoding or charset_of([raw], path)
@@ -164,30 +164,31 @@ class Reader:
         raw = raw.removeprefix(codecs.BOM_UTF8)
         errors = "strict" if self.policy.encoding == "error" else "replace"
         decoder = codecs.getincrementaldecoder(name)(errors)
-        try:  # what was read may end inside a character, which is an error only at the end of the file
+        try:  # bytes may end inside a character; this is an error only at the end of the file
             text = decoder.decode(raw, final=len(raw) < limit - len(codecs.BOM_UTF8))
         except UnicodeDecodeError as error:
             line = raw.count(b"\n", 0, error.start) + 1
             raise self._undecodable(raw, error, path, line, 0) from error
-        except UnicodeError as error:  # some codecs do not say where
-            raise DataError(f"is not {name}, as it says ({error})", path=path) from error
+        except UnicodeError as error:  # some codecs do not say where the error is
+            raise DataError(f"is not {name}, although it says so ({error})", path=path) from error
         if errors == "replace" and "\ufffd" in text:
             self._replaced(path)
         return self.fit(text.replace("\r\n", "\n"), path, most=most)
 
     def fit(self, text: str, path: str | Path, line: int | None = None, *, most: int | None = None) -> str:
-        """The text within the allowed length.
+        """Apply the length limit.
 
         Raises:
-            DataError: it is longer, and the policy does not truncate.
+            DataError: the text is longer, and the policy does not truncate.
         """
         most = most or self.policy.max_characters
         if len(text) <= most:
             return text
         if self.policy.too_long == "error":
             raise DataError(
-                f"a text of more than {most:,} characters; is this the right kind of file? "
-                "Use ReadPolicy(too_long='truncate') (`counterpoint index --lenient`) to keep its beginning, "
+                f"a text of more than {most:,} characters; check that this is the right kind of file. "
+                "Use ReadPolicy(too_long='truncate') (`counterpoint index --lenient`) to keep its "
+                "beginning, "
                 "or a larger max_characters",
                 path=path,
                 line=line,
@@ -197,10 +198,10 @@ class Reader:
         return text[:most]
 
     def sound(self, text: str, path: str | Path, line: int | None = None) -> str:
-        r"""The text without lone surrogates, which JSON can spell (`\ud800`) and no encoding can store.
+        r"""Handle lone surrogates, which JSON can spell (`\ud800`) but no encoding can store.
 
         Raises:
-            DataError: it has some, and the policy does not replace.
+            DataError: the text has some, and the policy does not replace them.
         """
         try:
             text.encode("utf-8")
@@ -217,7 +218,7 @@ class Reader:
         return text
 
     def _not_utf8(self, encoding: str, path: Path, *, told: bool = False) -> None:
-        """Count a file in another encoding, and say which one was decided on."""
+        """Count a file in another encoding, and report the encoding."""
         if encoding != UTF_8:
             self.report.encodings[encoding] = self.report.encodings.get(encoding, 0) + 1
             if not told:
@@ -241,10 +242,10 @@ class Reader:
 
 
 def _bounded(readline: Callable[[], AnyStr], limit: int, path: Path) -> Iterator[tuple[int, AnyStr]]:
-    """Number each line; stop at what is too long, or is a file of blank lines.
+    """Number each line; stop at one that is too long, or at too many blank ones.
 
     Raises:
-        DataError: saying which line.
+        DataError: with the line number.
     """
     filled = 0
     for number in count(1):
@@ -255,13 +256,13 @@ def _bounded(readline: Callable[[], AnyStr], limit: int, path: Path) -> Iterator
             filled = number
         elif number - filled > MOST_BLANK:
             raise DataError(
-                f"{MOST_BLANK:,} lines one after another are blank; is this the right kind of file?",
+                f"{MOST_BLANK:,} blank lines in a row; check that this is the right kind of file",
                 path=path,
                 line=number,
             )
         if len(line) == limit and line[-1:] not in (b"\n", "\n"):
             raise DataError(
-                f"this line is longer than {limit:,} bytes; is this the right kind of file?",
+                f"this line is longer than {limit:,} bytes; check that this is the right kind of file",
                 path=path,
                 line=number,
             )
@@ -269,5 +270,5 @@ def _bounded(readline: Callable[[], AnyStr], limit: int, path: Path) -> Iterator
 
 
 def strict_reader(policy: ReadPolicy) -> Reader:
-    """For queries, judgements and runs: the policy's encoding and limits, but no line may be left out."""
+    """Reader for queries, judgements and runs: the policy's encoding and limits, but no line is skipped."""
     return Reader(replace(policy, malformed="error", duplicates="error"))

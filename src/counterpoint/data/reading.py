@@ -1,4 +1,4 @@
-"""What a disk or a network raises while data are read, as an error that a user can act on."""
+"""Turn errors of a disk or a network into errors that a user can act on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from counterpoint.errors import CounterpointError, DataError
 __all__ = ["UNREADABLE", "reading"]
 
 UNREADABLE: tuple[type[Exception], ...] = (
-    OSError,  # of a disk, and of a network: all errors of `requests` are of this kind
+    OSError,  # of a disk or a network, including all errors of `requests`
     EOFError,
     HTTPException,
     lzma.LZMAError,
@@ -23,22 +23,22 @@ UNREADABLE: tuple[type[Exception], ...] = (
     zipfile.BadZipFile,
     zlib.error,
 )
-REASON = 300  # characters of a reason that are shown
+REASON = 300  # maximum length of a shown reason, in characters
 
 
 @contextmanager
 def reading(
     origin: str, remedy: str = "check that it is there", failures: tuple[type[Exception], ...] = UNREADABLE
 ) -> Iterator[None]:
-    """Turn what a disk or a network raises while data are read into an error that a user can act on.
+    """Turn errors of a disk or a network into errors that a user can act on.
 
     Args:
-        origin: what is read; of an error that names a file, that file.
+        origin: what is read; an error that names a file shows that file, too.
         remedy: what to do about it.
-        failures: what is raised where something cannot be read.
+        failures: exceptions to convert.
 
     Raises:
-        DataError: in place of one of them.
+        DataError: instead of one of `failures`.
     """
     try:
         yield

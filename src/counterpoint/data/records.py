@@ -1,4 +1,4 @@
-"""JSON lines: the layouts that retrieval toolkits use for documents and queries."""
+"""JSON lines in the layouts of common retrieval toolkits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RecordLayout = Literal["beir-jsonl", "pyserini", "tevatron", "plain"]
 
 
 class Fields(NamedTuple):
-    """The keys of one layout: the id's, and those under which the text may stand."""
+    """Keys of one layout: of the id, and possible keys of the text."""
 
     id: str
     text: tuple[str, ...]
@@ -51,17 +51,19 @@ LAYOUTS: Mapping[RecordLayout, Fields] = MappingProxyType(
     }
 )
 
-DEEPEST = 100  # levels of a record; Python reads and writes about 900, fewer from deep within a program
+DEEPEST = (
+    100  # maximum nesting of a record; Python reads and writes about 900 levels, fewer in deep call stacks
+)
 QUERY_FIELDS = (("_id", "text"), ("query_id", "query_text"), ("query_id", "query"), ("id", "text"))
 
 
 class Misfit(ValueError):
-    """A record that does not fit its layout; becomes a `DataError`, or is counted as skipped."""
+    """A record does not fit its layout; becomes a `DataError`, or is counted as skipped."""
 
 
 @dataclass(frozen=True)
 class RecordsFile(Source):
-    """One file of JSON lines in one layout."""
+    """One JSON lines file in one layout."""
 
     path: Path
     layout: RecordLayout
@@ -72,7 +74,7 @@ class RecordsFile(Source):
         return self.path.name.split(".")[0]
 
     def documents(self, reader: Reader) -> Iterator[Located]:
-        """One document a record."""
+        """Yield one document per record."""
         for line, record in records(self.path, reader):
             try:
                 yield Located(document_from(record, self.layout), self.path, line)
@@ -82,10 +84,10 @@ class RecordsFile(Source):
 
 
 def records(path: Path, reader: Reader) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number and object of each line that is not blank.
+    """Yield line number and object of each line that is not blank.
 
     Raises:
-        DataError: a line is no JSON object, unless the policy skips it.
+        DataError: a line is not a JSON object, unless the policy skips it.
     """
     for number, line in reader.lines(path):
         if not line or line.isspace():
@@ -104,7 +106,7 @@ def records(path: Path, reader: Reader) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def is_deep(line: str, record: object) -> bool:
-    """Whether a record is nested deeper than what reads it again can follow."""
+    """Whether a record is nested too deeply to be written and read again."""
     if line.count("[") + line.count("{") <= DEEPEST:
         return False
     level: list[Any] = [record]
@@ -119,13 +121,13 @@ def is_deep(line: str, record: object) -> bool:
 
 
 def layout_of(path: Path, policy: ReadPolicy) -> RecordLayout | Literal["rows"]:
-    """The layout of a file, decided by the keys of its first record; an empty file has BEIR's.
+    """Detect the layout of a file from the keys of its first record; an empty file has BEIR's.
 
-    Keys of no layout, but one of which is usually the text's, make it `rows`. Where malformed lines are
-    skipped, the first record with such keys decides.
+    If the keys fit no layout, but one is a usual name of a text, the layout is `rows`. If the policy skips
+    malformed lines, the first record with known keys decides.
 
     Raises:
-        DataError: the keys are those of no layout, and none is usually the text's.
+        DataError: the keys fit no layout, and none is a usual name of a text.
     """
     reader = Reader(policy)
     for line, record in records(path, reader):
@@ -138,15 +140,15 @@ def layout_of(path: Path, policy: ReadPolicy) -> RecordLayout | Literal["rows"]:
             f"{name}: {fields.id} and {' or '.join(fields.text)}" for name, fields in LAYOUTS.items()
         )
         message = (
-            f"the keys {_listed(record)} are those of no known layout ({known}); "
-            "name the text's (--text, text=)"
+            f"the keys {_listed(record)} fit no known layout ({known}); "
+            "name the key of the text (--text, text=)"
         )
         reader.reject(message, path, line)
     return "beir-jsonl"
 
 
 def layout_with(record: Mapping[str, Any]) -> RecordLayout | None:
-    """The layout that has this record's keys, if any has."""
+    """The layout that has this record's keys; None if there is none."""
     for layout, fields in LAYOUTS.items():
         if fields.id in record and any(key in record for key in fields.text):
             return layout
@@ -154,7 +156,7 @@ def layout_with(record: Mapping[str, Any]) -> RecordLayout | None:
 
 
 def document_from(record: Mapping[str, Any], layout: RecordLayout) -> Document:
-    """A record as a document; keys without a meaning in the layout become metadata.
+    """Convert a record to a document; keys without a meaning in the layout become metadata.
 
     Raises:
         Misfit: a key is absent or its value has the wrong type.
@@ -165,7 +167,7 @@ def document_from(record: Mapping[str, Any], layout: RecordLayout) -> Document:
     key = next((key for key in fields.text if key in rest), None)
     if key is None:
         wanted = " or ".join(map(repr, fields.text))
-        raise Misfit(f"no {wanted} among the keys {_listed(record)}, which the layout {layout!r} needs")
+        raise Misfit(f"no {wanted} among the keys {_listed(record)}, but the layout {layout!r} needs one")
     text = _text(rest, key)
     parent, start = None, 0
     if isinstance(rest.get("parent"), str) and type(rest.get("start")) is int:  # written by `write_beir`
@@ -184,7 +186,7 @@ def string_id(record: dict[str, Any], key: str) -> str:
     if key not in record:
         raise Misfit(f"no id: {key!r} is not among the keys {_listed(record)}")
     value = record.pop(key)
-    if type(value) is int:  # not bool, which is a kind of int
+    if type(value) is int:  # not bool, which is a subclass of int
         return str(value)
     if not isinstance(value, str):
         raise Misfit(f"the id {key!r} must be a string or a whole number, found {json.dumps(value)[:60]}")
@@ -192,7 +194,7 @@ def string_id(record: dict[str, Any], key: str) -> str:
 
 
 def read_json_queries(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
-    """Line, id, text and metadata of each query; its keys are BEIR's or Tevatron's, as in the first record.
+    """Yield line, id, text and metadata of each query; the first record decides on BEIR's or Tevatron's keys.
 
     Raises:
         DataError: a line does not fit.
@@ -210,7 +212,7 @@ def read_json_queries(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str
 
 
 def _metadata(rest: dict[str, Any]) -> dict[str, Any]:
-    """What is left of a record: the members of its `metadata`, and the keys beside it."""
+    """The rest of a record: the members of its `metadata`, and all other keys."""
     metadata = rest.pop("metadata") if isinstance(rest.get("metadata"), dict) else {}
     return {**metadata, **rest}
 

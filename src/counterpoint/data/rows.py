@@ -1,4 +1,4 @@
-"""Files whose rows or records are documents: CSV, TSV, JSON and JSON Lines, with fields named or guessed."""
+"""Files with rows or records as documents: CSV, TSV, JSON and JSON Lines, with named or detected fields."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ROWS = (".csv", ".tsv", ".json", *JSON_LINES)
 
 
 class Row(NamedTuple):
-    """A document of a file.
+    """A document in a file.
 
     Attributes:
-        line: its line or number there; None where the file is one document.
-        document: as it was found.
-        named: whether it has an id of its own; else its id is empty.
+        line: its line or number; None if the file is one document.
+        document: as found.
+        named: whether it has its own id; otherwise its id is empty.
     """
 
     line: int | None
@@ -38,7 +38,7 @@ class Row(NamedTuple):
     named: bool
 
     def under(self, label: str) -> Document:
-        """The document, under an id that is made of a label and the line where it has none of its own."""
+        """The document with its own id, or with one made of the label and the line."""
         if self.named:
             return self.document
         return replace(self.document, id=label if self.line is None else f"{label}:{self.line}")
@@ -47,12 +47,12 @@ class Row(NamedTuple):
 @final
 @dataclass(frozen=True)
 class RowsFile(Source):
-    """One file of rows or records, each a document under its own id, or `<file>:<line>` where it has none.
+    """One file of rows or records; each is a document with its own id, or `<file>:<line>` without one.
 
     Attributes:
-        path: the file; its ending says what it is.
-        fields: the names that were given.
-        label: what it is called in ids; the file's name where None.
+        path: the file; its ending tells the format.
+        fields: names of the fields.
+        label: name in generated ids; the file's name if None.
     """
 
     path: Path
@@ -65,16 +65,16 @@ class RowsFile(Source):
         return self.label or plain_stem(self.path)
 
     def documents(self, reader: Reader) -> Iterator[Located]:
-        """One document a row or record."""
+        """Yield one document per row or record."""
         for row in self._rows(reader):
             yield Located(row.under(self.label or self.path.name), self.path, row.line)
         reader.report.read(ending(self.path))
 
     def decided(self, policy: ReadPolicy) -> tuple[str, ...]:
-        """What is decided about the file by its first rows.
+        """Decisions about the file, made from its first rows.
 
         Raises:
-            DataError: it cannot be read, or a field that was named is not there.
+            DataError: it cannot be read, or a named field is missing.
         """
         reader = Reader(policy)
         next(self._rows(reader), None)
@@ -86,13 +86,13 @@ class RowsFile(Source):
 
 
 def row_documents(path: Path, fields: Fields, reader: Reader, *, may_join: bool = True) -> Iterator[Row]:
-    """The documents of a file of rows or records.
+    """Yield the documents of a file of rows or records.
 
     Args:
-        path: its ending says what it is.
-        fields: the names that were given.
-        reader: the policy and the report, which is told what was decided.
-        may_join: where no field is a text, the text may be made of all of them.
+        path: its ending tells the format.
+        fields: names of the fields.
+        reader: the policy, and the report that receives the decisions.
+        may_join: if no field is a text, join all fields to make one.
 
     Raises:
         DataError: the file cannot be read, or a row does not fit and the policy does not skip it.
@@ -127,10 +127,10 @@ def row_documents(path: Path, fields: Fields, reader: Reader, *, may_join: bool 
 def _columns(
     path: Path, fields: Fields, row: Mapping[str, Any], may_join: bool, reader: Reader
 ) -> Columns | None:
-    """What stands where, by the keys of the first record.
+    """Decide what each field holds, by the keys of the first record.
 
     Raises:
-        DataError: a field that was named is not there, or none is the text's where it must be.
+        DataError: a named field is missing, or there is no text field where one is needed.
     """
     try:
         columns = fields.resolve(list(row), "field")
@@ -139,7 +139,7 @@ def _columns(
     if columns.text is None and not may_join:
         raise DataError(
             f"no field is called {' or '.join(TEXTS[:4])}; there are {listed(row)}. "
-            "Name the text's (--text, text=)",
+            "Name the field of the text (--text, text=)",
             path=path,
         )
     reader.report.decide(f"{path}: fields {columns}")

@@ -1,4 +1,4 @@
-"""Where sentences end, in the order of the text and without a model."""
+"""Find sentence boundaries by rules, without a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Begins", "Sentence", "count_words", "sentences", "word_starts", "UNS
 
 Begins = Literal["sentence", "paragraph", "section"]
 
-# Scripts written without spaces between words: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
+# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 )
@@ -20,7 +20,7 @@ UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]{{1,{LONGEST_WORD}}}")
 
 CLOSERS = "\"'”’»)\\]"
-# Each alternative begins at a character that cannot continue a match of its own kind, so that a file of ten
+# Each alternative begins at a character that cannot continue a match of its own kind, so a file of ten
 # million dots takes linear time.
 BOUNDARY = re.compile(
     rf"""
@@ -54,21 +54,21 @@ class Sentence(NamedTuple):
 
 
 def count_words(text: str, start: int = 0, end: int | None = None) -> int:
-    """Words as a passage's length counts them.
+    """Count words for the length of a passage.
 
-    A run of letters counts once for each 20 characters begun, so that a long address or a table of digits is
-    not one word; scripts without spaces count by the character, as most word-piece vocabularies do.
+    A run of letters counts as one word per 20 characters begun, so that a long address or a table of digits
+    is not one word. Scripts without spaces count by the character, as in most word-piece vocabularies.
     """
     return len(WORD.findall(text, start, len(text) if end is None else end))
 
 
 def word_starts(text: str, start: int, end: int) -> list[int]:
-    """Where the words that `count_words` counts begin."""
+    """Start positions of the words that `count_words` counts."""
     return [match.start() for match in WORD.finditer(text, start, end)]
 
 
 def sentences(text: str, headings: tuple[int, ...] = ()) -> Iterator[Sentence]:
-    """Cut a text into sentences; together they hold everything but white space, each character once.
+    """Cut a text into sentences; together they contain everything except white space, each character once.
 
     Args:
         text: any text.
@@ -90,7 +90,7 @@ def sentences(text: str, headings: tuple[int, ...] = ()) -> Iterator[Sentence]:
 
 
 def _trimmed(text: str, start: int, end: int, begins: Begins) -> Iterator[Sentence]:
-    """The sentence between two positions without the white space around it, if anything is left."""
+    """The sentence between two positions without surrounding white space, if anything is left."""
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     end -= len(piece) - len(piece.rstrip())
@@ -106,7 +106,7 @@ def _ends(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:
-    """Whether a full stop (or the like) before white space ends its sentence."""
+    """Whether a full stop (or similar) before white space ends its sentence."""
     following = text[match.end() : match.end() + 24].lstrip()[:1]
     if following.islower():
         return False

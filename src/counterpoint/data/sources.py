@@ -1,4 +1,4 @@
-"""From what a user names to a collection."""
+"""Open a collection from the name that a user gives."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ def open_collection(
     fields: Fields | None = None,
     choice: FileChoice | None = None,
 ) -> Collection:
-    """Open a collection; of a large file no more than its first record is read yet.
+    """Open a collection; of a large file, only the first record is read yet.
 
     Args:
-        source: a BEIR folder (it has `corpus.jsonl` or `corpus.jsonl.gz`); any other folder, or one file of
-            text; a `.jsonl`, `.tsv`, `.csv` or `.json` file, plain, `.gz` or `.zst`; `-`, standard input;
-            `ir_datasets:ID`; or `stdlib:`, the documentation of the running Python (`stdlib:json`: of one
-            module).
-        format: how to read it, where that is not to be decided from the folder's content, the name's ending
-            and the keys or columns of the first record.
+        source: one of: a BEIR folder (with `corpus.jsonl` or `corpus.jsonl.gz`); any other folder, or one
+            text file; a `.jsonl`, `.tsv`, `.csv` or `.json` file, plain, `.gz` or `.zst`; `-` for standard
+            input; `ir_datasets:ID`; `stdlib:` for the documentation of the running Python (`stdlib:json` for
+            one module).
+        format: how to read it; by default detected from the folder's content, or the file's ending and the
+            keys or columns of its first record.
         policy: what to do about bad input; by default stop.
         passage_words: length of the passages into which `files` and `stdlib:` are cut; None for whole texts.
-            Documents of the other sources are never cut, since their judgements name whole documents.
-        fields: which columns or keys hold what, in rows and records; guessed where None.
-        choice: which files of a folder are read.
+            Documents of other sources are never cut, because their judgements name whole documents.
+        fields: which columns or keys to use in rows and records; detected if None.
+        choice: which files of a folder to read.
 
     Raises:
-        DataError: there is nothing of that name, or it cannot be read in this way.
-        ConfigError: an unknown format, a format or fields for a source that has its own, patterns for what is
-            no folder of files, or a length below 1.
+        DataError: there is no such source, or it cannot be read in this way.
+        ConfigError: an unknown format, a format or fields for a source with its own, patterns for something
+            other than a folder of files, or a length below 1.
         MissingExtraError: the source needs a package that is not installed.
     """
     if format is not None and format not in get_args(Format):
@@ -78,7 +78,7 @@ def open_collection(
 
 @dataclass(frozen=True)
 class _Asked:
-    """How a source is to be opened."""
+    """How to open a source."""
 
     format: Format | None
     policy: ReadPolicy
@@ -87,17 +87,17 @@ class _Asked:
     choice: FileChoice
 
     def check(self, source: object, *, format: bool = False, fields: bool = False) -> None:
-        """Refuse what a source has no use for, but for what is allowed here.
+        """Refuse options that a source cannot use, except those allowed here.
 
         Raises:
-            ConfigError: naming it.
+            ConfigError: names the option.
         """
         if self.format is not None and not format:
-            raise ConfigError(f"{source} has a format of its own; leave out format={self.format!r}")
+            raise ConfigError(f"{source} has its own format; leave out format={self.format!r}")
         if self.fields.named and not fields:
-            raise ConfigError(f"{NAMED}; {source} has fields of its own")
+            raise ConfigError(f"{NAMED}; {source} has its own fields")
         if self.choice.include or self.choice.exclude:
-            raise ConfigError(f"--include and --exclude choose files of a folder; {source} is none")
+            raise ConfigError(f"--include and --exclude choose files of a folder; {source} is not one")
 
 
 def _opened(source: str | Path, asked: _Asked) -> Source:
@@ -113,7 +113,7 @@ def _opened(source: str | Path, asked: _Asked) -> Source:
     path = Path(source)
     if not path.exists():
         raise DataError(f"there is no such file or folder; a source is {KINDS}", path=path)
-    if not (path.is_file() or path.is_dir()):  # a collection is read more than once, which a pipe is not
+    if not (path.is_file() or path.is_dir()):  # a collection is read more than once, but a pipe only once
         raise DataError("is neither a file nor a folder; pipe it in and name '-' as the source", path=path)
     return _source(path, asked.format or _format_of(path, asked), asked)
 
@@ -140,7 +140,7 @@ def _format_of(path: Path, asked: _Asked) -> Format:
 def _source(path: Path, format: Format, asked: _Asked) -> Source:
     if path.is_dir() != (format == "beir") and format != "files":
         what = "a folder" if path.is_dir() else "a file"
-        raise ConfigError(f"{path}: the format {format!r} does not go with {what}")
+        raise ConfigError(f"{path}: the format {format!r} does not apply to {what}")
     if format == "files":
         if path.is_file():
             if kind_of(path) is None and path.suffix:

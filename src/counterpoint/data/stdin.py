@@ -1,4 +1,4 @@
-"""Standard input as a collection: kept in a file, since a collection may be read more than once."""
+"""Standard input as a collection, kept in a file, because a collection may be read more than once."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ LABEL = "stdin"
 @final
 @dataclass(frozen=True, eq=False)
 class Piped(Source):
-    """What was piped in: JSON Lines, a JSON array, or one document a line.
+    """Piped input: JSON Lines, a JSON array, or one document per line.
 
     Attributes:
-        path: of the file that holds it, removed when this object goes.
-        rows: how it is read, where it is JSON.
+        path: temporary file with the input, removed together with this object.
+        rows: how to read it, if it is JSON.
     """
 
     path: Path
@@ -49,7 +49,7 @@ class Piped(Source):
         return LABEL
 
     def documents(self, reader: Reader) -> Iterator[Located]:
-        """One document a record, or a line that is not blank; ids that are made are `stdin:<line>`."""
+        """Yield one document per record, or per line that is not blank; generated ids are `stdin:<line>`."""
         if self.rows is not None:
             try:
                 for found in self.rows.documents(reader):
@@ -66,9 +66,9 @@ class Piped(Source):
         reader.report.read(LABEL)
 
     def decided(self, policy: ReadPolicy) -> tuple[str, ...]:
-        """As what it was taken."""
+        """The detected kind of input."""
         if self.rows is None:
-            return (f"{LABEL}: one document a line",)
+            return (f"{LABEL}: one document per line",)
         kind = "JSON Lines" if self.path.suffix == ".jsonl" else "JSON"
         try:
             return (f"{LABEL}: {kind}", *map(self._said, self.rows.decided(policy)))
@@ -76,21 +76,21 @@ class Piped(Source):
             raise DataError(self._said(str(error))) from error
 
     def _said(self, message: str) -> str:
-        """A message that names the file, without it."""
+        """Replace the name of the temporary file in a message."""
         return message.replace(str(self.path), LABEL)
 
 
 def piped(fields: Fields, policy: ReadPolicy, stream: BinaryIO | None = None) -> Piped:
-    """Take all of standard input, or of another stream.
+    """Read all of standard input, or of another stream.
 
     Raises:
-        ConfigError: nothing is piped in, or fields are named and it is not JSON.
+        ConfigError: nothing is piped in, or fields are named for input that is not JSON.
         DataError: it cannot be read.
     """
     if stream is None:
         stream = None if sys.stdin is None else sys.stdin.buffer  # None in a program without a console
     if stream is None or stream.isatty():
-        raise ConfigError("'-' reads what is piped in, and nothing is: … | counterpoint index - -o INDEX")
+        raise ConfigError("'-' reads piped input, and there is none; use: … | counterpoint index - -o INDEX")
     descriptor, name = tempfile.mkstemp(prefix="counterpoint-")
     kept = Path(name)
     try:
@@ -106,13 +106,14 @@ def piped(fields: Fields, policy: ReadPolicy, stream: BinaryIO | None = None) ->
     found = Piped(kept, RowsFile(kept, fields, LABEL) if suffix != ".txt" else None)
     if found.rows is None and fields.named:
         raise ConfigError(
-            "--id, --title, --text and --metadata name fields of JSON; standard input has one document a line"
+            "--id, --title, --text and --metadata name fields of JSON; standard input has one document per "
+            "line"
         )
     return found
 
 
 def _kind(path: Path, policy: ReadPolicy) -> str:
-    """What it is: an object on the first line means JSON Lines, even if it is broken."""
+    """File ending for the kind of input; an object on the first line means JSON Lines, even a broken one."""
     reader = Reader(policy)
     lines = (line for _, line in reader.lines(path, reader.charset(path)) if line and not line.isspace())
     first = next(lines, None)

@@ -1,4 +1,4 @@
-"""The documentation of the running Python's standard library: real text that every machine has."""
+"""The documentation of the running Python's standard library: real text on every machine."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ LEFT_OUT = frozenset(
     "test tests idlelib lib2to3 ensurepip turtledemo pydoc_data site-packages antigravity this "
     "__pycache__".split()
 )
-# Written in C, at least in part, so without source to read. All are loaded by any Python that runs this
-# package, or do nothing on import but define names.
+# Written at least partly in C, so without source to read. All are loaded by any Python that runs this
+# package, or only define names on import.
 COMPILED = tuple(
     "builtins array bisect collections datetime functools gc heapq io itertools math operator os random re "
     "select socket struct sys time zlib".split()
 )
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-SIGNATURE_CHARACTERS = 100  # of a title: subprocess.Popen's 25 arguments would crowd out what it does
+SIGNATURE_CHARACTERS = 100  # in a title; the 25 arguments of subprocess.Popen would hide the name
 
 
 @dataclass(frozen=True)
 class StandardLibrary(Source):
-    """Docstrings by module, class and function, from the source files, which are parsed and never imported.
+    """Docstrings by module, class and function, from source files that are parsed and never imported.
 
-    The id is the dotted name (`json.JSONDecoder.raw_decode`, `len`, `str.split`), the title that and the
-    signature. A docstring longer than a passage is cut into `<id>#1`, `<id>#2`, ….
+    The id is the dotted name (`json.JSONDecoder.raw_decode`, `len`, `str.split`); the title is the name and
+    the signature. A docstring longer than a passage is cut into `<id>#1`, `<id>#2`, ….
 
     Attributes:
         only: one top-level module (`json`), or None for all.
@@ -64,8 +64,8 @@ class StandardLibrary(Source):
         return f"stdlib-{self.only}" if self.only else "stdlib"
 
     def documents(self, reader: Reader) -> Iterator[Located]:
-        """The modules in the order of their files, then what is written in C in the order of `COMPILED`."""
-        seen: set[str] = set()  # a few thousand: both branches of an `if`, a property and its setter
+        """Yield the modules in the order of their files, then those in C in the order of `COMPILED`."""
+        seen: set[str] = set()  # a few thousand repeat: branches of an `if`, a property and its setter
         for found in chain(self._from_source(reader), self._compiled()):
             if found.document.id not in seen:
                 seen.add(found.document.id)
@@ -98,14 +98,14 @@ class StandardLibrary(Source):
 
 
 class _Library:
-    """The source files of the standard library, each definition under its public name, once."""
+    """The source files of the standard library, with each definition once, under its public name."""
 
     def __init__(self, root: Path):
         self.root = root
         self.published: set[tuple[Path, str]] = set()
 
     def modules(self) -> Iterator[tuple[str, Path]]:
-        """Name and file of each public module, in the order of the paths, a package before what is in it."""
+        """Yield name and file of each public module in the order of paths, a package before its contents."""
         for path in sorted(self.root.iterdir()):
             if path.stem in LEFT_OUT or path.stem.startswith("_") or path.stem not in sys.stdlib_module_names:
                 continue
@@ -116,7 +116,7 @@ class _Library:
                     yield name, file
 
     def documents(self, module: str, path: Path) -> Iterator[Document]:
-        """A module's docstring, what it publishes of its private or inner parts, and its own definitions."""
+        """A module's docstring, the exported definitions of its private or inner modules, and its own."""
         tree, name = _parsed(path), _public(module)
         text = ast.get_docstring(tree)
         if text:
@@ -133,7 +133,7 @@ class _Library:
         yield from self._definitions(tree, path, name, None)
 
     def _part(self, module: str, path: Path, node: ast.ImportFrom) -> Path | None:
-        """The file that an import takes from, if that is below the module or private."""
+        """The source file of an import, if it is below the module or private."""
         below = node.level == 1 and path.name == "__init__.py"
         target = f"{module}.{node.module}" if below else node.module or ""
         if node.level > 1 or not (target.startswith((module + ".", "_"))):
@@ -144,7 +144,7 @@ class _Library:
     def _definitions(
         self, tree: ast.Module, path: Path, prefix: str, names: set[str] | None
     ) -> Iterator[Document]:
-        """The public classes and functions of a file, or those named, unless published before."""
+        """The public classes and functions of a file, or the named ones, unless published before."""
         for node in _top_level(tree.body):
             if isinstance(node, DEFINITIONS) and (path, node.name) not in self.published:
                 if names is None or node.name in names:
@@ -156,29 +156,29 @@ class _Library:
 
 
 def _public(module: str) -> str:
-    """The name under which a module is used: `os.path` is one of three, by the system."""
+    """The public name of a module: `os.path` is one of three modules, depending on the system."""
     return "os.path" if module in ("genericpath", os.path.__name__) else module
 
 
 def _parsed(path: Path) -> ast.Module:
     with tokenize.open(path) as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about old spellings in the library's own code
+        warnings.simplefilter("ignore")  # about deprecated syntax in the library's own code
         return ast.parse(file.read())
 
 
 def _exported(tree: ast.Module) -> set[str] | None:
-    """The names in a module's `__all__`, if that is a plain list."""
+    """The names in a module's `__all__`, if it is a plain list."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and any(getattr(to, "id", "") == "__all__" for to in node.targets):
             try:
                 return set(ast.literal_eval(node.value))
-            except ValueError:  # put together at run time
+            except ValueError:  # computed at run time
                 return None
     return None
 
 
 def _top_level(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    """Statements in order, and those inside `if` and `try`: definitions that depend on the platform."""
+    """Yield statements in order, and those inside `if` and `try`, which depend on the platform."""
     for node in body:
         yield node
         if isinstance(node, (ast.If, ast.Try, ast.ExceptHandler)):
@@ -186,7 +186,7 @@ def _top_level(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
 
 
 def _described_node(node: Definition, prefix: str, file: str, kind: str = "function") -> Iterator[Document]:
-    """A definition and what is defined in it, if it is a class, as far as they have docstrings."""
+    """A definition and, for a class, the definitions in it, if they have docstrings."""
     if node.name.startswith("_"):
         return
     name, text = f"{prefix}.{node.name}", ast.get_docstring(node)
@@ -201,7 +201,7 @@ def _described_node(node: Definition, prefix: str, file: str, kind: str = "funct
 
 
 def _signature(node: Definition) -> str:
-    """The arguments without `self`; of a class, those of its `__init__`."""
+    """The arguments without `self`; for a class, those of its `__init__`."""
     if isinstance(node, ast.ClassDef):
         found = (
             child for child in node.body if isinstance(child, ast.FunctionDef) and child.name == "__init__"
@@ -212,9 +212,9 @@ def _signature(node: Definition) -> str:
 
 
 def _inspected(module: ModuleType) -> Iterator[Document]:
-    """Functions, classes and their own public methods, as far as they have docstrings, by name.
+    """Functions, classes and their own public methods with docstrings, by name.
 
-    Those that are written in Python have been met in their source already, and are dropped as repeated.
+    Those written in Python were already read from their source, and are dropped as duplicates.
     """
     prefix = "" if module is builtins else f"{module.__name__}."
     listed = getattr(module, "__all__", None)
@@ -235,7 +235,7 @@ def _described(value: object, name: str, kind: str) -> Iterator[Document]:
         return
     try:
         found = inspect.signature(cast(Callable, value))
-    except (TypeError, ValueError):  # not every function in C tells its arguments
+    except (TypeError, ValueError):  # some C functions do not give their arguments
         signature = ""
     else:
         signature = _shortened(str(found.replace(return_annotation=found.empty))[1:-1])
@@ -243,7 +243,7 @@ def _described(value: object, name: str, kind: str) -> Iterator[Document]:
 
 
 def _shortened(arguments: str) -> str:
-    """Arguments in parentheses, without the one that a method is called on."""
+    """Arguments in parentheses, without `self` or `cls`."""
     for first in ("self", "cls", "$self"):
         arguments = re.sub(rf"^{re.escape(first)}(, /)?(, |$)", "", arguments)
     return f"({textwrap.shorten(arguments, SIGNATURE_CHARACTERS, placeholder=' …')})"

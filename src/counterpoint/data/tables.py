@@ -1,4 +1,4 @@
-"""Tab-separated collections and queries: MS MARCO's and ColBERT's."""
+"""Tab-separated collections and queries of MS MARCO and ColBERT."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 TableLayout = Literal["msmarco", "colbert"]
 
 COLUMNS = {"msmarco": "id and text", "colbert": "id, text and perhaps title"}
-HEADER = ["id", "text", "title"]  # DPR's file of Wikipedia passages, which ColBERT reads, begins with it
+HEADER = ["id", "text", "title"]  # first line of DPR's file of Wikipedia passages, which ColBERT reads
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TableFile(Source):
         return self.path.name.split(".")[0]
 
     def documents(self, reader: Reader) -> Iterator[Located]:
-        """One document a line; quotes have no meaning."""
+        """Yield one document per line; quotes have no meaning."""
         most = 2 if self.layout == "msmarco" else 3
         for number, line in reader.lines(self.path):
             if not line or line.isspace():
@@ -56,7 +56,7 @@ class TableFile(Source):
                 yield Located(Document(id_, text, title), self.path, number)
             else:
                 reader.reject(
-                    f"expected {COLUMNS[self.layout]} between tabs, found {len(columns)} columns",
+                    f"expected {COLUMNS[self.layout]}, separated by tabs, found {len(columns)} columns",
                     self.path,
                     number,
                 )
@@ -66,7 +66,7 @@ class TableFile(Source):
 def table_layout(path: Path, policy: ReadPolicy) -> TableLayout:
     """ColBERT's layout if the first line has three columns, else MS MARCO's.
 
-    Where malformed lines are skipped, the first line of two or three columns decides.
+    If the policy skips malformed lines, the first line of two or three columns decides.
     """
     for _, line in strict_reader(policy).lines(path):
         if not line or line.isspace() or (policy.malformed == "skip" and line.count("\t") not in (1, 2)):
@@ -76,7 +76,7 @@ def table_layout(path: Path, policy: ReadPolicy) -> TableLayout:
 
 
 def is_colbert(path: Path, policy: ReadPolicy) -> bool:
-    """Whether the first line is the header of a file that ColBERT reads."""
+    """Whether the first line is the header of a ColBERT file."""
     lines = Reader(replace(policy, encoding="replace")).lines(path)
     return next((line for _, line in lines), "").split("\t") == HEADER
 
@@ -85,16 +85,16 @@ def read_queries(path: str | Path, policy: ReadPolicy | None = None) -> dict[str
     r"""Query texts by id from `.jsonl[.gz]` (BEIR, Tevatron) or tab-separated `id\ttext` lines.
 
     Raises:
-        DataError: a line does not fit, an id is blank or comes twice.
+        DataError: a line does not fit, or an id is blank or repeated.
     """
     return {id_: text for id_, text, _ in _queries(Path(path), policy or ReadPolicy())}
 
 
 def read_query_metadata(path: str | Path, policy: ReadPolicy | None = None) -> dict[str, dict[str, Any]]:
-    """Of each query that has any, what its JSON object holds beside id and text; tables hold nothing more.
+    """Other keys of each JSON query, apart from id and text; tables have none.
 
     Raises:
-        DataError: a line does not fit, an id is blank or comes twice.
+        DataError: a line does not fit, or an id is blank or repeated.
     """
     rows = _queries(Path(path), policy or ReadPolicy())
     return {id_: metadata for id_, _, metadata in rows if metadata}
@@ -119,7 +119,7 @@ def _tab_separated(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str, s
             columns = line.split("\t")
             if len(columns) != 2:
                 raise DataError(
-                    f"expected id and text with one tab between, found {len(columns)} columns",
+                    f"expected id and text separated by one tab, found {len(columns)} columns",
                     path=path,
                     line=number,
                 )

@@ -1,4 +1,4 @@
-"""TREC's files: runs of six columns, and judgements of four (or in BEIR's three)."""
+"""TREC files: runs with six columns, and qrels with four (or three in BEIR's layout)."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ __all__ = [
 ]
 
 BLOCK = 1 << 20  # bytes of a run read at a time
-GRADE = re.compile(r"[+-]?[0-9]{1,9}")  # trec_eval's grades are C integers; int() also reads 1_000 and ٣
+GRADE = re.compile(r"[+-]?[0-9]{1,9}")  # trec_eval's grades are C integers, but int() also reads 1_000 and ٣
 QrelsLayout = Literal["trec", "msmarco", "beir"]
 
 
 class TrecRun(NamedTuple):
-    """The scores of a run, query id to document id to score in the order of the file, and its name."""
+    """The scores of a run (query id to document id to score, in the order of the file) and its tag."""
 
     scores: dict[str, dict[str, float]]
     tag: str
 
 
 def is_trec_run(path: str | Path) -> bool:
-    """Whether a file's first line that is not blank has a run's six columns, or there is no such line.
+    """Whether the first line that is not blank has a run's six columns; also true without such a line.
 
     Raises:
         DataError: it cannot be read.
@@ -48,35 +48,35 @@ def is_trec_run(path: str | Path) -> bool:
 
 
 def read_trec_run(path: str | Path) -> TrecRun:
-    """Read `query Q0 document rank score tag` lines, plain or `.gz`.
+    """Read lines of `query Q0 document rank score tag`, plain or `.gz`.
 
-    The rank is ignored, as trec_eval does: the score decides. The tag is the first line's; an empty file
+    The rank is ignored, as in trec_eval; the score decides. The tag is that of the first line. An empty file
     gives no scores and an empty tag.
 
     Raises:
-        DataError: a line has not six columns or no finite score, or names a document of its query again.
+        DataError: a line does not have six columns or a finite score, or a query lists a document twice.
     """
     path = Path(path)
-    sound = _read_sound_run(path) if path.is_file() else None  # a pipe cannot be read a second time
+    sound = _read_sound_run(path) if path.is_file() else None  # a pipe cannot be read twice
     return _read_any_run(path) if sound is None else sound
 
 
 def write_trec_run(
     scores: Mapping[str, Mapping[str, float]], path: str | Path, *, tag: str = "counterpoint"
 ) -> None:
-    """Write a run, each query's documents by falling score and ties by falling id; scores keep every digit.
+    """Write a run with each query's documents by falling score, ties by falling id; scores keep every digit.
 
     Raises:
-        DataError: an id or the tag is empty or has white space in it, or a score is not finite.
+        DataError: an id or the tag is empty or contains white space, or a score is not finite.
     """
     write_lines(Path(path), _run_lines(scores, tag))
 
 
 def read_qrels(path: str | Path, policy: ReadPolicy | None = None) -> dict[str, dict[str, int]]:
-    """Read judgements: TREC's and MS MARCO's four columns, or BEIR's three under a header line.
+    """Read judgements: four columns as in TREC and MS MARCO, or BEIR's three with a header line.
 
-    The first line decides: three columns between tabs of which the last is no number are BEIR's header.
-    A line that repeats a judgement is accepted, one that contradicts it is not.
+    The first line decides. Three tab-separated columns, of which the last is not a number, are BEIR's header.
+    A line that repeats a judgement is accepted; one that contradicts it is an error.
 
     Raises:
         DataError: a line does not fit, or contradicts an earlier one.
@@ -90,7 +90,7 @@ def read_qrels(path: str | Path, policy: ReadPolicy | None = None) -> dict[str, 
             continue
         columns = line.split() if wanted[0] == 4 else line.split("\t")
         if not qrels and wanted[0] == 4 and _is_header(line):
-            wanted = (3, "three columns (query document grade) between tabs, as in the header")
+            wanted = (3, "three tab-separated columns (query document grade), as in the header")
             continue
         if len(columns) != wanted[0]:
             raise DataError(f"expected {wanted[1]}, found {len(columns)} columns", path=path, line=number)
@@ -107,16 +107,16 @@ def read_qrels(path: str | Path, policy: ReadPolicy | None = None) -> dict[str, 
 
 
 def write_qrels(qrels: Qrels, path: str | Path, *, layout: QrelsLayout = "trec") -> None:
-    """Write judgements: `trec` with spaces, `msmarco` with tabs, `beir` in three columns with a header.
+    """Write judgements: `trec` with spaces, `msmarco` with tabs, `beir` with three columns and a header.
 
     Raises:
-        DataError: an id cannot stand in that layout.
+        DataError: the layout cannot represent an id.
     """
     write_lines(Path(path), _qrels_lines(qrels, layout))
 
 
 def _read_sound_run(path: Path) -> TrecRun | None:
-    """The run in a file without faults, None where there is one: half the time of looking at every line."""
+    """Read a valid run fast, in half the time of checking every line; None if it has any fault."""
     scores: dict[str, dict[str, float]] = {}
     expected: dict[str, int] = {}
     tag, last, rows, current = "", "", 0, {}
@@ -127,9 +127,7 @@ def _read_sound_run(path: Path) -> TrecRun | None:
                 if not columns:
                     continue
                 query, _, document, _, value, tag_here = columns
-                if (
-                    "_" in value or not value.isascii()
-                ):  # which Python takes for numbers, and trec_eval does not
+                if "_" in value or not value.isascii():  # Python reads this as a number, trec_eval does not
                     return None
                 if query != last:
                     expected[last] = expected.get(last, 0) + rows
@@ -148,7 +146,7 @@ def _read_sound_run(path: Path) -> TrecRun | None:
 
 
 def _blocks(path: Path) -> Iterator[list[str]]:
-    """The lines of a file, many at a time.
+    """Yield the lines of a file, many at a time.
 
     Raises:
         ValueError: it is not UTF-8, or a line is longer than a block.
@@ -158,7 +156,7 @@ def _blocks(path: Path) -> Iterator[list[str]]:
     with open_binary(path) as file:
         while block := file.read(BLOCK):
             text = rest + decode(block)
-            if text.isspace():  # a gzip of a few kilobytes holds a hundred million blank lines
+            if text.isspace():  # a small gzip can hold a hundred million blank lines
                 rest = ""
                 continue
             *lines, rest = text.split("\n")
@@ -169,7 +167,7 @@ def _blocks(path: Path) -> Iterator[list[str]]:
 
 
 def _read_any_run(path: Path) -> TrecRun:
-    """The run in a file, looking at every line: the first fault is reported with its line."""
+    """Read a run line by line, to report the first fault with its line number."""
     scores: dict[str, dict[str, float]] = {}
     tag, last, current = "", None, {}
     for number, line in strict_reader(ReadPolicy()).lines(path):
@@ -203,7 +201,7 @@ def _score(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        return nan  # to be refused just as if it had been written so
+        return nan  # refused like a written nan
 
 
 def _run_lines(scores: Mapping[str, Mapping[str, float]], tag: str) -> Iterator[str]:
@@ -237,7 +235,7 @@ def _grade(text: str, path: Path, line: int) -> int:
     if GRADE.fullmatch(text.strip()) is None:
         shown = text if len(text) <= 40 else f"{text[:40]}…"
         raise DataError(
-            f"the grade must be a whole number, found {shown!r}; write it in at most nine digits, 0 to 9",
+            f"the grade must be a whole number, found {shown!r}; use at most nine digits, 0 to 9",
             path=path,
             line=line,
         )
@@ -247,6 +245,6 @@ def _grade(text: str, path: Path, line: int) -> int:
 def _one_word(text: str, what: str) -> str:
     if not text or text.split() != [text]:
         raise DataError(
-            f"{what} must be one word in TREC's files, found {text!r}; use BEIR's layout or other ids"
+            f"{what} must be one word in TREC files, found {text!r}; use BEIR's layout or other ids"
         )
     return text

@@ -1,4 +1,4 @@
-"""The files of a folder that are to be read, in the order of their paths."""
+"""List the files of a folder to read, in the order of their paths."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from counterpoint.errors import DataError
 
 __all__ = ["walk"]
 
-INDEX = ("manifest.json", "segments")  # what an index has; its files are no documents
+INDEX = ("manifest.json", "segments")  # contents of an index folder, whose files are not documents
 
 
 def walk(root: Path, choice: FileChoice, reader: Reader) -> Iterator[Path]:
-    """The files below `root` that can be read, sorted by name within each folder; the others are counted.
+    """Yield the readable files under `root`, sorted by name within each folder; count the others.
 
-    Left out are what is hidden, what the choice leaves out, installed modules, and indexes. Links are
-    followed, but each folder is entered once only.
+    Hidden files, files excluded by the choice, installed modules and indexes are skipped. Links are followed,
+    but each folder is entered only once.
 
     Raises:
         DataError: a folder cannot be listed, and the policy does not skip it.
@@ -47,7 +47,7 @@ def walk(root: Path, choice: FileChoice, reader: Reader) -> Iterator[Path]:
             below = reversed(_listed(path, reader))
             waiting.extend((path / child, prefix + child, within) for child in below)
         elif not os.path.isfile(path):
-            reader.report.cannot_read(f"{path}: a broken link, or no ordinary file")
+            reader.report.cannot_read(f"{path}: a broken link, or not an ordinary file")
         elif not choice.includes(name):
             reader.report.leave_out("not included")
         elif kind_of(path) is None:
@@ -58,7 +58,7 @@ def walk(root: Path, choice: FileChoice, reader: Reader) -> Iterator[Path]:
 
 
 def _left_out(path: Path, name: str, choice: FileChoice, ignored: Ignored) -> str | None:
-    """Why a file or folder is left out; the name of a folder ends in a slash."""
+    """Why a file or folder is skipped; the name of a folder ends in a slash."""
     if path.name.startswith("."):
         return "hidden"
     if choice.excludes(name):
@@ -73,11 +73,11 @@ def _left_out(path: Path, name: str, choice: FileChoice, ignored: Ignored) -> st
 
 
 def _within(folder: Path, name: str, ignored: Ignored, reader: Reader) -> Ignored:
-    """The patterns that hold within a folder."""
+    """The `.gitignore` patterns that apply in a folder."""
     try:
         return ignored.within(folder, name)
     except (OSError, ValueError) as error:
-        reader.report.cannot_read(f"{folder / '.gitignore'}: {error}; it is not followed")
+        reader.report.cannot_read(f"{folder / '.gitignore'}: {error}; it is ignored")
         return ignored
 
 

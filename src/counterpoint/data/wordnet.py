@@ -1,4 +1,4 @@
-"""Synonyms from WordNet: from a folder of its senses, or from nltk's copy of it."""
+"""Synonyms from WordNet: from a folder of its senses, or from nltk's copy."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from counterpoint.errors import ConfigError, DataError, MissingExtraError
 __all__ = ["NltkThesaurus", "Thesaurus", "WordNetFolder", "open_thesaurus"]
 
 RANK = re.compile(r"[0-9]{1,9}")
-# Endings that WordNet's own look-up takes off, with what it puts in their place (morphy(7WN)); and those in
-# -i-, which it has in its lists of irregular forms.
+# Endings that WordNet's own look-up removes, and their replacements (morphy(7WN)); also those in -i-, which
+# WordNet lists as irregular forms.
 ENDINGS: Mapping[str, Sequence[tuple[str, str]]] = MappingProxyType(
     {
         "n": (
@@ -39,7 +39,7 @@ ENDINGS: Mapping[str, Sequence[tuple[str, str]]] = MappingProxyType(
 
 
 class Thesaurus(ABC):
-    """Words that mean the same, by lemma and part of speech."""
+    """Abstract base: synonyms by lemma and part of speech."""
 
     @abstractmethod
     def senses(self, lemma: str, part: str) -> Sequence[Sequence[str]]:
@@ -51,11 +51,11 @@ class Thesaurus(ABC):
         """
 
     def synonyms(self, word: str) -> Iterator[tuple[str, ...]]:
-        """Single words that may stand for a word, sense after sense, each sense's in alphabetical order.
+        """Yield single-word synonyms of a word, sense by sense, each sense in alphabetical order.
 
-        First those of its most frequent sense as any part of speech, then those of the next. A word that is
-        no lemma is looked up without its ending; irregular forms (`mice`) are not known. Synonyms are lemmas,
-        whatever the word's form.
+        First come those of its most frequent sense in any part of speech, then those of the next. A word that
+        is not a lemma is looked up without its ending; irregular forms (`mice`) are not known. Synonyms are
+        lemmas, whatever the word's form.
 
         Args:
             word: in lower case.
@@ -67,7 +67,7 @@ class Thesaurus(ABC):
                 yield tuple(sorted(members))
 
     def _of_part(self, word: str, part: str) -> list[list[str]]:
-        """Sense by sense the other single words of a word's first lemma of this part of speech."""
+        """For each sense of the word's first lemma of this part of speech, the other single words."""
         bases = [word.removesuffix(old) + new for old, new in ENDINGS[part] if word.endswith(old)]
         single = [base[:-1] for base in bases if base[-2:] == 2 * base[-1:] and part in "va"]  # planned
         for base in (word, *bases, *single):
@@ -81,10 +81,10 @@ class Thesaurus(ABC):
 
 @final
 class WordNetFolder(Thesaurus):
-    """A folder with `lemma_senses.tsv` and `synsets.jsonl`, each plain or `.gz`.
+    """WordNet in a folder with `lemma_senses.tsv` and `synsets.jsonl`, each plain or `.gz`.
 
-    The first has lines of lemma, part of speech, rank of the sense (0 is the most frequent) and synset; the
-    second an object a synset with its `id` and its `members`.
+    The first has lines of lemma, part of speech, rank of the sense (0 is the most frequent) and synset. The
+    second has one object per synset, with its `id` and its `members`.
 
     Raises:
         DataError: a file is missing, or a line does not fit.
@@ -94,14 +94,15 @@ class WordNetFolder(Thesaurus):
         self.folder = Path(folder)
         if not self.folder.is_dir():
             raise DataError(
-                "there is no such folder; synonyms are in a folder with lemma_senses.tsv and synsets.jsonl, "
+                "there is no such folder; synonyms come from a folder with lemma_senses.tsv and "
+                "synsets.jsonl, "
                 "or 'nltk'",
                 path=folder,
             )
         self._files = {name: self._file(name) for name in ("lemma_senses.tsv", "synsets.jsonl")}
 
     def senses(self, lemma: str, part: str) -> list[list[str]]:
-        """By rank; senses of a name (`Turkey`) come behind those of the same lemma in lower case."""
+        """Senses by rank; those of a name (`Turkey`) come after those of the same lemma in lower case."""
         return [self._members[synset] for *_, synset in self._senses.get((lemma, part), ())]
 
     @cached_property
@@ -111,7 +112,8 @@ class WordNetFolder(Thesaurus):
             columns = text.split("\t")
             if len(columns) != 4 or not RANK.fullmatch(columns[2]) or columns[3] not in self._members:
                 raise DataError(
-                    f"expected lemma, part of speech, rank and a known synset between tabs, found {text!r}",
+                    "expected lemma, part of speech, rank and a known synset, separated by tabs, found "
+                    f"{text!r}",
                     path=path,
                     line=line,
                 )
@@ -142,7 +144,7 @@ class NltkThesaurus(Thesaurus):
 
     Raises:
         MissingExtraError: nltk is not installed.
-        ConfigError: its copy of WordNet is not.
+        ConfigError: nltk has no copy of WordNet.
     """
 
     def __init__(self) -> None:
@@ -152,7 +154,7 @@ class NltkThesaurus(Thesaurus):
         except ImportError as error:
             raise MissingExtraError("WordNet from nltk", package="nltk", extra="nltk") from error
         self._wordnet: Any = LazyCorpusLoader("wordnet", WordNetCorpusReader, None)
-        with warnings.catch_warnings():  # that there is no other language in it
+        with warnings.catch_warnings():  # it warns that there is no other language
             warnings.simplefilter("ignore")
             try:
                 self._wordnet.ensure_loaded()
@@ -163,16 +165,16 @@ class NltkThesaurus(Thesaurus):
                 ) from error
 
     def senses(self, lemma: str, part: str) -> list[list[str]]:
-        """In WordNet's order, which is by frequency."""
+        """Senses in WordNet's order, which is by frequency."""
         return [found.synset().lemma_names() for found in self._wordnet.lemmas(lemma, part)]
 
 
 def open_thesaurus(source: str) -> Thesaurus:
-    """`nltk`, or a folder.
+    """Open `nltk`, or a folder.
 
     Raises:
-        DataError: it is no such folder.
-        MissingExtraError: nltk is asked for and not installed.
+        DataError: there is no such folder.
+        MissingExtraError: nltk is requested and not installed.
         ConfigError: nltk is installed without WordNet.
     """
     return NltkThesaurus() if source == "nltk" else WordNetFolder(source)

@@ -1,7 +1,7 @@
-"""Texts to vector sets: backbones, heads, encoders, and the checkpoints of others.
+"""Texts to vector sets: backbones, heads, encoders, and readers of published checkpoints.
 
-Names are imported when they are first used, so that `counterpoint.encode.words`, which an index and an
-explanation need, does not bring torch with it.
+Names are imported on first use. So indexes and explanations can use `counterpoint.encode.words` without
+torch.
 """
 
 from __future__ import annotations

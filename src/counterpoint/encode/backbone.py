@@ -24,28 +24,28 @@ from counterpoint.types import Side
 
 __all__ = ["Transformer"]
 
-# Configuration entries that change nothing which is computed.
+# Configuration entries that change no result.
 _IDLE = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version", "use_cache")
 _LAYERS = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")
-MOST = 100_000  # of what transformers lists one by one when it reads a configuration
+MOST = 100_000  # upper limit of counts that transformers loops over when it reads a configuration
 
 
 @final
 class Transformer(Part):
-    """The hidden states of a model that `transformers.AutoModel` knows, in float32.
+    """The hidden states of a model that `transformers.AutoModel` supports, in float32.
 
-    Saved, it holds its configuration, tokenizer and weights, and no longer needs its source. Code from a
-    checkpoint is never run and pickles are never read.
+    A saved backbone holds its configuration, tokenizer and weights, and no longer needs its source. Code from
+    a checkpoint is never run, and pickles are never read.
 
     Args:
-        source: "minilm" (the embedded all-MiniLM-L6-v2), a folder, or a hub id. Of the folder of a
-            Counterpoint model or run, the backbone as it was trained.
+        source: "minilm" (the embedded all-MiniLM-L6-v2), a folder, or a hub id. From the folder of a
+            Counterpoint model or run, the trained backbone is read.
         revision: for a hub id, the commit, tag or branch.
-        layers: keep only the first so many layers, or these, counted from 0 (`[0, 5]`); 0 leaves the
-            embeddings alone (no self-attention).
-        sha256: refuse weights whose file is not exactly this one.
-        random: keep the configuration and the tokenizer and draw new weights (an ablation: no pre-training).
-        side: of a Counterpoint model with an encoder for each side, whose backbone.
+        layers: an int keeps the first so many layers; a list keeps these layers, counted from 0 (`[0, 5]`).
+            0 keeps the embeddings alone (no self-attention).
+        sha256: refuse a weights file with another checksum.
+        random: keep the configuration and the tokenizer, but draw new weights (ablation of pre-training).
+        side: which backbone to read from a Counterpoint model that has one encoder per side.
 
     Example:
         >>> backbone = Transformer("minilm", layers=2).setup()
@@ -57,10 +57,10 @@ class Transformer(Part):
     config_: dict[str, Any] | None = None
     tokenizer_: Tokenizer | None = None
     memory: StateMemory | None = None
-    """While it is set, texts that it knows are not computed again. Only for weights that do not change."""
+    """While set, known texts are not computed again. Use it only for weights that do not change."""
     lexical_: Mapping[str, Tensor] | None = None
-    """The masked-language-model head of what this was read from, for a `Router` to start with; empty where it
-    has none, None where this was not read from a checkpoint."""
+    """Masked-language-model head of the checkpoint, from which a `Router` can start. Empty if it has none;
+    None if no checkpoint was read."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Transformer(Part):
         self.side: Side = side
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "b t h"]:
-        """Hidden states of the last layer."""
+        """Compute the hidden states of the last layer."""
         if self.memory is None:
             return self._states(tokens.ids, tokens.attention)
         lengths = (tokens.kinds != Kind.PADDING).sum(1)
@@ -90,28 +90,30 @@ class Transformer(Part):
         return self.model_(input_ids=ids, attention_mask=attention.long()).last_hidden_state
 
     def hidden_states(self, tokens: Tokens) -> list[Float[Tensor, "b t h"]]:
-        """What goes into the first layer (embeddings with positions), then what comes out of every layer."""
+        """Compute the input of the first layer (embeddings with positions) and the output of every layer."""
         made = self.model_(
             input_ids=tokens.ids, attention_mask=tokens.attention.long(), output_hidden_states=True
         )
-        return list(made.hidden_states or [made.last_hidden_state])  # no layers: what goes into none is all
+        return list(made.hidden_states or [made.last_hidden_state])  # no layers: the input is the output
 
     def embed(self, tokens: Tokens) -> Float[Tensor, "b t e"]:
-        """Word embeddings alone: without position, segment, layer norm or context."""
+        """Look up word embeddings alone: no position, segment, layer norm or context."""
         return self.embeddings(tokens.ids)
 
     @property
     def embeddings(self) -> nn.Embedding:
         """The word-embedding table, (vocabulary, components)."""
         if not hasattr(self, "model_"):
-            raise NotFittedError("this backbone is only declared; call setup() first")
+            raise NotFittedError("this backbone is not set up; call setup() first")
         return self.model_.get_input_embeddings()
 
     def cut(self, layers: int | Sequence[int]) -> Transformer:
-        """A backbone of the first so many layers, or of these; if this is set up, with copies of its weights.
+        """Copy this backbone with fewer layers; if this one is set up, the copy gets its weights.
+
+        `layers` is the number of first layers, or a list of layers counted from 0.
 
         Raises:
-            ConfigError: there are fewer, or they are not named in rising order.
+            ConfigError: the backbone has fewer layers, or the list is not in rising order.
         """
         made = Transformer(self.source, self.revision, layers, self.sha256, self.random, self.side)
         if self.is_set_up and self.config_ is not None:
@@ -137,7 +139,7 @@ class Transformer(Part):
         return self.tokenizer_
 
     def tokenizer_at_hand(self) -> Tokenizer | None:
-        """The tokenizer, read from the source if that is no hub id; nothing else is loaded.
+        """The tokenizer, read from the source without loading anything else; None if the source is a hub id.
 
         Raises:
             ArtifactError: it cannot be read.
@@ -151,21 +153,21 @@ class Transformer(Part):
 
     @property
     def max_positions(self) -> int:
-        """The longest sequence that has positions; a large number where they are relative."""
+        """The longest sequence that has positions; a large number if positions are relative."""
         table = next((m for n, m in self.model_.named_modules() if n.endswith("position_embeddings")), None)
-        if isinstance(table, nn.Embedding):  # RoBERTa and its kin count positions from padding_idx + 1
+        if isinstance(table, nn.Embedding):  # RoBERTa and related models count positions from padding_idx + 1
             return table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
         return getattr(self._hf_config, "max_position_embeddings", None) or 1_000_000
 
     def setup_from(
         self, folder: Path, *, unused: Collection[str] = (), weights: Mapping[str, Tensor] | None = None
     ) -> Transformer:
-        """Set up from a folder already located, as readers of composite checkpoints do.
+        """Set up from a local folder, as readers of composite checkpoints do.
 
         Args:
             folder: with `config.json`, the tokenizer and `model.safetensors`.
             unused: weights of that file that belong to another part.
-            weights: to take in place of that file's.
+            weights: used instead of that file's weights.
         """
         place, ours, name = _place(folder, self.side)
         if ours is not None:
@@ -179,7 +181,7 @@ class Transformer(Part):
             if weights is None:
                 weights = read_weights(folder) if ours is None else backbone_weights(ours, str(name))
             self.lexical_ = lexical_head(weights, self.config_)
-            with dry_run(len(weights)):  # for settings that do not fit the file, nothing is allocated
+            with dry_run(len(weights)):  # allocate nothing yet: the settings may not fit the file
                 self.model_ = _build(self.config_, place)
             renamed = self._renamed({key: t for key, t in weights.items() if key not in unused})
             self._check_shapes(renamed, place)
@@ -206,7 +208,7 @@ class Transformer(Part):
         rows = self.embeddings.num_embeddings
         if len(self.tokenizer) > rows:
             raise ArtifactError(
-                f"the tokenizer has {len(self.tokenizer)} entries, the model embeds {rows}; they do not "
+                f"the tokenizer has {len(self.tokenizer)} entries, but the model embeds {rows}; they do not "
                 "belong together",
                 path=folder,
             )
@@ -214,7 +216,7 @@ class Transformer(Part):
     @property
     def _hf_config(self) -> Any:
         if not hasattr(self, "model_"):
-            raise NotFittedError("this backbone is only declared; call setup() first")
+            raise NotFittedError("this backbone is not set up; call setup() first")
         return self.model_.config
 
     def _write_assets(self, folder: Path) -> None:
@@ -231,7 +233,7 @@ class Transformer(Part):
 
 
 def _place(folder: Path, side: Side) -> tuple[Path, Path | None, str | None]:
-    """Where the files are; of a Counterpoint model its folder and the backbone's name in it, too."""
+    """The folder of the files; for a Counterpoint model, also its folder and the backbone's name in it."""
     ours = saved_model(folder)
     name = None if ours is None else backbone_in(ours, side)
     return folder if ours is None else ours / "assets" / str(name), ours, name
@@ -243,7 +245,6 @@ def _read_tokenizer(place: Path, ours: Path | None) -> Tokenizer:
 
 
 def _read_config(folder: Path, layers: Layers) -> dict[str, Any]:
-    """`config.json` as it stands, cut to so many layers."""
     config = read_json(folder / "config.json")
     for name in (*_LAYERS, "num_labels"):
         count = config.get(name) or 0
@@ -256,13 +257,13 @@ def _read_config(folder: Path, layers: Layers) -> dict[str, Any]:
 
 
 def _cut(config: dict[str, Any], layers: int | Sequence[int]) -> dict[str, Any]:
-    """A configuration of so many layers, or of these."""
+    """The configuration with the first `layers` layers, or with the listed ones."""
     name = next((key for key in _LAYERS if key in config), None)
     if name is None:
         raise ConfigError(f"Transformer: layers={layers}, but this configuration does not name its layers")
     if isinstance(layers, int):
         if not 0 <= layers <= config[name]:
-            raise ConfigError(f"Transformer: layers is {layers}, this model has {config[name]}")
+            raise ConfigError(f"Transformer: layers is {layers}, but this model has {config[name]}")
         layers = range(layers)
     elif not all(0 <= layer < config[name] for layer in layers) or sorted(set(layers)) != list(layers):
         raise ConfigError(
@@ -275,14 +276,14 @@ def _cut(config: dict[str, Any], layers: int | Sequence[int]) -> dict[str, Any]:
 
 
 def _why_not(error: Exception) -> str:
-    said = str(error).partition("\nException raised from")[0]  # torch's own stack follows
-    return f"no model can be made of these settings ({type(error).__name__}: {said})"
+    said = str(error).partition("\nException raised from")[0]  # torch's own stack trace follows
+    return f"no model can be built from these settings ({type(error).__name__}: {said})"
 
 
 def _build(config: dict[str, Any], folder: Path | None = None) -> Any:
-    """A model with random weights, never by a checkpoint's own code; of a saved model its reader says where.
+    """Build a model with random weights; a checkpoint's own code is never run.
 
-    An ordinary BERT is ours, which loads in a tenth of the time; all others are transformers'.
+    An ordinary BERT is built by our `Bert`, which loads in a tenth of the time; others by transformers.
     """
     plain = bert_settings(config)
     try:
@@ -302,10 +303,10 @@ def _built_by_transformers(config: dict[str, Any], folder: Path | None) -> Any:
         known = (
             AutoConfig.for_model(kind, **rest) if isinstance(kind, str) and kind in CONFIG_MAPPING else None
         )
-    except Exception as error:  # transformers' own checks of a stranger's settings raise anything
+    except Exception as error:  # transformers' own checks of unknown settings raise any exception
         raise ArtifactError(_why_not(error), path=folder) from error
     if known is None:
-        custom = "; it brings code of its own, which is not run" if "auto_map" in config else ""
+        custom = "; it brings its own code, which is not run" if "auto_map" in config else ""
         raise ArtifactError(f"transformers has no model of type {kind!r}{custom}", path=folder)
     if known.is_encoder_decoder:
         raise ArtifactError(

@@ -1,4 +1,4 @@
-"""Encoding many texts: options, and batches filled by token count."""
+"""Encode many texts: options, and batches filled by token count."""
 
 from __future__ import annotations
 
@@ -23,23 +23,22 @@ __all__ = [
 
 Precision = Literal["auto", "fp32", "bf16"]
 STEP = 32
-"""Texts that share batches are padded to a multiple of so many positions."""
+"""Texts in shared batches are padded to a multiple of this many positions."""
 
 
 @dataclass(frozen=True)
 class EncodeOptions:
-    """How to encode. Budget, precision and device decide how vectors are rounded.
+    """How to encode. Budget, precision and device affect the rounding of vectors.
 
     Attributes:
-        budget: positions a batch holds at most, padding included; one longer text makes a batch of its own.
-            Where None, 1024 on a CPU and 8192 elsewhere; queries are encoded one by one on a CPU, and in
+        budget: maximum number of positions in a batch, padding included; a longer text is a batch of its own.
+            If None: 1024 on a CPU and 8192 elsewhere. Queries are then encoded one by one on a CPU, and in
             batches of 1024 positions elsewhere.
-        precision: "bf16" runs the backbone under autocast, "auto" does where it is faster: where
-            `bf16_gains` says so, but for queries on a CPU.
-        device: where to compute; the first GPU where there is one, else the CPU. The model moves there.
+        precision: "bf16" runs the backbone under autocast. "auto" does so where it is faster: where
+            `bf16_gains` is true, except for queries on a CPU.
+        device: where to compute; the first GPU if there is one, else the CPU. The model moves there.
         progress: called with the number of texts done since its last call.
-        on_longer: called once, before anything is computed, with the number of texts that are longer than
-            what is read of them.
+        on_longer: called once before encoding, with the number of texts that will be truncated.
     """
 
     budget: int | None = None
@@ -59,7 +58,7 @@ class EncodeOptions:
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Put texts of similar length together so that each padded batch holds at most `budget` positions.
+    """Group texts of similar length so that each padded batch holds at most `budget` positions.
 
     The longest come first, so that a batch too big for the memory fails at once and not after hours.
 
@@ -79,11 +78,11 @@ def token_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class ShapedBatch:
-    """Texts of one batch by their positions, and its shape, which may have room for more.
+    """The texts of one batch, by position, and the batch's shape, which may have unused rows.
 
     Attributes:
         texts: at most `rows`.
-        rows: of the padded batch; those without a text hold an empty one.
+        rows: rows of the padded batch; unused ones hold an empty text.
         width: positions of every row.
     """
 
@@ -93,15 +92,15 @@ class ShapedBatch:
 
 
 def shaped_batches(lengths: Sequence[int], budget: int, limit: int) -> list[ShapedBatch]:
-    """Batches whose shape follows from the length of any text in them, whatever the other texts are.
+    """Make batches whose shape depends on each text's own length, never on the other texts.
 
-    Matrix products choose their kernels by shape, and kernels round differently. So a text that always meets
-    the same shape always has the same vectors. The longest come first, as in `token_batches`.
+    Matrix products choose their kernels by shape, and kernels round differently. A text that always gets the
+    same shape therefore always gets the same vectors. The longest come first, as in `token_batches`.
 
     Args:
         lengths: of the texts, in positions.
-        budget: positions a batch holds at most; texts of which it holds one are not padded.
-        limit: positions that the model takes.
+        budget: maximum number of positions in a batch; a text that fills a batch alone is not padded.
+        limit: maximum number of positions that the model accepts.
 
     >>> shaped_batches([3, 40, 70, 40], budget=128, limit=512)
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -122,9 +121,9 @@ def shaped_batches(lengths: Sequence[int], budget: int, limit: int) -> list[Shap
 
 
 def default_budget(device: torch.device, *, short: bool = False) -> int:
-    """Positions a batch: enough to keep the device busy, few enough that unfilled rows cost little.
+    """Positions per batch: enough to keep the device busy, few enough that unused rows cost little.
 
-    `short` texts (queries) often come alone, so that their batches are small: of one text on a CPU.
+    `short` texts (queries) often come alone, so their batches are small: one text on a CPU.
     """
     if device.type == "cpu":
         return 1 if short else 1024
@@ -132,7 +131,7 @@ def default_budget(device: torch.device, *, short: bool = False) -> int:
 
 
 def bf16_gains(device: torch.device) -> bool:
-    """Whether bfloat16 is faster here: on GPUs that compute in it, and on CPUs with AMX or AVX-512 BF16."""
+    """Whether bfloat16 is faster here: on GPUs that support it, and on CPUs with AMX or AVX-512 BF16."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if device.type != "cpu":
@@ -142,7 +141,7 @@ def bf16_gains(device: torch.device) -> bool:
 
 
 def runs_in_bf16(options: EncodeOptions, device: torch.device, *, short: bool = False) -> bool:
-    """Whether to run the backbone in bfloat16; by "auto", `short` texts (queries) are not on a CPU.
+    """Whether to run the backbone in bfloat16. "auto" does not for `short` texts (queries) on a CPU.
 
     A query is alone in its batch there, and rounding the weights for it takes longer than it saves.
     """

@@ -1,9 +1,9 @@
-"""BERT's encoder by torch alone, step for step as transformers computes it.
+"""BERT's encoder in plain torch, with the same results as transformers.
 
-Importing transformers' own costs more than two seconds of CPU, ten times what a query does. Weights go by
-the same names, the arithmetic by the same kernels and random numbers by the same order, so that vectors,
-gradients and what a seed draws are the same to the last bit; `tests/encode/test_bert.py` compares them. A
-configuration that says more than this module knows is left to transformers.
+Importing transformers costs more than two seconds of CPU, ten times the cost of a query. Weight names,
+kernels and the order of random numbers are the same as in transformers. So vectors, gradients and random
+weights are equal to the last bit, as `tests/encode/test_bert.py` checks. A configuration with any other
+setting is left to transformers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.nn import functional
 
 __all__ = ["Bert", "BertSettings", "bert_settings"]
 
-# What a configuration may hold beside, as it changes no hidden state; others are transformers' to judge.
+# Further entries that a configuration may hold, because they change no hidden state.
 IDLE = frozenset({
     "_name_or_path", "architectures", "bos_token_id", "classifier_dropout", "dtype", "eos_token_id",
     "finetuning_task", "id2label", "label2id", "model_type", "num_labels", "problem_type",
@@ -43,7 +43,7 @@ SMALL = ("initializer_range", "layer_norm_eps")
 @final
 @dataclass(frozen=True)
 class BertSettings:
-    """What decides the shapes and the arithmetic, by the names and with the defaults of `config.json`."""
+    """Settings that decide shapes and arithmetic, with the names and defaults of `config.json`."""
 
     vocab_size: int = 30522
     hidden_size: int = 768
@@ -60,7 +60,7 @@ class BertSettings:
 
 
 def bert_settings(config: Mapping[str, Any]) -> BertSettings | None:
-    """The settings in a `config.json`; None where it is another's, or there is anything odd about it."""
+    """Read the settings in a `config.json`; None if it is not an ordinary BERT."""
     default = {field.name: field.default for field in fields(BertSettings)}
     rest = config.keys() - default.keys() - IDLE
     said = {name: config.get(name, value) for name, value in default.items()}
@@ -84,11 +84,11 @@ def _is_usual(said: Mapping[str, Any]) -> bool:
 
 
 class BertStates(NamedTuple):
-    """What comes out.
+    """Output of `Bert`.
 
     Attributes:
         last_hidden_state: of the last layer, (texts, positions, components).
-        hidden_states: what goes into the first layer, then what comes out of each; None unless asked for.
+        hidden_states: the input of the first layer, then the output of each layer; None unless requested.
     """
 
     last_hidden_state: Float[Tensor, "b t h"]
@@ -97,10 +97,10 @@ class BertStates(NamedTuple):
 
 @final
 class Bert(nn.Module):
-    """A bare BERT without pooler.
+    """A BERT encoder without pooler.
 
     Args:
-        settings: its shapes.
+        settings: shapes and arithmetic.
     """
 
     base_model_prefix = "bert"
@@ -111,7 +111,7 @@ class Bert(nn.Module):
         self.config = settings
         self.embeddings = _Embeddings(settings)
         self.encoder = _Layers(settings)
-        # Drawn though no head reads it, as transformers does: what a seed draws afterwards stays the same.
+        # transformers draws the pooler, too. Drawing it here keeps later random numbers the same.
         pooler = nn.Linear(settings.hidden_size, settings.hidden_size)
         for module in [*self.modules(), pooler]:
             _draw(module, settings.initializer_range)
@@ -123,7 +123,7 @@ class Bert(nn.Module):
         token_type_ids: Int[Tensor, "b t"] | None = None,
         output_hidden_states: bool = False,
     ) -> BertStates:
-        """Hidden states of texts; a position whose mask is 0 is not attended to."""
+        """Compute hidden states; a position whose mask is 0 is not attended to."""
         states = self.embeddings(input_ids, token_type_ids)
         mask, made = _mask(attention_mask), [states]
         for layer in self.encoder.layer:
@@ -226,7 +226,7 @@ class _Output(nn.Module):
 
 
 def _table(rows: int, size: int, padding: int | None = None) -> nn.Embedding:
-    """Drawn once as torch begins, for the order of random numbers, but never without memory: see `_draw`."""
+    """Draw values as torch does, to keep the order of random numbers, except on the meta device."""
     values = torch.empty(rows, size)
     if not values.is_meta:
         nn.init.normal_(values)
@@ -234,7 +234,7 @@ def _table(rows: int, size: int, padding: int | None = None) -> nn.Embedding:
 
 
 def _mask(attention: Int[Tensor, "b t"]) -> Bool[Tensor, "b 1 t t"] | None:
-    """None where all is attended to: then torch takes another kernel, which rounds differently."""
+    """The attention mask; None without padding, because torch's kernel for that case rounds differently."""
     real = attention.bool()
     if real.all():
         return None
@@ -244,9 +244,9 @@ def _mask(attention: Int[Tensor, "b t"]) -> Bool[Tensor, "b 1 t t"] | None:
 
 @torch.no_grad()
 def _draw(module: nn.Module, spread: float) -> None:
-    """Random weights as BERT begins with.
+    """Draw BERT's initial weights.
 
-    On the meta device there is nothing to draw, and torch would import its compiler for it: a second of CPU.
+    Skip the meta device: nothing is drawn there, and torch would import its compiler, which costs a second.
     """
     if any(tensor.is_meta for tensor in module.parameters(recurse=False)):
         return

@@ -1,6 +1,6 @@
-"""Which rows a vector set has of a tokenised text, and what each stands for. No torch here.
+"""The rows of a tokenised text in a vector set, and the span of each row.
 
-What decides this is the text alone, so a search and an explanation can tell without the model.
+The text alone decides them, so a search or an explanation needs neither the model nor torch.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ __all__ = ["Choice", "EachToken", "EachWord", "WholeText"]
 
 
 class Choice(ABC):
-    """The rows of one vector set. Abstract."""
+    """Abstract base: the rows of one vector set."""
 
     @abstractmethod
     def ids(self, row: Row, side: Side) -> Int[np.ndarray, " n"]:
         """The id of each row of the set.
 
         Raises:
-            ConfigError: the set has one row a text, and that row stands for no word.
+            ConfigError: the set has one row per text, and that row represents no word.
         """
 
     @abstractmethod
     def spans(self, row: Row, side: Side, name_of: Callable[[int], str]) -> list[Span]:
-        """The piece of the text that each row of the set stands for.
+        """The span of each row of the set.
 
-        `name_of` gives a vocabulary entry by its id, to name a row that stands for none of the text; its span
-        is empty, at 0.
+        A row that represents no part of the text is named by `name_of`, which maps a vocabulary id to its
+        entry; its span is empty, at 0.
         """
 
 
 @final
 @dataclass(frozen=True)
 class WholeText(Choice):
-    """One row a text."""
+    """One row per text."""
 
     def ids(self, row: Row, side: Side) -> Int[np.ndarray, " n"]:
-        """None: a pooled row has no id.
+        """Refuse: a pooled row has no id.
 
         Raises:
             ConfigError: always.
         """
-        raise ConfigError("a set of one vector a text: its rows have no ids")
+        raise ConfigError("the set has one vector per text, so its rows have no ids")
 
     def spans(self, row: Row, side: Side, name_of: Callable[[int], str]) -> list[Span]:
         """The whole text."""
@@ -62,7 +62,7 @@ class WholeText(Choice):
 @final
 @dataclass(frozen=True)
 class EachWord(Choice):
-    """One row a distinct word.
+    """One row per distinct word.
 
     Attributes:
         words: which words count as the same.
@@ -83,11 +83,11 @@ class EachWord(Choice):
 @final
 @dataclass(frozen=True)
 class EachToken(Choice):
-    """One row a position, special, marker and mask positions included.
+    """One row per position, special, marker and mask positions included.
 
     Attributes:
         skip: vocabulary ids that get no row.
-        sides: on which sides they are skipped.
+        sides: sides on which they are skipped.
     """
 
     skip: tuple[int, ...] = ()
@@ -100,11 +100,11 @@ class EachToken(Choice):
         return ~np.isin(row.ids, self.skip)
 
     def ids(self, row: Row, side: Side) -> Int[np.ndarray, " n"]:
-        """The vocabulary id of each token that is kept."""
+        """The vocabulary id of each kept token."""
         return row.ids[self.kept(row, side)]
 
     def spans(self, row: Row, side: Side, name_of: Callable[[int], str]) -> list[Span]:
-        """The characters of each token; the name of a token that has none."""
+        """The span of each kept token; a token without characters is given by its name."""
         kept = self.kept(row, side)
         return [
             Span(row.text[start:end] if end > start else name_of(number), start, end)

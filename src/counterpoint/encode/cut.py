@@ -1,4 +1,4 @@
-"""`cut_query`: a light query encoder from some of a deep encoder's layers."""
+"""`cut_query`: a light query encoder made from some layers of a deep encoder."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def cut_query(
     query_layers: int | Sequence[int],
     shared: Mapping[str, Layer] | None = None,
 ) -> DualEncoder:
-    """The encoder for documents, and for queries a copy of some of its layers (DAFT).
+    """Pair an encoder for documents with a copy of some of its layers for queries (DAFT).
 
-    A trained encoder keeps its weights, a declared one stays declared. The two sides share nothing but
-    `shared`, so align them before both are trained.
+    A trained encoder keeps its weights; one that is not set up stays so. The two sides share only `shared`,
+    so align them before you train both.
 
     Args:
-        encoder: deep; of a dual encoder its document side, together with its shared layers.
-        query_layers: of the copy: the first so many, or these, counted from 0. What a head reads is made by
-            the last layer, so [0, 5] of six begin far nearer to the encoder than the first two; 0 leaves the
+        encoder: the deep encoder; of a dual encoder, its document side with its shared layers.
+        query_layers: layers of the copy: an int for the first so many, or a list counted from 0. Heads read
+            the last layer, so [0, 5] of six starts far closer to the encoder than the first two. 0 keeps the
             embeddings alone (no self-attention).
-        shared: layers behind both sides' heads, as in `DualEncoder`; a dual encoder's own where None.
+        shared: layers after both sides' heads, as in `DualEncoder`; if None, those of a dual encoder.
 
     Raises:
-        ConfigError: the encoder has fewer layers, or backbones for some of its sets.
+        ConfigError: the encoder has fewer layers, or some sets have a backbone of their own.
 
     Example:
         >>> deep = Encoder(Transformer("minilm"), {"mean": Mean()})
@@ -48,7 +48,7 @@ def cut_query(
         encoder = encoder.encoder("document")
     if encoder.own is not None:
         raise ConfigError(
-            f"cut_query: {', '.join(encoder.own)} with a backbone of its own cannot be cut; declare the "
+            f"cut_query: cannot cut {', '.join(encoder.own)}, which has a backbone of its own; declare the "
             "light encoder yourself: DualEncoder(light, encoder)"
         )
     heads = {name: deepcopy(head) for name, head in encoder._heads().items()}

@@ -1,4 +1,4 @@
-"""`DualEncoder`: an encoder for each side, or one for both; gates and shared layers behind them."""
+"""`DualEncoder`: one encoder per side, or one for both, followed by gates and shared layers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ Map = Callable[[str, Float[Tensor, "n d"]], Float[Tensor, "n d2"]]
 
 @final
 class DualEncoder(Part, Evaluated):
-    """An encoder for queries and one for documents; one for both, and saved once, where `document` is None.
+    """An encoder for queries and one for documents; if `document` is None, one encoder for both, saved once.
 
     Args:
-        query: makes the queries' vector sets.
-        document: makes the documents'; None for one encoder on both sides.
-        shared: by vector set, a layer behind both encoders' heads that is the same on both sides, such as
-            DAFT's projection of two different encoders into one space.
-        gates: by vector set, what weighs and drops rows of documents, before a shared layer (ColBERTer).
+        query: makes the vector sets of queries.
+        document: makes the vector sets of documents; None to use `query` for both sides.
+        shared: vector set name to a layer after the heads that both sides share, such as DAFT's projection
+            of two different encoders into one space.
+        gates: vector set name to the gate that weights and drops document rows, before a shared layer
+            (ColBERTer).
 
     Example:
         >>> model = DualEncoder(Encoder(Transformer("minilm"), {"mean": Mean(normalise=True)}))
@@ -60,9 +61,9 @@ class DualEncoder(Part, Evaluated):
         self.evaluation = Evaluation()
 
     def setup(self) -> DualEncoder:
-        """Set up the encoders, check that they fit, and fit the shared layers to them."""
+        """Set up the encoders, check that they match, and fit the shared layers to them."""
         if not self.is_set_up:
-            with self.evaluation.lock:  # another thread may be at it
+            with self.evaluation.lock:  # another thread may be setting up
                 self._set_up()
         return self
 
@@ -75,7 +76,7 @@ class DualEncoder(Part, Evaluated):
                 unknown = [name for name in names if name not in ours]
                 if unknown:
                     raise ConfigError(
-                        f"DualEncoder: a {what} on {unknown[0]!r}, the encoders make {', '.join(ours)}"
+                        f"DualEncoder: a {what} is set on {unknown[0]!r}, not in {', '.join(ours)}"
                     )
             self._check_gates()
             if ours != theirs:
@@ -87,10 +88,10 @@ class DualEncoder(Part, Evaluated):
             super().setup()
 
     def forward(self, tokens: Tokens) -> Representation:
-        """The vector sets of one side's texts, gates and shared layers applied.
+        """Compute the vector sets of one side's texts, with gates and shared layers applied.
 
-        For documents, a gated set has its gate's weights beside it, under its name and `.gate`: one component
-        for every row that there was. They are for losses; `encode_document` leaves them out.
+        For documents, a gated set also returns its gate weights as `NAME.gate`: one component for every row
+        before pruning. Losses use them; `encode_document` leaves them out.
         """
         made = dict(self.encoder(tokens.side)(tokens))
         device = next(iter(made.values())).values.device.type
@@ -112,11 +113,11 @@ class DualEncoder(Part, Evaluated):
         heads = self.encoder("document").heads
         pooled = [name for name in self.gates if getattr(heads[name], "pooled", False)]
         if pooled:
-            raise ConfigError(f"DualEncoder: {pooled[0]!r} has one row a text; a gate could leave none")
+            raise ConfigError(f"DualEncoder: {pooled[0]!r} has one row per text, and a gate could drop it")
         routed = [name for name in self.gates if isinstance(heads[name], Keyed)]
         if routed:
             raise ConfigError(
-                f"DualEncoder: {routed[0]!r} needs no gate; its router weighs and drops its rows"
+                f"DualEncoder: {routed[0]!r} needs no gate; its router weights and drops its rows"
             )
 
     def encoder(self, side: Side) -> Encoder:
@@ -125,7 +126,7 @@ class DualEncoder(Part, Evaluated):
 
     @property
     def sets(self) -> dict[str, int]:
-        """Name and number of components of every vector set."""
+        """Vector set name to number of components."""
         self.setup()
         layers = self._shared()
         return {
@@ -135,19 +136,19 @@ class DualEncoder(Part, Evaluated):
     def encode_query(
         self, texts: Sequence[str], options: EncodeOptions | None = None, then: Map | None = None
     ) -> dict[str, Ragged]:
-        """Vector sets of queries, by name, in the order of the texts.
+        """Encode queries; return a dict from vector set name to vectors, in the order of the texts.
 
         Args:
-            texts: of the queries.
-            options: how.
-            then: applied to the rows of every set, by its name, before they leave torch.
+            texts: the queries.
+            options: batch size, precision, device and callbacks.
+            then: called with a set's name and rows, to map them before they are converted to NumPy.
         """
         return self._encode(texts, "query", options, self.sets, then)
 
     def encode_document(
         self, texts: Sequence[str], options: EncodeOptions | None = None, then: Map | None = None
     ) -> dict[str, Ragged]:
-        """Vector sets of documents; see `encode_query`."""
+        """Encode documents; see `encode_query`."""
         return self._encode(texts, "document", options, self.sets, then)
 
     def _encode(
@@ -158,7 +159,7 @@ class DualEncoder(Part, Evaluated):
         sets: Mapping[str, int],
         then: Map | None = None,
     ) -> dict[str, Ragged]:
-        """Some vector sets of texts, with their numbers of components; no text changes another's vectors."""
+        """Encode some vector sets, given with their sizes; no text changes another's vectors."""
         then = then or (lambda name, rows: rows)
         parts: dict[str, list[Ragged]] = {name: [] for name in sets}
         done: list[int] = []
@@ -176,17 +177,17 @@ class DualEncoder(Part, Evaluated):
     def encode_stream(
         self, chunks: Iterable[Sequence[str]], options: EncodeOptions | None = None
     ) -> Iterator[dict[str, Ragged]]:
-        """Vector sets of a corpus that memory cannot hold, chunk (a few thousand documents) by chunk."""
+        """Encode a corpus that does not fit in memory, one chunk (a few thousand documents) at a time."""
         for chunk in chunks:
             yield self.encode_document(chunk, options)
 
     def encode_layers(
         self, texts: Sequence[str], side: Side, options: EncodeOptions | None = None
     ) -> Iterator[tuple[list[int], list[Ragged]]]:
-        """Hidden states by batch: positions of the texts, and their states for each layer of the backbone.
+        """Yield per batch the positions of the texts and their hidden states at each layer of the backbone.
 
-        Layer 0 is what goes into the first one. There is a row for every position that is not padding, [CLS],
-        [SEP] and ColBERT's [MASK] included, with its vocabulary id.
+        Layer 0 is the input of the first layer. Every position that is not padding has a row with its
+        vocabulary id. That includes [CLS], [SEP] and ColBERT's [MASK].
         """
         encoder = self.setup().encoder(side)
 
@@ -198,9 +199,9 @@ class DualEncoder(Part, Evaluated):
             yield batch, [vectors.ragged() for vectors in made.values()]
 
     def gate_weights(self, texts: Sequence[str], name: str, options: EncodeOptions | None = None) -> Ragged:
-        """What a gate or a router makes of each row of documents that `spans` tells of: r, and the row's id.
+        """Weight r of a gate or router for each document row, in the order of `spans`, with the row's id.
 
-        Rows with r above the threshold are those that `encode_document` keeps.
+        `encode_document` keeps the rows with r above the threshold.
 
         Raises:
             ConfigError: the set has no gate and no router.
@@ -214,31 +215,31 @@ class DualEncoder(Part, Evaluated):
         return self._encode(texts, "document", options, {gate: 1})[gate]
 
     def special_ids(self, name: str) -> tuple[int, ...]:
-        """Ids of a set's rows that stand for nothing in a text, on either side."""
+        """Ids in a set that represent no text, on either side."""
         self.setup()
         return tuple(sorted({*self.query.special_ids(name), *self.encoder("document").special_ids(name)}))
 
     def table(self, name: str, side: Side = "document") -> Float[Tensor, "v d"]:
-        """The vector of every vocabulary id in a static set, behind its shared layer.
+        """The vector of every vocabulary id in a static set, after its shared layer.
 
         Raises:
-            ConfigError: the set is not static, or a gate weighs and drops its documents' rows.
+            ConfigError: the set is not static, or it has a gate on document rows.
         """
         self.setup()
         if name in self.gates:
-            raise ConfigError(f"{name!r} has no table: a gate weighs and drops its rows")
+            raise ConfigError(f"{name!r} has no table: a gate weights and drops its rows")
         values = self.encoder(side).table(name)
         return self._shared()[name](values) if name in self.shared else values
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """For every text, the piece of it that each row of the set `name` stands for, row by row.
+        """For every text, the span of each row of the set `name`, in row order.
 
-        Rows that a gate drops are among them.
+        This includes the rows that a gate drops.
         """
         self.setup()
         return self.encoder(side).spans(texts, name, side)
 
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
-        """For every text, the ids of the rows that `spans` tells of: those that a gate drops, too."""
+        """For every text, the ids of the rows, in the order of `spans`, including rows that a gate drops."""
         self.setup()
         return self.encoder(side).row_ids(texts, name, side)

@@ -32,17 +32,17 @@ __all__ = ["Encoder"]
 
 @final
 class Encoder(Part, Evaluated):
-    """A backbone with named heads, and how texts of each side are put before it.
+    """A backbone with named heads, and the text settings of each side.
 
     Args:
-        backbone: makes the hidden states.
-        heads: each makes one vector set, under its name.
-        query: how queries are tokenised; as plain text where None.
-        document: how documents are.
-        own: by vector set, a backbone of its own in place of `backbone`, so that one model holds several
-            (ColBERT-λ of HIL). They read the same tokens, so their tokenizers must be equal.
-        identifiers: names of several words, such as `is_empty`, `checkIfEmpty` and `date.today`, are whole
-            words, and so are their pieces, as far as word-pieces end where these do.
+        backbone: computes the hidden states.
+        heads: vector set name to the head that makes it.
+        query: how queries are tokenised; plain text if None.
+        document: how documents are tokenised; plain text if None.
+        own: vector set name to a backbone used instead of `backbone`, so that one model holds several
+            (ColBERT-λ of HIL). All backbones read the same tokens, so their tokenizers must be equal.
+        identifiers: treat identifiers of several words, such as `is_empty`, `checkIfEmpty` and `date.today`,
+            as whole words. Their pieces are words too, where they end at a word-piece boundary.
 
     Example:
         >>> encoder = Encoder(Transformer("minilm"), {"mean": Mean(normalise=True), "words": WholeWords()})
@@ -67,7 +67,7 @@ class Encoder(Part, Evaluated):
         self.evaluation = Evaluation()
 
     def setup(self) -> Encoder:
-        """Set up the backbones, fit heads to them, check the texts' settings; a second call does nothing."""
+        """Set up the backbones, fit the heads to them and check the text settings; later calls do nothing."""
         if not self.is_set_up:
             if not self.heads:
                 raise ConfigError("Encoder: needs at least one head")
@@ -89,29 +89,29 @@ class Encoder(Part, Evaluated):
 
     @property
     def backbones(self) -> list[Transformer]:
-        """The backbone, and those that sets have of their own."""
+        """All backbones without repetition: `backbone` first, then those in `own`."""
         own = [] if self.own is None else [one for one in self.own.values() if isinstance(one, Transformer)]
         return list(dict.fromkeys([self.backbone, *own]))
 
     def backbone_of(self, name: str) -> Transformer:
-        """The backbone whose states a set's head is fed."""
+        """The backbone that feeds the head of a vector set."""
         found = self.own[name] if self.own is not None and name in self.own else self.backbone
         assert isinstance(found, Transformer), "an encoder's backbones are transformers"
         return found
 
     @property
     def max_positions(self) -> int:
-        """The longest sequence that every backbone takes."""
+        """The longest sequence that every backbone accepts."""
         return min(backbone.max_positions for backbone in self.backbones)
 
     @property
     def sets(self) -> dict[str, int]:
-        """Name and number of components of every vector set."""
+        """Vector set name to number of components."""
         self.setup()
         return {name: head.dim for name, head in self._heads().items()}
 
     def longest(self, side: Side) -> int:
-        """Positions of a text that are read, special ones included; what is behind them is cut off."""
+        """Number of positions of a text that are read, special tokens included; the rest is cut off."""
         return self._input(side).max_length or self.setup().max_positions
 
     def rows(self, texts: Sequence[str], side: Side) -> list[Row]:
@@ -120,22 +120,24 @@ class Encoder(Part, Evaluated):
         return self.reading(side).rows(texts, self.backbone.tokenizer)
 
     def reading(self, side: Side) -> Reading:
-        """How texts of a side are tokenised, without torch."""
+        """The tokenisation of one side, usable without torch."""
         return self._input(side).reading(self.setup().max_positions, self.identifiers)
 
     def pad(self, rows: Sequence[Row], side: Side, width: int | None = None) -> Tokens:
-        """Pad rows to a batch, with the word maps that the heads need; to `width` or the longest row."""
+        """Pad rows to a batch of `width` or of the longest row, with the word maps that the heads need."""
         words = [head.word_settings for head in self._heads().values() if head.word_settings is not None]
         return Tokens.pad(rows, side, pad_id=self.backbone.tokenizer.pad_id, words=words, width=width)
 
     def tokens(self, texts: Sequence[str], side: Side) -> Tokens:
-        """Tokenise and pad."""
+        """Tokenise and pad texts."""
         return self.pad(self.rows(texts, side), side)
 
     def forward(self, tokens: Tokens) -> Representation:
-        """Every head's vector set; autocast ends with the backbones, heads use the weights' dtype.
+        """Compute the vector set of every head.
 
-        A routed set has its router's weights beside it, and more in training mode (see `Routed.route`).
+        Autocast applies to the backbones only; heads compute in the weights' dtype. For a routed set, the
+        result also holds the router's weights and, in training mode, the values for its losses (see
+        `Routed.route`).
         """
         heads = self._heads()
         fed: dict[tuple[Transformer, bool], Tensor] = {}
@@ -163,14 +165,14 @@ class Encoder(Part, Evaluated):
         make: Callable[[Tokens], Representation] | None = None,
         model: Evaluated | None = None,
     ) -> Iterator[tuple[list[int], Tokens, Representation]]:
-        """Positions of the texts of each batch, its tokens, and what is made of them without gradients.
+        """Encode batch by batch without gradients; yield text positions, tokens and results of each batch.
 
         Args:
-            texts: to be encoded.
-            side: which they are.
-            options: how.
-            make: from tokens; this encoder if None.
-            model: in evaluation mode until the last batch is taken; this encoder if None.
+            texts: to encode.
+            side: side of the texts.
+            options: batch size, precision, device and callbacks.
+            make: computes the result from tokens; this encoder if None.
+            model: held in evaluation mode until the last batch is taken; this encoder if None.
         """
         make, model = make or self, model or self
         device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -198,7 +200,7 @@ class Encoder(Part, Evaluated):
         """The vector of every vocabulary id in a static set.
 
         Raises:
-            ConfigError: the set's rows are not decided by their ids alone.
+            ConfigError: the set is not static, so its rows depend on more than their ids.
         """
         head = self._head(name)
         if not head.static:
@@ -206,10 +208,11 @@ class Encoder(Part, Evaluated):
         return head.finish(self.backbone_of(name).embeddings.weight)
 
     def special_ids(self, name: str) -> tuple[int, ...]:
-        """Ids of a set's rows that idf has nothing to say of: no document counts them, or every one does.
+        """Ids in a set for which idf is meaningless, because no document or every document counts them.
 
-        [CLS], [SEP], ColBERT's markers and masks stand for nothing in a text; what a side skips (punctuation
-        in ColBERT's documents) has no row there, and would seem the rarest of words.
+        These are [CLS], [SEP], and ColBERT's markers and masks, which represent no text. Ids that a side
+        skips (punctuation in ColBERT's documents) have no row there and would wrongly seem to be very rare
+        words.
         """
         head = self._head(name)
         if not isinstance(head, PerToken):
@@ -221,7 +224,7 @@ class Encoder(Part, Evaluated):
         return tuple(sorted(found))
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """For every text, the piece of it that each row of the set `name` stands for, row by row."""
+        """For every text, the span of each row of the set `name`, in row order."""
         head, name_of = self._head(name), self.backbone.tokenizer.name_of
         if not isinstance(head, Keyed):
             return [head.choice.spans(row, side, name_of) for row in self.rows(texts, side)]
@@ -233,7 +236,7 @@ class Encoder(Part, Evaluated):
         return found
 
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
-        """For every text, the ids of the rows that `spans` tells of."""
+        """For every text, the ids of the rows, in the order of `spans`."""
         head = self._head(name)
         if not isinstance(head, Keyed):
             return [head.choice.ids(row, side) for row in self.rows(texts, side)]
@@ -245,10 +248,10 @@ class Encoder(Part, Evaluated):
         return found
 
     def choice(self, name: str) -> Choice:
-        """Which rows a text has in a set, as far as the text alone decides it.
+        """The rule that chooses the rows of a text in a set, if the text alone decides it.
 
         Raises:
-            ConfigError: hidden states decide it.
+            ConfigError: the hidden states decide it.
         """
         return self._head(name).choice
 
@@ -256,14 +259,14 @@ class Encoder(Part, Evaluated):
         unknown = [name for name in self.own or () if name not in self.heads]
         if unknown:
             raise ConfigError(
-                f"Encoder: a backbone of its own for {unknown[0]!r}, the heads are {', '.join(self.heads)}"
+                f"Encoder: `own` has a backbone for {unknown[0]!r}, but the heads are {', '.join(self.heads)}"
             )
         for backbone in self.backbones:
             backbone.setup()
         texts = {backbone.tokenizer.to_text() for backbone in self.backbones}
         if len(texts) > 1:
             raise ConfigError(
-                "Encoder: backbones read the same tokens, and these have different tokenizers; take "
+                "Encoder: the backbones have different tokenizers, but they must read the same tokens; use "
                 "backbones of one vocabulary, or encode with two models"
             )
 

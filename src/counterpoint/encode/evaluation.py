@@ -1,4 +1,4 @@
-"""`Evaluation`: a module stays in evaluation mode while any thread encodes by it."""
+"""`Evaluation`: keep a module in evaluation mode while any thread encodes with it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Evaluated", "Evaluation"]
 
 @final
 class Evaluation:
-    """Counts who encodes by a module, so that the last to leave puts its mode back, and no one before.
+    """Counts the users of a module; the last one restores its mode.
 
     Attributes:
-        lock: for what must happen once, whichever thread comes first.
+        lock: for work that must happen once, in whichever thread comes first.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Evaluation:
 
     @contextmanager
     def of(self, module: nn.Module) -> Iterator[None]:
-        """Evaluation mode, until everybody has left."""
+        """Hold the module in evaluation mode until the last user has left."""
         with self.lock:
             if not self._inside:
                 self._training = module.training
@@ -47,6 +47,6 @@ class Evaluation:
 
 
 class Evaluated(nn.Module, ABC):
-    """A module by which several threads may encode."""
+    """A module with which several threads may encode."""
 
     evaluation: Evaluation

@@ -1,4 +1,4 @@
-"""`Gate`: the contextualised stop-word gate, which weighs a document's rows and drops some."""
+"""`Gate`: the contextualised stop-word gate, which weights a document's rows and drops some."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from counterpoint.vectors import Vectors
 __all__ = ["BY_GATE", "Gate"]
 
 BY_GATE = ".gate"
-"""What a gated set's name has behind it in the name of the gate's own values, which only training sees."""
+"""Suffix of a gated set's name for the values of its gate, which only training uses."""
 
 
 @final
 class Gate(Part):
-    """r = ReLU(w · v + b) for every row v of a document, which becomes r · v; where r = 0 it is dropped.
+    """Stop-word gate: r = ReLU(w · v + b) for every document row v, which becomes r · v; r = 0 drops it.
 
     ColBERTer's contextualised stop words (Hofstätter et al. 2022, equations 9 and 10). The released code
-    keeps a dropped row as zeros in training and leaves it out of an index, which scores differently; here it
-    is left out of both.
+    keeps a dropped row as zeros in training but leaves it out of an index, which gives different scores. Here
+    it is left out in both.
 
     Args:
-        threshold: rows with r at or below this are dropped. Train with 0; a higher one afterwards makes an
-            index smaller without training again.
+        threshold: drop rows with r at or below this. Train with 0; a higher value afterwards makes a smaller
+            index without new training.
         in_dim: components of a row; filled in by the encoder.
     """
 
     def __init__(self, threshold: float = 0.0, in_dim: int | None = None):
         super().__init__()
         if not 0 <= threshold < math.inf:
-            raise ConfigError(f"Gate: threshold must be from 0 up and finite, found {threshold}")
+            raise ConfigError(f"Gate: threshold must be finite and at least 0, found {threshold}")
         self.threshold = threshold
         self.in_dim = in_dim
 
     def fill(self, in_dim: int) -> None:
-        """Take over the number of components of a row, or check that it is the one declared."""
+        """Set the number of components of a row, or check that it is the declared one."""
         if self.in_dim is None:
             self.in_dim = in_dim
         if self.in_dim != in_dim:
@@ -49,18 +49,18 @@ class Gate(Part):
 
     def _allocate(self) -> None:
         if self.in_dim is None:
-            raise NotFittedError("Gate: in_dim is not known; give it, or put the gate into an encoder")
+            raise NotFittedError("Gate: in_dim is unknown; give it, or put the gate into an encoder")
         self.linear_ = nn.Linear(self.in_dim, 1)
-        nn.init.ones_(self.linear_.bias)  # every word open at first, as in the authors' code
+        nn.init.ones_(self.linear_.bias)  # every word is kept at first, as in the authors' code
 
     def weigh(self, rows: Float[Tensor, "*b d"]) -> Float[Tensor, "*b 1"]:
-        """r, not negative."""
+        """Compute r, which is at least 0."""
         return torch.relu(self.linear_(rows))
 
     def forward(self, vectors: Vectors) -> tuple[Vectors, Vectors]:
-        """The weighted rows that are kept, and r of every row that was there.
+        """The weighted rows that are kept, and r of every row.
 
-        What stands at padded positions may be anything and stays out of both.
+        Padded positions may hold anything and are left out of both.
         """
         real = vectors.mask.unsqueeze(-1)
         rows = vectors.values.masked_fill(~real, 0)

@@ -1,4 +1,4 @@
-"""Heads: each makes one named vector set of what a backbone computes."""
+"""Heads: each makes one named vector set from a backbone's output."""
 
 from __future__ import annotations
 
@@ -25,29 +25,30 @@ __all__ = ["Cls", "Head", "Mean", "WholeWords"]
 
 
 class Head(Part, ABC):
-    """One vector set: a choice of rows, then an optional projection, then optional unit length. Abstract."""
+    """Abstract base of heads: a choice of rows, an optional projection, and optional unit length."""
 
     pooled: bool = False
-    """True for exactly one row a text; otherwise as many as the text calls for, each with an id."""
+    """True for exactly one row per text. Otherwise the text decides the number of rows, and each has an id.
+    """
     static: bool = False
-    """True where a row is decided by its vocabulary id alone: the head is then fed the backbone's word
-    embeddings in place of its hidden states."""
+    """True if a row depends on its vocabulary id alone. The head is then fed the backbone's word embeddings
+    instead of its hidden states."""
     projection: Layer | None
     normalise: bool
     in_dim: int | None
 
     @abstractmethod
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
-        """Make the vectors of the backbone's last hidden states, or of word embeddings where `static`."""
+        """Make the vectors from the backbone's last hidden states, or from word embeddings if `static`."""
 
     @property
     def choice(self) -> Choice:
-        """Which rows a text has, and what they stand for, as far as the text alone decides it."""
+        """The rule that chooses the rows of a text, if the text alone decides it."""
         return WholeText()
 
     @property
     def word_settings(self) -> WordSettings | None:
-        """Which word map this head needs in `Tokens.words`."""
+        """Settings of the word map that this head needs in `Tokens.words`."""
         return None
 
     @property
@@ -56,12 +57,12 @@ class Head(Part, ABC):
         found = self.in_dim if self.projection is None else self.projection.out_dim
         if found is None:
             raise NotFittedError(
-                f"{type(self).__name__}: in_dim is not known before it is part of an encoder"
+                f"{type(self).__name__}: in_dim is unknown until the head is part of an encoder"
             )
         return found
 
     def bind(self, in_dim: int, tokenizer: Tokenizer) -> None:
-        """Learn from the backbone what was left open; called by the encoder before `setup`."""
+        """Fill in what the backbone decides; the encoder calls this before `setup`."""
         if self.in_dim is None:
             self.in_dim = in_dim
         if self.in_dim != in_dim:
@@ -71,14 +72,14 @@ class Head(Part, ABC):
             )
 
     def setup(self) -> Head:
-        """Allocate the projection, once the number of components it is fed is known."""
+        """Allocate the projection once its input size is known."""
         if self.projection is not None and self.in_dim is not None:
             self.projection.fill(self.in_dim)
         super().setup()
         return self
 
     def finish(self, values: Float[Tensor, "*b h"]) -> Float[Tensor, "*b d"]:
-        """What comes behind the choice of rows: the projection, then unit length, where there are any."""
+        """Apply the projection and unit length, where they are set."""
         if self.projection is not None:
             values = self.projection(values)
         return normalize(values, dim=-1) if self.normalise else values
@@ -86,10 +87,10 @@ class Head(Part, ABC):
 
 @final
 class Cls(Head):
-    """The first position's hidden state.
+    """The hidden state of the first position.
 
     Args:
-        projection: a layer behind it.
+        projection: a layer applied after it.
         normalise: scale to unit length.
         in_dim: components of a hidden state; filled in by the encoder.
     """
@@ -103,25 +104,25 @@ class Cls(Head):
         self.in_dim = in_dim
 
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
-        """One row a text."""
+        """Make one row per text."""
         return _pooled(self.finish(hidden[:, :1]))
 
 
 @final
 class Mean(Head):
-    """The mean over all attended positions, special ones included, as sentence-transformers does.
+    """The mean over all attended positions, special tokens included, as in sentence-transformers.
 
     Args:
-        projection: a layer behind it.
+        projection: a layer applied after the mean.
         normalise: scale to unit length.
         in_dim: components of a hidden state; filled in by the encoder.
-        tokenwise: maps of every token's projected state, before the mean (Isotropic DR, section 4.1). Maps
-            behind the mean are the model's `transforms`.
+        tokenwise: transforms of every token's projected state, applied before the mean (Isotropic DR, section
+            4.1). Transforms after the mean are the model's `transforms`.
     """
 
     pooled = True
     waiting: bool = False
-    """Whether `tokenwise` is still to be fitted, and passed over until then."""
+    """True until `tokenwise` is fitted; it is skipped until then."""
 
     def __init__(
         self,
@@ -138,14 +139,14 @@ class Mean(Head):
 
     @property
     def dim(self) -> int:
-        """Number of components of a vector, behind all maps."""
+        """Number of components of a vector, after all transforms."""
         found = super().dim
         for step in self._steps():
             found = step.out_dim(found)
         return found
 
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
-        """One row a text."""
+        """Make one row per text."""
         weights = tokens.attention.to(hidden.dtype)
         weights = weights / weights.sum(1, keepdim=True).clamp(min=1)
         if not self._steps():
@@ -163,17 +164,17 @@ class Mean(Head):
 
 @final
 class WholeWords(Head):
-    """One row a distinct word: the mean of the vectors of all its word-pieces, wherever it occurs.
+    """One row per distinct word: the mean of the vectors of all its word-pieces, over all its occurrences.
 
-    ColBERTer's BOW² (section 3.2 of the paper). Ids are word ids; rows stand in order of first occurrence.
-    Special tokens belong to no word, words cut by truncation have no row, an empty text has no rows. A token
-    that spans several words (byte-level vocabularies have some: "...") belongs to none of them.
+    ColBERTer's BOW² (section 3.2 of the paper). Ids are word ids, and rows are in order of first occurrence.
+    Special tokens belong to no word. Words cut by truncation have no row, and an empty text has no rows. A
+    token that spans several words (byte-level vocabularies have some: "...") belongs to none of them.
 
     Args:
-        stem: what makes two words one.
-        hash_bits: low bits of the hash that make a word's id.
+        stem: normal form under which words count as the same.
+        hash_bits: number of low bits of the hash that make a word's id.
         drop_punctuation: leave out punctuation signs.
-        projection: a layer behind it; applied to the mean, which for a linear one is the mean of its results.
+        projection: a layer applied to the mean. If it is linear, this equals the mean of projected vectors.
         normalise: scale to unit length.
         in_dim: components of a hidden state; filled in by the encoder.
     """
@@ -197,11 +198,11 @@ class WholeWords(Head):
 
     @property
     def word_settings(self) -> WordSettings:
-        """Which word map this head needs."""
+        """Settings of the word map that this head needs."""
         return WordSettings(self.stem, self.hash_bits, self.drop_punctuation)
 
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
-        """One row a distinct word."""
+        """Make one row per distinct word."""
         words = tokens.words[self.word_settings]
         return Vectors(
             self.finish(mean_by_row(hidden, words.rows, words.ids.shape[1])), words.ids > 0, words.ids
@@ -214,10 +215,10 @@ class WholeWords(Head):
 
 
 def _weighted_sum(weights: Float[Tensor, "b t"], values: Float[Tensor, "b t d"]) -> Float[Tensor, "b 1 d"]:
-    """Σ weight·vector of each text.
+    """Compute Σ weight·vector of each text.
 
-    On a CPU in float64: the order of the sum depends on the number of texts and on the padding, and rounding
-    to float32 leaves nothing of that.
+    On a CPU, this uses float64. The order of the sum depends on batch size and padding, and rounding to
+    float32 removes the difference.
     """
     precise = torch.float64 if values.device.type == "cpu" else values.dtype
     return (weights.unsqueeze(1).to(precise) @ values.to(precise)).to(values.dtype)
@@ -226,11 +227,11 @@ def _weighted_sum(weights: Float[Tensor, "b t"], values: Float[Tensor, "b t d"])
 def mean_by_row(
     values: Float[Tensor, "b t d"], rows: Int[Tensor, "b t n"], count: int
 ) -> Float[Tensor, "b w d"]:
-    """Mean of the vectors that share a row number, for rows 0 to `count`; number -1 belongs nowhere.
+    """Mean of the vectors that share a row number, for rows 0 to `count`; number -1 means no row.
 
-    A position has as many numbers as there are words that it may be a piece of.
+    A position has one number for each word that it may be a piece of.
 
-    By a product with a 0/1 matrix, not by scattered adds, whose order differs from run to run on a GPU.
+    The sum is a product with a 0/1 matrix. Scattered adds would run in a different order each time on a GPU.
     """
     numbers = torch.arange(count, device=rows.device)[:, None]
     member = torch.stack([one.unsqueeze(1) == numbers for one in rows.unbind(-1)]).any(0)

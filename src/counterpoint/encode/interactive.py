@@ -1,4 +1,4 @@
-"""`InteractiveEncoder`: query and document read together, one score for the pair (a cross-encoder)."""
+"""`InteractiveEncoder`: a cross-encoder, which reads query and document together and gives one score."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class PairRow:
 
     Attributes:
         ids: vocabulary ids.
-        segments: as the tokenizer numbers them.
-        texts: 0 for a token of the query, 1 for one of the document, -1 for special ones.
+        segments: segment ids, as the tokenizer numbers them.
+        texts: 0 for a token of the query, 1 for one of the document, -1 for special tokens.
     """
 
     ids: Int[np.ndarray, " t"]
@@ -44,13 +44,13 @@ class PairRow:
         return len(self.ids)
 
     def masked(self, at: Int[np.ndarray, " n"], mask_id: int) -> PairRow:
-        """The same with a mask token at some positions."""
+        """Copy the row with mask tokens at some positions."""
         ids = self.ids.copy()
         ids[at] = mask_id
         return replace(self, ids=ids)
 
     def without(self, at: Int[np.ndarray, " n"]) -> PairRow:
-        """The same without some positions."""
+        """Copy the row without some positions."""
         return PairRow(*(np.delete(array, at) for array in (self.ids, self.segments, self.texts)))
 
 
@@ -60,7 +60,7 @@ class Pairs:
 
     Attributes:
         ids: vocabulary ids.
-        segments: 0 for the query's part of a sequence, 1 for the document's, where the tokenizer says so.
+        segments: 0 for the query, 1 for the document, if the tokenizer gives segment ids.
         attention: True where there is no padding.
     """
 
@@ -69,25 +69,25 @@ class Pairs:
     attention: Bool[Tensor, "b t"]
 
     def to(self, device: torch.device | str) -> Pairs:
-        """The same pairs on another device."""
+        """Copy the pairs to another device."""
         return Pairs(self.ids.to(device), self.segments.to(device), self.attention.to(device))
 
 
 @final
 class InteractiveEncoder(Part):
-    """[CLS] query [SEP] document [SEP] through a transformer, and a layer on [CLS] that gives one number.
+    """Cross-encoder: [CLS] query [SEP] document [SEP] through a transformer, then a layer on [CLS].
 
-    monoBERT (Nogueira and Cho 2019). The score is the layer's output as it is, without a sigmoid: the order
-    is the same, and margins between scores keep their meaning for a student.
+    monoBERT (Nogueira and Cho 2019). The score is the layer's output without a sigmoid. The order is the
+    same, and score margins stay meaningful for a student.
 
-    A pair that is too long loses the end of its document. Where the query alone fills the sequence, the
-    longer of the two is cut first, down to half each.
+    A pair that is too long loses the end of its document. If the query alone fills the sequence, the longer
+    of the two is cut first, down to half each.
 
     Args:
-        backbone: makes the hidden states.
-        head: maps the hidden state of [CLS] to one component: `Linear(1)` for a new one.
-        max_length: positions at most, special ones included; as many as the backbone takes where None.
-        segments: tell a backbone that has segment embeddings which text a position is of.
+        backbone: computes the hidden states.
+        head: maps the hidden state of [CLS] to one component; use `Linear(1)` for a new one.
+        max_length: maximum number of positions, special tokens included; the backbone's limit if None.
+        segments: pass segment ids to a backbone that has segment embeddings.
 
     Example:
         >>> judge = InteractiveEncoder(Transformer("minilm"), Linear(1))
@@ -105,7 +105,7 @@ class InteractiveEncoder(Part):
         self.segments = segments
 
     def setup(self) -> InteractiveEncoder:
-        """Set up the backbone, fit the head to it, check the length; a second call does nothing."""
+        """Set up the backbone, fit the head to it and check the length; later calls do nothing."""
         if not self.is_set_up:
             self.backbone.setup()
             self.head.fill(self.backbone.dim)
@@ -114,18 +114,18 @@ class InteractiveEncoder(Part):
         return self
 
     def pairs(self, queries: Sequence[str], documents: Sequence[str]) -> Pairs:
-        """Tokenise and pad: the first query with the first document, and so on.
+        """Tokenise and pad pairs: the first query with the first document, and so on.
 
         Raises:
-            ShapeError: there are more of the one than of the other.
+            ShapeError: the numbers of queries and documents differ.
         """
         return self.pad(self.rows(queries, documents))
 
     def rows(self, queries: Sequence[str], documents: Sequence[str]) -> list[PairRow]:
-        """Tokenise, every pair by itself and within `max_length`.
+        """Tokenise each pair and cut it to `max_length`.
 
         Raises:
-            ShapeError: there are more of the one than of the other.
+            ShapeError: the numbers of queries and documents differ.
         """
         if len(queries) != len(documents):
             raise ShapeError(
@@ -137,7 +137,7 @@ class InteractiveEncoder(Part):
         return [_cut(encoding, longest) for encoding in self.backbone.tokenizer.encode_pairs(texts)]
 
     def pad(self, rows: Sequence[PairRow], width: int | None = None) -> Pairs:
-        """Pad rows on the right, to `width` or the longest, and put them side by side."""
+        """Pad rows on the right, to `width` or to the longest row, and stack them."""
         if not rows:
             nothing = torch.zeros(0, 0, dtype=torch.int64)
             return Pairs(nothing, nothing, nothing.bool())
@@ -151,7 +151,7 @@ class InteractiveEncoder(Part):
         return Pairs(ids, segments, torch.arange(ids.shape[1]) < lengths[:, None])
 
     def forward(self, pairs: Pairs) -> Float[Tensor, " b"]:
-        """One score a pair, with gradients; autocast ends with the backbone."""
+        """Compute one score per pair, with gradients; autocast applies to the backbone only."""
         segments = {"token_type_ids": pairs.segments} if self._reads_segments else {}
         attention = pairs.attention.long()
         hidden = self.backbone.model_(input_ids=pairs.ids, attention_mask=attention, **segments)
@@ -164,10 +164,10 @@ class InteractiveEncoder(Part):
     ) -> Float[Tensor, " b"]:
         """Score the first query with the first document, and so on: float32 on the CPU, without gradients.
 
-        Pairs are batched by length; the other pairs do not change a pair's score.
+        Pairs are batched by length; a pair's score does not depend on the other pairs.
 
         Raises:
-            ShapeError: there are more of the one than of the other.
+            ShapeError: the numbers of queries and documents differ.
         """
         options = options or EncodeOptions()
         device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -200,14 +200,14 @@ class InteractiveEncoder(Part):
         k: int = 100,
         options: EncodeOptions | None = None,
     ) -> Run:
-        """Score the best `k` documents of every query of a run again; the others are left out.
+        """Rerank the best `k` documents of every query of a run; the result holds only these.
 
         Args:
-            run: what a first stage found.
+            run: a first-stage run.
             queries: id to text.
             documents: id to text.
-            k: documents a query.
-            options: how to compute; `progress` is told the number of pairs.
+            k: number of documents per query.
+            options: how to compute; `progress` receives the number of pairs.
 
         Raises:
             ConfigError: `k` is below 1.
@@ -234,11 +234,11 @@ class InteractiveEncoder(Part):
 
     @property
     def _reads_segments(self) -> bool:
-        """Whether the backbone is told the two texts apart; a table of one segment has nothing to tell."""
+        """Whether to pass segment ids; a backbone with one segment embedding cannot use them."""
         return self.segments and getattr(self.backbone.model_.config, "type_vocab_size", 0) > 1
 
     def _check(self) -> None:
-        """Find out before scoring whether the settings can be carried out."""
+        """Check the settings before scoring."""
         tokenizer, limit, faults = self.backbone.tokenizer, self.backbone.max_positions, []
         least = len(tokenizer.encode_pairs([("", "")])[0].ids) + 2
         if self.head.out_dim != 1:
@@ -255,7 +255,7 @@ class InteractiveEncoder(Part):
 
 
 def _cut(encoding: Encoding, longest: int) -> PairRow:
-    """A pair's ids and segments in at most so many positions; special tokens always stay."""
+    """Cut a pair to at most `longest` positions; special tokens always stay."""
     ids, segments = np.array(encoding.ids, dtype=np.int64), np.array(encoding.type_ids, dtype=np.int64)
     of_text = np.array([-1 if text is None else text for text in encoding.sequence_ids])
     if len(ids) <= longest:

@@ -1,4 +1,4 @@
-"""`Keyed`: heads whose rows stand under keys of the vocabulary that hidden states decide."""
+"""`Keyed`: heads whose row ids are vocabulary entries that hidden states choose."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ __all__ = ["Keyed"]
 
 
 class Keyed(Head, ABC):
-    """Rows whose ids are vocabulary entries, chosen by hidden states and scored by word embeddings. Abstract.
+    """Abstract base: rows with vocabulary ids, chosen by hidden states and scored by word embeddings.
 
-    Which rows a text has cannot be told from its tokens alone, so an encoder finds out.
+    The tokens of a text do not decide its rows, so only an encoder can list them.
     """
 
     threshold: float
-    """Rows of documents whose weight is at or below this are dropped."""
+    """Document rows whose weight is at or below this are dropped."""
 
     @property
     @abstractmethod
     def routers(self) -> Sequence[Router]:
-        """What scores the vocabulary, each to begin with the checkpoint's masked-language-model head."""
+        """The routers that score the vocabulary; each can start from the masked-language-model head."""
 
     @abstractmethod
     def route(
         self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None
     ) -> tuple[Vectors, dict[str, Vectors]]:
-        """The rows, and what stands beside them under the ends of names.
+        """Compute the rows, and further vectors by the suffix of their set's name.
 
-        Always under `BY_GATE` the weight of every row, dropped ones too, with the keys as ids.
+        `BY_GATE` always holds the weight of every row, dropped ones included, with the keys as ids.
 
         Raises:
             NotFittedError: `table`, the backbone's word embeddings, was not given.
@@ -47,41 +47,43 @@ class Keyed(Head, ABC):
 
     @abstractmethod
     def spans_of(self, gates: Vectors, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """What each row stands for, dropped ones too.
+        """The span of each row, dropped ones included.
 
         Args:
-            gates: what `route` made of the tokens, under `BY_GATE`.
+            gates: the `BY_GATE` result of `route`.
             tokens: the texts.
-            name_of: a vocabulary entry by its id.
+            name_of: maps a vocabulary id to its entry.
         """
 
     def forward(
         self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None = None
     ) -> Vectors:
-        """The rows alone.
+        """Compute the rows alone.
 
         Raises:
-            NotFittedError: as `route`.
+            NotFittedError: as in `route`.
         """
         return self.route(hidden, tokens, table)[0]
 
     @property
     def choice(self) -> Choice:
-        """Not to be told from a text alone; `Encoder.spans` asks the head.
+        """Refuse: hidden states choose the rows; `Encoder.spans` lists them.
 
         Raises:
             ConfigError: always.
         """
         name = type(self).__name__
-        raise ConfigError(f"{name}: which rows a text has depends on its hidden states; use Encoder.spans")
+        raise ConfigError(f"{name}: the rows of a text depend on its hidden states; use Encoder.spans")
 
     def needed(self, table: Float[Tensor, "v e"] | None) -> Float[Tensor, "v e"]:
-        """The word embeddings.
+        """Return the word embeddings.
 
         Raises:
             NotFittedError: there are none.
         """
         if table is None:
             name = type(self).__name__
-            raise NotFittedError(f"{name}: keys are scored by the backbone's word embeddings; use an Encoder")
+            raise NotFittedError(
+                f"{name}: needs the backbone's word embeddings to score keys; use an Encoder"
+            )
         return table

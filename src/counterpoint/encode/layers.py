@@ -1,4 +1,4 @@
-"""What may stand between the hidden states and a vector set: linear layers, one or several."""
+"""Layers between the hidden states and a vector set."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ Activation = Literal["none", "tanh", "relu", "gelu", "sigmoid"]
 
 
 class Layer(Part, ABC):
-    """A map of every vector by itself. Abstract."""
+    """Abstract base: a map of every vector by itself."""
 
     in_dim: int | None
 
     @property
     @abstractmethod
     def out_dim(self) -> int:
-        """Number of components of what comes out."""
+        """Number of components of the output."""
 
     def fill(self, in_dim: int) -> None:
-        """Take over the number of components of what comes in, or check that it is the one declared."""
+        """Set the number of input components, or check that it is the declared one."""
         if self.in_dim is None:
             self.in_dim = in_dim
         if self.in_dim != in_dim:
             raise ConfigError(
-                f"{type(self).__name__}: in_dim is {self.in_dim}, but it is fed {in_dim} components"
+                f"{type(self).__name__}: in_dim is {self.in_dim}, but the input has {in_dim} components"
             )
 
 
 @final
 class Linear(Layer):
-    """act(x W^T + b), plus x (or a projection of it) where `residual`.
+    """Linear layer: act(x W^T + b), plus x (or a projection of it) with `residual`.
 
     Args:
-        dim: components of the result.
+        dim: components of the output.
         bias: whether there is a b.
         activation: act.
-        residual: add the input, through a second matrix where the numbers of components differ (PyLate).
+        residual: add the input, through a second matrix if the numbers of components differ (PyLate).
         in_dim: components of the input; filled in by the encoder.
     """
 
@@ -67,12 +67,12 @@ class Linear(Layer):
 
     @property
     def out_dim(self) -> int:
-        """Number of components of what comes out."""
+        """Number of components of the output."""
         return self.dim
 
     def _allocate(self) -> None:
         if self.in_dim is None:
-            raise ConfigError("Linear: in_dim is not known; give it, or put the layer into an encoder")
+            raise ConfigError("Linear: in_dim is unknown; give it, or put the layer into an encoder")
         _activate(torch.zeros(1), self.activation)
         self.linear_ = nn.Linear(self.in_dim, self.dim, bias=self.bias)
         if self.residual and self.in_dim != self.dim:
@@ -88,7 +88,7 @@ class Linear(Layer):
 
 @final
 class Unit(Layer):
-    """Every vector scaled to length 1; zero stays zero."""
+    """Scale every vector to length 1; zero stays zero."""
 
     def __init__(self, in_dim: int | None = None):
         super().__init__()
@@ -96,9 +96,9 @@ class Unit(Layer):
 
     @property
     def out_dim(self) -> int:
-        """Number of components, which do not change."""
+        """Number of components, same as of the input."""
         if self.in_dim is None:
-            raise ConfigError("Unit: in_dim is not known; give it, or put the layer into an encoder")
+            raise ConfigError("Unit: in_dim is unknown; give it, or put the layer into an encoder")
         return self.in_dim
 
     def forward(self, x: Float[Tensor, "*b i"]) -> Float[Tensor, "*b i"]:
@@ -117,7 +117,7 @@ class Stack(Layer):
 
     @property
     def out_dim(self) -> int:
-        """Number of components of what comes out."""
+        """Number of components of the output."""
         return self._layers()[-1].out_dim
 
     def fill(self, in_dim: int) -> None:
@@ -128,7 +128,7 @@ class Stack(Layer):
             in_dim = layer.out_dim
 
     def setup(self) -> Stack:
-        """Allocate; a declared `in_dim` is passed on first."""
+        """Allocate the layers; a declared `in_dim` is passed on first."""
         if not self.layers:
             raise ConfigError("Stack: needs at least one layer")
         if self.in_dim is not None:
@@ -160,5 +160,5 @@ def _activate(x: Tensor, activation: Activation) -> Tensor:
             return x.sigmoid()
         case _:
             raise ConfigError(
-                f"Linear: no activation {activation!r}; there are none, tanh, relu, gelu and sigmoid"
+                f"Linear: unknown activation {activation!r}; use none, tanh, relu, gelu or sigmoid"
             )

@@ -1,6 +1,6 @@
-"""`Reading`: how the texts of one side become token rows, everything that a `TextInput` leaves open settled.
+"""`Reading`: how the texts of one side become token rows, with every open setting of `TextInput` filled in.
 
-No torch here: a query is read without it.
+Queries are tokenised with it, without torch.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Reading:
     """How texts of one side are tokenised; the attributes are those of `TextInput`.
 
     Attributes:
-        max_length: positions at most, special ones included.
+        max_length: maximum number of positions, special tokens included.
         marker: a vocabulary entry inserted after [CLS].
         prompt: text put in front of every text.
         expand_to: fill shorter texts with mask tokens up to this many positions.
-        attend: whether the backbone may look at the mask tokens.
-        expand_with: another vocabulary entry in place of the mask token.
-        identifiers: names such as `checkIfEmpty` are read as if a space stood before each capital inside that
-            a small letter follows, unless the vocabulary has the whole.
+        attend: whether the backbone may attend to the mask tokens.
+        expand_with: a vocabulary entry to use instead of the mask token.
+        identifiers: read names such as `checkIfEmpty` with a space before each inner capital that a small
+            letter follows, unless the vocabulary has the whole name.
     """
 
     max_length: int
@@ -56,7 +56,7 @@ class Reading:
         encodings = tokenizer.encode([self.prompt + text for text, _ in read])
         for text, (shown, added), encoding in zip(texts, read, encodings, strict=True):
             spans, kinds = _places(shown, encoding.offsets, len(self.prompt))
-            spans -= np.searchsorted(added + np.arange(len(added)), spans)  # where they stand without spaces
+            spans -= np.searchsorted(added + np.arange(len(added)), spans)  # offsets without the added spaces
             cut = int(spans[room, 0]) if len(spans) > room else None
             ids = np.concatenate([opening, np.array(encoding.ids[:room], dtype=np.int64), closing])
             kinds = np.concatenate([opening_kinds, kinds[:room], [Kind.SPECIAL] * len(closing)])
@@ -66,7 +66,7 @@ class Reading:
         return found
 
     def filler(self, tokenizer: Tokenizer) -> int:
-        """What shorter texts are filled with; `TextInput.check` has seen to it that there is something."""
+        """Vocabulary id that fills shorter texts; `TextInput.check` made sure that there is one."""
         return (tokenizer.mask_id or 0) if self.expand_with is None else tokenizer.id_of(self.expand_with)
 
     def _expanded(self, row: Row, tokenizer: Tokenizer) -> Row:
@@ -85,9 +85,9 @@ class Reading:
 
 
 def _places(text: str, offsets: Sequence[tuple[int, int]], prompt: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where in the text each token stands, and its kind; offsets count from the start of the prompt.
+    """Offsets of each token in the text, and its kind; input offsets count from the start of the prompt.
 
-    Some tokenizers count the space before a word as part of its token; it is taken off here.
+    Some tokenizers count the space before a word as part of its token; it is removed here.
     """
     spans = np.array(offsets, dtype=np.int64).reshape(-1, 2) - prompt
     kinds = np.where(spans[:, 1] > 0, Kind.TEXT, Kind.PROMPT) if prompt else np.full(len(spans), Kind.TEXT)
@@ -99,5 +99,5 @@ def _places(text: str, offsets: Sequence[tuple[int, int]], prompt: int) -> tuple
 
 
 def _spaced(text: str, tokenizer: Tokenizer) -> tuple[str, np.ndarray]:
-    """What is read for a text, and where spaces were put into it."""
+    """The text with added spaces, and where they were added."""
     return spaced(text, lambda word: any(tokenizer.find(one) is not None for one in (word, word.lower())))

@@ -1,9 +1,9 @@
-"""`Routed`: token vectors under keys of the vocabulary that a router chooses (CITADEL).
+"""`Routed`: token vectors with vocabulary keys that a router chooses (CITADEL).
 
 Li et al. 2023, "CITADEL: conditional token interaction via dynamic lexical routing". A row is a pair of a
-token and one of its keys: its id is the key, its vector that of the token times the router's weight. Then the
-paper's score, the product of similarity and both weights where keys agree and 0 elsewhere, is
-`MaxSim(on, exact=True, floor0=True)`, and an inverted index of ids serves it.
+token and one of its keys. Its id is the key; its vector is the token's vector times the router's weight. The
+paper's score is similarity times both weights where keys agree, and 0 elsewhere. This is `MaxSim(on,
+exact=True, floor0=True)`, which an inverted index of ids can compute.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from counterpoint.vectors import Vectors
 __all__ = ["BY_LOAD", "BY_ROUTER", "Routed"]
 
 BY_ROUTER = ".router"
-"""Behind a routed set's name: one row a text, the router's whole vector, its maximum over the tokens."""
+"""Suffix of a routed set's name: one row per text, the maximum of the router's weights over the tokens."""
 BY_LOAD = ".load"
-"""Behind a routed set's name: two rows a text, by key the tokens sent to it, and the sum of their softmax."""
+"""Suffix of a routed set's name: two rows per text: tokens sent to each key, and the sum of their softmax."""
 
 
 @final
 class Routed(Keyed):
-    """A row for every token and key that a router sends it to: weight · vector, its id the key (CITADEL).
+    """One row for every token and each of its router keys: weight · vector, with the key as id (CITADEL).
 
-    Attended tokens but the first, [CLS], are routed. Documents' rows of weight 0 are dropped.
+    All attended tokens except the first, [CLS], are routed. Document rows with weight 0 are dropped.
 
     Args:
-        router: chooses and weighs keys.
-        keys: how many a token of a query has, and one of a document.
-        threshold: rows of documents with a weight at or below this are dropped. Train with 0; the paper's
-            released index keeps those above 0.9.
-        projection: a layer behind the hidden state.
+        router: chooses and weights keys.
+        keys: number of keys of a query token, and of a document token.
+        threshold: drop document rows with a weight at or below this. Train with 0; the paper's released index
+            keeps those above 0.9.
+        projection: a layer applied to the hidden state.
         normalise: scale to unit length, before the weight (CITADEL-HIL).
         in_dim: components of a hidden state; filled in by the encoder.
     """
@@ -59,7 +59,7 @@ class Routed(Keyed):
     ):
         super().__init__()
         if len(keys) != 2 or min(keys) < 1:
-            raise ConfigError(f"Routed: keys are two numbers, each at least 1, found {keys}")
+            raise ConfigError(f"Routed: keys must be two numbers, each at least 1, found {keys}")
         self.router = router
         self.keys = keys
         self.threshold = Gate(threshold).threshold
@@ -69,16 +69,16 @@ class Routed(Keyed):
 
     @property
     def routers(self) -> Sequence[Router]:
-        """The one."""
+        """The only router."""
         return [self.router]
 
     def route(
         self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None
     ) -> tuple[Vectors, dict[str, Vectors]]:
-        """One row for each token and key, and other vectors of the same texts, by the end of their name.
+        """Compute one row per token and key, and further vectors by the suffix of their set's name.
 
-        `BY_GATE`: the weight of every token and key, dropped ones too, with the keys as ids. In training mode
-        `BY_ROUTER` and `BY_LOAD`, which losses on the router go by.
+        `BY_GATE`: the weight of every token and key, dropped ones included, with the keys as ids. In training
+        mode also `BY_ROUTER` and `BY_LOAD`, which the router's losses use.
         """
         table = self.needed(table)
         count = self.keys[0 if tokens.side == "query" else 1]
@@ -105,12 +105,12 @@ class Routed(Keyed):
         }
 
     def spans_of(self, gates: Vectors, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """The token of each row, dropped ones too; with text "token→key" where they are not the same.
+        """The token of each row, dropped ones included; as "token→key" where the two differ.
 
         Args:
-            gates: what `route` made of the tokens, under `BY_GATE`.
+            gates: the `BY_GATE` result of `route`.
             tokens: the texts.
-            name_of: a vocabulary entry by its id.
+            name_of: maps a vocabulary id to its entry.
         """
         places, ids = tokens.spans.tolist(), tokens.ids.tolist()
         keys = [] if gates.ids is None else gates.ids.tolist()

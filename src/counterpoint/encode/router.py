@@ -1,4 +1,4 @@
-"""`Router`: the head of a masked-language model, which sends tokens to keys of the vocabulary (CITADEL)."""
+"""`Router`: a masked-language-model head that sends tokens to vocabulary keys (CITADEL)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from counterpoint.part import Part
 __all__ = ["Router"]
 
 BLOCK = 2**25
-"""Logits held at a time: 128 MiB of float32."""
+"""Maximum number of logits in memory: 128 MiB of float32."""
 
 
 class Choice(NamedTuple):
-    """What a router chose for the tokens of some texts."""
+    """The keys that a router chose for the tokens of some texts."""
 
     keys: Int[Tensor, "b t k"]
     weights: Float[Tensor, "b t k"]
@@ -31,18 +31,17 @@ class Choice(NamedTuple):
 
 @final
 class Router(Part):
-    """Weights of a token over the vocabulary: the head of a masked-language model.
+    """Weights of a token over the vocabulary, from a masked-language-model head.
 
-    logits = E · LayerNorm(GELU(W h + b)) + c, with E the backbone's own table, which is not stored twice.
+    logits = E · LayerNorm(GELU(W h + b)) + c. E is the backbone's word-embedding table, not stored twice.
 
     Args:
-        activation: "log": weights are ln(1 + ReLU(logits)), CITADEL's. "softmax": they are the softmax of the
-            logits over the vocabulary, CITADEL-HIL's.
-        start: "checkpoint": W, b, c and the layer norm are those of the backbone's checkpoint, which must
-            have a masked-language-model head. "new": W is the identity, b is 0, c is `bias`. A last hidden
-            state still resembles its token's embedding.
-        bias: what c is at first, where `start` is "new". At −5 most logits begin below 0, as those of
-            masked-language models are.
+        activation: "log": weights are ln(1 + ReLU(logits)), as in CITADEL. "softmax": weights are the softmax
+            of the logits over the vocabulary, as in CITADEL-HIL.
+        start: "checkpoint": W, b, c and the layer norm come from the backbone's checkpoint, which must have a
+            masked-language-model head. "new": W is the identity, b is 0, c is `bias`. This works because a
+            last hidden state still resembles its token's embedding.
+        bias: initial c if `start` is "new". At −5, most logits begin below 0, as in masked-language models.
         in_dim: components of a hidden state; filled in by the encoder, as are the next two.
         out_dim: components of a word embedding.
         vocabulary: number of word embeddings.
@@ -70,17 +69,17 @@ class Router(Part):
         self.vocabulary = vocabulary
 
     def fill(self, in_dim: int, table: nn.Embedding) -> None:
-        """Take over the sizes of the backbone, or check that they are those declared."""
+        """Set the sizes from the backbone, or check that they are the declared ones."""
         sizes = {"in_dim": in_dim, "out_dim": table.embedding_dim, "vocabulary": table.num_embeddings}
         for name, found in sizes.items():
             if getattr(self, name) is None:
                 setattr(self, name, found)
             if getattr(self, name) != found:
-                raise ConfigError(f"Router: {name} is {getattr(self, name)}, the backbone's is {found}")
+                raise ConfigError(f"Router: {name} is {getattr(self, name)}, but the backbone has {found}")
 
     def _allocate(self) -> None:
         if self.in_dim is None or self.out_dim is None or self.vocabulary is None:
-            raise NotFittedError("Router: its sizes are not known before it is part of an encoder")
+            raise NotFittedError("Router: its sizes are unknown until it is part of an encoder")
         self.dense_ = nn.Linear(self.in_dim, self.out_dim)
         self.norm_ = nn.LayerNorm(self.out_dim, eps=1e-12)
         self.bias_ = nn.Parameter(torch.full((self.vocabulary,), self.bias))
@@ -89,14 +88,14 @@ class Router(Part):
 
     @torch.no_grad()
     def take(self, weights: Mapping[str, Tensor] | None) -> None:
-        """Begin with a masked-language-model head, as `lexical_head` names its weights.
+        """Copy a masked-language-model head, with the names that `lexical_head` gives its weights.
 
         Args:
-            weights: None where the backbone was not read from a checkpoint but will be filled from a saved
-                model, as this will; empty where the checkpoint has no such head.
+            weights: None if the backbone was not read from a checkpoint, but weights will be filled in from a
+                saved model. Empty if the checkpoint has no such head.
 
         Raises:
-            ArtifactError: there is none, and `start` asks for it, or it does not fit.
+            ArtifactError: `start` needs a head and there is none, or it does not fit.
         """
         if self.start == "new" or weights is None:
             return
@@ -112,13 +111,13 @@ class Router(Part):
             own.copy_(weights[name])
 
     def logits(self, hidden: Float[Tensor, "*b h"], table: Float[Tensor, "v e"]) -> Float[Tensor, "*b v"]:
-        """One number for every vocabulary entry."""
+        """Compute one number per vocabulary entry."""
         return functional.linear(self._fed(hidden), table, self.bias_)
 
     def logits_at(
         self, hidden: Float[Tensor, "b t h"], table: Float[Tensor, "v e"], keys: Int[Tensor, "b k"]
     ) -> Float[Tensor, "b t k"]:
-        """One number for every token and each of its text's keys."""
+        """Compute one number per token and each of its text's keys."""
         return self._fed(hidden) @ table[keys].mT + self.bias_[keys].unsqueeze(1)
 
     def _fed(self, hidden: Float[Tensor, "*b h"]) -> Float[Tensor, "*b e"]:
@@ -132,11 +131,12 @@ class Router(Part):
         count: int,
         block: int = BLOCK,
     ) -> Choice:
-        """The `count` highest keys of every token, rising, with their weights.
+        """Choose the `count` highest keys of every token, in order of id, with their weights.
 
-        Texts are taken so many at a time that `block` logits are held (or those of one text, if more); under
-        autograd, a block that is not the only one is computed again on the way back. In training mode, there
-        are by text the maximum of ln(1 + ReLU(logits)) over the tokens, and the sum of the softmax over them.
+        Texts are processed in groups, so that at most `block` logits (or those of one text) are in memory.
+        With several groups, autograd computes each again in the backward pass. In training mode, the result
+        has two more vectors per text: the maximum of ln(1 + ReLU(logits)) and the sum of the softmax, over
+        the tokens.
         """
         step = max(1, block // max(1, hidden.shape[1] * len(table)))
         again = torch.is_grad_enabled() and step < len(hidden)
@@ -159,7 +159,7 @@ class Router(Part):
     def _choose(self, hidden: Tensor, real: Tensor, table: Tensor, count: int) -> Choice:
         logits, hollow = self.logits(hidden, table), ~real[:, :, None]
         highest, keys = logits.topk(min(count, len(table)), dim=-1)
-        # By number: rounding may swap two keys of nearly one weight, and would swap their rows.
+        # In order of id: rounding may swap two keys of almost equal weight, which would swap their rows.
         keys, order = keys.sort(dim=-1)
         highest = highest.gather(-1, order)
         if self.activation == "log":

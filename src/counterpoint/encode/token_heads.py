@@ -1,4 +1,4 @@
-"""Heads with one row a token: of its hidden state (ColBERT), or of its word embedding alone (HIL's L)."""
+"""Heads with one row per token: its hidden state (ColBERT), or its word embedding alone (L of HIL)."""
 
 from __future__ import annotations
 
@@ -23,19 +23,21 @@ from counterpoint.vectors import Vectors
 __all__ = ["PUNCTUATION", "PerToken", "Static", "TokenVectors"]
 
 PUNCTUATION = tuple(string.punctuation)
-"""The signs that ColBERT skips in documents."""
+"""The punctuation signs that ColBERT skips in documents."""
 
 
 class PerToken(Head, ABC):
-    """One row a position, special, marker and mask positions included. Ids are vocabulary ids. Abstract.
+    """Abstract base: one row per position, including special, marker and mask positions.
+
+    The ids of rows are vocabulary ids.
 
     Args:
-        skip: vocabulary entries that get no row; `PUNCTUATION` for ColBERT's documents. An entry that the
-            vocabulary lacks never occurs and is ignored.
-        skip_sides: on which sides they are skipped.
-        projection: a layer behind it.
+        skip: vocabulary entries that get no row; `PUNCTUATION` for ColBERT's documents. Entries that the
+            vocabulary lacks are ignored.
+        skip_sides: sides on which they are skipped.
+        projection: a layer applied to each row.
         normalise: scale to unit length.
-        in_dim: components of what it is fed; filled in by the encoder.
+        in_dim: components of an input row; filled in by the encoder.
     """
 
     skip_ids_: tuple[int, ...] | None = None
@@ -66,11 +68,11 @@ class PerToken(Head, ABC):
         """Every position that is not skipped.
 
         Raises:
-            NotFittedError: which ids to skip is not known yet.
+            NotFittedError: the ids to skip are not known yet.
         """
         if self.skip and self.skip_ids_ is None:
             raise NotFittedError(
-                f"{type(self).__name__}: which ids to skip is not known before it is part of an encoder"
+                f"{type(self).__name__}: the ids to skip are unknown until the head is part of an encoder"
             )
         return EachToken(self.skip_ids_ or (), tuple(self.skip_sides))
 
@@ -89,7 +91,7 @@ class TokenVectors(PerToken):
     """
 
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
-        """One row a position that is kept."""
+        """Make one row per kept position."""
         return Vectors(self.finish(hidden), self._kept(tokens), tokens.ids)
 
 
@@ -97,9 +99,10 @@ class TokenVectors(PerToken):
 class Static(PerToken):
     """The word embedding of each position's token, without position, segment, layer norm or context.
 
-    L of Hybrid Isotropy Learning (Kim et al. 2024, section 3.3): every occurrence of a word-piece is the same
-    vector, so that an index needs one table (`Model.table`) and the ids. The embeddings are the backbone's
-    own, trained and saved with it. An encoder whose heads are all static never runs the backbone's layers.
+    L of Hybrid Isotropy Learning (Kim et al. 2024, section 3.3). Every occurrence of a word-piece has the
+    same vector, so an index needs only one table (`Model.table`) and the ids. The embeddings are the
+    backbone's own, trained and saved with it. An encoder whose heads are all static never runs the backbone's
+    layers.
 
     Args: as `PerToken`.
     """
@@ -107,5 +110,5 @@ class Static(PerToken):
     static = True
 
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
-        """One row a position that is kept; `hidden` are word embeddings."""
+        """Make one row per kept position; `hidden` are word embeddings."""
         return Vectors(self.finish(hidden), self._kept(tokens), tokens.ids)

@@ -1,4 +1,4 @@
-"""`Tokenizer`: a fast tokenizer reduced to what encoding needs, with truncation that says where it cut."""
+"""`Tokenizer`: a fast tokenizer reduced to what encoding needs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["Tokenizer"]
 
 
 class Tokenizer:
-    """Word-pieces of texts with their places, without special tokens, padding or truncation.
+    """Word-pieces of texts with their character offsets, without special tokens, padding or truncation.
 
     Attributes:
         prefix: ids that open a sequence ([CLS]).
         suffix: ids that close it ([SEP]).
-        pad_id: fills a batch.
-        mask_id: None where the vocabulary has no mask token.
+        pad_id: id that fills a batch.
+        mask_id: None if the vocabulary has no mask token.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer, *, pad: str | None, mask: str | None):
@@ -37,7 +37,7 @@ class Tokenizer:
 
     @staticmethod
     def from_pretrained(folder: Path) -> Tokenizer:
-        """Read any tokenizer that transformers can turn into a fast one.
+        """Read any tokenizer that transformers can convert to a fast one.
 
         Raises:
             ArtifactError: there is none, or it has no fast form and therefore no character offsets.
@@ -48,21 +48,21 @@ class Tokenizer:
             found: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         if not found.is_fast:
             raise ArtifactError(
-                f"{type(found).__name__} has no fast form, so it gives no character offsets and words could "
-                "not be mapped; convert it to a tokenizer.json with the `tokenizers` library",
+                f"{type(found).__name__} has no fast form, so it gives no character offsets to map words "
+                "with; convert it to a tokenizer.json with the `tokenizers` library",
                 path=folder,
             )
-        # A copy by way of text: transformers keeps setting truncation on its own object.
+        # Copied as text, because transformers keeps setting truncation on its own object.
         with _reading(folder):
             backend = tokenizers.Tokenizer.from_str(found.backend_tokenizer.to_str())
             return Tokenizer(backend, pad=found.pad_token, mask=found.mask_token)
 
     @staticmethod
     def load(folder: Path) -> Tokenizer:
-        """Read what `save` wrote.
+        """Read the files that `save` wrote.
 
         Raises:
-            ArtifactError: a file of it is missing or damaged.
+            ArtifactError: a file is missing or damaged.
         """
         try:
             names = json.loads((folder / "special_tokens_map.json").read_text(encoding="utf-8"))
@@ -80,7 +80,7 @@ class Tokenizer:
 
     @staticmethod
     def parse(text: bytes, path: Path, *, pad: str | None, mask: str | None) -> Tokenizer:
-        """Read what `tokenizer.json` holds, with the names that stand next to it.
+        """Read the content of `tokenizer.json`, with the names of the padding and mask tokens.
 
         Raises:
             ArtifactError: it is damaged.
@@ -99,20 +99,20 @@ class Tokenizer:
         (folder / "special_tokens_map.json").write_text(json.dumps(self._names, indent=2), encoding="utf-8")
 
     def to_text(self) -> str:
-        """The whole tokenizer as JSON; equal exactly for tokenizers that do the same."""
+        """The whole tokenizer as JSON; equal for tokenizers with the same behaviour."""
         return self._backend.to_str(pretty=True)
 
     def encode(self, texts: Sequence[str]) -> list[tokenizers.Encoding]:
-        """Ids and character offsets of every piece of every text."""
+        """Tokenise texts to ids and character offsets."""
         return self._backend.encode_batch([repair(text) for text in texts], add_special_tokens=False)
 
     def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tokenizers.Encoding]:
-        """Two texts in one sequence, with special tokens, segment ids and which text each piece is of."""
+        """Tokenise pairs of texts to one sequence each, with special tokens and segment ids."""
         return self._backend.encode_batch([(repair(first), repair(second)) for first, second in pairs])
 
     @property
     def special_ids(self) -> frozenset[int]:
-        """Ids of what stands for no word: [CLS], [SEP], [MASK], [UNK], padding and their like."""
+        """Ids that represent no word: [CLS], [SEP], [MASK], [UNK], padding and similar."""
         added = self._backend.get_added_tokens_decoder()
         known = {number for number, token in added.items() if token.special}
         masks = () if self.mask_id is None else (self.mask_id,)
@@ -137,7 +137,7 @@ class Tokenizer:
         return self._backend.id_to_token(number) or f"#{number}"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
-        return self  # nothing changes it once it is made
+        return self  # a tokenizer never changes
 
     def __len__(self) -> int:
         return self._backend.get_vocab_size()
@@ -145,7 +145,7 @@ class Tokenizer:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """What the libraries raise for bad contents has no narrower type; their panics are not even `Exception`s.
+    """Turn any error of the libraries into one that names the path; their panics are not even `Exception`s.
 
     Raises:
         ArtifactError: naming the path.
@@ -159,7 +159,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _template(backend: tokenizers.Tokenizer) -> tuple[list[int], list[int]]:
-    """What the tokenizer puts before and after one sequence, found by encoding a word with and without."""
+    """The special tokens before and after a sequence, found by encoding a word with and without them."""
     bare, whole = backend.encode("a", add_special_tokens=False).ids, backend.encode("a").ids
     for start in range(len(whole) - len(bare) + 1):
         if whole[start : start + len(bare)] == bare:

@@ -1,4 +1,4 @@
-"""`Tokens`: a padded batch of tokenised texts, and everything that heads need to know about it."""
+"""`Tokens`: a padded batch of tokenised texts, with everything that heads need."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class WordMap:
 
     Attributes:
         ids: word ids, 0 where there is no word.
-        rows: for each position the rows of its words in `ids`, -1 for none: of the word that it is a piece
-            of and, where names of several words are words, of the piece and the names of each kind.
-        spans: for each word its first occurrence in the text.
+        rows: for each position, the rows of its words in `ids`, -1 for none. With identifiers, a position
+            belongs to its own word and to the names of each kind that contain it.
+        spans: for each word, its first occurrence in the text.
     """
 
     ids: Int[Tensor, "b w"]
@@ -38,7 +38,7 @@ class WordMap:
     def of(rows: Sequence[Row], width: int, settings: WordSettings, *, fixed: bool = False) -> WordMap:
         """Map the positions of each row, padded to `width`, to the distinct words of its text.
 
-        Where `fixed`, there is room for as many words as there can be, however many words the texts have.
+        If `fixed`, the shape has room for the largest possible number of words.
         """
         found = [map_words(row, settings) for row in rows]
         named = any(row.identifiers for row in rows)
@@ -46,18 +46,18 @@ class WordMap:
         positions = torch.full((len(rows), width, levels), -1, dtype=torch.int64)
         for index, (_, mapped, _) in enumerate(found):
             positions[index, : len(mapped), : mapped.shape[1]] = torch.from_numpy(mapped)
-        # No two words of a list share a position; each joined or dotted name has three at least.
+        # Words of one list share no position, and each joined or dotted name has at least three.
         room = (3 * width if named else width) if fixed else None
         ids = _padded([ids for ids, _, _ in found], width=room)
         spans = _padded([spans for _, _, spans in found], width=room)
         return WordMap(ids, positions, spans.reshape(*ids.shape, 2))
 
     def first(self, count: int) -> WordMap:
-        """The map of the first texts."""
+        """The map of the first `count` texts."""
         return WordMap(self.ids[:count], self.rows[:count], self.spans[:count])
 
     def to(self, device: torch.device | str) -> WordMap:
-        """The same map on another device."""
+        """Copy the map to another device."""
         return WordMap(self.ids.to(device), self.rows.to(device), self.spans.to(device))
 
 
@@ -67,11 +67,11 @@ class Tokens:
 
     Attributes:
         ids: vocabulary ids.
-        attention: True where the backbone may look.
+        attention: True where the backbone may attend.
         kinds: values of `Kind`.
-        spans: character offsets into `texts`; (0, 0) where a position stands for none of the text.
+        spans: character offsets into `texts`; (0, 0) where a position represents no text.
         texts: the texts, without prompts.
-        side: which side they are.
+        side: side of the texts.
         words: word maps by their settings, one for each that some head needs.
     """
 
@@ -95,10 +95,10 @@ class Tokens:
         words: Sequence[WordSettings] = (),
         width: int | None = None,
     ) -> Tokens:
-        """Put rows side by side; build a word map for each of `words`.
+        """Pad and stack rows; build a word map for each of `words`.
 
-        Every shape follows from the number of rows and `width`, where that is given; else the batch is as
-        wide as its longest row.
+        With `width`, every shape follows from it and the number of rows. Otherwise the batch is as wide as
+        its longest row.
         """
         fixed = width is not None
         wide = max((len(row) for row in rows), default=0) if width is None else width
@@ -113,12 +113,12 @@ class Tokens:
         )
 
     def first(self, count: int) -> Tokens:
-        """The first texts, as wide as before."""
+        """The first `count` texts, at the same width."""
         kept = {name: getattr(self, name)[:count] for name in ("ids", "attention", "kinds", "spans", "texts")}
         return replace(self, **kept, words={key: words.first(count) for key, words in self.words.items()})
 
     def to(self, device: torch.device | str) -> Tokens:
-        """The same tokens on another device."""
+        """Copy the tokens to another device."""
         moved = {name: getattr(self, name).to(device) for name in ("ids", "attention", "kinds", "spans")}
         return replace(self, **moved, words={key: words.to(device) for key, words in self.words.items()})
 

@@ -1,4 +1,4 @@
-"""Reading a transformer's weights from its folder, strictly and without pickles."""
+"""Read a transformer's weights from its folder, strictly and without pickles."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from counterpoint.tensors import read_tensors
 __all__ = ["Layers", "inside", "lexical_head", "read_json", "read_weights", "rename_weights"]
 
 Layers = int | Sequence[int] | None
-"""Which layers of a backbone are kept: the first so many, or these, counted from 0; None for all."""
+"""Layers of a backbone to keep: an int for the first so many, a list counted from 0, None for all."""
 
-# What other heads over the same backbone leave behind, in the names of BERT, RoBERTa, DistilBERT, ELECTRA,
-# DeBERTa and ModernBERT. None of it takes part in the last layer's hidden states.
+# Weights of other heads over the same backbone, in the names of BERT, RoBERTa, DistilBERT, ELECTRA, DeBERTa
+# and ModernBERT. They do not affect the last layer's hidden states.
 _HARMLESS = re.compile(
     r"(pooler|cls|lm_head|lm_predictions|mask_predictions|classifier|decoder|head|qa_outputs|vocab_transform"
     r"|vocab_layer_norm|vocab_projector|generator_predictions|generator_lm_head|discriminator_predictions)\."
@@ -29,7 +29,7 @@ _LAYER = re.compile(r"(?:^|\.)(?:layer|layers)\.(\d+)\.")
 
 
 def read_json(path: Path) -> dict:
-    """A JSON object from a checkpoint's folder.
+    """Read a JSON object from a checkpoint's folder.
 
     Raises:
         ArtifactError: the file is missing or holds no JSON object.
@@ -48,7 +48,7 @@ def read_json(path: Path) -> dict:
 
 
 def inside(folder: Path, relative: str) -> Path:
-    """A path that a checkpoint names, refused if it leads out of the checkpoint's folder."""
+    """Join a path that a checkpoint names; refuse it if it leads out of the checkpoint's folder."""
     path = folder / relative
     if not path.resolve().is_relative_to(folder.resolve()) and not _in_hub_cache(folder, relative):
         raise ArtifactError(f"names the path {relative!r}, which is outside the checkpoint", path=folder)
@@ -56,7 +56,7 @@ def inside(folder: Path, relative: str) -> Path:
 
 
 def _in_hub_cache(folder: Path, relative: str) -> bool:
-    """The hub's cache links each file to a store beside the snapshot; the path as written stays inside."""
+    """Whether the path is in the hub's cache, which links files to a store outside the snapshot folder."""
     return (
         folder.parent.name == "snapshots"
         and ".." not in Path(relative).parts
@@ -65,7 +65,7 @@ def _in_hub_cache(folder: Path, relative: str) -> bool:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """All tensors of `model.safetensors`, or of the parts that its index lists.
+    """Read all tensors of `model.safetensors`, or of the files that its index lists.
 
     Raises:
         ArtifactError: there are none, or only pickles.
@@ -84,13 +84,14 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         f"found only {pickles[0]}, a pickle, which can run code when it is read" if pickles else "found none"
     )
     raise ArtifactError(
-        f"needs weights in model.safetensors; {found}. Convert them where you trust them: "
+        f"needs weights in model.safetensors; {found}. If you trust them, convert them: "
         "AutoModel.from_pretrained(folder).save_pretrained(folder, safe_serialization=True)",
         path=folder,
     )
 
 
-# Where masked-language models keep what stands before their decoder, and its bias: BERT, DistilBERT, RoBERTa.
+# Names of the layers before the decoder, and of its bias, in masked-language models: BERT, DistilBERT,
+# RoBERTa.
 _LEXICAL = {
     "dense_.weight": (
         "cls.predictions.transform.dense.weight",
@@ -113,9 +114,9 @@ _LEXICAL = {
 
 
 def lexical_head(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The masked-language-model head of a checkpoint, by the names of `Router`; empty where it has none.
+    """The masked-language-model head of a checkpoint, with the names of `Router`; empty if it has none.
 
-    None either where its decoder is not the table of word embeddings, or its activation not GELU.
+    Also empty if the decoder is not the word-embedding table, or the activation is not GELU.
     """
     if not config.get("tie_word_embeddings", True):
         return {}
@@ -129,13 +130,13 @@ def lexical_head(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> di
 def rename_weights(
     tensors: Mapping[str, Tensor], wanted: Iterable[str], *, prefix: str, layers: Layers = None
 ) -> dict[str, Tensor]:
-    """Give weights the names that a bare model has, and drop what other heads left behind.
+    """Rename weights to the names of a bare model, and drop those of other heads.
 
     Args:
         tensors: as read from a file.
         wanted: the model's own names.
-        prefix: under which a model with a head keeps its backbone ("bert").
-        layers: of those in the file, the first so many or these; the others are dropped.
+        prefix: prefix of the backbone in a model with a head ("bert").
+        layers: layers to keep, as in `Layers`.
     """
     wanted = set(wanted)
     kept = range(layers) if isinstance(layers, int) else layers
@@ -153,5 +154,5 @@ def rename_weights(
 
 
 def _modern(name: str) -> str:
-    """The names of layer norms before 2019 (TensorFlow's) are still found in old checkpoints."""
+    """Rename layer norms of old checkpoints, which use TensorFlow's names from before 2019."""
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

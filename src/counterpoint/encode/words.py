@@ -1,7 +1,7 @@
-"""Whole words, their stems and their ids: what ColBERTer's second kind of vector stands for.
+"""Whole words, their stems and their ids: the units of ColBERTer's second kind of vector.
 
-No torch here: an index counts words and an explanation shows them by the same functions that the `WholeWords`
-head uses, so that the three cannot disagree.
+This module needs no torch. Indexes, explanations and the `WholeWords` head use the same functions, so they
+always agree on words.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = [
 ]
 
 Stem = Literal["snowball", "porter", "nltk", "lower", "none"]
-"""What makes two words one. All but "none" compare in lower case.
+"""Normal form under which words count as the same. All but "none" compare in lower case.
 
 snowball: Snowball's English stemmer (Porter 2). porter: Porter's original. nltk: NLTK's variant of Porter,
-the paper's (slower). lower: no stemming, which is what ColBERTer's released checkpoints were trained with.
+used in the paper (slower). lower: no stemming, as in the training of ColBERTer's released checkpoints.
 """
 
-# The blocks whose characters BERT makes a word each (its `handle_chinese_chars`).
+# Unicode blocks in which BERT makes each character a word (its `handle_chinese_chars`).
 _HAN = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
     "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\U0002f800-\U0002fa1f"
@@ -54,7 +54,7 @@ class WordSettings:
 
     Attributes:
         stem: see `Stem`.
-        hash_bits: how many low bits of the hash make an id, 1 to 32; fewer bits, more collisions.
+        hash_bits: number of low bits of the hash that make an id, 1 to 32; fewer bits give more collisions.
         drop_punctuation: leave out words that are one punctuation sign.
     """
 
@@ -68,16 +68,16 @@ class WordSettings:
 
 
 def repair(text: str) -> str:
-    """Replace lone surrogates (half a character, from broken JSON), which no tokenizer takes, one for one."""
+    """Replace lone surrogates (half a character, from broken JSON) one for one; no tokenizer accepts them."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def split_words(text: str) -> list[Span]:
-    """Cut a text as BERT's pre-tokenizer does, with the place of every word.
+    """Split a text as BERT's pre-tokenizer does; return each word with its character offsets.
 
-    Words end at white space; every punctuation sign is a word of its own (`didn ' t`, `$ 3 . 50`), and so is
-    every Chinese character. In other scripts without spaces (Thai, Lao, Khmer, Japanese kana) a word is a run
-    up to the next space or punctuation sign, since nothing here knows more.
+    Words end at white space. Every punctuation sign is a word (`didn ' t`, `$ 3 . 50`), and so is every
+    Chinese character. In other scripts without spaces (Thai, Lao, Khmer, Japanese kana), a word is a run up
+    to the next space or punctuation sign.
 
     >>> [word.text for word in split_words("It cost $3.50")]
     ['It', 'cost', '$', '3', '.', '50']
@@ -93,7 +93,7 @@ def split_words(text: str) -> list[Span]:
 
 
 def stem(word: str, method: Stem = "snowball") -> str:
-    """The form under which a word is counted and matched.
+    """Normal form under which a word is counted and matched.
 
     >>> stem("Sentences"), stem("Sentences", "lower")
     ('sentenc', 'sentences')
@@ -104,7 +104,7 @@ def stem(word: str, method: Stem = "snowball") -> str:
 def word_id(word: str, bits: int = 32) -> int:
     """Hash of a stemmed word: the first four bytes of SHA-256 of its UTF-8, little-endian; 0 becomes 1.
 
-    (As in ColBERTer's published code, where 0 marks "no word".)
+    ColBERTer's published code does the same, because 0 marks "no word" there.
     """
     digest = hashlib.sha256(word.encode()).digest()
     return (int.from_bytes(digest[:4], "little") & ((1 << bits) - 1)) or 1
@@ -116,12 +116,12 @@ def unique_words(
     """The distinct words of a text, in order of first occurrence.
 
     Args:
-        text: a text, or the part of its `split_words` that is to be looked at.
-        settings: the defaults where None.
+        text: a text, or some of its `split_words`.
+        settings: the defaults if None.
 
     Returns:
-        ids: int64, none twice.
-        spans: for each id, the place where it occurs first.
+        ids: int64, without duplicates.
+        spans: for each id, the span of its first occurrence.
     """
     words = split_words(text) if isinstance(text, str) else text
     ids, _, first = number_words(words, settings or WordSettings())
@@ -131,12 +131,12 @@ def unique_words(
 def number_words(
     words: Sequence[Span], settings: WordSettings
 ) -> tuple[Int[np.ndarray, " w"], Int[np.ndarray, " n"], list[int]]:
-    """Tell which of some words are the same.
+    """Give the same number to the same words.
 
     Returns:
         ids: of the distinct words, in order of first occurrence.
-        rows: for each word its position in `ids`; -1 where it is left out.
-        first: for each of `ids` the position in `words` where it occurs first.
+        rows: for each word its position in `ids`; -1 if it is left out.
+        first: for each of `ids` the position in `words` of its first occurrence.
     """
     normal = _stemmer(settings.stem)
     row_of_word: dict[str, int] = {}
@@ -170,7 +170,7 @@ def _pre_tokenizer() -> Callable[[str], list[tuple[str, tuple[int, int]]]]:
 
 @cache
 def _nltk_stem() -> Callable[[str], str]:
-    """In plain Python it takes half of the time of training heads, so what is frequent is looked up."""
+    """Cached: NLTK's stemmer is plain Python and would take half of the time of training heads."""
     try:
         from nltk.stem.porter import PorterStemmer
     except ImportError as error:
@@ -180,7 +180,7 @@ def _nltk_stem() -> Callable[[str], str]:
 
 
 def _stemmer(method: Stem) -> Callable[[str], str]:
-    """A function from a word to its normal form; made anew, since PyStemmer's are not thread-safe."""
+    """A function from a word to its normal form; new each time, because PyStemmer's are not thread-safe."""
     if method == "none":
         return lambda word: word
     if method == "lower":
@@ -192,4 +192,4 @@ def _stemmer(method: Stem) -> Callable[[str], str]:
         return lambda word: stem_word(word.lower())
     if method == "nltk":
         return _nltk_stem()
-    raise ConfigError(f"no stemmer {method!r}; there are 'snowball', 'porter', 'nltk', 'lower' and 'none'")
+    raise ConfigError(f"unknown stemmer {method!r}; use 'snowball', 'porter', 'nltk', 'lower' or 'none'")

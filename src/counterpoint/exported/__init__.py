@@ -1,7 +1,7 @@
-"""Encoding queries without torch: what `counterpoint.exporting` wrote next to an index, read again.
+"""Encode queries without torch, from an export that `counterpoint.exporting` wrote next to an index.
 
-An export says how texts are tokenised and which rows a vector set has of them; its graph, which ONNX Runtime
-computes, makes vectors of these. The weights are the model's own files, mapped into memory.
+An export says how texts are tokenised and which rows a vector set has. ONNX Runtime computes the vectors with
+its graph. The weights are in the model's own files, which are mapped into memory.
 """
 
 from counterpoint.exported.description import Description

@@ -1,7 +1,7 @@
-"""`Description`: everything that making vectors of a query needs, beside a graph, as plain data.
+"""`Description`: all data for encoding a query, apart from the graph.
 
-This is what a query encoder is without torch: how a side's texts are read, which rows a set has of them,
-which table of embeddings is looked up, and where every weight lies.
+It describes a query encoder without torch: tokenisation of each side, rows of each set, tables of embeddings,
+and the place of every weight.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GRAPH = "queries.onnx"
 @final
 @dataclass(frozen=True)
 class Weight:
-    """Where a tensor lies: float32, in a file of the description."""
+    """Place of a float32 tensor in a file of the description."""
 
     file: str
     offset: int
@@ -41,11 +41,11 @@ class Weight:
 @final
 @dataclass(frozen=True)
 class Embeddings:
-    """What a backbone looks up for its tokens; the weights' names.
+    """Names of the embedding tables that a backbone looks up for its tokens.
 
     Attributes:
         words: (vocabulary, components).
-        positions: (positions, components); None where only static sets read these words.
+        positions: (positions, components); None if only static sets read these words.
         types: (segments, components).
     """
 
@@ -55,7 +55,7 @@ class Embeddings:
 
     @property
     def names(self) -> list[str]:
-        """Of all that there are."""
+        """Names of all existing tables."""
         return [name for name in (self.words, self.positions, self.types) if name is not None]
 
 
@@ -65,11 +65,11 @@ class TextSide:
     """How one side's texts become rows.
 
     Attributes:
-        reading: how they are tokenised.
-        tokenizer: the file of the tokenizer.
+        reading: settings of tokenisation.
+        tokenizer: file of the tokenizer.
         pad: its padding token.
         mask: its mask token.
-        choices: by vector set, which rows it has.
+        choices: vector set name to the rule that chooses its rows.
     """
 
     reading: Reading
@@ -82,17 +82,18 @@ class TextSide:
 @final
 @dataclass(frozen=True)
 class Description:
-    """What an export holds.
+    """Content of an export.
 
     Attributes:
-        fingerprint: of the model that it encodes queries for.
-        files: that it refers to.
+        fingerprint: of the model whose queries it encodes.
+        files: referenced files.
         weights: of the graph and of embeddings, by name.
-        embeddings: by the name of the graph's input, what is looked up for it.
+        embeddings: by the name of the graph's input.
         sides: how texts of each side are read.
         sets: the model's vector sets.
-        texts: how many were compared when it was made.
-        difference: the largest between its vectors and the model's, relative to the longest vector of a set.
+        texts: number of texts compared at export.
+        difference: the largest difference between its vectors and the model's, relative to the longest vector
+            of a set.
     """
 
     fingerprint: str
@@ -106,11 +107,11 @@ class Description:
 
     @property
     def is_of_folder(self) -> bool:
-        """Whether it refers to files in the folder of a model."""
+        """Whether it refers to files in a model's folder."""
         return any(ref.base == "model" for ref in self.files.values())
 
     def compared(self, texts: int, difference: float) -> Description:
-        """The same, with what a comparison found."""
+        """Copy with the result of a comparison."""
         return replace(self, texts=texts, difference=difference)
 
     def write(self, folder: Path) -> None:
@@ -121,16 +122,16 @@ class Description:
 
     @staticmethod
     def parse(text: str, path: Path) -> Description:
-        """The inverse.
+        """Read what `write` wrote.
 
         Raises:
-            ArtifactError: it is none, or another version's.
+            ArtifactError: it is not a description, or of another version.
         """
         try:
             body = json.loads(text)
             found = body.pop("format", None)
             if found != FORMAT:
-                raise ArtifactError(f"format {found!r}, this version reads {FORMAT}", path=path)
+                raise ArtifactError(f"format {found!r}, but this version reads {FORMAT}", path=path)
             return Description(
                 fingerprint=body["fingerprint"],
                 files={name: FileRef.from_dict(said) for name, said in body["files"].items()},

@@ -1,4 +1,4 @@
-"""What a graph is given for a tokenised query, beside its embeddings."""
+"""Inputs of a graph for a tokenised query, apart from its embeddings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOWEST = np.finfo(np.float32).min
 
 
 def bias_of(row: Row) -> Float[np.ndarray, " t"]:
-    """What is added to attention scores: nothing, or so little that a position has no share."""
+    """Bias of attention scores: 0, or a value so low that a position gets no attention."""
     return np.where(row.attended, np.float32(0), LOWEST)
 
 
@@ -25,7 +25,7 @@ def mean_of(row: Row) -> Float[np.ndarray, "1 t"]:
 
 
 def words_of(row: Row, settings: WordSettings) -> tuple[Int[np.ndarray, " w"], Float[np.ndarray, "w t"]]:
-    """The ids of the distinct words, and for each the weights of a mean over its positions."""
+    """The ids of the distinct words, and for each the weights of the mean over its positions."""
     ids, rows, _ = map_words(row, settings)
     member = (rows.T[None] == np.arange(len(ids))[:, None, None]).any(1).astype(np.float32)
     return ids, member / np.maximum(member.sum(1, keepdims=True), np.float32(1))

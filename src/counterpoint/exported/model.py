@@ -1,4 +1,4 @@
-"""`ExportedModel`: what a searcher needs of a model, without torch; documents are the model's own."""
+"""`ExportedModel`: a model for searchers that encodes queries without torch."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ __all__ = ["ExportedModel", "open_export"]
 
 @final
 class ExportedModel:
-    """The query side of a model, as it was exported, and the model itself for documents.
+    """The exported query side of a model, and the model itself for documents.
 
     Args:
-        description: what was exported.
-        graph: that makes vectors, in ONNX.
+        description: of the export.
+        graph: in ONNX; computes vectors.
         files: by their names in the description.
-        full: loads the model, with torch, when documents are to be encoded.
+        full: loads the model, with torch, once documents must be encoded.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class ExportedModel:
         return self.description.sets
 
     def fingerprint(self) -> str:
-        """That of the model which it was exported from."""
+        """Fingerprint of the exported model."""
         return self.description.fingerprint
 
     def encode_query(self, texts: Sequence[str]) -> dict[str, Ragged]:
-        """Vectors of queries, in the order of the texts."""
+        """Encode queries; vectors are in the order of the texts."""
         made = [self._vectors(row) for row in self._rows(texts, "query")]
         return {
             name: Ragged.from_list(
@@ -71,12 +71,12 @@ class ExportedModel:
         }
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """The piece of text that each row of a set stands for, whether it is kept in an index or not."""
+        """For every text, the span of each row of a set, including rows that an index drops."""
         choice, name_of = self._choices(side)[name], self._tokenizers[side].name_of
         return [choice.spans(row, side, name_of) for row in self._rows(texts, side)]
 
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
-        """The ids of the rows that `spans` tells of."""
+        """For every text, the ids of the rows, in the order of `spans`."""
         choice = self._choices(side)[name]
         return [choice.ids(row, side) for row in self._rows(texts, side)]
 
@@ -102,27 +102,27 @@ class ExportedModel:
         model = self._load()
         if model.fingerprint() != self.fingerprint():
             raise ArtifactError(
-                f"the model found now is {model.fingerprint()[:12]}, queries were exported from "
-                f"{self.fingerprint()[:12]}; search with the model that the index was built with, or build "
-                "it again with this one"
+                f"the model found now is {model.fingerprint()[:12]}, but queries were exported from "
+                f"{self.fingerprint()[:12]}; search with the model that built the index, or build "
+                "the index again with this one"
             )
         return model
 
     def full(self) -> TextModel:
-        """The model itself; torch is imported and its weights are read when it is first asked for.
+        """The model itself; on first use, torch is imported and the weights are read.
 
         Raises:
-            ArtifactError: it is not there any more, or another.
+            ArtifactError: the model is missing or has changed.
         """
         with self._lock:
             return self._loaded
 
     def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
-        """Vectors of documents, by the model itself."""
+        """Encode documents with the model itself."""
         return self.full().encode_document(texts)
 
     def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
-        """A gate's value for each row of documents, by the model itself."""
+        """A gate's value for each document row, computed by the model itself."""
         return self.full().gate_weights(texts, name)
 
     # -- steps -----------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class ExportedModel:
         return self.description.sides[side].reading.rows(texts, tokenizer)
 
     def _fed(self, row: Row) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """What the graph is given for a query; by set, the ids of the rows that it makes of it."""
+        """Inputs of the graph for a query, and by set, the ids of the resulting rows."""
         fed = {name: self._embedded(row, one) for name, one in self.description.embeddings.items()}
         fed["query.bias"], fed["query.mean"] = bias_of(row), mean_of(row)
         ids = {}
@@ -193,17 +193,17 @@ def open_export(
     model: Callable[[], Path | None],
     full: Callable[[], TextModel],
 ) -> ExportedModel:
-    """An export that was written before, once all that it refers to was found and compared.
+    """Open an export after checking all files that it refers to.
 
     Args:
         folder: of the export.
         expected: SHA-256 of the files in it.
-        model: finds the folder of the model, where weights are in one.
+        model: finds the folder of the model, if weights are in it.
         full: loads the model itself.
 
     Raises:
-        ArtifactError: a file is missing, damaged, or another than when it was exported, or ONNX Runtime is
-            not installed.
+        ArtifactError: a file is missing, damaged or different from the exported one, or ONNX Runtime is not
+            installed.
     """
     check_runtime()
     text, graph = (_checked(folder / name, expected.get(name)) for name in (NAME, GRAPH))

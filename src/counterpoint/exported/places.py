@@ -1,4 +1,4 @@
-"""Where the files are that an export refers to, and whether they are still the same."""
+"""Find the files that an export refers to, and check that they are unchanged."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from counterpoint.errors import ArtifactError
 
 __all__ = ["FileRef", "Mapped", "package_folder"]
 
-ANOTHER = "is not the file that the queries' export was made with"
+ANOTHER = "is not the file with which the queries' export was made"
 
 
 def package_folder(name: str) -> Path | None:
-    """The folder of an installed package, which is not imported."""
+    """The folder of an installed package, found without importing it."""
     spec = find_spec(name)
     found = None if spec is None else spec.submodule_search_locations
     return None if not found else Path(next(iter(found)))
@@ -37,7 +37,7 @@ class FileRef:
             (the folder that the export is in).
         path: with slashes.
         bytes: its size.
-        xxh3: the hash of all of it, XXH3 of 128 bits.
+        xxh3: hash of the whole file, XXH3 with 128 bits.
     """
 
     base: str
@@ -47,19 +47,19 @@ class FileRef:
 
     @staticmethod
     def of(base: str, path: str, file: Path) -> FileRef:
-        """Measure a file."""
+        """Record size and hash of a file."""
         mapped = Mapped(file)
         return FileRef(base, path, len(mapped.raw), mapped.hash())
 
     def opened(self, folder_of: Callable[[str], Path | None]) -> Mapped:
-        """The file, once it was compared with what it was; `folder_of` knows what paths are relative to.
+        """Open the file and check that it is unchanged; `folder_of` maps a base to its folder.
 
         Raises:
-            ArtifactError: it is missing, or another.
+            ArtifactError: it is missing or has changed.
         """
         folder = folder_of(self.base)
         if folder is None:
-            raise ArtifactError(f"{self.base}: not found, and queries' weights are in its file {self.path}")
+            raise ArtifactError(f"{self.base}: not found, but queries' weights are in its file {self.path}")
         mapped = Mapped(folder / self.path)
         if len(mapped.raw) != self.bytes or mapped.hash() != self.xxh3:
             raise ArtifactError(ANOTHER, path=folder / self.path)
@@ -67,13 +67,13 @@ class FileRef:
 
     @staticmethod
     def from_dict(said: Mapping[str, Any]) -> FileRef:
-        """The inverse of `dataclasses.asdict`."""
+        """Inverse of `dataclasses.asdict`."""
         return FileRef(said["base"], said["path"], said["bytes"], said["xxh3"])
 
 
 @final
 class Mapped:
-    """A file mapped into memory; what of it is never read takes none.
+    """A file mapped into memory; unread parts take no memory.
 
     Raises:
         ArtifactError: it cannot be read.
@@ -88,10 +88,10 @@ class Mapped:
             raise ArtifactError(f"cannot be read: {error}", path=path) from error
 
     def hash(self) -> str:
-        """XXH3 of everything, at the speed of memory."""
+        """XXH3 of the whole file."""
         return xxhash.xxh3_128_hexdigest(self.raw)
 
     def floats(self, offset: int, shape: tuple[int, ...]) -> Float[np.ndarray, ...]:
-        """The float32 numbers at a place, which are not copied."""
+        """The float32 numbers at an offset, without a copy."""
         count = int(np.prod(shape, dtype=np.int64))
         return np.frombuffer(self.raw, np.float32, count, offset).reshape(shape)

@@ -1,4 +1,4 @@
-"""A graph and the weights that it names, computed by ONNX Runtime on one thread."""
+"""Run a graph with its weights in ONNX Runtime, on one thread."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["Session", "check_runtime"]
 
 
 def check_runtime() -> None:
-    """Find out whether ONNX Runtime is there; it is not imported.
+    """Check that ONNX Runtime is installed, without importing it.
 
     Raises:
-        ArtifactError: it is not.
+        ArtifactError: it is not installed.
     """
     if find_spec("onnxruntime") is None:
         raise ArtifactError(
@@ -33,10 +33,10 @@ def check_runtime() -> None:
 class Session:
     """Computes a graph.
 
-    One thread: a query has some twenty positions, too few to share. Several threads may call it at once.
+    It uses one thread, because a query has only some twenty positions. Several threads may call it at once.
 
     Args:
-        graph: in ONNX, its weights named and not in it.
+        graph: in ONNX, with the names of its weights but not their values.
         weights: by name; not copied before they are packed.
 
     Raises:
@@ -50,21 +50,21 @@ class Session:
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        # The graph is written as it is to be computed; looking for more takes longer than it saves.
+        # The graph is already optimal; further optimisation takes longer than it saves.
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
         values = [runtime.OrtValue.ortvalue_from_numpy(value) for value in weights.values()]
         options.add_external_initializers(list(weights), values)
-        self._weights = weights  # whose memory the values are
+        self._weights = weights  # keeps the memory of the values
         try:
             made = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # of many kinds, none of which is ONNX Runtime's own
-            raise ArtifactError(f"ONNX Runtime cannot compute the queries' graph: {error}") from error
+        except Exception as error:  # errors of many types, none of them ONNX Runtime's own
+            raise ArtifactError(f"ONNX Runtime cannot load the graph of the queries: {error}") from error
         self._session: Any = made
         self.inputs = frozenset(one.name for one in self._session.get_inputs())
         self.outputs = tuple(one.name for one in self._session.get_outputs())
 
     def run(self, fed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs by name.
+        """Compute the outputs, by name.
 
         Raises:
             ArtifactError: ONNX Runtime fails.
@@ -72,5 +72,5 @@ class Session:
         try:
             made = self._session.run(None, dict(fed))
         except Exception as error:  # as above
-            raise ArtifactError(f"ONNX Runtime fails at the queries' graph: {error}") from error
+            raise ArtifactError(f"ONNX Runtime cannot compute the graph of the queries: {error}") from error
         return dict(zip(self.outputs, made, strict=True))

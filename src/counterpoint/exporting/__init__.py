@@ -1,4 +1,4 @@
-"""Writing a model's query side as a graph for ONNX Runtime; `counterpoint.exported` reads it."""
+"""Export a model's query side as a graph for ONNX Runtime; `counterpoint.exported` reads it."""
 
 from counterpoint.exporting.write import export_queries
 

@@ -1,4 +1,4 @@
-"""BERT's layers as a graph, step for step as `counterpoint.encode.bert` computes them; one text, no batch."""
+"""BERT's layers as a graph, computed exactly as in `counterpoint.encode.bert`, for one text without batch."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["linear", "states_of"]
 
 
 def states_of(graph: Graph, bert: Bert, embedded: str, bias: str) -> str:
-    """Hidden states of the last layer, (positions, components).
+    """Add nodes for the hidden states of the last layer, (positions, components).
 
     Args:
-        graph: written to.
+        graph: receives the nodes.
         bert: the backbone.
-        embedded: the sum of a token's embeddings.
-        bias: of attention, by position.
+        embedded: name of the sum of a token's embeddings.
+        bias: name of the attention bias of each position.
     """
     states = _norm(graph, bert.embeddings.LayerNorm, embedded)
     layers: list[Any] = list(bert.encoder.layer)
@@ -33,7 +33,7 @@ def states_of(graph: Graph, bert: Bert, embedded: str, bias: str) -> str:
 
 
 def linear(graph: Graph, layer: nn.Linear, rows: str) -> str:
-    """A linear layer: x W^T + b."""
+    """Add a linear layer: x W^T + b."""
     bias = () if layer.bias is None else (graph.weight(layer.bias),)
     return graph.add("Gemm", rows, graph.weight(layer.weight), *bias, transB=1)
 
@@ -50,7 +50,7 @@ def _added(graph: Graph, output: Any, rows: str, before: str) -> str:
 def _attended(graph: Graph, attention: Any, states: str, bias: str) -> str:
     size = attention.head_size
     heads = attention.query.out_features // size
-    apart = graph.constant([-1, heads, size])  # -1: the positions, of which there may be none
+    apart = graph.constant([-1, heads, size])  # -1: number of positions, which may be 0
 
     def of_heads(layer: nn.Linear, order: list[int]) -> str:
         return graph.add("Transpose", graph.add("Reshape", linear(graph, layer, states), apart), perm=order)

@@ -1,4 +1,4 @@
-"""`Graph`: ONNX nodes written one by one; weights are named in it and stay where they are."""
+"""`Graph`: writes ONNX nodes one by one; weights are referred to by name and not copied."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ IR = 10
 
 
 class CannotExport(Exception):
-    """Why a model's queries cannot be encoded by a graph; it is told, and torch encodes them."""
+    """Why a model's queries cannot be exported as a graph. It is reported, and torch encodes the queries."""
 
 
 @final
 class Graph:
-    """A graph that is being written. Values go by names, as ONNX has it; ours have a dot, outputs have none.
+    """A graph under construction. Names of values have a dot, except names of outputs.
 
     Attributes:
-        weights: tensors by the names that nodes have for them.
+        weights: tensors by their names in the graph.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Graph:
         self._outputs: dict[str, int] = {}
 
     def add(self, operation: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """Add a node; the name of what it makes."""
+        """Add a node and return the name of its result."""
         from onnx import helper
 
         made = output or f"{operation.lower()}.{len(self._nodes)}"
@@ -43,10 +43,10 @@ class Graph:
         return made
 
     def weight(self, tensor: Tensor) -> str:
-        """The name of a weight, the same for the same tensor.
+        """Return the name of a weight, the same for the same tensor.
 
         Raises:
-            CannotExport: it has numbers of another kind than float32.
+            CannotExport: it is not float32.
         """
         if str(tensor.dtype) != "torch.float32":
             raise CannotExport(f"it has weights of type {str(tensor.dtype).removeprefix('torch.')}")
@@ -55,7 +55,7 @@ class Graph:
         return name
 
     def constant(self, values: Any, kind: type = np.int64) -> str:
-        """A small constant, which the graph holds itself."""
+        """Add a small constant, stored in the graph."""
         from onnx import numpy_helper
 
         name = f"constant.{len(self._constants)}"
@@ -63,17 +63,17 @@ class Graph:
         return name
 
     def input(self, name: str, *shape: str | int) -> str:
-        """What a query brings, in float32."""
+        """Add a float32 input that depends on the query."""
         self._inputs[name] = shape
         return name
 
     def output(self, name: str, value: str, dim: int) -> None:
-        """Give a value the name by which it is asked for."""
+        """Name a value as an output."""
         self.add("Identity", value, output=name)
         self._outputs[name] = dim
 
     def serialised(self, embedded: Sequence[str] = ()) -> bytes:
-        """The graph as ONNX's own bytes; `embedded` weights are only looked up outside of it."""
+        """Serialise the graph for ONNX; `embedded` weights are only looked up outside of it."""
         from onnx import TensorProto, helper
 
         def info(name: str, shape: Sequence[str | int]) -> Any:
@@ -93,7 +93,7 @@ class Graph:
 
 
 def _external(name: str, weight: Tensor) -> Any:
-    """A weight whose numbers are elsewhere; whoever computes the graph hands them over."""
+    """A weight whose numbers are not in the graph; the caller of the graph provides them."""
     from onnx import TensorProto
 
     made = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=weight.shape)

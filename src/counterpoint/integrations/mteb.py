@@ -1,4 +1,4 @@
-"""mteb's two protocols for models: search with a whole index, and one pooled vector a text."""
+"""mteb's two protocols for models: search with a whole index, and one pooled vector per text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MtebEncoder", "MtebSearch"]
 
-CHUNK = 1024  # texts encoded at a time; the encoder keeps one set of them and drops the others
+CHUNK = 1024  # number of texts encoded at a time; only one of the model's sets is kept
 TYPES: Mapping[Workflow, str] = MappingProxyType(
     {
         "hybrid": "hybrid",
@@ -57,18 +57,18 @@ TYPES: Mapping[Workflow, str] = MappingProxyType(
 
 @final
 class MtebSearch:
-    """A model as mteb's `SearchProtocol`: each corpus becomes an index, searched by a workflow.
+    """A model as mteb's `SearchProtocol`: each corpus becomes an index, searched with a workflow.
 
-    Documents and queries are read by mteb's own code, so titles and instructions are joined as for any other
-    model. The index has the model's `index_settings`. `batch_size` is not used: batches are filled by length.
+    mteb's own code reads documents and queries, so titles and instructions are joined as for any other model.
+    The index has the model's `index_settings`. `batch_size` is not used: batches are filled by length.
 
     Args:
-        model: a model, or what `load_model` takes.
+        model: a model, or an argument of `load_model`.
         workflow: how to search.
-        name: "owner/name" under which mteb files the results; "counterpoint/" and the last part of `model`
-            if not given, "counterpoint/model" for an object.
-        folder: where indexes are kept, one a task, subset and split, each in place of an older one. If not
-            given they are temporary: removed when the next corpus comes, by `close`, and with this object.
+        name: "owner/name" under which mteb stores the results; by default "counterpoint/" and the last part
+            of `model`, or "counterpoint/model" for an object.
+        folder: where to keep indexes, one per task, subset and split; an older one is replaced. By default
+            indexes are temporary: removed at the next corpus, by `close`, and with this object.
 
     Raises:
         MissingExtraError: mteb is not installed.
@@ -99,7 +99,7 @@ class MtebSearch:
             name=name,
             similarity_fn_name="custom",
             model_type=[TYPES[workflow]],
-            # What the fingerprint leaves out but the scores depend on: mteb files results by it.
+            # Scores depend on these, but the fingerprint does not; mteb stores results by them.
             experiment_kwargs={
                 "workflow": workflow,
                 "codec": self.settings.codec,
@@ -121,11 +121,11 @@ class MtebSearch:
         num_proc: int | None = None,
         **kwargs: Any,
     ) -> None:
-        """Index a corpus, in place of the one before.
+        """Index a corpus, replacing the previous one.
 
         Raises:
-            ConfigError: documents that are not text, or an encoding option that would not be followed.
-            DataError: two documents have one id, or there are none.
+            ConfigError: documents that are not text, or an encoding option without effect here.
+            DataError: two documents have the same id, or there are none.
         """
         shown = check_options(encode_kwargs)
         self.close()
@@ -157,17 +157,17 @@ class MtebSearch:
     ) -> dict[str, dict[str, float]]:
         """Scores of the best `top_k` documents of every query, best first.
 
-        With `top_ranked`, only the documents listed there are scored. A query that finds nothing, or is not
-        listed, has no documents; mteb counts it as 0.
+        With `top_ranked`, only the documents listed there are scored. A query without results, or not listed,
+        has no documents; mteb counts it as 0.
 
         Raises:
             NotFittedError: nothing was indexed.
-            ConfigError: queries that are not text, or an encoding option that would not be followed.
+            ConfigError: queries that are not text, or an encoding option without effect here.
             DataError: a document in `top_ranked` is not in the corpus.
         """
         shown = check_options(encode_kwargs)
         if self._searcher is None:
-            raise NotFittedError("MtebSearch: search() before index(); index a corpus first")
+            raise NotFittedError("MtebSearch: search() was called before index(); index a corpus first")
         texts = dict(zip(queries["id"], read(queries, task_metadata, "query", num_proc), strict=True))
         listed = None
         if top_ranked is not None:
@@ -179,7 +179,7 @@ class MtebSearch:
         return {query: run.scores(query) for query in run}
 
     def close(self) -> None:
-        """Close the index, and remove it where it was temporary."""
+        """Close the index, and remove it if it is temporary."""
         self._searcher = None
         self._held.close()
 
@@ -188,17 +188,17 @@ class MtebSearch:
 class MtebEncoder:
     """One pooled set of a model as mteb's `EncoderProtocol`.
 
-    Texts of tasks that tell no queries from documents (similarity, classification, clustering) are read as
-    documents. `batch_size` is not used: batches are filled by length.
+    Tasks without queries and documents (similarity, classification, clustering) encode texts as documents.
+    `batch_size` is not used: batches are filled by length.
 
     Args:
-        model: a model, or what `load_model` takes.
-        on: the vector set; may be left out where only one is pooled.
+        model: a model, or an argument of `load_model`.
+        on: the vector set; optional if only one is pooled.
         name: as for `MtebSearch`.
 
     Raises:
         MissingExtraError: mteb is not installed.
-        ConfigError: no such pooled set, several to choose from, or the name has no owner.
+        ConfigError: there is no such pooled set, several to choose from, or the name has no owner.
 
     Example:
         >>> model = MtebEncoder("minilm")
@@ -216,7 +216,7 @@ class MtebEncoder:
             similarity_fn_name="cosine" if self.normalise else "dot",
             embed_dim=self.model.sets[self.on].dim,
             model_type=["dense"],
-            experiment_kwargs={"set": self.on},  # one model may be measured by each of its sets
+            experiment_kwargs={"set": self.on},  # a model may be measured with each of its sets
         )
 
     def encode(
@@ -229,10 +229,10 @@ class MtebEncoder:
         prompt_type: PromptType | None = None,
         **kwargs: Any,
     ) -> Float[np.ndarray, "n d"]:
-        """Vectors of texts, in their order, as queries where `prompt_type` says so and else as documents.
+        """Vectors of texts, in their order; encoded as queries if `prompt_type` says so, else as documents.
 
         Raises:
-            ConfigError: inputs that are not text, or an encoding option that would not be followed.
+            ConfigError: inputs that are not text, or an encoding option without effect here.
         """
         shown = check_options(kwargs)
         check_text(task_metadata, prompt_type)
@@ -246,11 +246,11 @@ class MtebEncoder:
         return np.concatenate(made)
 
     def similarity(self, embeddings1: Array, embeddings2: Array) -> Float[Tensor, "a b"]:
-        """`Dot` on the set: cosine where its vectors have unit length, else the dot product; all pairs."""
+        """Similarity of all pairs, as in `Dot`: cosine for vectors of unit length, else the dot product."""
         return self._rows(embeddings1) @ self._rows(embeddings2).T
 
     def similarity_pairwise(self, embeddings1: Array, embeddings2: Array) -> Float[Tensor, " a"]:
-        """The same of the first with the first, the second with the second, and so on."""
+        """Similarity of the first with the first, the second with the second, and so on."""
         return (self._rows(embeddings1) * self._rows(embeddings2)).sum(-1)
 
     def _rows(self, embeddings: Array) -> Float[Tensor, "n d"]:
@@ -259,7 +259,7 @@ class MtebEncoder:
 
 
 def _pooled_set(model: Model, on: str | None) -> str:
-    """The set asked for, or the only one."""
+    """The requested set, or the only one."""
     pooled = [name for name, vectors in model.sets.items() if vectors.pooled]
     if on is None and len(pooled) == 1:
         return pooled[0]
@@ -268,5 +268,5 @@ def _pooled_set(model: Model, on: str | None) -> str:
     wanted = "on=None" if on is None else f"on={on!r}"
     raise ConfigError(
         f"MtebEncoder: {wanted}, but the pooled sets of this model are {', '.join(pooled) or 'none'} "
-        f"(of {', '.join(model.sets)}); name one, or use MtebSearch, which takes every set"
+        f"(of {', '.join(model.sets)}); name one, or use MtebSearch, which uses every set"
     )

@@ -1,4 +1,4 @@
-"""What both of mteb's protocols need: the model and its description, the options, the texts."""
+"""Shared by both of mteb's protocols: the model and its description, the options, the texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["check_options", "check_text", "digest", "loaded", "meta", "progress"
 
 
 def loaded(model: Model | str | Path, name: str | None) -> tuple[Model, str]:
-    """The model, ready, and its name for mteb; a fault is found before a model is loaded.
+    """Load the model, and find its name for mteb; errors come before a model is loaded.
 
     Raises:
         MissingExtraError: mteb is not installed.
@@ -37,12 +37,12 @@ def loaded(model: Model | str | Path, name: str | None) -> tuple[Model, str]:
     if name is None:
         name = f"counterpoint/{'model' if isinstance(model, Model) else Path(model).resolve().name}"
     if "/" not in name:
-        raise ConfigError(f"mteb wants names such as 'owner/name', found {name!r}")
+        raise ConfigError(f"mteb needs names such as 'owner/name', found {name!r}")
     return (model.setup() if isinstance(model, Model) else load_model(model)), name
 
 
 def meta(model: Model, **facts: Any) -> ModelMeta:
-    """What mteb records of a model; what is not known of it (licence, training data, …) stays None."""
+    """Describe a model for mteb; unknown facts (licence, training data, …) stay None."""
     from mteb.models.model_meta import ModelMeta, ScoringFunction
 
     query, document = (model.encoder.encoder(side) for side in ("query", "document"))
@@ -65,15 +65,15 @@ def meta(model: Model, **facts: Any) -> ModelMeta:
 
 
 def check_options(options: Mapping[str, Any]) -> bool:
-    """Whether to show progress, and nothing else: an option of mteb's that would change results is refused.
+    """Whether to show progress; refuse any option of mteb that should change results.
 
     Raises:
-        ConfigError: naming every option that is neither `show_progress_bar` nor `batch_size`.
+        ConfigError: names every option that is neither `show_progress_bar` nor `batch_size`.
     """
     unknown = options.keys() - {"batch_size", "show_progress_bar"}
     if unknown:
         raise ConfigError(
-            f"encode_kwargs: {', '.join(sorted(unknown))} would have no effect on a model of Counterpoint; "
+            f"encode_kwargs: {', '.join(sorted(unknown))} would have no effect on a Counterpoint model; "
             "leave it out"
         )
     return options.get("show_progress_bar", True)
@@ -82,10 +82,10 @@ def check_options(options: Mapping[str, Any]) -> bool:
 def check_text(task: TaskMetadata, side: PromptType | None) -> None:
     """Refuse a task with images, sound or video on this side.
 
-    mteb itself refuses it only where no text is with them.
+    mteb itself refuses it only if there is no text with them.
 
     Raises:
-        ConfigError: naming the task and what it has.
+        ConfigError: names the task and its other kinds of input.
     """
     others = [modality for modality in task.get_modalities(side) if modality != "text"]
     if others:
@@ -109,7 +109,7 @@ def read(
 
 @contextmanager
 def progress(label: str, total: int, shown: bool) -> Iterator[Callable[[int], None]]:
-    """A bar, if wanted; yields a function that takes how many are done."""
+    """Show a progress bar if wanted; yield a function that takes the number done."""
     with tqdm(total=total, desc=label, disable=not shown) as bar:
 
         def update(done: int) -> None:
@@ -124,5 +124,5 @@ def texts_of(batches: Iterable[Any]) -> Iterator[str]:
 
 
 def digest(settings: Mapping[str, Any]) -> str:
-    """A short name for settings, equal exactly where they are."""
+    """A short name for settings, equal only for equal settings."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Adversarial collections: what documents share with their queries becomes synonyms (RoC, figure 5)."""
+"""Adversarial collections: replace query words in relevant documents by synonyms (RoC, figure 5)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["Adversary", "Tally", "perturb"]
 
 @dataclass
 class Tally:
-    """What was done, counted while documents are read.
+    """Counts of changes, filled while documents are read.
 
     Attributes:
-        documents: that are relevant to some query.
-        changed: of these, those with a word replaced.
-        matched: words in them, occurrence by occurrence, that match a query of theirs.
-        replaced: of these, those that have a synonym which no query of theirs matches, if they are to go.
-        spared: of these, those that the draw leaves as they are.
+        documents: documents that are relevant to some query.
+        changed: of these, those with a replaced word.
+        matched: word occurrences in them that match one of their queries.
+        replaced: of these, those that were replaced by a synonym that matches none of their queries.
+        spared: of these, those that the random draw left unchanged.
     """
 
     documents: int = 0
@@ -40,22 +40,22 @@ class Tally:
 
 @final
 class Adversary:
-    """Takes from relevant documents the words that match their queries.
+    """Replaces the words of relevant documents that match their queries.
 
-    Words match as in BM25: by the stem, stop words aside. A document that is relevant to several queries
-    loses what it shares with any of them, since it has one text for all. A matched word becomes one of the
-    synonyms of its most frequent sense that has any which no query of the document matches; which one, the
-    seed, the document's id and the word's stem decide, so that nothing depends on the order of documents.
-    Case is kept: `Word`, `WORD`. The synonym is a lemma, whatever the word's form.
+    Words match as in BM25: by stem, without stop words. A document that is relevant to several queries loses
+    the words it shares with any of them, because it has one text for all. A matched word is replaced by a
+    synonym that no query of the document matches, from the word's most frequent sense with such a synonym.
+    The seed, the document's id and the word's stem decide which one, so the order of documents does not
+    matter. Case is kept: `Word`, `WORD`. The synonym is a lemma, whatever the word's form.
 
     Args:
         queries: texts by id.
         qrels: judgements.
-        thesaurus: where synonyms are from.
-        seed: another seed draws others.
-        relevant_from: lowest grade that is relevant.
-        share: of a document's matching words (all occurrences of a stem are one) that are to go, on average;
-            a larger share takes the same words and others.
+        thesaurus: source of synonyms.
+        seed: of the random choice of synonyms.
+        relevant_from: lowest relevant grade.
+        share: share of a document's matching words to replace, on average (all occurrences of a stem count as
+            one). A larger share replaces the same words and others.
 
     Raises:
         ConfigError: the share is not above 0 and at most 1.
@@ -84,7 +84,7 @@ class Adversary:
                     self._terms.setdefault(document, set()).update(terms)
 
     def change(self, document: Document, tally: Tally) -> Document:
-        """The document without these words; one that is relevant to no query as it is."""
+        """Replace these words in a document; a document that is relevant to no query is unchanged."""
         terms = self._terms.get(document.id)
         if terms is None:
             return document
@@ -122,12 +122,12 @@ class Adversary:
 
 
 def perturb(collection: Collection, adversary: Adversary, tally: Tally) -> Collection:
-    """The collection with other documents, made as they are read; queries and judgements are the same.
+    """Change the documents of a collection as they are read; queries and judgements stay the same.
 
     Args:
-        collection: what is changed.
-        adversary: how.
-        tally: counts while the documents are consumed, each once, however often they are read.
+        collection: the original.
+        adversary: makes the changes.
+        tally: filled while the documents are consumed; each is counted once, however often it is read.
     """
     uncounted = set(adversary._terms)
     return Collection(Perturbed(collection.source, adversary, tally, uncounted), collection.policy)
@@ -136,7 +136,7 @@ def perturb(collection: Collection, adversary: Adversary, tally: Tally) -> Colle
 @final
 @dataclass(frozen=True)
 class Perturbed(Source):
-    """A source whose documents an adversary changes."""
+    """A source whose documents are changed by an adversary."""
 
     source: Source
     adversary: Adversary
@@ -145,42 +145,42 @@ class Perturbed(Source):
 
     @property
     def name(self) -> str:
-        """That of the source."""
+        """Name of the original source."""
         return self.source.name
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Those of the source."""
+        """Splits of the original source."""
         return self.source.splits
 
     @property
     def size(self) -> int | None:
-        """That of the source."""
+        """Size of the original source."""
         return self.source.size
 
     def documents(self, reader: Reader) -> Iterator[Located]:
-        """Changed one by one."""
+        """Change the documents one by one."""
         for found in self.source.documents(reader):
-            # Judgements may be checked against the documents, which is a pass of its own.
+            # Checking judgements against the documents is a separate pass.
             tally = self.tally if found.document.id in self.uncounted else Tally()
             self.uncounted.discard(found.document.id)
             yield found._replace(document=self.adversary.change(found.document, tally))
 
     def queries(self, policy: ReadPolicy) -> dict[str, str]:
-        """As they are."""
+        """Queries of the original source."""
         return self.source.queries(policy)
 
     def query_metadata(self, policy: ReadPolicy) -> dict[str, dict[str, Any]]:
-        """As they are."""
+        """Query metadata of the original source."""
         return self.source.query_metadata(policy)
 
     def qrels(self, split: str, policy: ReadPolicy) -> dict[str, dict[str, int]]:
-        """As they are."""
+        """Judgements of the original source."""
         return self.source.qrels(split, policy)
 
 
 def _in_case(synonym: str, word: str) -> str:
-    """The synonym in the word's case: capitals throughout, one in front, or as WordNet spells it."""
+    """The synonym in the word's case: all capitals, one initial capital, or as WordNet spells it."""
     if len(word) > 1 and word.isupper():
         return synonym.upper()
     return synonym[0].upper() + synonym[1:] if word[0].isupper() else synonym

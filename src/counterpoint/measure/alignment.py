@@ -1,8 +1,8 @@
-"""How vectors lie in space: the divergence of two samples (DAFT, equation 9), and the spread of one.
+"""Geometry of vectors: the divergence of two samples (DAFT, equation 9), and the spread of one.
 
-No single number sees every failure, and each one's docstring says what it is blind to. The divergence is
-invariant to scale, so it cannot see both sides shrink to a point; the mean cosine sees that, but not vectors
-that use few of their dimensions; the spectrum sees those, but not a common offset.
+No single number shows every failure; each docstring says what its measure is blind to. The divergence is
+invariant to scale, so it cannot see that both sides shrink to a point. The mean cosine sees that, but not
+vectors that use few of their dimensions. The spectrum sees those, but not a common offset.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ __all__ = [
 Variances = Float[np.ndarray, " r"]
 
 DAFT_DELTA = 250 / 512
-"""The divergence per component below which DAFT calls two encoders aligned: its δ = 250 at 512 components."""
+"""Divergence per component below which DAFT calls two encoders aligned: its δ = 250 at 512 components."""
 
-BLOCK_BYTES = 1 << 26  # of distances held at a time
+BLOCK_BYTES = 1 << 26  # bytes of distances in memory at a time
 TREE_DIM = 8  # up to here a k-d tree is faster than all distances: 80 times at 2 components, 8 at 8
-FLOOR = 1e-12  # least distance, as a share of the median one
-EQUAL = 1e-5  # share of the usual distance below which two rows differ by rounding in float32 only
-ROUNDING = 16 * float(np.finfo(np.float32).eps)  # share of the usual length that rounding moves a row by
-FEW = 0.01  # of the rows may coincide; at the floor they would move the estimate by half of DAFT's δ
+FLOOR = 1e-12  # minimum distance, as a share of the median one
+EQUAL = 1e-5  # share of the usual distance below which two rows differ only by float32 rounding
+ROUNDING = 16 * float(np.finfo(np.float32).eps)  # rounding of a row, as a share of the usual length
+FEW = 0.01  # maximum share of coinciding rows; at the floor they would move the estimate by half of DAFT's δ
 
 
 def kl_divergence(x: Rows, y: Rows, k: int = 1) -> float:
     """Estimate KL(P‖Q), in nats, from samples x of P and y of Q by their k-th nearest neighbours.
 
     KLₖ = (d/n) Σᵢ ln(sᵢ/rᵢ) + ln(m/(n−1)), where rᵢ is the distance of xᵢ to its k-th nearest neighbour among
-    the other rows of x and sᵢ that among the rows of y (Pérez-Cruz 2008, "Kullback-Leibler divergence
-    estimation of continuous distributions"; DAFT, equation 9). Neighbours are exact, distances in float64.
+    the other rows of x, and sᵢ among the rows of y (Pérez-Cruz 2008, "Kullback-Leibler divergence estimation
+    of continuous distributions"; DAFT, equation 9). Neighbours are exact, with distances in float64.
 
-    The estimate may be negative, and in many dimensions it is far from the divergence: read it as a scale. If
-    all sᵢ = c·rᵢ, it is d·ln c + ln(m/(n−1)). It is invariant to a common shift, rotation or scale.
+    The estimate may be negative, and in many dimensions it is far from the divergence: use it as a scale
+    only. If all sᵢ = c·rᵢ, it is d·ln c + ln(m/(n−1)). It is invariant to a common shift, rotation or scale.
 
-    Distances are raised to 1e-12 of the median positive one. So rows that occur twice in x (r = 0) count as
-    far from y and rows that occur in y (s = 0) as near, by about 27.6·d/n each, and rows that do both as 0.
-    Such rows say nothing about alignment: see `divergence`, which leaves them out, and `distinct_texts`.
+    Distances are raised to at least 1e-12 of the median positive one. So duplicates in x (r = 0) count as far
+    from y, and rows that also occur in y (s = 0) as near, by about 27.6·d/n each. Rows that do both count as
+    0. Such rows do not show alignment: use `divergence`, which leaves them out, and `distinct_texts`.
 
     Raises:
         ConfigError: k is below 1.
@@ -78,9 +78,9 @@ class Divergence:
     """`kl_divergence` without rows that coincide.
 
     Attributes:
-        kl: the estimate from the other rows; None where it cannot be told.
-        coincident: rows of x that coincide with another row of x or with one of y.
-        rows: of x.
+        kl: the estimate from the other rows; None if there is no estimate.
+        coincident: number of rows of x that coincide with another row of x or with one of y.
+        rows: number of rows of x.
     """
 
     kl: float | None
@@ -91,10 +91,10 @@ class Divergence:
 def divergence(x: Rows, y: Rows, k: int = 1) -> Divergence:
     """Estimate KL(P‖Q) as `kl_divergence` does, but only from rows that do not coincide with another.
 
-    Neighbours estimate a density where rows differ. Where a row's neighbour is at the same point, but for
-    rounding, the density is infinite and the estimate an artefact of the smallest distance that counts: of
-    encoders that are equal it is thousands below 0. Rows that coincide are left out, and where they are more
-    than 1 % of x there is no estimate.
+    Neighbours estimate a density where rows differ. If a row and its neighbour are the same point, except for
+    rounding, the density is infinite. The estimate then only reflects the smallest distance that counts: for
+    equal encoders it is thousands below 0. Coinciding rows are left out. If they are more than 1 % of x,
+    there is no estimate.
 
     Raises:
         ConfigError: k is below 1.
@@ -119,22 +119,24 @@ def _neighbours(
         raise ConfigError(f"k must be at least 1, found {k}")
     left, right = checked_rows(x), checked_rows(y)
     if left.shape[1] != right.shape[1]:
-        raise ShapeError(f"x has vectors of {left.shape[1]} components, y of {right.shape[1]}")
+        raise ShapeError(f"x has vectors of {left.shape[1]} components, but y of {right.shape[1]}")
     (n, dim), m = left.shape, len(right)
     if n <= k or m < k:
         raise ShapeError(f"the {k}-th neighbours need {k + 1} rows of x and {k} of y, found {n} and {m}")
     r = _neighbour_distances(left, left, k + 1)  # every row is its own nearest
     s = _neighbour_distances(left, right, k)
     if not (r.any() or s.any()):
-        raise DataError("all vectors are one point, which has no divergence; the encoders output a constant")
+        raise DataError(
+            "all vectors are one point, so there is no divergence; the encoders output a constant"
+        )
     return r, s, dim, float(np.log(m / (n - 1)))
 
 
 def mean_cosine(x: Rows) -> float:
     """The mean cosine of two different rows, (‖Σᵢuᵢ‖² − Σᵢ‖uᵢ‖²) / (n(n−1)) with uᵢ = xᵢ/‖xᵢ‖.
 
-    It is 1 where all point in one direction; a row of zeros has cosine 0 with all others. Blind to rows that
-    lie in a subspace without preferring a side of it.
+    It is 1 if all rows point in one direction; a row of zeros has cosine 0 with all others. It is blind to
+    rows that lie in a subspace without preferring a side of it.
 
     Raises:
         ShapeError: fewer than two rows.
@@ -146,7 +148,7 @@ def mean_cosine(x: Rows) -> float:
 
 
 def cross_cosine(x: Rows, y: Rows) -> float:
-    """The mean cosine of a row of x and a row of y: the product of their mean directions.
+    """The mean cosine of a row of x and a row of y: the product of their mean unit vectors.
 
     Raises:
         ShapeError: different numbers of components, or no row.
@@ -159,9 +161,9 @@ def cross_cosine(x: Rows, y: Rows) -> float:
 
 
 def spread(x: Rows) -> float:
-    """The mean distance to the centroid over the mean norm, Σᵢ‖xᵢ − x̄‖ / Σᵢ‖xᵢ‖; 0 is a single point.
+    """The mean distance to the centroid over the mean norm, Σᵢ‖xᵢ − x̄‖ / Σᵢ‖xᵢ‖; 0 means a single point.
 
-    For unit vectors it is near √(1 − mean cosine). Blind to the number of dimensions used.
+    For unit vectors it is near √(1 − mean cosine). It is blind to the number of dimensions used.
 
     Raises:
         ShapeError: fewer than two rows.
@@ -174,9 +176,9 @@ def spread(x: Rows) -> float:
 
 
 def spectrum(x: Rows) -> Variances:
-    """Variances along the principal directions, falling: σᵢ²/(n−1), σᵢ the centred rows' singular values.
+    """Variances along principal directions, falling: σᵢ²/(n−1), σᵢ the centred rows' singular values.
 
-    There are min(n−1, d) of them. Being centred, they are blind to an offset that all rows share.
+    There are min(n−1, d) of them. Because rows are centred, a common offset is not visible.
 
     Raises:
         ShapeError: fewer than two rows.
@@ -191,15 +193,15 @@ def spectrum(x: Rows) -> Variances:
 
 
 def participation_ratio(variances: Variances) -> float:
-    """An effective rank: (Σλ)² / Σλ², which is k for k equal variances; 0 where nothing varies."""
+    """An effective rank: (Σλ)² / Σλ², which is k for k equal variances; 0 if nothing varies."""
     total = np.square(variances).sum()
     return float(variances.sum() ** 2 / total) if total else 0.0
 
 
 def entropy_rank(variances: Variances) -> float:
-    """An effective rank that sees small variances more: exp(−Σ p ln p) with p = √λ / Σ√λ.
+    """An effective rank that is more sensitive to small variances: exp(−Σ p ln p) with p = √λ / Σ√λ.
 
-    (Roy & Vetterli 2007, "The effective rank".) k for k equal variances; 0 where nothing varies.
+    (Roy & Vetterli 2007, "The effective rank".) It is k for k equal variances, and 0 if nothing varies.
     """
     scales = np.sqrt(variances)
     shares = scales[scales > 0] / scales.sum() if scales.any() else scales[:0]
@@ -207,15 +209,16 @@ def entropy_rank(variances: Variances) -> float:
 
 
 def first_share(variances: Variances) -> float:
-    """The share of the variance in the first direction, λ₁/Σλ; 1 where nothing varies."""
+    """The share of the variance in the first direction, λ₁/Σλ; 1 if nothing varies."""
     total = variances.sum()
     return float(variances.max() / total) if total else 1.0
 
 
 def distinct_texts(texts: Iterable[str]) -> list[str]:
-    """The first of all texts that have the same words, whatever their case, spaces and punctuation.
+    """Keep the first of all texts with the same words, ignoring case, spaces and punctuation.
 
-    Most tokenizers make nearly the same of such texts, and `kl_divergence` must not see a vector twice.
+    Most tokenizers turn such texts into almost the same vector, and `kl_divergence` must not see a vector
+    twice.
     """
     found: dict[tuple[str, ...] | str, str] = {}
     for text in texts:
@@ -225,10 +228,10 @@ def distinct_texts(texts: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Profile:
-    """One side's vectors in numbers; each is that of the function named.
+    """Measures of one side's vectors; each is that of the function with its name.
 
     Attributes:
-        rows: how many vectors.
+        rows: number of vectors.
         dimension: components of each.
         cosine: `mean_cosine`.
         spread: `spread`.
@@ -251,7 +254,7 @@ class Profile:
 
 
 def profile(x: Rows) -> Profile:
-    """Everything this module says about one sample.
+    """Compute all measures of this module for one sample.
 
     Raises:
         ShapeError: fewer than two rows.
@@ -279,10 +282,10 @@ def _neighbour_distances(x: Rows, y: Rows, k: int) -> Float[np.ndarray, " n"]:
 
 
 def _all_distances(x: Rows, y: Rows, k: int) -> Float[np.ndarray, " n"]:
-    """The same by computing every distance, block by block.
+    """Compute the same from all distances, block by block.
 
-    ‖a−b‖² = ‖a‖² + ‖b‖² − 2a·b finds the neighbours fast, but cancels where they are near; so the rows are
-    centred first, and the distances of those found are computed once more, from the differences.
+    ‖a−b‖² = ‖a‖² + ‖b‖² − 2a·b finds the neighbours fast, but is imprecise for small distances. So the rows
+    are centred first, and the distances of the neighbours are computed again from the differences.
     """
     centre = y.mean(0)
     x, y = x - centre, y - centre
@@ -291,7 +294,7 @@ def _all_distances(x: Rows, y: Rows, k: int) -> Float[np.ndarray, " n"]:
     block = max(1, BLOCK_BYTES // (8 * len(y)))
     for start in range(0, len(x), block):
         rows = x[start : start + block]
-        order = squares - 2 * (rows @ y.T)  # the row's own ‖a‖² changes no order
+        order = squares - 2 * (rows @ y.T)  # ‖a‖² is constant within a row and does not change the order
         nearest = np.argpartition(order, k - 1, axis=1)[:, :k] if k > 1 else order.argmin(1)[:, None]
         apart = np.stack([np.linalg.norm(rows - y[column], axis=1) for column in nearest.T], axis=1)
         found[start : start + block] = apart.max(1)

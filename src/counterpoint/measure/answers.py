@@ -1,4 +1,4 @@
-"""Relevance by answer strings: a passage is relevant to a question if an answer stands in it (DPR)."""
+"""Relevance by answer strings: a passage is relevant to a question if it contains an answer (DPR)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Grades = dict[str, dict[str, int]]
 
 
 def answer_tokens(text: str) -> list[str]:
-    """A text as DPR's evaluation compares it: NFD, cut into tokens, in lower case.
+    """Tokenise a text as DPR's evaluation does: NFD, tokens, lower case.
 
     A token is a run of letters, digits and marks, or any one other character that is neither a separator nor
     a control character.
@@ -35,9 +35,10 @@ def answer_tokens(text: str) -> list[str]:
 
 
 def has_answer(text: str, answers: Iterable[str]) -> bool:
-    """Whether the tokens of any answer stand in the text, all of them in a row.
+    """Whether the text contains the tokens of any answer, one after another.
 
-    An answer without a token (of white space, say) stands in no text; by DPR's own loop it would in every.
+    An answer without tokens (white space, for example) is in no text; in DPR's own code it would be in every
+    text.
     """
     return _holds(_joined(text), [_joined(answer) for answer in answers])
 
@@ -45,19 +46,19 @@ def has_answer(text: str, answers: Iterable[str]) -> bool:
 def judged_by_answers(
     runs: Iterable[Run], documents: Iterable[Document], answers: Mapping[str, Sequence[str]], k: int
 ) -> Grades:
-    """Judge the first `k` documents of every run by the answers that their texts hold; titles do not count.
+    """Judge the first `k` documents of every run by the answers in their texts; titles do not count.
 
     Args:
         runs: whose documents are judged.
         documents: the collection, read once.
-        answers: by query; a query of a run that has none is not judged.
-        k: documents of each query that are judged.
+        answers: by query; queries without answers are not judged.
+        k: number of documents judged per query.
 
     Returns:
-        For every query with answers grade 1 for each of these documents with an answer, 0 for the others.
+        For every query with answers, grade 1 for each of these documents with an answer, 0 for the others.
 
     Raises:
-        DataError: a run ranks a document that the collection has not.
+        DataError: a run ranks a document that is not in the collection.
     """
     wanted: dict[str, set[str]] = {}
     for run in runs:
@@ -81,13 +82,13 @@ def judged_by_answers(
 
 @cache
 def _kind(character: str) -> str:
-    """`word`, `sign`, or the empty string between tokens, by the character's general category."""
+    """`word`, `sign`, or an empty string between tokens, by the character's general category."""
     category = unicodedata.category(character)[0]
     return "word" if category in "LMN" else "" if category in "ZC" else "sign"
 
 
 def _joined(text: str) -> str:
-    """The tokens with a space on either side of each; no token holds one."""
+    """The tokens with a space before and after each; no token contains one."""
     tokens = answer_tokens(text)
     return f" {' '.join(tokens)} " if tokens else ""
 

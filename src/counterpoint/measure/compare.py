@@ -1,4 +1,4 @@
-"""Which systems differ on one collection by one measure."""
+"""Compare systems on one collection by one measure, with significance tests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["CompareSettings", "Comparison", "Pair", "compare", "mean_of"]
 
 Values = Mapping[str, float]
 LEAST = 3
-"""Queries below which nothing is tested; there are means, differences and counts of fewer."""
+"""Minimum number of queries for a test; with fewer, there are only means, differences and counts."""
 CHOICES = MappingProxyType(
     {
         "test": ("t", "randomisation"),
@@ -53,22 +53,22 @@ CHOICES = MappingProxyType(
 
 @dataclass(frozen=True)
 class CompareSettings:
-    """How systems are compared.
+    """How to compare systems.
 
     Attributes:
-        baseline: compare every other system with this one; None compares all pairs, the later system with the
-            earlier.
+        baseline: compare every other system with this one; if None, compare all pairs, the later system with
+            the earlier.
         test: Student's paired t-test, or Fisher's randomisation test.
-        alternative: what is to be shown of the first system of a pair.
-        correction: for the pairs of one collection and measure, which are one family.
-        alpha: the level of significance.
-        confidence: of all intervals.
-        effect: how the standardised mean difference is taken.
-        resamples: of the bootstrap and of the randomisation test.
-        seed: of both.
+        alternative: hypothesis about the first system of a pair.
+        correction: for the pairs of one collection and measure, which are one family of tests.
+        alpha: significance level.
+        confidence: confidence level of all intervals.
+        effect: how to compute the standardised mean difference.
+        resamples: number of resamples of the bootstrap and the randomisation test.
+        seed: random seed of both.
 
     Raises:
-        ConfigError: listing every setting that cannot be.
+        ConfigError: lists every invalid setting.
     """
 
     baseline: str | None = None
@@ -102,19 +102,19 @@ class CompareSettings:
 class Pair:
     """Two systems compared over the same queries.
 
-    Of fewer than three queries the interval, the outcome, its correction and the effect are NaN.
+    With fewer than three queries, the interval, the outcome, its correction and the effect are NaN.
 
     Attributes:
-        treatment: the system that is looked at.
+        treatment: the first system.
         control: the system that it is compared with.
         difference: mean over queries of treatment minus control.
         interval: BCa bootstrap interval of that mean.
         outcome: of the chosen test.
         corrected: the p-value corrected for the number of pairs.
-        significant: whether that is below alpha.
+        significant: whether it is below alpha.
         effect: the standardised mean difference.
-        counts: queries on which the treatment wins, ties, loses.
-        seeds: two-sample t-test over the systems' repeated runs, where both have two or more.
+        counts: number of queries on which the treatment wins, ties, loses.
+        seeds: two-sample t-test over the systems' repeated runs, if both have at least two.
     """
 
     treatment: str
@@ -131,15 +131,15 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Systems on one collection by one measure.
+    """The comparison of systems on one collection by one measure.
 
     Attributes:
         collection: its name.
-        measure: its name; collections are put together by it.
-        per_query: system to query to value; the mean over its runs where a system has several.
-        pairs: every pair that was asked for.
+        measure: its name; comparisons are grouped by it.
+        per_query: system to query to value; the mean over its runs if a system has several.
+        pairs: every requested pair.
         settings: how they were compared.
-        measured_as: the measure with what belongs to this collection, such as its binarisation point.
+        measured_as: the measure with settings of this collection, such as its binarisation point.
     """
 
     collection: str
@@ -151,22 +151,22 @@ class Comparison:
 
     @property
     def shown(self) -> str:
-        """The measure's name in tables."""
+        """Name of the measure in tables."""
         return self.measured_as or self.measure
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """The systems in the order they were given."""
+        """The systems, in the given order."""
         return tuple(self.per_query)
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The queries that were compared."""
+        """The compared queries."""
         return tuple(next(iter(self.per_query.values())))
 
     @property
     def untested(self) -> str:
-        """Why nothing is tested; empty where it is."""
+        """Why nothing was tested; empty if tests were made."""
         return _untested(len(self.queries))
 
     @property
@@ -175,7 +175,7 @@ class Comparison:
         return {name: float(np.mean(list(values.values()))) for name, values in self.per_query.items()}
 
     def better_than(self, system: str) -> list[str]:
-        """The systems that `system` is significantly better than."""
+        """The systems than which `system` is significantly better."""
         found = [
             pair.control if pair.difference > 0 else pair.treatment
             for pair in self.pairs
@@ -184,7 +184,7 @@ class Comparison:
         return [name for name in self.systems if name in found]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row for every pair: means, difference, its interval, p, effect, and wins, ties and losses.
+        """One row per pair: means, difference, its interval, p, effect, and wins, ties and losses.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -193,7 +193,6 @@ class Comparison:
         return frame({name: [row[name] for row in rows] for name in rows[0]})
 
     def _repr_html_(self) -> str:
-        """The pairs, as a notebook shows them."""
         rows = [self._row(pair) for pair in self.pairs]
         notes = [f"Not tested: {self.untested}."] if self.untested else []
         caption = f"{self.shown} on {self.collection}, {len(self.queries):,} queries"
@@ -228,13 +227,13 @@ def compare(
     Args:
         collection: its name, for the result.
         measure: its name, for the result.
-        systems: name to one value a query for each of the system's runs: one run, or one a seed. Values are
-            averaged over a system's runs before queries are paired.
-        settings: how; all pairs by a two-sided t-test with Holm's correction if not given.
+        systems: system name to its runs; each run maps query to value, with one run, or one per seed. Values
+            are averaged over a system's runs before queries are paired.
+        settings: by default all pairs, with a two-sided t-test and Holm's correction.
 
     Raises:
         ConfigError: fewer than two systems, or no such baseline.
-        DataError: the systems have not the same queries, or none.
+        DataError: the systems' queries differ, or there are none.
     """
     settings = settings or CompareSettings()
     pairs = _pairs(list(systems), settings.baseline)
@@ -254,14 +253,13 @@ def compare(
 
 
 def mean_of(runs: Sequence[Values]) -> dict[str, float]:
-    """A system's values: query by query the mean over its runs."""
+    """Mean over a system's runs, query by query."""
     return {query: float(np.mean([run[query] for run in runs])) for query in runs[0]}
 
 
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
-    """Treatment and control of every comparison."""
     if len(names) < 2:
-        raise ConfigError(f"a comparison needs two systems or more, found {', '.join(names) or 'none'}")
+        raise ConfigError(f"a comparison needs at least two systems, found {', '.join(names) or 'none'}")
     if baseline is None:
         return [(later, earlier) for earlier, later in combinations(names, 2)]
     if baseline not in names:
@@ -272,7 +270,7 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
 def _same_queries(systems: Mapping[str, Sequence[Values]]) -> None:
     first, expected = next((name, set(runs[0])) for name, runs in systems.items())
     if not expected:
-        raise DataError("a comparison needs queries, and there is none")
+        raise DataError("a comparison needs queries, but there are none")
     for name, runs in systems.items():
         for run in runs:
             if odd := expected.symmetric_difference(run):
@@ -282,11 +280,11 @@ def _same_queries(systems: Mapping[str, Sequence[Values]]) -> None:
 
 
 def _untested(queries: int) -> str:
-    """Why so many queries are too few for a test; empty where they are not."""
+    """Why there are too few queries for a test; empty if there are enough."""
     if queries >= LEAST:
         return ""
     found = "there is 1" if queries == 1 else f"there are {queries}"
-    return f"a test, an interval and an effect need {LEAST} queries or more, and {found}"
+    return f"a test, an interval and an effect need {LEAST} queries or more, but {found}"
 
 
 def _test(
@@ -296,7 +294,7 @@ def _test(
     systems: Mapping[str, Sequence[Values]],
     settings: CompareSettings,
 ) -> Pair:
-    """One pair, not corrected yet."""
+    """Compare one pair, without correction."""
     queries = list(per_query[treatment])
     first, second = (np.array([per_query[name][query] for query in queries]) for name in (treatment, control))
     differences = first - second
@@ -320,7 +318,7 @@ def _test(
 def _inferred(
     first: Float[np.ndarray, " n"], second: Float[np.ndarray, " n"], settings: CompareSettings
 ) -> tuple[Outcome, Interval, Effect]:
-    """What is concluded from the queries about others: NaN where they are too few."""
+    """Test, interval and effect; NaN if there are too few queries."""
     if reason := _untested(len(first)):
         return Outcome(nan, nan), Interval(nan, nan), Effect(nan, nan, reason)
     differences = first - second

@@ -1,4 +1,4 @@
-"""Comparisons and syntheses for people, as tables, and for machines, as plain data."""
+"""Comparisons and syntheses as tables for people and as plain data for machines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CORRECTIONS = MappingProxyType({"none": "not corrected", "bonferroni": "Bonferro
 
 
 def comparison_tables(comparisons: Sequence[Comparison], syntheses: Sequence[Synthesis] = ()) -> list[Table]:
-    """Means with significance letters; then the pairs of each comparison; then each synthesis."""
+    """Make a table of means with significance letters, then one per comparison and one per synthesis."""
     return [
         _means(comparisons),
         *(_pairs(comparison) for comparison in comparisons),
@@ -31,7 +31,7 @@ def comparison_tables(comparisons: Sequence[Comparison], syntheses: Sequence[Syn
 
 
 def comparison_data(comparisons: Sequence[Comparison], syntheses: Sequence[Synthesis] = ()) -> dict[str, Any]:
-    """Everything as JSON values; what is not a finite number (an undefined effect) becomes null."""
+    """Everything as JSON values; numbers that are not finite (an undefined effect) become null."""
     return {
         "settings": _plain(comparisons[0].settings),
         "comparisons": [
@@ -95,7 +95,7 @@ def _means(comparisons: Sequence[Comparison]) -> Table:
 def _letters_note(settings: CompareSettings) -> str:
     against = "all pairs" if settings.baseline is None else f"all others against {settings.baseline}"
     return (
-        f"A letter says: significantly better than that system ({_method(settings)}, p < {settings.alpha:g}; "
+        f"A letter names a significantly worse system ({_method(settings)}, p < {settings.alpha:g}; "
         f"{against} of one collection and measure are one family)."
     )
 
@@ -202,7 +202,7 @@ def _synthesis(synthesis: Synthesis) -> Table:
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses and named tuples as dictionaries, and no number that JSON lacks."""
+    """Convert dataclasses and named tuples to dictionaries, and numbers that JSON lacks to None."""
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if names := getattr(value, "_fields", None):

@@ -1,4 +1,4 @@
-"""What runs answer together and apart, on which parts they are good, how often one wins: as tables."""
+"""Tables of overlap and complementarity of runs, of their means over parts, and of wins."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ __all__ = ["answered_header", "answered_rows", "parts_table", "shared_tables", "
 
 BY_JUDGEMENTS = "a relevant document"
 BY_ANSWERS = "an answer"
-CONDENSED = "Documents that nobody judged were taken out first, as for the measures."
+CONDENSED = "Unjudged documents were removed first, as for the measures."
 
 
 def shared_tables(
     collection: str, shared: Shared, by_answers: bool, baseline: str | None, condensed: bool = False
 ) -> list[Table]:
-    """What each run answers; then for each pair (with the baseline, if any) how one complements the other.
+    """Make a table of the queries that each run answers, and one of complementarity by pair of runs.
 
-    A query is answered by a run that has a relevant document among its first k. Relevant documents known by
-    their answers are known of retrieved documents only, so recall is left out there.
+    A run answers a query if it has a relevant document among its first k. Answer strings show the relevance
+    of retrieved documents only, so there is no recall with them.
 
     Args:
         collection: its name.
-        shared: what was counted.
-        by_answers: answer strings say what is relevant, not judgements.
-        baseline: show pairs with this run only.
-        condensed: the runs were condensed lists; titles and a note say so.
+        shared: the counts.
+        by_answers: whether answer strings decide relevance instead of judgements.
+        baseline: show pairs with this run only; None for all pairs.
+        condensed: whether the runs were condensed lists; titles and a note say so.
     """
     answered, relevant, k = shared.answered, shared.relevant, shared.k
     first = f"first {k} {'judged ' if condensed else ''}documents"
@@ -51,8 +51,8 @@ def shared_tables(
         tuple([*header, *([] if by_answers else [f"R@{k}"])]),
         rows,
         (
-            f"A query is answered by a run with {what} among its first {k}; alone: by no other run.",
-            f"{failures:.0f} of {answered.universe} queries ({answered.failure:.1%}) are answered by none.",
+            f"Answered: {what} is among the run's first {k}; alone: by no other run.",
+            f"{failures:.0f} of {answered.universe} queries ({answered.failure:.1%}) are answered by no run.",
             *note,
         ),
     )
@@ -69,12 +69,12 @@ def _pairs(title: str, shared: Shared, pairs: Sequence[tuple[str, str]], notes: 
         counts = [answered.size(d), answered.without(d, s), answered.both(d, s), union]
         counts.append((answered.universe or 0) - union)
         ratios = [_ratio(answered.complementarity(d, s)), _ratio(relevant.complementarity(d, s))]
-        rows.append([f"{d} beside {s}", *map(_whole, counts), *ratios])
+        rows.append([f"{d} vs {s}", *map(_whole, counts), *ratios])
     return Table(
         title,
-        ("D beside S", "|D|", "|D − S|", "|D ∩ S|", "|D ∪ S|", "failures", "RoC", "RoC of documents"),
+        ("D vs S", "|D|", "|D − S|", "|D ∩ S|", "|D ∪ S|", "failures", "RoC", "RoC of documents"),
         rows,
-        ("RoC = |D − S| / |D| over queries answered; of documents: over relevant documents found.", *notes),
+        ("RoC = |D − S| / |D| over answered queries; of documents: over relevant documents found.", *notes),
     )
 
 
@@ -82,11 +82,11 @@ def parts_table(
     title: str, first: str, parts: Mapping[str, Sequence[str]], means: Mapping[str, Mapping[str, float]],
     note: str = "",
 ) -> Table:  # fmt: skip
-    """Means of each system over parts of the queries, a row a part; the best of a row is marked.
+    """Make a table of means of each system, one row per part of the queries; the best of a row is marked.
 
     Args:
         title: of the table.
-        first: over the column with the parts' labels.
+        first: header of the column with the parts' labels.
         parts: label to queries.
         means: part to system to mean.
         note: below the table.
@@ -101,7 +101,7 @@ def parts_table(
 
 
 def wins_table(title: str, baseline: str, wins: Mapping[str, Mapping[str, WinTieLoss]]) -> Table:
-    """Shares of queries on which a system ranks better than the baseline, equal, and worse."""
+    """Make a table of the shares of queries on which a system ranks better, equal, and worse."""
     rows = []
     for system, parts in wins.items():
         for label, counts in parts.items():
@@ -119,17 +119,17 @@ def answered_header(names: Sequence[str]) -> list[str]:
         "answered by",
         *names,
         *both,
-        *(f"RoC {a} beside {b}" for a, b in permutations(names, 2)),
+        *(f"RoC {a} vs {b}" for a, b in permutations(names, 2)),
     ]
 
 
 def answered_rows(
     per_query: Mapping[str, Overlap], names: Sequence[str]
 ) -> dict[str, list[str | int | float]]:
-    """For each query: its relevant documents, who answers it, how many each and each two have, RoC of pairs.
+    """One row per query: relevant documents, runs that answer it, counts of each run and pair, RoC of pairs.
 
-    Here RoC is over the relevant documents of one query. Cells of runs that there are not, and of a RoC of
-    nothing, are empty.
+    Here RoC is over the relevant documents of one query. Cells of missing runs and of an undefined RoC are
+    empty.
     """
     return {query: _row(overlap, names) for query, overlap in per_query.items()}
 

@@ -1,4 +1,4 @@
-"""Meta-analysis: one standardised effect a collection, and their random-effects summary.
+"""Meta-analysis: one standardised effect per collection, and their random-effects summary.
 
 Sources: Hedges (1981) and Borenstein et al. (2009, chapters 4, 12, 16) for the formulas, DerSimonian and
 Laird (1986) for the variance between collections, Soboroff (2018) and ColBERTer (section 6.3) for the use.
@@ -26,10 +26,10 @@ class Effect:
     """A standardised mean difference.
 
     Attributes:
-        estimate: Hedges' g: in standard deviations of the measure over queries; positive if the treatment is
-            better. NaN where it is not defined.
+        estimate: Hedges' g, in standard deviations of the measure over queries; positive if the treatment is
+            better, NaN if undefined.
         variance: its sampling variance.
-        reason: why it is not defined; empty where it is.
+        reason: why it is undefined; empty if it is defined.
     """
 
     estimate: float
@@ -48,13 +48,13 @@ class Summary:
     Attributes:
         estimate: the weighted mean effect.
         standard_error: of `estimate`.
-        interval: normal, at the confidence asked for.
-        p_value: two-sided, of there being no effect.
+        interval: normal, at the requested confidence.
+        p_value: two-sided, of the hypothesis that there is no effect.
         weights: of the effects, in their order; they sum to 1.
         tau_squared: the variance between collections, never below 0.
         q: Cochran's Q, the weighted squared deviations from the fixed-effect mean.
         q_p_value: of Q under homogeneity (chi-squared); NaN for a single effect.
-        i_squared: the share of the variation that lies between collections.
+        i_squared: share of the variation that lies between collections.
     """
 
     estimate: float
@@ -75,21 +75,21 @@ def standardised_mean_difference(
 ) -> Effect:
     """Hedges' g of two systems over the same queries.
 
-    `paired` uses that both answered the same queries, which narrows the interval. `unpaired` treats them as
-    two samples, as ColBERTer's printed intervals do; it is there to reproduce these.
+    `paired` uses the fact that both answered the same queries, which narrows the interval. `unpaired` treats
+    them as two samples, as ColBERTer's printed intervals do; use it to reproduce these.
 
     Args:
-        treatment: one value a query.
-        control: one value a query, in the same order.
+        treatment: one value per query.
+        control: one value per query, in the same order.
         pairing: which of the two.
 
     Raises:
-        DataError: not as many values on both sides, or fewer than three.
+        DataError: the numbers of values differ, or are below three.
     """
     first, second = np.asarray(treatment, np.float64), np.asarray(control, np.float64)
     if first.shape != second.shape or first.ndim != 1 or len(first) < 3:
         raise DataError(
-            "an effect needs the same three or more queries on both sides, "
+            "an effect needs the same queries on both sides, at least three; "
             f"found {len(first)} and {len(second)}"
         )
     if np.ptp(first) == np.ptp(second) == 0:
@@ -98,18 +98,18 @@ def standardised_mean_difference(
 
 
 def random_effects(effects: Sequence[Effect], confidence: float = 0.95) -> Summary:
-    """The summary effect by DerSimonian and Laird's estimate of the variance between collections.
+    """Summarise effects with DerSimonian and Laird's estimate of the variance between collections.
 
     Raises:
-        DataError: no effects, or one that is not defined.
+        DataError: no effects, or an undefined one.
     """
     from scipy import stats
 
     if not effects:
-        raise DataError("there is no effect to summarise")
+        raise DataError("there are no effects to summarise")
     for effect in effects:
         if isnan(effect.estimate):
-            raise DataError(f"an effect is not defined: {effect.reason}")
+            raise DataError(f"an effect is undefined: {effect.reason}")
     estimates = np.array([effect.estimate for effect in effects])
     within = np.array([effect.variance for effect in effects])
     fixed = 1 / within
@@ -134,7 +134,7 @@ def random_effects(effects: Sequence[Effect], confidence: float = 0.95) -> Summa
 
 
 def _unpaired(first: np.ndarray, second: np.ndarray) -> Effect:
-    """Difference over the pooled standard deviation, and Hedges' correction for small samples."""
+    """Difference over the pooled standard deviation, with Hedges' correction for small samples."""
     n = len(first)
     pooled = sqrt((first.var(ddof=1) + second.var(ddof=1)) / 2)
     d = float(first.mean() - second.mean()) / pooled
@@ -143,15 +143,15 @@ def _unpaired(first: np.ndarray, second: np.ndarray) -> Effect:
 
 
 def _paired(first: np.ndarray, second: np.ndarray) -> Effect:
-    """Difference over the standard deviation within a system, which the correlation of the two recovers."""
+    """Difference over the standard deviation within a system, recovered from the correlation of the two."""
     n = len(first)
     differences = first - second
     spread = float(differences.std())
     if np.ptp(first) == 0 or np.ptp(second) == 0:
-        return Effect(nan, nan, "one system has the same value on every query: they have no correlation")
+        return Effect(nan, nan, "one system has the same value on every query, so there is no correlation")
     free = 2 * (1 - float(np.corrcoef(first, second)[0, 1]))
     if spread < 1e-12 or free < 1e-12:
-        return Effect(nan, nan, "the systems differ by one constant, or not at all")
+        return Effect(nan, nan, "the systems differ by a constant, or not at all")
     d = float(differences.mean()) / (spread / sqrt(free))
     correction = 1 - 3 / (4 * (n - 1) - 1)
     return Effect(correction * d, correction**2 * (1 / n + d**2 / (2 * n)) * free)

@@ -1,4 +1,4 @@
-"""Evaluation by trec_eval's rules: pytrec-eval computes what it knows, other providers the rest."""
+"""Evaluation by trec_eval's rules: pytrec-eval computes its measures, other providers the rest."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = ["Report", "evaluate"]
 Grades = dict[str, dict[str, int]]
 Results = dict[str, dict[str, float]]
 Values = dict["Measure", dict[str, float]]
-OF_JUDGEMENTS = ("NumQ", "NumRel")  # measures for which nothing needs to be found
+OF_JUDGEMENTS = ("NumQ", "NumRel")  # measures that need no results
 
 
 @dataclass(frozen=True)
 class Report:
-    """How well a run did, by the names the measures were asked for, in that order.
+    """Results of an evaluation; measures have the requested names and order.
 
     Attributes:
-        measures: over all judged queries: the mean, and the sum for counts such as `NumRel`.
-        per_query: for each measure the value of every judged query, in the order of the judgements.
-        missing: judged queries for which the run has nothing; they count with the value of an empty result,
-            as with `trec_eval -c`.
-        ignored: queries of the run that nobody judged; they count nowhere.
+        measures: mean over all judged queries; for counts such as `NumRel`, the sum.
+        per_query: for each measure, the value of every judged query, in the order of the judgements.
+        missing: judged queries without results in the run; they count as empty results, as with `trec_eval
+            -c`.
+        ignored: queries of the run without judgements; they do not count.
     """
 
     measures: Mapping[str, float]
@@ -50,10 +50,10 @@ class Report:
         missing: Iterable[str] = (),
         ignored: Iterable[str] = (),
     ) -> Report:
-        """A report of values by measure and query, averaged (or summed) as each measure asks.
+        """Make a report from values by measure and query, averaged (or summed) as each measure requires.
 
         Raises:
-            ConfigError: a measure that is unknown.
+            ConfigError: a measure is unknown.
         """
         measures = {
             name: _aggregate(parse_measure(name), values.values()) for name, values in per_query.items()
@@ -61,16 +61,16 @@ class Report:
         return Report(measures, per_query, tuple(missing), tuple(ignored))
 
     def over(self, queries: Iterable[str]) -> Report:
-        """The report of these judged queries alone, in the order of the judgements.
+        """The report restricted to these judged queries, in the order of the judgements.
 
         Raises:
-            DataError: there is no query, or one that this report has no value for.
+            DataError: there is no query, or this report has no value for one of them.
         """
         chosen = set(queries)
         known = set(next(iter(self.per_query.values()), {}))
         if not chosen or not chosen <= known:
-            wrong = f"query {min(chosen - known)!r} was not measured" if chosen else "there is no query"
-            raise DataError(f"a report over some of its queries: {wrong}; name judged queries")
+            wrong = f"query {min(chosen - known)!r} was not measured" if chosen else "there are no queries"
+            raise DataError(f"cannot restrict the report: {wrong}; name judged queries")
         return Report.of(
             {
                 name: {query: value for query, value in values.items() if query in chosen}
@@ -81,7 +81,7 @@ class Report:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
+        """Plain data for JSON."""
         return {
             "measures": dict(self.measures),
             "per_query": {name: dict(values) for name, values in self.per_query.items()},
@@ -90,7 +90,7 @@ class Report:
         }
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row for every judged query, named by its id, and a column for every measure.
+        """One row per judged query, with its id, and one column per measure.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -106,7 +106,6 @@ class Report:
         return "\n".join([*lines, *self._notes()])
 
     def _repr_html_(self) -> str:
-        """The means, as a notebook shows them."""
         queries = len(next(iter(self.per_query.values()), {}))
         return html_table(f"{queries:,} queries", ("measure", "mean"), self.measures.items(), self._notes())
 
@@ -126,22 +125,22 @@ def evaluate(
 ) -> Report:
     """Evaluate a run against judgements.
 
-    Averages are over all judged queries. A judged query that the run lacks counts as an empty result; a query
-    whose judgements name no relevant document counts too (as 0, for most measures); a query without any
+    Averages are over all judged queries. A judged query that the run lacks counts as an empty result. A query
+    whose judgements name no relevant document also counts (as 0, for most measures). A query without any
     judgement is ignored. Documents rank as in `Run`. Measures with `judged_only=True` see the run without
-    unjudged documents (`condense`), cut at k after these are gone.
+    unjudged documents (`condense`), and cut at k after removing them.
 
     Args:
-        run: what was found: a run, query id to document id to score, or a TREC file.
-        qrels: query id to document id to grade; or where they are: a qrels file, or a collection with one
-            split or one called "test".
-        measures: names such as `nDCG@10`, `R@100`, `AP(rel=2)`, `nDCG(judged_only=True)@10`; trec_eval's
-            names work too. In a list, or in one text, apart by spaces.
+        run: a run, a dict from query id to document id to score, or a TREC file.
+        qrels: query id to document id to grade; or the path of a qrels file, or of a collection with one
+            split or a split "test".
+        measures: names such as `nDCG@10`, `R@100`, `AP(rel=2)`, `nDCG(judged_only=True)@10`, as a list or
+            separated by spaces. trec_eval's names work too.
 
     Raises:
-        ConfigError: a measure that is unknown, or that nothing installed can compute; a run or judgements of
-            another kind.
-        DataError: there are no judgements at all, a file cannot be read, or trec_eval cannot hold a grade.
+        ConfigError: a measure is unknown, or no installed provider computes it; or a run or judgements of
+            another type.
+        DataError: there are no judgements, a file cannot be read, or a grade is too high for trec_eval.
 
     Example:
         >>> run = Run({"q1": {"a": 2.0, "b": 1.0}})
@@ -171,7 +170,7 @@ def evaluate(
 
 
 def _results(run: Run, judged: Grades) -> Results:
-    """Documents and scores of the judged queries that have any."""
+    """Documents and scores of the judged queries with results."""
     return {query: found for query in judged if query in run and (found := run.scores(query))}
 
 
@@ -180,7 +179,6 @@ def _on_condensed(measure: Measure) -> bool:
 
 
 def _compute(measures: set[Measure], results: Results, judged: Grades) -> Values:
-    """Every measure for every judged query."""
     import ir_measures
 
     values = {
@@ -196,30 +194,32 @@ def _compute(measures: set[Measure], results: Results, judged: Grades) -> Values
 
 
 def _of_nothing(measure: Measure, grades: Mapping[str, int]) -> float:
-    """The value of an empty result, as `trec_eval -c` has it: 0, unless it depends on judgements only."""
+    """The value of an empty result, as in `trec_eval -c`: 0, unless it depends on judgements only."""
     if measure.NAME == "NumRel":
         return sum(grade >= measure["rel"] for grade in grades.values())
     return 1.0 if measure.NAME == "NumQ" else measure.DEFAULT
 
 
 def _by_trec_eval(measures: set[Measure], results: Results, judged: Grades) -> Iterator[Metric]:
-    """By pytrec-eval, which must see no empty result, no grade below 0 and no huge one.
+    """Compute with pytrec-eval, which must see no empty result, no grade below 0 and no huge grade.
 
-    On these it reads and writes outside its memory: it hangs, crashes or corrupts what comes next (seen with
-    pytrec-eval-terrier 0.5.11). trec_eval takes a document with a negative grade as not judged. Where all of
-    a query's grades are negative they become 0, which changes nothing but keeps the query.
+    With these, it reads and writes outside its memory: it hangs, crashes or corrupts later results (seen with
+    pytrec-eval-terrier 0.5.11). trec_eval treats a document with a negative grade as not judged. If all
+    grades of a query are negative, they become 0, which changes nothing but keeps the query.
     """
     import ir_measures
 
     grades: Grades = {}
     for query in results:
         if max(judged[query].values()) > HIGHEST_GRADE:
-            raise DataError(f"query {query!r} has a grade above {HIGHEST_GRADE}, which trec_eval cannot hold")
+            raise DataError(
+                f"query {query!r} has a grade above {HIGHEST_GRADE}, the highest that trec_eval can hold"
+            )
         known = {document: grade for document, grade in judged[query].items() if grade >= 0}
         grades[query] = known or dict.fromkeys(judged[query], 0)
     if not grades:
         return
-    # ir_measures (0.4.3) computes nDCG by the gains of another nDCG that it is asked for at the same time.
+    # ir_measures (0.4.3) mixes up the gains of nDCG measures that are requested together.
     by_gains: dict[str, set[Measure]] = {}
     for measure in measures:
         by_gains.setdefault(repr(measure.params.get("gains")), set()).add(measure)
@@ -228,10 +228,10 @@ def _by_trec_eval(measures: set[Measure], results: Results, judged: Grades) -> I
 
 
 def _by_others(measures: set[Measure], results: Results, judged: Grades) -> Iterator[Metric]:
-    """By whichever provider of ir_measures is installed.
+    """Compute with any installed provider of ir_measures.
 
-    They order equal scores in ways of their own, so they get falling ranks; some write text files and want
-    numbers for query ids, so they get plain names; and some fail on absent queries, so they see none.
+    They order equal scores differently, so they get falling ranks. Some write text files and need numeric
+    query ids, so they get plain names. Some fail on absent queries, so they see none.
     """
     import ir_measures
 
@@ -248,7 +248,7 @@ def _by_others(measures: set[Measure], results: Results, judged: Grades) -> Iter
     try:
         evaluator = ir_measures.DefaultPipeline.evaluator(measures, grades)
     except ValueError as error:
-        raise ConfigError(f"nothing that is installed computes this measure. {error}") from error
+        raise ConfigError(f"no installed provider computes this measure. {error}") from error
     ranks = {
         at: {document: -float(rank) for rank, document in enumerate(renamed(results[query]))}
         for at, query in query_of.items()
@@ -263,13 +263,13 @@ def _by_others(measures: set[Measure], results: Results, judged: Grades) -> Iter
 
 
 def _bare(measure: Measure) -> Measure:
-    """What a provider is asked for: the measure without `judged_only`, and RR for RR@k (not in trec_eval)."""
+    """The measure to request: without `judged_only`, and RR for RR@k (not in trec_eval)."""
     dropped = {"judged_only", "cutoff"} if measure.NAME == "RR" else {"judged_only"}
     return type(measure)(**{name: value for name, value in measure.params.items() if name not in dropped})
 
 
 def _cut(value: float, measure: Measure) -> float:
-    """RR@k from RR: 1/rank, or 0 where the rank is beyond k."""
+    """RR@k from RR: 1/rank, or 0 if the rank is beyond k."""
     k = measure.params.get("cutoff") if measure.NAME == "RR" else None
     return 0.0 if k is not None and value and round(1 / value) > k else value
 

@@ -1,4 +1,4 @@
-"""Cross-validation over the queries of a collection that is too small for a split of its own."""
+"""Cross-validation over the queries of a collection that is too small for its own split."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ChooseOn = Literal["train+validation", "validation"]
 
 @dataclass(frozen=True)
 class Fold:
-    """One way to use all queries: ids to train on, to choose on and to test on, each in rising order."""
+    """One split of all queries: ids to train on, to choose on and to test on, each in rising order."""
 
     train: tuple[str, ...]
     validation: tuple[str, ...]
@@ -41,10 +41,10 @@ class Fold:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """What choosing a system without looking at the test queries leads to.
+    """Result of choosing a system without looking at the test queries.
 
     Attributes:
-        values: for every query the value of the system that its fold chose, fold after fold.
+        values: for every query, the value of the system that its fold chose, fold after fold.
         chosen: the name of that system for each fold.
     """
 
@@ -53,16 +53,16 @@ class CrossValidation:
 
 
 def split_folds(queries: Iterable[str], folds: int = 5, seed: int = 0) -> tuple[Fold, ...]:
-    """Split queries into folds: each is tested once, validated on once and trained on in all others.
+    """Split queries into folds: each is tested once, validated on once, and trained on in all others.
 
-    The ids are put in the order of the SHA-256 of `seed`, a line end and the id (UTF-8), and dealt out to
-    groups in turn. So the order in which they come does not matter, groups differ in size by at most one
-    query, and every machine and version of Python makes the same folds. Fold i is tested on group i and
-    validated on group i + 1. Five folds, three of them to train, are the setting of isotropic dense retrieval
-    and (after McDonald et al., 2018) of RoC.
+    The ids are sorted by the SHA-256 of `seed`, a line end and the id (UTF-8), and dealt out to groups in
+    turn. So the input order does not matter, group sizes differ by at most one query, and every machine and
+    version of Python makes the same folds. Fold i is tested on group i and validated on group i + 1. Five
+    folds, three of them for training, are the setting of isotropic dense retrieval and (after McDonald et
+    al., 2018) of RoC.
 
     Raises:
-        ConfigError: fewer than 3 folds, fewer queries than folds, or a query that comes twice.
+        ConfigError: fewer than 3 folds, fewer queries than folds, or a repeated query.
 
     Example:
         >>> [fold.test for fold in split_folds(["a", "b", "c", "d"], folds=3)]
@@ -71,12 +71,12 @@ def split_folds(queries: Iterable[str], folds: int = 5, seed: int = 0) -> tuple[
     queries = list(queries)
     faults = []
     if folds < 3:
-        faults.append(f"folds: to train, to validate and to test takes at least 3, found {folds}")
+        faults.append(f"folds: training, validation and test need at least 3, found {folds}")
     if len(queries) < folds:
         faults.append(f"folds: {len(queries)} queries do not fill {folds} folds; ask for fewer folds")
     if len(set(queries)) < len(queries):
         twice = Counter(queries).most_common(1)[0][0]
-        faults.append(f"folds: query {twice!r} comes twice; give every query once")
+        faults.append(f"folds: query {twice!r} is repeated; give every query once")
     if faults:
         raise ConfigError(*faults)
     dealt = sorted(queries, key=lambda query: (sha256(f"{seed}\n{query}".encode()).digest(), query))
@@ -91,7 +91,7 @@ def _fold(groups: Sequence[tuple[str, ...]], at: int) -> Fold:
 
 
 def write_folds(folds: Sequence[Fold], path: str | Path, *, seed: int | None = None) -> None:
-    """Write folds as JSON, with the seed that made them (None: they come from elsewhere).
+    """Write folds as JSON, with the seed that made them (None if they come from elsewhere).
 
     Raises:
         ArtifactError: the file could not be written.
@@ -102,7 +102,7 @@ def write_folds(folds: Sequence[Fold], path: str | Path, *, seed: int | None = N
 
 
 def read_folds(path: str | Path) -> tuple[Fold, ...]:
-    """Read what `write_folds` wrote, or anybody's folds in the same format.
+    """Read a file of `write_folds`, or other folds in the same format.
 
     Raises:
         DataError: it is not such a file; a fold repeats a query or lacks one that another has; or a query is
@@ -131,20 +131,20 @@ def _read_fold(entry: Any, where: str, path: Path) -> Fold:
         raise DataError(f"{where}: expected train, validation and test, and nothing else", path=path)
     for part, ids in entry.items():
         if not isinstance(ids, list) or not ids or not all(isinstance(id_, str) for id_ in ids):
-            raise DataError(f"{where}: {part} must be a list of query ids, and not empty", path=path)
+            raise DataError(f"{where}: {part} must be a list of query ids that is not empty", path=path)
     return Fold(**{part: tuple(ids) for part, ids in entry.items()})
 
 
 def _check(folds: Sequence[Fold], path: Path) -> None:
-    """Every fold has all queries, each in one part, and each query is tested once."""
+    """Check that every fold has each query in one part, and that each query is tested once."""
     tested = Counter(query for fold in folds for query in fold.test)
     if not tested:
-        raise DataError("there is no fold", path=path)
+        raise DataError("there are no folds", path=path)
     for number, fold in enumerate(folds, 1):
         counts = Counter([*fold.train, *fold.validation, *fold.test])
         for query, count in counts.items():
             if count > 1:
-                raise DataError(f"fold {number}: query {query!r} stands in it {count} times", path=path)
+                raise DataError(f"fold {number}: query {query!r} is in it {count} times", path=path)
         if counts.keys() != tested.keys():
             query = min(counts.keys() ^ tested.keys())
             what = "is tested in no fold" if query in counts else "is tested elsewhere but missing here"
@@ -163,19 +163,21 @@ def cross_validate(
     """Choose in each fold the system with the highest mean, and take its values for the test queries.
 
     Args:
-        systems: candidate to query to value, such as `{name: report.per_query["nDCG@10"]}`; among equal
-            candidates the first is chosen.
-        folds: of the queries that the candidates were measured on.
-        choose_on: what the mean is over. Where the training queries were used to fit the candidates, choose
-            on `validation` alone.
+        systems: candidate to query to value, such as `{name: report.per_query["nDCG@10"]}`; the first of
+            equal candidates is chosen.
+        folds: of the queries on which the candidates were measured.
+        choose_on: queries of the mean. If the candidates were fitted on the training queries, choose on
+            `validation` alone.
 
     Raises:
-        ConfigError: there is no candidate, or `choose_on` is something else.
-        DataError: the queries of a candidate are not those of the folds.
+        ConfigError: there is no candidate, or `choose_on` is invalid.
+        DataError: the queries of a candidate differ from those of the folds.
     """
     if not systems or choose_on not in get_args(ChooseOn):
-        wrong = f"choose on {' or '.join(get_args(ChooseOn))}, found {choose_on!r}"
-        raise ConfigError(wrong if systems else "cross-validation chooses between systems; there is none")
+        wrong = f"choose_on must be {' or '.join(get_args(ChooseOn))}, found {choose_on!r}"
+        raise ConfigError(
+            wrong if systems else "cross-validation chooses between systems, but there are none"
+        )
     queries = {query for fold in folds for query in fold.test}
     for name, measured in systems.items():
         if measured.keys() != queries:
@@ -196,5 +198,5 @@ def cross_validate(
 
 
 def _mean(values: Mapping[str, float], queries: Collection[str]) -> float:
-    """Exactly rounded, so that a tie is a tie in whatever order the queries come."""
+    """Exactly rounded, so that ties do not depend on the order of queries."""
     return fsum(values[query] for query in queries) / len(queries)

@@ -1,4 +1,4 @@
-"""Which words a gate drops: a model's learnt stop words (ColBERTer, sections 3.3 and 5.2)."""
+"""Words that a gate drops: a model's learnt stop words (ColBERTer, sections 3.3 and 5.2)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class GateWord:
     """What a gate does to one word, over all its rows in some texts.
 
     Attributes:
-        word: as it is most often written, in lower case; rows with one id are one word.
-        rows: how many rows stand for it.
-        mean: of the gate's values r, dropped rows included.
+        word: most frequent spelling, in lower case; rows with one id are one word.
+        rows: number of its rows.
+        mean: mean of the gate's values r, dropped rows included.
         dropped: share of its rows that the gate drops.
     """
 
@@ -29,7 +29,7 @@ class GateWord:
     dropped: float
 
     def to_dict(self) -> dict[str, str | int | float]:
-        """All of it, by name."""
+        """All values by name."""
         return asdict(self)
 
 
@@ -38,12 +38,12 @@ def gate_words(
     threshold: float,
     least: int = 1,
 ) -> list[GateWord]:
-    """The words of texts, those dropped most often first; equal shares by how many rows, then by name.
+    """The words of texts, most often dropped first; ties by falling number of rows, then by name.
 
     Args:
-        texts: for each text what its rows stand for: pieces of text, ids, and the gate's values.
+        texts: for each text the spans, ids and gate values of its rows.
         threshold: rows with a value at or below it are dropped.
-        least: words with fewer rows are left out.
+        least: leave out words with fewer rows.
     """
     values: dict[int, list[float]] = defaultdict(list)
     written: dict[int, Counter[str]] = defaultdict(Counter)

@@ -1,4 +1,4 @@
-"""Judgement holes: documents that nobody judged, and the grade from which on a judged one is relevant."""
+"""Judgement holes: unjudged documents, and the lowest grade of a relevant one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from counterpoint.types import Qrels
 __all__ = ["condense", "with_judging"]
 
 BLIND = ("Bpref", "Judged", "NumQ", "NumRel")
-"""Condensing changes nothing of these (bpref passes over unjudged documents anyway) or makes them useless."""
+"""Condensing has no effect on these (bpref skips unjudged documents anyway) or makes them useless."""
 
 
 def condense(run: Run, qrels: Qrels) -> Run:
-    """The run without the documents that were not judged for their query: a condensed list.
+    """Remove the documents that were not judged for their query: a condensed list.
 
     Judged documents that are not relevant stay, and ranks close up, so condense the whole run and cut it
-    afterwards. A document with a negative grade is not judged, as in trec_eval; a query without judgements
+    afterwards. As in trec_eval, a document with a negative grade is not judged. A query without judgements
     keeps nothing. Source: Sakai, "Alternatives to bpref", SIGIR 2007.
 
     Example:
@@ -41,25 +41,25 @@ def with_judging(
 ) -> list[str]:
     """Names of the same measures on condensed lists, or with another binarisation point.
 
-    What a name settles itself stays. A measure that knows no threshold by default keeps to that: nDCG and RBP
-    go by grades, NumRet counts whatever was found.
+    Settings in a name take precedence. Measures without a threshold by default stay without one: nDCG and RBP
+    use grades, NumRet counts all documents.
 
     Args:
-        names: measures, as `evaluate` takes them.
-        condensed: delete unjudged documents first (`judged_only=True`), except for measures on which this
-            has no effect (Bpref, NumRel, NumQ) or that it makes useless (Judged).
-        relevant_from: the lowest grade that counts as relevant (`rel`). It belongs to a collection: TREC DL
-            has grades from 0 to 3 and counts from 2.
+        names: measures, as for `evaluate`.
+        condensed: remove unjudged documents first (`judged_only=True`), except for measures on which this has
+            no effect (Bpref, NumRel, NumQ) or that it makes useless (Judged).
+        relevant_from: lowest relevant grade (`rel`). It depends on the collection: TREC DL has grades from 0
+            to 3 and counts from 2.
 
     Raises:
-        ConfigError: a measure that is unknown, or a grade below 1.
+        ConfigError: a measure is unknown, or a grade is below 1.
 
     Example:
         >>> with_judging(["nDCG@10", "R@100"], condensed=True, relevant_from=2)
         ['nDCG(judged_only=True)@10', 'R(rel=2,judged_only=True)@100']
     """
     if relevant_from is not None and relevant_from < 1:
-        raise ConfigError(f"relevant_from must be a grade from 1 up, found {relevant_from}")
+        raise ConfigError(f"relevant_from must be a grade of at least 1, found {relevant_from}")
     return [_rewritten(name, condensed, relevant_from) for name in names]
 
 

@@ -1,4 +1,4 @@
-"""InterIso: how the rows of queries and of documents lie to each other (HIL, section 3.1)."""
+"""InterIso: similarity of the rows of queries and documents (HIL, section 3.1)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __all__ = [
 def inter_iso(queries: Rows, documents: Rows, *, unit: bool = True) -> float:
     """InterIso of one query and one document: the mean of all inner products of their rows.
 
-    HIL, equation 2. That is the product of the two mean vectors. The paper's rows have length 1;
-    `unit=False` takes them as they are.
+    HIL, equation 2. It equals the product of the two mean vectors. Rows are scaled to length 1 as in the
+    paper; `unit=False` uses them unchanged.
 
     Raises:
         ShapeError: different numbers of components, or no row.
@@ -40,7 +40,7 @@ def inter_iso(queries: Rows, documents: Rows, *, unit: bool = True) -> float:
 
 
 def mean_rows(packed: Ragged, *, unit: bool = True) -> Float[np.ndarray, "b d"]:
-    """The mean row of every text, of rows brought to length 1 first; zeros for a text without rows.
+    """The mean row of every text, after scaling rows to length 1; zeros for a text without rows.
 
     The product of two such means is the InterIso of their texts.
     """
@@ -52,9 +52,9 @@ def mean_rows(packed: Ragged, *, unit: bool = True) -> Float[np.ndarray, "b d"]:
 
 
 def pair_inter_iso(queries: Ragged, documents: Ragged, *, unit: bool = True) -> Float[np.ndarray, " b"]:
-    """InterIso of the first query and the first document, of the second and the second, and so on.
+    """InterIso of the first query and the first document, the second and the second, and so on.
 
-    HIL reports the mean. Of a pair in which a text has no row it is NaN.
+    HIL reports the mean. It is NaN for a pair in which a text has no row.
 
     Raises:
         ShapeError: different numbers of texts or components.
@@ -62,7 +62,7 @@ def pair_inter_iso(queries: Ragged, documents: Ragged, *, unit: bool = True) -> 
     """
     if len(queries) != len(documents) or queries.dim != documents.dim:
         raise ShapeError(
-            f"pairs need as many queries as documents, of equal components; found {len(queries)} of "
+            f"pairs need as many queries as documents, with equal components; found {len(queries)} of "
             f"{queries.dim} and {len(documents)} of {documents.dim}"
         )
     found = (mean_rows(queries, unit=unit) * mean_rows(documents, unit=unit)).sum(1)
@@ -70,14 +70,14 @@ def pair_inter_iso(queries: Ragged, documents: Ragged, *, unit: bool = True) -> 
 
 
 def all_inter_iso(queries: Ragged, documents: Ragged, *, unit: bool = True) -> Float[np.ndarray, "q d"]:
-    """InterIso of every query with every document; NaN where one of them has no row.
+    """InterIso of every query with every document; NaN if one of them has no row.
 
     Raises:
         ShapeError: different numbers of components.
         DataError: a value is not finite.
     """
     if queries.dim != documents.dim:
-        raise ShapeError(f"queries have {queries.dim} components, documents {documents.dim}")
+        raise ShapeError(f"queries have {queries.dim} components, but documents {documents.dim}")
     found = mean_rows(queries, unit=unit) @ mean_rows(documents, unit=unit).T
     return np.where((queries.lengths > 0)[:, None] & (documents.lengths > 0), found, np.nan)
 
@@ -85,11 +85,11 @@ def all_inter_iso(queries: Ragged, documents: Ragged, *, unit: bool = True) -> F
 def split_inter_iso(
     values: Float[np.ndarray, "q d"], pairs: Sequence[tuple[int, int]]
 ) -> tuple[float | None, float | None]:
-    """The mean over pairs that belong together, and over all others; None where there are none.
+    """The mean over pairs that belong together, and over all others; None if there are none.
 
     Args:
-        values: InterIso of every query with every document, as `all_inter_iso` gives it.
-        pairs: rows and columns of those that belong together.
+        values: InterIso of every query with every document, from `all_inter_iso`.
+        pairs: row and column of each pair that belongs together.
     """
     together = np.zeros(np.shape(values), bool)
     for query, document in pairs:
@@ -103,15 +103,17 @@ def delta_inter_iso(high: Float[np.ndarray, " b"], low: Float[np.ndarray, " b"])
     """ΔInterIso: InterIso_H − InterIso_L, averaged over the pairs of texts that have both (HIL, section 3.2).
 
     Args:
-        high: InterIso of the pairs in the anisotropic module's space, as `pair_inter_iso` gives them.
-        low: of the same pairs in the isotropic one's.
+        high: InterIso of the pairs in the space of the anisotropic module, from `pair_inter_iso`.
+        low: InterIso of the same pairs in the space of the isotropic module.
 
     Raises:
         ShapeError: different numbers of pairs.
         DataError: no pair has both.
     """
     if np.shape(high) != np.shape(low):
-        raise ShapeError(f"the same pairs in both spaces, found {np.shape(high)} and {np.shape(low)}")
+        raise ShapeError(
+            f"expected the same pairs in both spaces, found {np.shape(high)} and {np.shape(low)}"
+        )
     apart = np.asarray(high, np.float64) - np.asarray(low, np.float64)
     if np.isnan(apart).all():
         raise DataError("no pair of texts has rows in both spaces")

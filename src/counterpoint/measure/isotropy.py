@@ -1,8 +1,8 @@
-"""Isotropy: whether vectors prefer directions.
+"""Isotropy: whether vectors prefer certain directions.
 
 Sources: Jung et al. (Isotropic Representation Can Improve Dense Retrieval), section 3.2; HIL, appendix A.1;
 Rudman et al. 2022 (IsoScore); Mu and Viswanath 2018 (partition isotropy); Kovaleva et al. 2021 and Timkey and
-van Schijndel 2021 (outlier dimensions). All take packed rows, so padding enters nothing.
+van Schijndel 2021 (outlier dimensions). All functions take packed rows, without padding.
 
 The average cosine is `counterpoint.measure.alignment.mean_cosine`.
 """
@@ -33,22 +33,23 @@ __all__ = [
 ]
 
 Signs = Literal["both", "positive"]
-"""Whether an eigenvector counts with its negative, or in the one sign whose components have a sum above 0."""
+"""Evaluate each eigenvector with its negative, or only in the sign whose components sum to more than 0."""
 
-OUTLYING = 3.0  # standard deviations, in all the papers on outlier dimensions
+OUTLYING = 3.0  # standard deviations, as in all papers on outlier dimensions
 
 
 def partition_isotropy(x: Rows, *, signs: Signs = "both", unit: bool = True) -> float:
     """I(W) = min q(a) / max q(a) over the eigenvectors a of WᵀW, with q(a) = Σᵢ exp(wᵢ·a); from 0 to 1.
 
-    Isotropic DR, section 3.2.1. On the rows as they are (`unit=False`) it is the partition isotropy of Mu and
-    Viswanath (HIL, appendix A.1), which norms and the number of rows rule: white vectors of 64 components
-    have about 0.09 with 50 rows and 0.57 with 1,000, brought to length 1 0.88 and 0.98. An eigenvector has
-    no sign but q has, so both are evaluated; `signs="positive"` is for comparison with printed values.
+    Isotropic DR, section 3.2.1. With `unit=False`, it is the partition isotropy of Mu and Viswanath (HIL,
+    appendix A.1), which depends strongly on norms and on the number of rows: white vectors of 64 components
+    have about 0.09 with 50 rows and 0.57 with 1,000. Scaled to length 1, they have 0.88 and 0.98. An
+    eigenvector has no sign but q depends on it, so both signs are evaluated. Use `signs="positive"` to
+    compare with printed values.
 
-    Of fewer rows than components only as many directions are seen as there are rows, the leading ones, like
-    the thin SVD of the released code. Where eigenvalues are equal the eigenvectors, and with them the value,
-    are one choice of many. Blind to subspaces: on unit vectors it is near exp(−2√(mean cosine)), or with
+    With fewer rows than components, there are only as many directions as rows, the leading ones, as in the
+    thin SVD of the released code. If eigenvalues are equal, the eigenvectors and the value are not unique.
+    The measure is blind to subspaces: on unit vectors it is near exp(−2√(mean cosine)), or with
     `signs="positive"`, and in print, near exp(−√(mean cosine)).
 
     Raises:
@@ -67,12 +68,12 @@ def partition_isotropy(x: Rows, *, signs: Signs = "both", unit: bool = True) -> 
 
 
 def iso_score(x: Rows) -> float:
-    """IsoScore: 1 if all components vary alike and independently, (k−1)/(d−1) if the rows fill k of d.
+    """IsoScore: 1 if all components vary equally and independently, (k−1)/(d−1) if the rows fill k of d.
 
-    Rudman et al. 2022 define it by the distance of the normalised PCA variances to the identity. That equals
-    (PR − 1)/(d − 1), with PR = tr(C)²/tr(C²) the participation ratio of the covariance. (What HIL prints in
-    appendix A.1 has a square misplaced and is not bounded by 1.) Blind to a common offset, so to cones. It is
-    0 where nothing varies.
+    Rudman et al. 2022 define it by the distance of the normalised PCA variances to the identity. This equals
+    (PR − 1)/(d − 1), where PR = tr(C)²/tr(C²) is the participation ratio of the covariance. (The formula
+    printed in HIL's appendix A.1 has a misplaced square and is not bounded by 1.) It is blind to a common
+    offset, and so to cones. It is 0 if nothing varies.
 
     Raises:
         ShapeError: fewer than two rows, or one component.
@@ -83,9 +84,9 @@ def iso_score(x: Rows) -> float:
 
 
 def cosine_parts(x: Rows) -> Float[np.ndarray, " d"]:
-    """What each component adds to the mean cosine of two different rows; the parts sum to it.
+    """Contribution of each component to the mean cosine of two different rows; they sum to it.
 
-    Timkey and van Schijndel 2021, section 3: a few of them may make nearly all of it.
+    Timkey and van Schijndel 2021, section 3: a few components may contribute almost all of it.
 
     Raises:
         ShapeError: fewer than two rows.
@@ -98,13 +99,13 @@ def cosine_parts(x: Rows) -> Float[np.ndarray, " d"]:
 @final
 @dataclass(frozen=True)
 class Outlier:
-    """A component that stands out.
+    """An outlier component.
 
     Attributes:
-        dimension: which, counted from 0.
-        magnitude: mean of its size, |x|.
-        deviations: how far that is above the mean of all components', in their standard deviations.
-        cosine_part: what it adds to the mean cosine of two rows.
+        dimension: index of the component, from 0.
+        magnitude: mean of |x|.
+        deviations: distance above the mean magnitude of all components, in their standard deviations.
+        cosine_part: its contribution to the mean cosine of two rows.
     """
 
     dimension: int
@@ -114,10 +115,11 @@ class Outlier:
 
 
 def outlier_dimensions(x: Rows, deviations: float = OUTLYING) -> list[Outlier]:
-    """Components whose mean size is so many standard deviations above the mean of all; the greatest first.
+    """Components with a mean magnitude far above the mean of all, in standard deviations; largest first.
 
     Three deviations are the threshold of Kovaleva et al. 2021 and Luo et al. 2021. With fewer than 11
-    components none can be so far away. A rotation changes the answer: it is about the axes, not the cloud.
+    components, none can be so far away. A rotation changes the result: it depends on the axes, not on the
+    cloud.
 
     Raises:
         ShapeError: fewer than two rows.
@@ -130,14 +132,14 @@ def outlier_dimensions(x: Rows, deviations: float = OUTLYING) -> list[Outlier]:
 @final
 @dataclass(frozen=True)
 class Isotropy:
-    """What one sample of vectors shows.
+    """Isotropy measures of one sample of vectors.
 
     Attributes:
-        rows: how many vectors.
-        batches: in how many batches they came.
-        cosine: `mean_cosine`, of all pairs of rows, also of different batches.
-        batch_cosine: the mean over batches of that of a batch, as Isotropic DR's code has it.
-        partition: `partition_isotropy` of unit vectors with both signs: the mean over batches.
+        rows: number of vectors.
+        batches: number of batches in which they came.
+        cosine: `mean_cosine` of all pairs of rows, across batches.
+        batch_cosine: mean over batches of the mean cosine within a batch, as in Isotropic DR's code.
+        partition: mean over batches of `partition_isotropy`, with unit vectors and both signs.
         iso_score: `iso_score` of all rows; None for vectors of one component.
         outliers: `outlier_dimensions` of all rows.
     """
@@ -156,7 +158,7 @@ class Isotropy:
 
 
 def isotropy(x: Rows) -> Isotropy:
-    """Everything this module says about one sample, as one batch.
+    """Compute all measures of this module for one sample, as one batch.
 
     Raises:
         ShapeError: fewer than two rows.
@@ -169,12 +171,12 @@ def isotropy(x: Rows) -> Isotropy:
 
 @final
 class IsotropyStream:
-    """The measures of vectors that come in batches and are not kept.
+    """Isotropy measures of vectors that come in batches and are not kept.
 
-    The average cosine, IsoScore and the outlier dimensions are pooled: as if all rows were there at once.
-    I(W) needs the rows once more when its directions are known, so it is averaged over batches, each with the
-    same weight, since Isotropic DR's code writes it batch by batch (so does it the cosine: `batch_cosine`).
-    Batches should be of one size.
+    The average cosine, IsoScore and the outlier dimensions are computed as if all rows were there at once.
+    I(W) needs the rows again when its directions are known. It is therefore averaged over batches with equal
+    weight, as in Isotropic DR's code (which also averages the cosine: `batch_cosine`). Use batches of equal
+    size.
 
     Args:
         dim: components of a vector.
@@ -188,10 +190,10 @@ class IsotropyStream:
         self._cosines: list[float] = []
 
     def update(self, rows: Rows) -> None:
-        """Add a batch of packed rows; one of fewer than two counts in what is pooled only.
+        """Add a batch of packed rows; a single row counts only in the measures over all rows.
 
         Raises:
-            ShapeError: they are not rows of that many components.
+            ShapeError: they are not rows of `dim` components.
             DataError: a value is not finite.
         """
         found = checked_rows(rows)
@@ -209,10 +211,10 @@ class IsotropyStream:
             self._cosines.append(float(cosine_parts(found).sum()))
 
     def result(self) -> Isotropy:
-        """What the batches so far show.
+        """The measures of all batches so far.
 
         Raises:
-            ShapeError: no batch of two rows so far.
+            ShapeError: there was no batch of at least two rows.
         """
         if not self._partitions:
             raise ShapeError("needs at least one batch of two vectors")
@@ -247,14 +249,14 @@ def _eigenvectors(rows: Rows) -> Float[np.ndarray, "d k"]:
 
 
 def _log_sum_exp(values: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:
-    """Logarithm of Σ exp down each column; the sum itself may be beyond float64."""
+    """Logarithm of Σ exp of each column; the sum itself may exceed float64."""
     most = values.max(0)
     return most + np.log(np.exp(values - most).sum(0))
 
 
 def _iso_score(rank: float, dim: int) -> float:
     if dim < 2:
-        raise ShapeError("IsoScore compares components and needs two, found vectors of one")
+        raise ShapeError("IsoScore compares components and needs at least two, found vectors of one")
     return (rank - 1) / (dim - 1) if rank else 0.0
 
 

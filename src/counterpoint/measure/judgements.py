@@ -1,4 +1,4 @@
-"""Judgements and runs as a program has them at hand: read, in a table, or in a file."""
+"""Runs and judgements from objects, tables or files."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["judgements_of", "only_split", "run_of"]
 
 
 def run_of(given: Run | Mapping[str, Mapping[str, float]] | str | Path) -> Run:
-    """A run; one of a table of scores (query to document to score) or in a TREC file is made or read.
+    """Get a run from a `Run`, a table of scores (query to document to score) or a TREC file.
 
     Raises:
         ConfigError: it is something else.
-        DataError: a score is not a finite number, or the file cannot be read.
+        DataError: a score is not finite, or the file cannot be read.
     """
     if isinstance(given, Run):
         return given
@@ -32,11 +32,13 @@ def run_of(given: Run | Mapping[str, Mapping[str, float]] | str | Path) -> Run:
 
 
 def judgements_of(given: Qrels | str | Path) -> dict[str, dict[str, int]]:
-    """Judgements of queries that have any: a table, a qrels file, or a collection with one split or "test".
+    """Get judgements from a table, a qrels file, or a collection with one split or a split "test".
+
+    Queries without judgements are left out.
 
     Raises:
-        ConfigError: it is something else, or it is not clear which split of a collection is meant.
-        DataError: they cannot be read, a grade is no whole number, or there is none at all.
+        ConfigError: it is something else, or the split of a collection is ambiguous.
+        DataError: they cannot be read, a grade is not a whole number, or there are none.
     """
     if isinstance(given, str | Path):
         found = _read(given)
@@ -44,12 +46,12 @@ def judgements_of(given: Qrels | str | Path) -> dict[str, dict[str, int]]:
         found = _table(given, "judgements", "{query: {document: grade}}")
     judged = {query: _grades(query, grades) for query, grades in found.items() if grades}
     if not judged:
-        raise DataError("there is no judgement to evaluate against; is this the right split?")
+        raise DataError("there are no judgements to evaluate against; check that this is the right split")
     return judged
 
 
 def only_split(collection: Collection) -> str:
-    """The split that is meant where none is named.
+    """The default split of a collection: "test", or the only one.
 
     Raises:
         ConfigError: there are several, none of them "test", or there is none.
@@ -58,7 +60,7 @@ def only_split(collection: Collection) -> str:
     if len(splits) == 1 or "test" in splits:
         return "test" if "test" in splits else splits[0]
     raise ConfigError(
-        f"{collection.name}: which judgements? there are {', '.join(splits) or 'none'}; name one: split="
+        f"{collection.name}: choose the judgements with split=; there are {', '.join(splits) or 'none'}"
     )
 
 
@@ -71,7 +73,7 @@ def _read(source: str | Path) -> Qrels:
     splits = collection.splits
     if len(splits) > 1 and "test" not in splits:
         raise ConfigError(
-            f"{source}: which judgements? there are {', '.join(splits)}; name a file, such as "
+            f"{source}: there are several sets of judgements: {', '.join(splits)}; name a file, such as "
             f"{Path(source) / 'qrels' / (splits[0] + '.tsv')}"
         )
     return collection.qrels(only_split(collection))
@@ -84,7 +86,7 @@ def _table(given: Any, what: str, wanted: str) -> Mapping[str, Any]:
 
 
 def _grades(query: str, grades: Mapping[str, Any]) -> dict[str, int]:
-    """Grades as trec_eval takes them; numpy's whole numbers are none of Python's."""
+    """Convert grades to Python integers for trec_eval; numpy's are not."""
     try:
         return {document: index(grade) for document, grade in grades.items()}
     except TypeError as error:

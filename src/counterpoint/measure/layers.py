@@ -1,4 +1,4 @@
-"""Isotropy layer by layer of a backbone (HIL, figure 5; Ethayarajh 2019)."""
+"""Isotropy of each layer of a backbone (HIL, figure 5; Ethayarajh 2019)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from counterpoint.types import Ragged
 __all__ = ["LayerBatches", "LayerIsotropy", "layer_isotropy", "log_differences"]
 
 LayerBatches = Iterable[tuple[Sequence[int], Sequence[Ragged]]]
-"""Positions of texts and, for each layer, their states, as `DualEncoder.encode_layers` gives them."""
+"""Positions of texts and, for each layer, their states, from `DualEncoder.encode_layers`."""
 
 
 @final
 @dataclass(frozen=True)
 class LayerIsotropy:
-    """One layer's hidden states.
+    """Isotropy of one layer's hidden states.
 
     Attributes:
-        layer: its number; 0 is what goes into the first.
-        query: the queries' states; None where only the other side's backbone has such a layer.
-        document: the documents'.
-        inter_iso: mean InterIso of the pairs, states brought to length 1; None without pairs, and where the
-            two sides' backbones differ in number of layers or of components.
-        other_inter_iso: that of all other queries and documents.
+        layer: its number; 0 is the input of the first layer.
+        query: the queries' states; None if only the document side's backbone has this layer.
+        document: the documents' states; None if only the query side's backbone has this layer.
+        inter_iso: mean InterIso of the pairs, with states scaled to length 1. None without pairs, or if the
+            two sides' backbones differ in number of layers or components.
+        other_inter_iso: that of all other combinations of queries and documents.
     """
 
     layer: int
@@ -47,13 +47,13 @@ class LayerIsotropy:
 def layer_isotropy(
     queries: LayerBatches, documents: LayerBatches, pairs: Sequence[tuple[int, int]]
 ) -> list[LayerIsotropy]:
-    """Every layer's measures; of the states only the mean of each text is kept.
+    """Compute the measures of every layer; of the states, only the mean of each text is kept.
 
     I(W) is averaged over the batches (see `IsotropyStream`).
 
     Args:
         queries: states of the queries, each text once.
-        documents: of the documents.
+        documents: states of the documents, each text once.
         pairs: positions of a query and a document that belong together.
     """
     (left, query_means), (right, document_means) = _gathered(queries), _gathered(documents)
@@ -70,9 +70,9 @@ def layer_isotropy(
 
 
 def log_differences(layers: Sequence[LayerIsotropy], base: Sequence[LayerIsotropy]) -> list[float | None]:
-    """Ln InterIso of each layer minus that of another model's same layer (HIL, figure 5).
+    """Ln InterIso of each layer minus that of the same layer of another model (HIL, figure 5).
 
-    None where one of them has no InterIso above 0, whose logarithm there would be.
+    None if one of them is missing or not above 0, so that it has no logarithm.
     """
     found = []
     for ours, theirs in zip(layers, base, strict=False):
@@ -82,7 +82,7 @@ def log_differences(layers: Sequence[LayerIsotropy], base: Sequence[LayerIsotrop
 
 
 def _gathered(batches: LayerBatches) -> tuple[list[Isotropy], list[Float[np.ndarray, "b d"]]]:
-    """By layer: the measures, and the mean unit state of every text in the order of their positions."""
+    """By layer: the measures, and the mean unit state of every text, in the order of positions."""
     streams: list[IsotropyStream] = []
     order: list[int] = []
     means: list[list[np.ndarray]] = []

@@ -1,4 +1,4 @@
-"""Names of measures: ir_measures' own (`nDCG@10`, `AP(rel=2)@100`), in any case, and trec_eval's."""
+"""Names of measures: those of ir_measures (`nDCG@10`, `AP(rel=2)@100`), in any case, and of trec_eval."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["HIGHEST_GRADE", "known_measures", "parse_measure", "with_values"]
 
 HIGHEST_GRADE = 10_000
-"""trec_eval keeps a table as long as the highest grade, for every query."""
+"""For every query, trec_eval keeps a table as long as the highest grade."""
 
 TREC_NAMES = MappingProxyType(
     {
@@ -37,7 +37,7 @@ TREC_NAMES = MappingProxyType(
         "set_relative_p": "SetRelP",
     }
 )
-"""trec_eval's names that are not those of ir_measures in another case (as `map` and `P` are)."""
+"""trec_eval's names that differ from those of ir_measures by more than case (`map` and `P` do not)."""
 
 KINDS = MappingProxyType(
     {
@@ -51,19 +51,19 @@ KINDS = MappingProxyType(
         "str": "a known name",
     }
 )
-"""What a setting must be: by its name, or else by its type."""
+"""Valid values of a setting, by its name or else by its type."""
 MODERN = re.compile(r"(?P<name>\w+)(\((?P<settings>.*)\))?(@(?P<at>.+))?")
 TREC = re.compile(r"(?P<name>\w+?)[_.](?P<at>\d+(\.\d+)?)")
 
 
 def parse_measure(text: str) -> Measure:
-    """The measure that `text` names: `nDCG@10`, `ndcg@10` and `ndcg_cut_10` are one.
+    """Parse the name of a measure: `nDCG@10`, `ndcg@10` and `ndcg_cut_10` are the same.
 
-    Every measure takes `judged_only=True`, also those for which ir_measures knows no such setting; `evaluate`
-    does the condensing itself. Settings print in the order in which the measure lists them.
+    Every measure accepts `judged_only=True`, even if ir_measures does not support it; `evaluate` removes
+    unjudged documents itself. Settings print in the order in which the measure lists them.
 
     Raises:
-        ConfigError: no such measure, or a setting that it does not have; with a suggestion.
+        ConfigError: an unknown measure, with a suggestion, or a setting that it does not have.
     """
     names = _known_names()
     for pattern in (MODERN, TREC):
@@ -73,7 +73,7 @@ def parse_measure(text: str) -> Measure:
     base = re.split(r"[_.]\d|\W", text.strip())[0]
     tail = text.strip()[len(base) :]
     close = difflib.get_close_matches(base.casefold(), names, n=1)
-    hint = "well-known ones are nDCG@10, R@100, RR@10, AP"
+    hint = "common ones are nDCG@10, R@100, RR@10, AP"
     if close:
         found = names[close[0]]
         hint = (
@@ -83,7 +83,7 @@ def parse_measure(text: str) -> Measure:
 
 
 def known_measures() -> list[str]:
-    """All measures as they are typed, each once, those that need a cutoff with one."""
+    """All measures as they are typed, each once, with a cutoff where one is needed."""
     from ir_measures.measures import registry
 
     return [_shown(measure) for measure in registry.values()]
@@ -98,16 +98,16 @@ def _known_names() -> dict[str, Measure]:
 
 
 def _shown(measure: Measure) -> str:
-    """How a measure is typed, with an example of what it must be given."""
+    """How to type a measure, with an example of a required setting."""
     needs = measure.SUPPORTED_PARAMS.get(measure.AT_PARAM)
     example = {"cutoff": "@10", "recall": "@0.5"}[measure.AT_PARAM] if needs and needs.required else ""
     return f"{measure}{example}"
 
 
 def _with_settings(measure: Measure, found: dict[str, str | None], text: str) -> Measure:
-    """The measure with what stands in its brackets and after its @, checked one by one.
+    """The measure with the settings in its brackets and after its @, checked one by one.
 
-    ir_measures checks with assertions, which are gone under `python -O`.
+    ir_measures checks with assertions, which `python -O` removes.
     """
     takes = _takes(measure)
     values = _settings(found.get("settings") or "", text)
@@ -134,25 +134,27 @@ def _with_settings(measure: Measure, found: dict[str, str | None], text: str) ->
 
 
 def with_values(measure: Measure, values: Mapping[str, Any]) -> Measure:
-    """The measure with further settings that are known to be right, in the order in which it lists them."""
+    """The measure with further valid settings, in the order in which it lists them."""
     takes, values = _takes(measure), {**measure.params, **values}
     made = type(measure)(**{name: values[name] for name in takes if name in values})
-    made.SUPPORTED_PARAMS = takes  # of this object alone: a measure prints and compares what is listed here
+    made.SUPPORTED_PARAMS = (
+        takes  # only of this object: a measure prints and compares the settings that are listed here
+    )
     return made
 
 
 def _takes(measure: Measure) -> dict[str, ParamInfo]:
-    """The settings of a measure, and `judged_only` as others have it."""
+    """The settings of a measure, and `judged_only`."""
     from ir_measures.measures import registry
 
     return {**measure.SUPPORTED_PARAMS, "judged_only": registry["AP"].SUPPORTED_PARAMS["judged_only"]}
 
 
 def _sensible(name: str, value: Any) -> bool:
-    """Whether trec_eval's C code can be given this value of the right type."""
+    """Whether trec_eval's C code accepts this value."""
     if name in ("cutoff", "rel"):
         return 1 <= value < 2**31
-    if name == "recall":  # trec_eval and pytrec-eval tell levels apart by two digits
+    if name == "recall":  # trec_eval and pytrec-eval distinguish levels by two digits
         return 0 <= value <= 1 and value == round(value, 2)
     if name == "gains":
         return all(
@@ -162,7 +164,7 @@ def _sensible(name: str, value: Any) -> bool:
 
 
 def _settings(text: str, whole: str) -> dict[str, Any]:
-    """`rel=2, judged_only=True` as a dictionary."""
+    """Parse `rel=2, judged_only=True` into a dictionary."""
     try:
         call = ast.parse(f"f({text})", mode="eval").body
     except SyntaxError:

@@ -1,4 +1,4 @@
-"""What systems find together and apart: regions of a Venn diagram, and the ratio of complementarity (RoC)."""
+"""Overlap of systems: regions of a Venn diagram, and the ratio of complementarity (RoC)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Overlap:
 
     Attributes:
         names: of the sets.
-        regions: by the names of the sets that something is in, and of no others, in the order of `names`: how
-            much there is of it. Regions with nothing in them may be left out.
-        universe: how much there is in all, in a set or in none; None where that means nothing.
+        regions: size of each region, by the names of exactly those sets that its members are in, in the order
+            of `names`. Empty regions may be left out.
+        universe: size of everything, in a set or in none; None if that has no meaning.
     """
 
     names: tuple[str, ...]
@@ -36,7 +36,7 @@ class Overlap:
 
     @staticmethod
     def of(sets: Mapping[str, AbstractSet[Hashable]], universe: int | None = None) -> Overlap:
-        """The regions of some sets: of one set first, then of two and more."""
+        """Compute the regions of some sets: of one set first, then of two and more."""
         homes: dict[Hashable, tuple[str, ...]] = {}
         for name, members in sets.items():
             for member in members:
@@ -50,7 +50,7 @@ class Overlap:
         return sum(size for region, size in self.regions.items() if name in region)
 
     def only(self, name: str) -> float:
-        """What is in this set and in no other."""
+        """Size of what is in this set and in no other."""
         return self.regions.get((name,), 0)
 
     def both(self, first: str, second: str) -> float:
@@ -63,33 +63,33 @@ class Overlap:
 
     @property
     def union(self) -> float:
-        """What is in any of the sets."""
+        """Size of what is in any of the sets."""
         return sum(self.regions.values())
 
     @property
     def several(self) -> float:
-        """What is in more than one set."""
+        """Size of what is in more than one set."""
         return sum(size for region, size in self.regions.items() if len(region) > 1)
 
     @property
     def failure(self) -> float:
-        """1 − |∪| / |U|: the share that is in no set; NaN without a universe or in an empty one."""
+        """1 − |∪| / |U|: the share that is in no set; NaN if the universe is None or empty."""
         return 1 - self.union / self.universe if self.universe else math.nan
 
     def share(self, name: str) -> float:
-        """|A| / |U|, of queries answered the hit rate; NaN without a universe or in an empty one."""
+        """|A| / |U|, for answered queries the hit rate; NaN if the universe is None or empty."""
         return self.size(name) / self.universe if self.universe else math.nan
 
     def complementarity(self, first: str, second: str) -> float:
-        """RoC = |D − S| / |D| of the first, D, beside the second, S (the paper's eq. 1).
+        """RoC = |D − S| / |D| of the first set, D, with regard to the second, S (the paper's eq. 1).
 
-        1 where they are disjoint, 0 where S has all of D, NaN where D is empty.
+        It is 1 if they are disjoint, 0 if S contains all of D, and NaN if D is empty.
         """
         size = self.size(first)
         return self.without(first, second) / size if size else math.nan
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON: what is not a number is None."""
+        """Plain data for JSON; NaN becomes None."""
         pairs = [(a, b) for a in self.names for b in self.names if a != b]
         return {
             "sizes": {name: self.size(name) for name in self.names},
@@ -112,7 +112,7 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Shared:
-    """What some runs' first `k` documents have in common.
+    """Overlap of the first `k` documents of some runs.
 
     Attributes:
         k: the cutoff.
@@ -120,8 +120,8 @@ class Shared:
         relevant: relevant documents, query by query, among the judged ones.
         answered: queries with a relevant document, among all that count (RoC, figure 1).
         recall: by run, the mean over these queries of the share of relevant documents that is found.
-        union_recall: the same of all runs together, so of up to `k` documents times the number of runs.
-        per_query: of each query that counts its relevant documents.
+        union_recall: the same for all runs together, so for up to `k` documents times the number of runs.
+        per_query: for each query that counts, its relevant documents.
     """
 
     k: int
@@ -133,7 +133,7 @@ class Shared:
     per_query: Mapping[str, Overlap]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON, queries aside."""
+        """Plain data for JSON, without `per_query`."""
         overlaps = {"found": self.found, "relevant": self.relevant, "answered": self.answered}
         return {
             "k": self.k,
@@ -150,25 +150,25 @@ def share_of(
     relevant_from: int = 1,
     queries: Iterable[str] | None = None,
 ) -> Shared:
-    """Compare what runs find for the judged queries; a query that a run lacks finds nothing there.
+    """Compare the documents that runs find for the judged queries; a missing query finds nothing.
 
     Args:
-        runs: by name, two or more.
+        runs: two or more, by name.
         qrels: judgements; queries that do not count appear in `found` only.
-        k: documents of each query that are looked at.
-        relevant_from: lowest grade that is relevant.
+        k: number of documents of each query to compare.
+        relevant_from: lowest relevant grade.
         queries: those that count, the universe; by default those with a relevant document. Judgements by
-            answer strings see retrieved documents only, so there it is every query with an answer.
+            answer strings cover retrieved documents only; for them, pass every query with an answer.
 
     Raises:
         ConfigError: fewer than two runs, a cutoff or a grade below 1, or no query that counts.
     """
     if len(runs) < 2:
-        raise ConfigError(f"an overlap is of two runs or more, found {', '.join(runs) or 'none'}")
+        raise ConfigError(f"an overlap needs at least two runs, found {', '.join(runs) or 'none'}")
     if k < 1:
         raise ConfigError(f"k must be at least 1, found {k}")
     if relevant_from < 1:
-        raise ConfigError(f"relevant_from must be a grade from 1 up, found {relevant_from}")
+        raise ConfigError(f"relevant_from must be a grade of at least 1, found {relevant_from}")
     relevant = {
         query: {document for document, grade in grades.items() if grade >= relevant_from}
         for query, grades in qrels.items()
@@ -202,7 +202,7 @@ def share_of(
 
 
 def _found(run: Run, qrels: Qrels, k: int) -> dict[str, set[str]]:
-    """The first documents of every judged query, none where the run lacks it."""
+    """The first documents of every judged query; none if the run lacks it."""
     return {query: {name for name, _ in run[query][:k]} if query in run else set() for query in qrels}
 
 
@@ -211,7 +211,7 @@ def _pairs(documents: Mapping[str, AbstractSet[str]]) -> set[Pair]:
 
 
 def _recall(hits: Mapping[str, AbstractSet[str]], totals: Mapping[str, int]) -> float:
-    """A query of which no relevant document is known counts as 0."""
+    """Mean recall; a query without known relevant documents counts as 0."""
     return sum(len(hits[query]) / (total or 1) for query, total in totals.items()) / len(totals)
 
 

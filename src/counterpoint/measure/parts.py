@@ -1,4 +1,4 @@
-"""Systems over parts of the queries: means of each part, and how often a system beats a baseline there."""
+"""Systems over parts of the queries: means, and how often a system beats a baseline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Parts = Mapping[str, Sequence[str]]
 
 
 def with_all(queries: Iterable[str], slicing: Slicing | None) -> dict[str, tuple[str, ...]]:
-    """The parts of a slicing behind the part `all`."""
+    """The part `all`, then the parts of a slicing."""
     return {ALL: tuple(queries), **({} if slicing is None else slicing.slices)}
 
 
@@ -32,13 +32,13 @@ def means_over(systems: Mapping[str, Values], parts: Parts) -> dict[str, dict[st
 
 
 def wins_over(systems: Mapping[str, Values], baseline: str, parts: Parts) -> dict[str, dict[str, WinTieLoss]]:
-    """On how many queries of each part every other system is better than, equal to and worse than a baseline.
+    """Count the queries of each part on which a system is better than, equal to or worse than a baseline.
 
-    With RR@10 and the hard half of BM25 this is RoC's figure 4: which of two systems ranks the first relevant
+    With RR@10 and BM25's hard half, this is RoC's figure 4: which of two systems ranks the first relevant
     document higher.
 
     Args:
-        systems: name to each query's value.
+        systems: name to query to value.
         baseline: one of them.
         parts: label to queries.
 

@@ -1,4 +1,4 @@
-"""Rows of vectors as the measures want them: finite, in float64, enough of them."""
+"""Check rows of vectors for the measures: finite, in float64, enough of them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Rows = Float[np.ndarray, "n d"]
 
 
 def checked_rows(x: Rows) -> Rows:
-    """The rows in float64.
+    """Convert rows to float64.
 
     Raises:
-        ShapeError: they are no rows.
+        ShapeError: they are not rows.
         DataError: a value is not finite.
     """
     rows = np.asarray(x, np.float64)
@@ -24,12 +24,12 @@ def checked_rows(x: Rows) -> Rows:
         raise ShapeError(f"expected rows of vectors, found an array of shape {rows.shape}")
     if not np.isfinite(rows).all():
         count = int((~np.isfinite(rows)).any(1).sum())
-        raise DataError(f"{count} of {len(rows)} vectors are not finite; has the training diverged?")
+        raise DataError(f"{count} of {len(rows)} vectors are not finite; the training may have diverged")
     return rows
 
 
 def several_rows(x: Rows) -> Rows:
-    """The rows in float64, if there are at least two; errors as `checked_rows`."""
+    """Convert at least two rows to float64; errors as in `checked_rows`."""
     rows = checked_rows(x)
     if len(rows) < 2:
         raise ShapeError(f"needs at least two vectors, found {len(rows)}")
@@ -37,6 +37,6 @@ def several_rows(x: Rows) -> Rows:
 
 
 def unit_rows(rows: Rows) -> Rows:
-    """Every row over its length; a row of zeros stays one."""
+    """Scale every row to length 1; a row of zeros stays unchanged."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(norms > 0, norms, 1)

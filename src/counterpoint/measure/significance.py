@@ -1,6 +1,6 @@
-"""Tests of paired differences, intervals, and corrections for several tests: pure functions of numbers.
+"""Tests of paired differences, intervals, and corrections for multiple tests, as pure functions.
 
-A difference is a query's value of one system minus that of another. No function assumes an order.
+A difference is a query's value of one system minus that of another. No function depends on their order.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = [
 ]
 
 Alternative = Literal["two-sided", "greater", "less"]
-"""What is to be shown: that the systems differ, or that the first is better, or that it is worse."""
+"""Hypothesis to test: the systems differ, the first is better, or the first is worse."""
 
-BLOCK = 1 << 22  # signs drawn at a time
+BLOCK = 1 << 22  # number of signs drawn at a time
 
 
 class Outcome(NamedTuple):
-    """A test's statistic, and how probable one as extreme is if there is no difference."""
+    """A test's statistic, and its p-value."""
 
     statistic: float
     p_value: float
@@ -48,7 +48,7 @@ class Interval(NamedTuple):
 
 
 class WinTieLoss(NamedTuple):
-    """On how many queries a system is better, equal and worse."""
+    """Number of queries on which a system is better, equal and worse."""
 
     wins: int
     ties: int
@@ -58,18 +58,18 @@ class WinTieLoss(NamedTuple):
 def paired_t_test(differences: Float[np.ndarray, " n"], alternative: Alternative = "two-sided") -> Outcome:
     """Student's t-test of paired values.
 
-    Differences that are all 0 are no evidence: statistic 0, p-value 1. If they all are one other number, the
+    If all differences are 0, the statistic is 0 and the p-value 1. If all equal one other number, the
     statistic is infinite.
 
     Raises:
-        DataError: fewer than two differences, which say nothing about their spread.
+        DataError: fewer than two differences, which do not show any spread.
     """
     from scipy import stats
 
     differences = _checked(differences)
     if not differences.any():
         return Outcome(0.0, 1.0)
-    if _constant(differences):  # scipy warns of lost precision; the answer is plain
+    if _constant(differences):  # scipy would warn of lost precision
         statistic = float(np.copysign(np.inf, differences[0]))
         shown = {"two-sided": True, "greater": statistic > 0, "less": statistic < 0}[alternative]
         return Outcome(statistic, 0.0 if shown else 1.0)
@@ -104,13 +104,13 @@ def randomisation_test(
 ) -> Outcome:
     """Fisher's randomisation test of paired values: how often random signs give a mean as extreme.
 
-    All sign patterns are tried where there are no more than `resamples`, and the p-value is exact; otherwise
-    `resamples` are drawn, and the observed one counts as one more, so that p is never 0.
+    If there are at most `resamples` sign patterns, all are tried and the p-value is exact. Otherwise
+    `resamples` patterns are drawn, and the observed one is added, so that p is never 0.
 
     Args:
-        differences: one a query.
-        alternative: what is to be shown.
-        resamples: how many sign patterns are tried at most.
+        differences: one per query.
+        alternative: hypothesis to test.
+        resamples: maximum number of sign patterns.
         seed: of the random signs.
 
     Raises:
@@ -123,7 +123,7 @@ def randomisation_test(
     observed = float(differences.sum())
     exact = 2.0 ** len(differences) <= resamples
     patterns = _every_sign(len(differences)) if exact else _random_signs(len(differences), resamples, seed)
-    slack = 1e-12 * np.abs(differences).sum()  # sums in another order differ in their last digits
+    slack = 1e-12 * np.abs(differences).sum()  # the order of a sum changes its last digits
     extreme = total = 0
     for flipped in patterns:
         sums = observed - 2 * (flipped @ differences)
@@ -140,16 +140,16 @@ def randomisation_test(
 def bootstrap_interval(
     differences: Float[np.ndarray, " n"], confidence: float = 0.95, *, resamples: int = 10_000, seed: int = 0
 ) -> Interval:
-    """The BCa bootstrap interval of the mean difference (Efron 1987); a point if all differences are equal.
+    """BCa bootstrap interval of the mean difference (Efron 1987); a point if all differences are equal.
 
     Raises:
         DataError: fewer than two differences.
-        ConfigError: a confidence that is not between 0 and 1.
+        ConfigError: the confidence is not between 0 and 1.
     """
     from scipy import stats
 
     if not 0 < confidence < 1:
-        raise ConfigError(f"a confidence is between 0 and 1, found {confidence}")
+        raise ConfigError(f"confidence must be between 0 and 1, found {confidence}")
     differences = _checked(differences)
     if _constant(differences):
         return Interval(float(differences[0]), float(differences[0]))
@@ -165,12 +165,12 @@ def bootstrap_interval(
 
 
 def bonferroni(p_values: Sequence[float]) -> list[float]:
-    """P-values times their number, 1 at most: compare each with alpha."""
+    """P-values times their number, at most 1; compare each with alpha."""
     return [min(1.0, len(p_values) * p) for p in p_values]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down p-values (1979): as safe as Bonferroni's and never larger."""
+    """Holm's step-down p-values (1979): as safe as Bonferroni's, and never larger."""
     adjusted, highest = [0.0] * len(p_values), 0.0
     for rank, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[at]))
@@ -179,7 +179,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def win_tie_loss(differences: Float[np.ndarray, " n"], tolerance: float = 1e-9) -> WinTieLoss:
-    """How often the difference is positive, nothing, and negative; less than `tolerance` is nothing."""
+    """Count positive, zero and negative differences; values below `tolerance` count as zero."""
     differences = np.asarray(differences)
     wins, losses = int((differences > tolerance).sum()), int((differences < -tolerance).sum())
     return WinTieLoss(wins, len(differences) - wins - losses, losses)
@@ -193,12 +193,12 @@ def _checked(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _constant(values: np.ndarray) -> bool:
-    """Whether all values are one number but for rounding."""
+    """Whether all values are equal except for rounding."""
     return bool(np.ptp(values) <= 1e-12 * np.abs(values).max())
 
 
 def _every_sign(n: int) -> Iterator[np.ndarray]:
-    """Every pattern of `n` signs as rows of 0 and 1, in blocks."""
+    """Yield all patterns of `n` signs as rows of 0 and 1, in blocks."""
     rows = max(1, BLOCK // n)
     for start in range(0, 2**n, rows):
         numbers = np.arange(start, min(start + rows, 2**n))
@@ -206,7 +206,7 @@ def _every_sign(n: int) -> Iterator[np.ndarray]:
 
 
 def _random_signs(n: int, patterns: int, seed: int) -> Iterator[np.ndarray]:
-    """That many random patterns of `n` signs as rows of 0 and 1, in blocks."""
+    """Yield random patterns of `n` signs as rows of 0 and 1, in blocks."""
     rng = np.random.default_rng(seed)
     width = -(-n // 8)
     rows = max(1, BLOCK // n)

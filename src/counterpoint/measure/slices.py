@@ -1,4 +1,4 @@
-"""Slices: how well a system does on some of the queries, cut by what BM25 finds, by length, by metadata."""
+"""Slices of the queries, by BM25's success, by length or by metadata."""
 
 from __future__ import annotations
 
@@ -27,18 +27,17 @@ __all__ = [
 ]
 
 NONE = "(none)"
-MOST_SLICES = 50  # a field with more values is an id or a text, and its table helps nobody
+MOST_SLICES = 50  # a field with more values is an id or a text, and its table would be useless
 
 
 @dataclass(frozen=True)
 class Slicing:
-    """One way to cut the queries of an evaluation into slices.
+    """One way to divide the queries of an evaluation into slices.
 
     Attributes:
-        name: what they are cut by.
-        slices: label to the ids of its queries; no slice is empty. Where a query has several values it
-            stands in several slices.
-        note: what a reader must know to cut in the same way.
+        name: what the slices are made by.
+        slices: label to query ids; no slice is empty. A query with several values is in several slices.
+        note: details needed to reproduce the slices.
     """
 
     name: str
@@ -46,7 +45,7 @@ class Slicing:
     note: str = ""
 
     def labels(self) -> dict[str, list[str]]:
-        """For every query the slices that it belongs to."""
+        """The slices of every query."""
         found: dict[str, list[str]] = {}
         for label, queries in self.slices.items():
             for query in queries:
@@ -55,23 +54,23 @@ class Slicing:
 
 
 def slice_by_rank(values: Mapping[str, float], name: str) -> Slicing:
-    """The half of the queries with the highest values (`easy`), and the rest (`hard`).
+    """Split queries into the half with the highest values (`easy`) and the rest (`hard`).
 
     With BM25's values these are BM25-Easy and -Hard, by nDCG@10 in hybrid isotropy learning (table 4) and by
-    RR@10 in RoC. Of an odd number of queries the hard half has one more. Many queries share a value (0 above
-    all), so equal ones go by rising id, and the note says where the cut fell.
+    RR@10 in RoC. With an odd number of queries, the hard half has one more. Many queries share a value
+    (especially 0), so ties are ordered by rising id, and the note says where the cut is.
     """
     ranked = sorted(values, key=lambda query: (-values[query], query))
     middle = len(ranked) // 2
     easy, hard = ranked[:middle], ranked[middle:]
     slices = {label: tuple(half) for label, half in (("easy", easy), ("hard", hard)) if half}
     if not easy or not hard:
-        return Slicing(name, slices, "one query cannot be halved")
+        return Slicing(name, slices, "there is only one query")
     lowest, highest = values[easy[-1]], values[hard[0]]
     note = f"easy from {lowest:.4f}, hard to {highest:.4f}"
     if lowest == highest:
         tied = sum(value == lowest for value in values.values())
-        note += f"; the cut is among {tied} queries with the same value, parted by id"
+        note += f"; the cut is among {tied} queries with the same value, ordered by id"
     return Slicing(name, slices, note)
 
 
@@ -81,15 +80,15 @@ def slice_by_length(
     """Bins of lengths; an edge belongs to the bin below it.
 
     Args:
-        lengths: of every query, None where there is nothing to measure.
+        lengths: of every query, None if there is nothing to measure.
         name: what was measured.
-        edges: where to cut, rising; at the quartiles unless given.
+        edges: rising boundaries of the bins; the quartiles if None.
 
     Raises:
         ConfigError: the edges do not rise.
     """
     known = [length for length in lengths.values() if length is not None]
-    if edges is None:  # equal quartiles, as short texts have, are one edge
+    if edges is None:  # short texts may have equal quartiles, which are one edge
         edges = sorted(set(statistics.quantiles(known, n=4, method="inclusive"))) if len(known) > 1 else []
     if any(low >= high for low, high in pairwise(edges)):
         raise ConfigError(f"{name}: edges must rise, found {','.join(f'{edge:g}' for edge in edges)}")
@@ -111,18 +110,18 @@ def slice_by_width(lengths: Mapping[str, float | None], name: str, width: int = 
         ConfigError: the width is below 1.
     """
     if width < 1:
-        raise ConfigError(f"{name}: bins must be one word wide or more, found {width}")
+        raise ConfigError(f"{name}: the width of bins must be at least 1, found {width}")
     longest = max((length for length in lengths.values() if length is not None), default=0)
     return slice_by_length(lengths, name, [width * at for at in range(1, max(1, ceil(longest / width)) + 1)])
 
 
 def slice_by_field(records: Mapping[str, Sequence[Mapping[str, object]]], field: str, name: str) -> Slicing:
-    """A slice for each value of a metadata field, by falling number of queries; `(none)` for no value.
+    """Make a slice for each value of a metadata field, by falling number of queries; `(none)` for no value.
 
-    A list stands for each of its members; values that are no strings are spelt as in JSON.
+    A list counts as each of its members. Values that are not strings are written as in JSON.
 
     Args:
-        records: of every query, its own metadata, or that of each of its relevant documents.
+        records: for every query, its own metadata, or that of each of its relevant documents.
         field: the key.
         name: for the table.
 
@@ -133,7 +132,9 @@ def slice_by_field(records: Mapping[str, Sequence[Mapping[str, object]]], field:
     counts = Counter(value for labels in values.values() for value in labels)
     if not counts:
         fields = sorted({key for found in records.values() for record in found for key in record})
-        raise ConfigError(f"{name}: nothing has a field {field!r}; there are: {', '.join(fields) or 'none'}")
+        raise ConfigError(
+            f"{name}: no query or document has a field {field!r}; there are: {', '.join(fields) or 'none'}"
+        )
     if len(counts) > MOST_SLICES:
         raise ConfigError(
             f"{name} has {len(counts)} different values among these queries, such as {min(counts)!r}; "
@@ -144,7 +145,6 @@ def slice_by_field(records: Mapping[str, Sequence[Mapping[str, object]]], field:
 
 
 def _values(value: object) -> list[str]:
-    """What a metadata value says, as labels."""
     if value is None:
         return []
     members = value if isinstance(value, list) else [value]
@@ -158,10 +158,10 @@ def _grouped(labels_of: Mapping[str, set[str]], labels: Sequence[str], name: str
 
 @dataclass(frozen=True)
 class Facts:
-    """What slices need of a document.
+    """Properties of a document that slices need.
 
     Attributes:
-        words: its length with its title, in words between white space.
+        words: its length with its title, in words separated by white space.
         metadata: as read.
     """
 
@@ -174,7 +174,7 @@ def relevant_documents(
 ) -> dict[str, list[Facts]]:
     """The relevant documents of every judged query, from one pass over the collection.
 
-    A relevant document that the collection lacks is left out.
+    Relevant documents that the collection lacks are left out.
     """
     relevant = {
         query: [document for document, grade in grades.items() if grade >= relevant_from]
@@ -186,5 +186,5 @@ def relevant_documents(
 
 
 def words_in(text: str) -> int:
-    """Number of words between white space."""
+    """Number of words separated by white space."""
     return len(text.split())

@@ -1,4 +1,4 @@
-"""Each pair of systems over several collections: the meta-analysis of their comparisons."""
+"""Meta-analysis of each pair of systems over several collections."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["Synthesis", "synthesise"]
 
 @dataclass(frozen=True)
 class Synthesis:
-    """One pair by one measure over several collections.
+    """One pair of systems by one measure over several collections.
 
     Attributes:
         measure: its name.
-        treatment: the system that is looked at.
+        treatment: the first system.
         control: the system that it is compared with.
-        comparisons: one a collection whose effect is defined.
-        effects: theirs, in that order.
+        comparisons: one per collection with a defined effect.
+        effects: one per comparison, in the same order.
         summary: over these.
-        left_out: collection to the reason why it has no effect.
+        left_out: collection to the reason why its effect is undefined.
     """
 
     measure: str
@@ -36,10 +36,10 @@ class Synthesis:
 
 
 def synthesise(comparisons: Sequence[Comparison]) -> list[Synthesis]:
-    """The random-effects summary of each pair and measure that stands in two or more comparisons.
+    """Compute the random-effects summary of each pair and measure that occurs in at least two comparisons.
 
-    A collection on which the effect is not defined is left out and named; a pair that is left with no
-    collection is not in the result.
+    A collection with an undefined effect is left out and named. A pair without any collection left is not in
+    the result.
     """
     found: dict[tuple[str, str, str], dict[str, tuple[Comparison, Effect]]] = {}
     for comparison in comparisons:

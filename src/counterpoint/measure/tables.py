@@ -1,4 +1,4 @@
-"""Tables of results as plain text, Markdown and LaTeX, from one description of the table."""
+"""Tables of results as plain text, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATEX = MappingProxyType(
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: its text, letters that stand raised behind it, and whether it is the best of its column."""
+    """A cell: its text, superscript letters, and whether it is the best of its column."""
 
     text: str
     raised: str = ""
@@ -35,8 +35,8 @@ class Table:
     """A table: the first column holds names, the others numbers.
 
     Attributes:
-        title: what it shows.
-        header: one name a column.
+        title: of the table.
+        header: one name per column.
         rows: cells, or plain texts.
         notes: sentences below it.
     """
@@ -47,12 +47,12 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def cells(self) -> list[list[Cell]]:
-        """The rows with every plain text made a cell."""
+        """The rows, with every plain text converted to a cell."""
         return [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in self.rows]
 
 
 def as_text(table: Table) -> str:
-    """For a terminal: aligned columns; raised letters stand behind a number, so that numbers stay aligned."""
+    """Format for a terminal: aligned columns, with superscript letters after the numbers."""
     table, columns = _on_lines(table), []
     for at, name in enumerate(table.header):
         cells = [row[at] for row in table.cells()]
@@ -66,7 +66,7 @@ def as_text(table: Table) -> str:
 
 
 def as_markdown(table: Table) -> str:
-    """For a page: the best of a column bold, letters raised."""
+    """Format as Markdown: the best of a column bold, letters as superscripts."""
 
     def shown(cell: Cell) -> str:
         text = re.sub(r"([\\|*_`<>\[\]])", r"\\\1", cell.text)
@@ -81,7 +81,7 @@ def as_markdown(table: Table) -> str:
 
 
 def as_latex(table: Table) -> str:
-    r"""For a paper: a `table` that needs the package booktabs; the best of a column bold, letters raised."""
+    r"""Format as a LaTeX `table` for booktabs: the best of a column bold, letters as superscripts."""
 
     def shown(cell: Cell) -> str:
         text = _escaped(cell.text)
@@ -108,7 +108,7 @@ def as_latex(table: Table) -> str:
 
 
 def _on_lines(table: Table) -> Table:
-    """The table with all texts escaped: names of systems and queries come from files."""
+    """Escape all texts, because names of systems and queries come from files."""
     rows = [[replace(cell, text=escaped(cell.text)) for cell in row] for row in table.cells()]
     return Table(
         escaped(table.title), tuple(map(escaped, table.header)), rows, tuple(map(escaped, table.notes))

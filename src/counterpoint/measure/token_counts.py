@@ -1,4 +1,4 @@
-"""How many vectors a text would get: as word-pieces, words, or distinct words (ColBERTer, table 1)."""
+"""Number of vectors per text: as word-pieces, words, or distinct words (ColBERTer, table 1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from counterpoint.errors import DataError
 
 __all__ = ["TokenCounts", "count_tokens"]
 
-BATCH = 512  # texts tokenised at a time
+BATCH = 512  # number of texts tokenised at a time
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,12 @@ class TokenCounts:
     """Means over texts.
 
     Attributes:
-        texts: how many there were.
-        pieces: word-pieces, without special ones.
-        unique_pieces: distinct ones.
+        texts: number of texts.
+        pieces: word-pieces, without special tokens.
+        unique_pieces: distinct word-pieces.
         words: whole words; a punctuation sign is one.
-        unique_words: distinct ones in lower case.
-        unique_stems: distinct ones by their stems, which is the number of ColBERTer's word vectors.
+        unique_words: distinct words in lower case.
+        unique_stems: distinct stems, which is the number of ColBERTer's word vectors.
     """
 
     texts: int
@@ -36,23 +36,23 @@ class TokenCounts:
 
     @property
     def retained(self) -> float:
-        """The share of vectors that is left: distinct stems for word-pieces."""
+        """Share of vectors that remains with distinct stems instead of word-pieces."""
         return self.unique_stems / self.pieces
 
     def to_dict(self) -> dict[str, float]:
-        """All of it, by name."""
+        """All values by name."""
         return {**asdict(self), "retained": self.retained}
 
 
 def count_tokens(
     texts: Iterable[str], encode: Callable[[Sequence[str]], Sequence[Sequence[int]]], stem: Stem = "nltk"
 ) -> TokenCounts:
-    """Count over texts; nothing is cut.
+    """Count over texts, without truncation.
 
     Args:
         texts: any number; read once.
-        encode: word-pieces' ids of some texts, without special ones.
-        stem: what makes two words one in `unique_stems`; the paper's is "nltk".
+        encode: returns the word-piece ids of some texts, without special tokens.
+        stem: normal form for `unique_stems`; the paper uses "nltk".
 
     Raises:
         DataError: no text, or texts without a single word-piece.
@@ -71,5 +71,5 @@ def count_tokens(
             sums["unique_stems"] += len(unique_words(words, stemmed)[0])
     count = sums.pop("texts")
     if not sums["pieces"]:
-        raise DataError(f"nothing to count: {count} texts, and no word in them")
+        raise DataError(f"nothing to count: {count} texts without a single word")
     return TokenCounts(count, **{name: total / count for name, total in sums.items()})

@@ -1,4 +1,4 @@
-"""The weights of a hybrid's parts, chosen on a development split by a grid (Lee et al. 2023, eq. 11)."""
+"""Tune the weights of a hybrid's parts on a development split with a grid (Lee et al. 2023, eq. 11)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Tuned", "TunedShares", "all_shares", "tune_shares", "tune_weight"]
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a grid found.
+    """Result of a grid over the weight of one part.
 
     Attributes:
-        part: whose weight was varied.
+        part: the part whose weight was varied.
         values: the measure at each weight, in the grid's order.
-        settings: those of the best weight, the first of equals.
+        settings: search settings with the best weight, the first of equals.
     """
 
     part: str
@@ -37,7 +37,7 @@ class Tuned:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether several weights were tried and all are equally good."""
+        """Whether several weights were tried and all give the same value."""
         return len(self.values) > 1 and len(set(self.values.values())) == 1
 
     @property
@@ -48,12 +48,12 @@ class Tuned:
 
 @dataclass(frozen=True)
 class TunedShares:
-    """What all ways to share one among the parts of a hybrid reach.
+    """Result of all ways to split a total weight of 1 among the parts of a hybrid.
 
     Attributes:
         parts: in the order of the shares.
-        values: the measure by shares, in the order they were tried.
-        settings: those of the best shares, the first of equals.
+        values: the measure by shares, in the order of trial.
+        settings: search settings with the best shares, the first of equals.
     """
 
     parts: tuple[str, ...]
@@ -67,7 +67,7 @@ class TunedShares:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether several shares were tried and all are equally good."""
+        """Whether several shares were tried and all give the same value."""
         return len(self.values) > 1 and len(set(self.values.values())) == 1
 
 
@@ -82,24 +82,24 @@ def tune_weight(
     depth: int = 1000,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Tuned:
-    """Search by the hybrid with each weight of a part, the other weights as they are, and measure.
+    """Search with each weight of one part, the other weights unchanged, and measure the hybrid.
 
-    Every weight is searched as a user would: a part of weight 0 proposes no document, and of what any other
-    part proposes each part has its exact score. Queries are encoded once.
+    Each weight is searched as a user would search: a part of weight 0 proposes no document, and every
+    proposed document gets its exact score in each part. Queries are encoded once.
 
     Args:
-        searcher: an index with its model and the settings that are to be changed.
+        searcher: an index with its model and the settings to change.
         queries: id to text.
         qrels: judgements of these queries.
         weights: the grid.
-        part: a vector set; may be left out where the index has one of one vector a text.
-        measure: what is best.
-        depth: documents retrieved for each query.
+        part: a vector set; optional if the index has exactly one pooled set.
+        measure: the measure to optimise.
+        depth: number of documents retrieved per query.
         on_progress: called with the number of weights done.
 
     Raises:
-        ConfigError: it is not clear which part is meant, the grid is empty or has a number below 0, or no
-            other part has a weight.
+        ConfigError: the part is ambiguous, the grid is empty or has a number below 0, or no other part has a
+            weight.
         DataError: the measure is 0 at every weight.
     """
     name = _part(searcher.index, part)
@@ -107,11 +107,9 @@ def tune_weight(
         other: weight for other, weight in searcher.settings.weights.items() if other != name and weight
     }
     if not others:
-        raise ConfigError(
-            f"tune: no part beside {name!r} has a weight; give them some, as in weights lexical=1"
-        )
+        raise ConfigError(f"tune: no part other than {name!r} has a weight; set one, as in weights lexical=1")
     if not weights or min(weights) < 0:
-        raise ConfigError(f"tune: the grid needs weights from 0 up, found {list(weights)}")
+        raise ConfigError(f"tune: the grid needs weights of at least 0, found {list(weights)}")
     tried = {weight: {**others, name: weight} for weight in weights}
     values = _values(searcher, queries, qrels, list(tried.values()), (measure, depth), on_progress)
     by_weight = dict(zip(tried, values, strict=True))
@@ -129,28 +127,28 @@ def tune_shares(
     depth: int = 1000,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> TunedShares:
-    """Search by the hybrid with every way to share one among its parts, and measure.
+    """Search with every way to split a total weight of 1 among the parts of a hybrid, and measure.
 
-    Of n parts with a weight there are (steps + n − 1)! / (steps! (n − 1)!) ways, each part alone among them.
-    Everything is searched as a user would, as `tune_weight` does.
+    With n weighted parts, there are (steps + n − 1)! / (steps! (n − 1)!) ways; each part alone is one of
+    them. Each is searched as a user would search, as in `tune_weight`.
 
     Args:
-        searcher: an index with its model and settings, whose parts with a weight are meant.
+        searcher: an index with its model and settings; its parts with a weight are tuned.
         queries: id to text.
         qrels: judgements of these queries.
         steps: shares are multiples of 1 / steps.
-        measure: what is best.
-        depth: documents retrieved for each query.
+        measure: the measure to optimise.
+        depth: number of documents retrieved per query.
         on_progress: called with the number of ways done.
 
     Raises:
-        ConfigError: fewer than two parts have a weight, or there is no step.
-        DataError: the measure is 0 whatever the shares.
+        ConfigError: fewer than two parts have a weight, or steps is below 1.
+        DataError: the measure is 0 for all shares.
     """
     parts = tuple(part for part, weight in searcher.settings.weights.items() if weight)
     if len(parts) < 2 or steps < 1:
         raise ConfigError(
-            f"tune: shares need two parts with a weight or more, and a step or more; found "
+            f"tune: shares need at least two parts with a weight, and at least one step; found "
             f"{', '.join(parts) or 'none'} and {steps}"
         )
     tried = list(all_shares(len(parts), steps))
@@ -162,12 +160,12 @@ def tune_shares(
 
 
 def all_shares(parts: int, steps: int, least: int = 0) -> Iterator[tuple[float, ...]]:
-    """Every way to share one among parts, by rising share of the first part, then of the second, and so on.
+    """Yield every way to split 1 among parts, by rising share of the first part, then of the second, ….
 
     Args:
-        parts: how many.
+        parts: number of parts.
         steps: shares are multiples of 1 / steps.
-        least: steps that each part has at least: with 1 none is without.
+        least: minimum number of steps per part; with 1, every part has a weight.
     """
     free = steps - least * parts
     if free < 0:
@@ -185,14 +183,14 @@ def _values(
     measured: tuple[str, int],
     on_progress: Callable[[int], None],
 ) -> list[float]:
-    """A measure of the first so many documents with each of several weights.
+    """Measure the first documents with each of several weights.
 
     Raises:
-        DataError: it is 0 with all of them.
+        DataError: the measure is 0 with all of them.
     """
     measure, depth = measured
     model = None if searcher.model is None else cast(TextModel, _EncodesOnce(searcher.model))
-    alike: dict[tuple[str, ...], list[int]] = {}  # what is found depends on which parts have a weight
+    alike: dict[tuple[str, ...], list[int]] = {}  # the documents found depend on which parts have a weight
     for at, each in enumerate(weights):
         alike.setdefault(tuple(part for part, weight in each.items() if weight), []).append(at)
     values: dict[int, float] = {}
@@ -204,26 +202,25 @@ def _values(
             on_progress(len(values))
     if not any(values.values()):
         raise DataError(
-            f"tune: {measure} is 0 at every weight, so nothing relevant was found; were the index and the "
-            "judgements made from one collection?"
+            f"tune: {measure} is 0 at every weight, so nothing relevant was found; check that the index and "
+            "the judgements come from the same collection"
         )
     return [values[at] for at in range(len(weights))]
 
 
 def _part(index: Index, part: str | None) -> str:
-    """The part that is meant."""
     pooled = [name for name, layout in index.layouts.items() if layout.pooled]
     if part is None and len(pooled) == 1:
         return pooled[0]
     lexical = [LEXICAL] if index.manifest.has_lexical else []
     known = [*lexical, *index.layouts]
     if part not in known:
-        raise ConfigError(f"tune: say whose weight; there are {', '.join(known)}, found {part!r}")
+        raise ConfigError(f"tune: name the part to tune: {', '.join(known)}; found {part!r}")
     return part
 
 
 class _EncodesOnce:
-    """A model that remembers the queries that it has encoded."""
+    """A model that caches the queries that it has encoded."""
 
     def __init__(self, model: TextModel):
         self._model = model

@@ -1,4 +1,4 @@
-"""Checkpoints of others, read as they are: one module a format, and `load_encoder` that tells them apart."""
+"""Read published checkpoints: one module per format, and `load_encoder`, which detects the format."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ __all__ = ["FAMILIES", "Family", "load_encoder", "search_of"]
 
 
 def load_encoder(source: str | Path, revision: str | None = None) -> DualEncoder:
-    """Read a model in whatever format it was saved, deciding by the files that are there, in this order.
+    """Read a model in any known format, detected from its files in this order.
 
     1. `part.toml`: a folder that `DualEncoder.save` or `Encoder.save` wrote.
-    2. `modules.json`: PyLate where a module or a setting is PyLate's; else sentence-transformers,
-       multi-vector where a `MultiVectorMask` is among its modules, dense where not.
+    2. `modules.json`: PyLate if a module or a setting is PyLate's. Otherwise sentence-transformers:
+       multi-vector if it has a `MultiVectorMask` module, dense if not.
     3. `artifact.metadata`, or the architecture `HF_ColBERT` in `config.json`: Stanford ColBERT.
-    4. The architecture `ColBERTer` in `config.json`: ColBERTer's authors'.
+    4. The architecture `ColBERTer` in `config.json`: ColBERTer's authors.
     5. `config.json`: a plain transformer, mean-pooled.
 
-    Its vectors are those that the format's own library computes. Sets are named "mean", "cls", "tokens" or
-    "words".
+    Vectors equal those of the format's own library. Sets are named "mean", "cls", "tokens" or "words".
 
     Args:
         source: "minilm", a folder, or a hub id.
         revision: for a hub id, the commit, tag or branch.
 
     Raises:
-        ArtifactError: nothing is known here by that name, or something about it cannot be carried out
-            exactly: a weight missing or unused, a dimension that disagrees, a module of an unknown class.
+        ArtifactError: nothing has that name, or it cannot be reproduced exactly: a missing or unused weight,
+            a dimension that disagrees, or a module of an unknown class.
 
     Example:
         >>> load_encoder("minilm").sets
@@ -60,21 +59,22 @@ class Family(Protocol):
 
     @staticmethod
     def recognises(checkpoint: Checkpoint) -> bool:
-        """Whether a checkpoint is one of them, as far as families before this one have not taken it."""
+        """Whether a checkpoint is of this family, given that no earlier family recognised it."""
         ...
 
     @staticmethod
     def read(checkpoint: Checkpoint) -> DualEncoder:
-        """Read one."""
+        """Read a checkpoint."""
         ...
 
 
 FAMILIES: Sequence[Family] = (pylate, multivector, sentence, stanford, colberter, plain)
-"""In the order in which they are asked; one that says how a model is searched has `search_settings`, too."""
+"""In the order in which they are tried. A family whose checkpoints say how to search has `search_settings`.
+"""
 
 
 def search_of(checkpoint: Checkpoint) -> Mapping[str, Any] | None:
-    """How a checkpoint says that its vectors are scored together; None where it does not."""
+    """The search settings of a checkpoint; None if it has none."""
     settings = getattr(_family_of(checkpoint), "search_settings", None)
     return None if settings is None else settings(checkpoint)
 

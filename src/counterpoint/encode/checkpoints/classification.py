@@ -1,7 +1,7 @@
-"""Published cross-encoders: a transformer with a classification head of one label, as transformers saves it.
+"""Published cross-encoders: a transformer with a one-label classification head, as transformers saves it.
 
-The format: `config.json` with `model_type`, the tokenizer, and `model.safetensors` with the backbone under
-its prefix and the head's layers beside. sentence-transformers adds a `modules.json` with one Transformer.
+The format: `config.json` with `model_type`, the tokenizer, and `model.safetensors` with the backbone (under
+its prefix) and the head's layers. sentence-transformers adds a `modules.json` with one Transformer.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _HEADS: Mapping[str, tuple[tuple[str, Activation], ...]] = MappingProxyType(
         "xlm-roberta": _DENSE,
     }
 )
-"""By model type, the layers on the hidden state of [CLS]: their names in the file, and what follows each."""
+"""By model type, the layers on the hidden state of [CLS]: their names in the file, and their activations."""
 
 
 def load_interactive(source: str | Path, revision: str | None = None) -> InteractiveEncoder:
-    """Read a cross-encoder: a folder that `InteractiveEncoder.save` wrote, a run's, or a published one.
+    """Read a cross-encoder: a published one, a run's, or a folder that `InteractiveEncoder.save` wrote.
 
     Its scores are the logits of `AutoModelForSequenceClassification`, before any activation.
 
@@ -51,8 +51,8 @@ def load_interactive(source: str | Path, revision: str | None = None) -> Interac
         revision: for a hub id, the commit, tag or branch.
 
     Raises:
-        ArtifactError: nothing is there, or something about it cannot be carried out exactly: a type of model
-            whose head is not known here, more than one label, a weight missing or unused.
+        ArtifactError: there is nothing, or it cannot be reproduced exactly: unknown head of the model type,
+            more than one label, or a missing or unused weight.
     """
     folder = locate(str(source), revision)
     own = saved_model(folder)
@@ -70,10 +70,10 @@ def load_interactive(source: str | Path, revision: str | None = None) -> Interac
 
 
 def _try(judge: InteractiveEncoder) -> None:
-    """Some settings fail only when a text is read."""
+    """Score one text, because some settings fail only then."""
     if not judge.scores([A_TEXT], [A_TEXT], TRIAL).isfinite().all():
         raise ArtifactError(
-            "the score of a word is NaN or infinite; a setting is, or the weights are damaged"
+            "the score of a test text is NaN or infinite, because of a setting or damaged weights"
         )
 
 
@@ -92,10 +92,12 @@ def _read(checkpoint: Checkpoint) -> InteractiveEncoder:
         if name.split(".")[0] in heads and name not in own
     ]
     if faults:
-        raise ArtifactError(f"{'; '.join(faults)}. The file holds no cross-encoder known here", path=folder)
+        raise ArtifactError(f"{'; '.join(faults)}. This is not a supported cross-encoder", path=folder)
     labels = len(tensors[own[-1]])
     if labels != 1:
-        raise ArtifactError(f"classifies into {labels} labels; a cross-encoder gives one score", path=folder)
+        raise ArtifactError(
+            f"classifies into {labels} labels, but a cross-encoder gives one score", path=folder
+        )
     backbone = checkpoint.backbone(unused=own)
     module = Module("Transformer", folder)
     settings = module.config("sentence_bert_config.json")
@@ -104,14 +106,16 @@ def _read(checkpoint: Checkpoint) -> InteractiveEncoder:
 
 
 def _check(checkpoint: Checkpoint, config: Mapping[str, Any]) -> None:
-    """Refuse what would be read otherwise than its own library reads it."""
+    """Refuse settings that Counterpoint would treat differently from the format's own library."""
     kind, folder = config.get("model_type"), checkpoint.folder
     if kind not in _HEADS:
         raise ArtifactError(
-            f"a classification head on {kind!r} is not known here; known are {', '.join(_HEADS)}", path=folder
+            f"unsupported classification head on {kind!r}; supported are {', '.join(_HEADS)}", path=folder
         )
     if kind == "deberta-v2" and config.get("pooler_hidden_act", "gelu") != "gelu":
-        raise ArtifactError(f"pools by {config['pooler_hidden_act']!r}; only 'gelu' is known", path=folder)
+        raise ArtifactError(
+            f"pools with {config['pooler_hidden_act']!r}; only 'gelu' is supported", path=folder
+        )
     if (folder / "modules.json").is_file():
         kinds = [module.kind for module in checkpoint.modules("query")]
         if kinds != ["Transformer"]:
@@ -131,7 +135,6 @@ def _gives_segments(folder: Path) -> bool:
 def _head(
     layers: tuple[tuple[str, Activation], ...], tensors: Mapping[str, Tensor], dim: int, folder: Path
 ) -> Layer:
-    """The head with its weights."""
     made = []
     for name, activation in layers:
         out_dim = len(tensors[f"{name}.bias"])

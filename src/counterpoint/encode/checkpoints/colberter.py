@@ -1,12 +1,12 @@
 """ColBERTer and Uni-ColBERTer as their authors publish them.
 
-The format: `config.json` names the architecture `ColBERTer` and, under `bert_model`, the transformer whose
-configuration and tokenizer are meant; neither is in the folder. Weights are `bert_model.…`, `compressor.…`
+The format: `config.json` names the architecture `ColBERTer` and, as `bert_model`, the transformer that
+provides configuration and tokenizer; neither is in the folder. Weights are `bert_model.…`, `compressor.…`
 (tokens), `compressor_retrieval.…` (the first position), `stop_word_reducer.…` (the gate), `mini_compressor.…`
 (Uni-ColBERTer's second projection), each with a bias, and `score_merger`, γ.
 
-Two things are done otherwise than by the released code, which scores differently in training and over an
-index: a row that the gate drops is not there at all, and the best similarity of a query word is at least 0.
+The released code scores differently in training and with an index. Here both are the same: a row that the
+gate drops does not exist, and the best similarity of a query word is at least 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["read", "recognises", "search_settings"]
 BACKBONE = "bert_model."
 MERGER = "score_merger"
 PARTS = ("compressor", "compressor_retrieval", "stop_word_reducer", "mini_compressor")
-QUERY, DOCUMENT = 30, 200  # tokens, as the models were trained
+QUERY, DOCUMENT = 30, 200  # in tokens, as in the models' training
 
 
 def recognises(checkpoint: Checkpoint) -> bool:
@@ -44,10 +44,10 @@ def recognises(checkpoint: Checkpoint) -> bool:
 
 
 def read(checkpoint: Checkpoint) -> DualEncoder:
-    """Read a ColBERTer checkpoint: sets `cls` and `words`, or `tokens` where words are not aggregated.
+    """Read a ColBERTer checkpoint: sets `cls` and `words`, or `tokens` if words are not aggregated.
 
     Raises:
-        ArtifactError: weights that the settings want and that are not there, or the other way round.
+        ArtifactError: weights that the settings need are missing, or there are others.
     """
     settings, tensors = read_json(checkpoint.folder / "config.json"), read_weights(checkpoint.folder)
     _check_names(checkpoint, settings, tensors)
@@ -69,7 +69,7 @@ def read(checkpoint: Checkpoint) -> DualEncoder:
 
 
 def search_settings(checkpoint: Checkpoint) -> dict[str, Any]:
-    """How an index of the model is searched: σ(γ) for `cls`, the rest for words, matched as trained."""
+    """Search settings for the model: σ(γ) for `cls`, the rest for words, matched as in training."""
     settings, tensors = read_json(checkpoint.folder / "config.json"), read_weights(checkpoint.folder)
     several = _several(settings, None)[0]
     cls = 1 / (1 + math.exp(-float(tensors[MERGER])))
@@ -80,7 +80,7 @@ def search_settings(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _several(settings: Mapping[str, Any], projection: Linear | None) -> tuple[str, Head]:
-    """The set of many vectors; its words are not stemmed, whatever the released setting says."""
+    """The multi-vector set; its words are not stemmed, whatever the released setting says."""
     if settings.get("aggregate_unique_ids"):
         return "words", WholeWords(stem="lower", projection=projection)
     return "tokens", TokenVectors(projection=projection)
@@ -97,7 +97,7 @@ def _check_names(checkpoint: Checkpoint, settings: Mapping[str, Any], tensors: M
     found = {name for name in tensors if not name.startswith(BACKBONE)}
     if names != found:
         faults = [f"weight {name!r} is missing" for name in sorted(names - found)]
-        faults += [f"weight {name!r} is not wanted by config.json" for name in sorted(found - names)]
+        faults += [f"weight {name!r} is not expected by config.json" for name in sorted(found - names)]
         raise ArtifactError("; ".join(faults), path=checkpoint.folder)
 
 
@@ -106,7 +106,7 @@ def _backbone(
 ) -> Transformer:
     name = settings.get("bert_model")
     if not isinstance(name, str):
-        raise ArtifactError("config.json does not say which bert_model it stands on", path=checkpoint.folder)
+        raise ArtifactError("config.json does not name its backbone as bert_model", path=checkpoint.folder)
     own = {key.removeprefix(BACKBONE): t for key, t in tensors.items() if key.startswith(BACKBONE)}
     return Transformer(checkpoint.source, checkpoint.revision).setup_from(locate(name), weights=own)
 

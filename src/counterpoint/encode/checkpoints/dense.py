@@ -26,12 +26,12 @@ _ACTIVATIONS: dict[str, Activation] = {
 
 
 def projection(modules: list[Module], in_dim: int, *, on: Literal["token", "sentence"]) -> Layer | None:
-    """The Dense modules among `modules` as one layer with its weights.
+    """Combine the Dense modules among `modules` into one layer with its weights.
 
     Args:
-        modules: what follows the transformer, or the pooling.
-        in_dim: components that the first is fed.
-        on: whether token or sentence embeddings are to be mapped.
+        modules: those after the transformer, or after the pooling.
+        in_dim: input components of the first one.
+        on: whether the layer maps token or sentence embeddings.
     """
     layers = []
     for module in modules:
@@ -47,16 +47,16 @@ def _linear(module: Module, in_dim: int, feature: str) -> Linear:
     config = read_json(module.folder / "config.json")
     if config.get("in_features") != in_dim:
         raise ArtifactError(
-            f"in_features is {config.get('in_features')}, but it is fed {in_dim} components",
+            f"in_features is {config.get('in_features')}, but the input has {in_dim} components",
             path=module.folder,
         )
     read = config.get("module_input_name") or feature
     if {read, config.get("module_output_name") or read} != {feature}:
-        raise ArtifactError(f"maps {read!r}; here only {feature!r} can be mapped", path=module.folder)
-    # Each library omits nothing here when it saves; the default is sentence-transformers' own.
+        raise ArtifactError(f"maps {read!r}; only {feature!r} is supported here", path=module.folder)
+    # The libraries always save this setting; the default is that of sentence-transformers.
     name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     if name not in _ACTIVATIONS:
-        raise ArtifactError(f"has the activation {name!r}, which is not known here", path=module.folder)
+        raise ArtifactError(f"unsupported activation {name!r}", path=module.folder)
     layer = Linear(
         dim=config["out_features"],
         bias=config.get("bias", True),

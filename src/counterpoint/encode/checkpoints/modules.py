@@ -1,4 +1,4 @@
-"""What the formats share: a checkpoint's folder, its `modules.json`, and the modules that it lists.
+"""Shared by the formats: a checkpoint's folder, its `modules.json`, and the modules in it.
 
 Nothing named in a checkpoint is ever imported: a class name only selects one of the readers below.
 """
@@ -22,7 +22,7 @@ __all__ = ["A_TEXT", "TRIAL", "Checkpoint", "Module"]
 
 A_TEXT = "a ☃"  # with a sign that a small vocabulary lacks
 TRIAL = EncodeOptions(device="cpu", precision="fp32")
-"""How `A_TEXT` is encoded to find out, when a model is loaded, whether its settings can be carried out."""
+"""How to encode `A_TEXT` when a model is loaded, to check that its settings work."""
 
 _KNOWN = re.compile(
     r"(?:sentence_transformers|pylate)\.(?:\w+\.)*"
@@ -32,20 +32,20 @@ _KNOWN = re.compile(
 
 @dataclass(frozen=True)
 class Module:
-    """One entry of `modules.json`: what it is, and its folder."""
+    """One entry of `modules.json`: its kind and its folder."""
 
     kind: str
     folder: Path
 
     def config(self, *names: str) -> dict[str, Any]:
-        """The first of these files that exists; nothing where none does."""
+        """Read the first of these files that exists; empty if none does."""
         found = next((self.folder / name for name in names if (self.folder / name).is_file()), None)
         return {} if found is None else read_json(found)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder to read, and how the user named it."""
+    """A folder to read, and the name that the user gave for it."""
 
     folder: Path
     source: str
@@ -58,12 +58,12 @@ class Checkpoint:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """`config_sentence_transformers.json`; nothing where it is absent."""
+        """`config_sentence_transformers.json`; empty if there is none."""
         return Module("", self.folder).config("config_sentence_transformers.json")
 
     @cached_property
     def architectures(self) -> list[str]:
-        """What `config.json` says the weights were saved from."""
+        """Architectures that `config.json` names."""
         return Module("", self.folder).config("config.json").get("architectures") or []
 
     @cached_property
@@ -72,7 +72,7 @@ class Checkpoint:
         return [str(entry.get("type")) for entry in self._entries(self.folder / "modules.json")]
 
     def modules(self, side: Side) -> list[Module]:
-        """The modules that texts of one side pass through, routers resolved."""
+        """The modules for texts of one side, with routers resolved."""
         found = []
         for entry in self._entries(self.folder / "modules.json"):
             module = self._module(self.folder, str(entry.get("path", "")), str(entry.get("type")))
@@ -82,7 +82,7 @@ class Checkpoint:
         return found
 
     def backbone(self, module: Module | None = None, *, unused: tuple[str, ...] = ()) -> Transformer:
-        """The transformer in a module's folder, or in the checkpoint's own."""
+        """Read the transformer in a module's folder, or in the checkpoint's own."""
         folder = self.folder if module is None else module.folder
         return Transformer(self.source, self.revision).setup_from(folder, unused=unused)
 
@@ -99,18 +99,18 @@ class Checkpoint:
         known = _KNOWN.fullmatch(name)
         if known is None:
             raise ArtifactError(
-                f"has a module of class {name!r}, which is not known here; code from a checkpoint is not run",
+                f"has a module of unknown class {name!r}; code from a checkpoint is not run",
                 path=self.folder,
             )
         folder = inside(parent, path)
         return Module(known.group(1), folder)
 
     def _route(self, router: Module, side: Side) -> list[Module]:
-        """The modules behind a router on one side (its JSON: classes and routes by module id)."""
+        """The modules after a router on one side (its JSON: classes and routes by module id)."""
         config = read_json(router.folder / "router_config.json")
         types, structure = config.get("types") or {}, config.get("structure") or {}
         if (config.get("parameters") or {}).get("route_mappings"):
-            raise ArtifactError("routes by something else than query and document", path=router.folder)
+            raise ArtifactError("does not route by query and document", path=router.folder)
         if side not in structure:
             raise ArtifactError(f"has no route for {side!r}, only {sorted(structure)}", path=router.folder)
         return [self._module(router.folder, name, str(types.get(name))) for name in structure[side]]

@@ -1,8 +1,8 @@
 """sentence-transformers 6, multi-vector: Transformer, Dense, MultiVectorMask, Normalize.
 
 The format: `query_length`, `document_length` and `query_expansion` (strategy, length, attend, token) are in
-the Transformer's `sentence_bert_config.json`; MultiVectorMask's `config.json` has the entries that documents
-skip; markers are prompts, which the saved tokenizer knows as single tokens.
+the Transformer's `sentence_bert_config.json`. MultiVectorMask's `config.json` has the entries that documents
+skip. Markers are prompts, which the saved tokenizer knows as single tokens.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["read", "recognises"]
 
 
 def recognises(checkpoint: Checkpoint) -> bool:
-    """Whether a mask is among the modules, in the list itself or behind a router."""
+    """Whether there is a mask module, in the list or after a router."""
     return checkpoint.lists_modules and any(
         module.kind == "MultiVectorMask" for module in checkpoint.modules("query")
     )
@@ -81,7 +81,7 @@ def _input(
     strategy, length = expansion.get("strategy"), expansion.get("length")
     if strategy not in ("fixed", "min"):
         raise ArtifactError(
-            f"expands queries by {strategy!r}; known are 'fixed' and 'min'", path=module.folder
+            f"expands queries with {strategy!r}; supported are 'fixed' and 'min'", path=module.folder
         )
     if not isinstance(length, int):
         raise ArtifactError(f"expands queries to a length of {length!r}", path=module.folder)

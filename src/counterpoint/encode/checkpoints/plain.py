@@ -1,4 +1,4 @@
-"""A transformer as transformers saves it: mean pooling, since nothing says otherwise."""
+"""A transformer as transformers saves it, with mean pooling, because the format does not name any."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["read", "recognises"]
 
 
 def recognises(checkpoint: Checkpoint) -> bool:
-    """Whether there is a configuration, of whatever architecture."""
+    """Whether there is a `config.json`."""
     return (checkpoint.folder / "config.json").is_file()
 
 

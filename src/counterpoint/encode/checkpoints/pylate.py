@@ -1,9 +1,9 @@
 """PyLate: Transformer and one or more Dense; lengths, markers and skipped words in the model's settings.
 
-The format: `modules.json` with `pylate.models.Dense.Dense`; `config_sentence_transformers.json` with
+The format: `modules.json` with `pylate.models.Dense.Dense`. `config_sentence_transformers.json` has
 `query_prefix`, `document_prefix` (each one vocabulary entry, inserted after [CLS]), `query_length`,
 `document_length` (both count the marker), `do_query_expansion`, `attend_to_expansion_tokens` and
-`skiplist_words` (documents only). Vectors are scaled to unit length when they are encoded.
+`skiplist_words` (documents only). Vectors are scaled to unit length at encoding.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from counterpoint.types import Side
 
 __all__ = ["read", "recognises"]
 
-# PyLate's own defaults, for settings that a checkpoint leaves out.
+# PyLate's own defaults, for settings that a checkpoint omits.
 _MARKERS: dict[Side, str] = {"query": "[Q] ", "document": "[D] "}
 _LENGTHS: dict[Side, int] = {"query": 32, "document": 180}
 
@@ -40,14 +40,16 @@ def read(checkpoint: Checkpoint) -> DualEncoder:
     modules = checkpoint.modules("document")
     kinds = [module.kind for module in modules]
     if kinds != ["Transformer"] + ["Dense"] * (len(kinds) - 1):
-        raise ArtifactError(f"has the modules {kinds}, not a Transformer and Dense", path=checkpoint.folder)
+        raise ArtifactError(
+            f"has the modules {kinds}; expected a Transformer, then Dense", path=checkpoint.folder
+        )
     if len(kinds) == 1:
         raise ArtifactError(
-            "a late-interaction model without its projection (no Dense module); its vectors would not be "
-            "those it was trained for. Get the checkpoint whole",
+            "late-interaction model without its projection (no Dense module); its vectors would be wrong. "
+            "Get the complete checkpoint",
             path=checkpoint.folder,
         )
-    # A Stanford checkpoint converted in place keeps its projection in the backbone's file too.
+    # A Stanford checkpoint converted in place also has its projection in the backbone's file.
     unused = ("linear.weight",) if "HF_ColBERT" in checkpoint.architectures else ()
     backbone = checkpoint.backbone(modules[0], unused=unused)
     transformer_settings(modules[0], backbone)

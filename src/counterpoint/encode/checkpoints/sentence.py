@@ -1,8 +1,8 @@
-"""sentence-transformers, dense: Transformer, Pooling, then Dense and Normalize where there are any.
+"""sentence-transformers, dense: Transformer, Pooling, then optional Dense and Normalize.
 
-The format: `modules.json` lists classes and folders; the Transformer's folder has `sentence_bert_config.json`
-(`max_seq_length`) or, since version 6, `model_max_length` in `tokenizer_config.json`; Pooling's `config.json`
-has one flag a mode, or since version 6 `pooling_mode`; prompts are in `config_sentence_transformers.json`.
+The format: `modules.json` lists classes and folders. The Transformer's folder has `sentence_bert_config.json`
+(`max_seq_length`) or, since version 6, `model_max_length` in `tokenizer_config.json`. Pooling's `config.json`
+has one flag per mode or, since version 6, `pooling_mode`. Prompts are in `config_sentence_transformers.json`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FLAGS = {
 
 
 def recognises(checkpoint: Checkpoint) -> bool:
-    """Whether modules are listed, of whatever kinds."""
+    """Whether there is a `modules.json`."""
     return checkpoint.lists_modules
 
 
@@ -43,7 +43,7 @@ def read(checkpoint: Checkpoint) -> DualEncoder:
 
 
 def both_sides(checkpoint: Checkpoint, make: Callable[[Checkpoint, list[Module]], Encoder]) -> DualEncoder:
-    """An encoder for each side, one for both where a router does not tell them apart."""
+    """Make an encoder for each side, or one for both unless a router separates them."""
     query, document = checkpoint.modules("query"), checkpoint.modules("document")
     if query == document:
         return DualEncoder(make(checkpoint, query))
@@ -63,7 +63,7 @@ def _encoder(checkpoint: Checkpoint, modules: list[Module]) -> Encoder:
     excluded = modules[1].config("config.json").get("include_prompt") is False
     if excluded and any(text.prompt for text in inputs.values()):
         raise ArtifactError(
-            "leaves the prompt out of the pooling, which is not supported", path=modules[1].folder
+            "excludes the prompt from pooling, which is not supported", path=modules[1].folder
         )
     return Encoder(backbone, {name: head}, inputs["query"], inputs["document"])
 
@@ -72,7 +72,9 @@ def _head(pooling: Module, rest: list[Module], dim: int) -> tuple[str, Head]:
     config = pooling.config("config.json")
     declared = config.get("embedding_dimension", config.get("word_embedding_dimension"))
     if declared != dim:
-        raise ArtifactError(f"pools {declared} components, the transformer has {dim}", path=pooling.folder)
+        raise ArtifactError(
+            f"pools {declared} components, but the transformer has {dim}", path=pooling.folder
+        )
     modes = (
         config.get("pooling_mode") or [mode for flag, mode in _FLAGS.items() if config.get(flag)] or "mean"
     )
@@ -93,7 +95,7 @@ def _head(pooling: Module, rest: list[Module], dim: int) -> tuple[str, Head]:
 
 
 def transformer_settings(module: Module, backbone: Transformer) -> dict[str, Any]:
-    """A Transformer module's own settings, refused where they ask for more than the last hidden state."""
+    """A Transformer module's own settings; refuse those that need more than the last hidden state."""
     names = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
     found = module.config(*[f"sentence_{name}_config.json" for name in names])
     wanted = {"transformer_task": "feature-extraction", "module_output_name": "token_embeddings"}
@@ -104,20 +106,20 @@ def transformer_settings(module: Module, backbone: Transformer) -> dict[str, Any
         upper, lower = (encoding.ids for encoding in backbone.tokenizer.encode(["ABC Xyz", "abc xyz"]))
         if upper != lower:
             raise ArtifactError(
-                "lower-cases texts, which its tokenizer does not; not supported", path=module.folder
+                "lower-cases texts, but its tokenizer does not; this is not supported", path=module.folder
             )
     return found
 
 
 def longest(module: Module, settings: dict[str, Any], backbone: Transformer, own: int | None = None) -> int:
-    """Positions at most: a side's own length, else the module's, else the tokenizer's or backbone's."""
+    """Maximum number of positions: a side's own length, else the module's, tokenizer's or backbone's."""
     limit = backbone.max_positions
     tokenizer = module.config("tokenizer_config.json").get("model_max_length") or limit
     return own or min(settings.get("max_seq_length") or tokenizer, int(min(tokenizer, limit)))
 
 
 def prompt(checkpoint: Checkpoint, side: Side) -> str:
-    """The text put before texts of one side, chosen as `encode_query` and `encode_document` choose it."""
+    """The prompt of one side, chosen as `encode_query` and `encode_document` choose it."""
     prompts = checkpoint.settings.get("prompts") or {}
     names = ["query"] if side == "query" else ["document", "passage", "corpus"]
     name = next((name for name in names if name in prompts), checkpoint.settings.get("default_prompt_name"))

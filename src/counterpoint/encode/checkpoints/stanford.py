@@ -1,7 +1,7 @@
-"""Stanford ColBERT: a transformer with `linear.weight` beside it, settings in `artifact.metadata`.
+"""Stanford ColBERT: a transformer with `linear.weight`, and settings in `artifact.metadata`.
 
-The format: `config.json` names the architecture `HF_ColBERT`; the weights are `bert.…` (or the backbone's own
-prefix) and `linear.weight` (dim, hidden), without bias; `artifact.metadata` is JSON with `query_maxlen`,
+The format: `config.json` names the architecture `HF_ColBERT`. The weights are `bert.…` (or the backbone's own
+prefix) and `linear.weight` (dim, hidden), without bias. `artifact.metadata` is JSON with `query_maxlen`,
 `doc_maxlen`, `query_token_id`, `doc_token_id` (vocabulary entries), `mask_punctuation`,
 `attend_to_mask_tokens` and `dim`. Vectors have unit length.
 """
@@ -21,7 +21,7 @@ __all__ = ["read", "recognises"]
 
 
 def recognises(checkpoint: Checkpoint) -> bool:
-    """Whether the metadata is there or the architecture is ColBERT's."""
+    """Whether there is an `artifact.metadata`, or the architecture is ColBERT's."""
     return (checkpoint.folder / "artifact.metadata").is_file() or "HF_ColBERT" in checkpoint.architectures
 
 
@@ -32,7 +32,7 @@ def read(checkpoint: Checkpoint) -> DualEncoder:
     weight = read_weights(folder).get("linear.weight")
     if weight is None:
         raise ArtifactError(
-            "the projection 'linear.weight' is missing; get the checkpoint whole", path=folder
+            "the projection 'linear.weight' is missing; get the complete checkpoint", path=folder
         )
     backbone = checkpoint.backbone(unused=("linear.weight",))
     dim, hidden = weight.shape
@@ -44,7 +44,7 @@ def read(checkpoint: Checkpoint) -> DualEncoder:
         )
     linear = Linear(dim, bias=False, in_dim=hidden).setup()
     linear._load_strictly({"linear_.weight": weight.float()}, folder)
-    # Where the metadata is silent, the defaults of Stanford's own configuration.
+    # Without metadata: the defaults of Stanford's own configuration.
     skip = PUNCTUATION if metadata.get("mask_punctuation", True) else ()
     length = metadata.get("query_maxlen") or 32
     return DualEncoder(
