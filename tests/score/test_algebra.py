@@ -41,7 +41,7 @@ def test_only_scorers_are_added_and_only_numbers_multiply():
             wrong()
     with pytest.raises(ConfigError, match="2 of them, 1 weights"):
         Sum([A, B], [0.1])
-    with pytest.raises(ConfigError, match="0 parts"):
+    with pytest.raises(ConfigError, match="found 0"):
         Sum([])
 
 
