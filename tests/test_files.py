@@ -12,7 +12,7 @@ from counterpoint.files import (
     is_abandoned,
     sha256_file,
     sync_folder,
-    temporary_beside,
+    temporary_next_to,
     write_atomically,
     writing,
 )
@@ -92,7 +92,7 @@ def test_an_interrupt_carries_what_is_there(replaced, said):
 
 def test_without_locks_files_are_replaced_and_nothing_counts_as_abandoned(tmp_path, monkeypatch):
     monkeypatch.setattr("counterpoint.files.fcntl", None)
-    left = temporary_beside(tmp_path / "a.txt")
+    left = temporary_next_to(tmp_path / "a.txt")
     left.write_text("of a process that may be alive")
     for text in ("first", "second"):
         write_atomically(tmp_path / "a.txt", lambda path, text=text: path.write_text(text))
@@ -103,7 +103,7 @@ def test_without_locks_files_are_replaced_and_nothing_counts_as_abandoned(tmp_pa
 
 
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_holds_is_not(tmp_path):
-    dead, alive = (temporary_beside(tmp_path / "a.txt") for _ in range(2))
+    dead, alive = (temporary_next_to(tmp_path / "a.txt") for _ in range(2))
     dead.write_text("")
     with held(alive, os.O_CREAT | os.O_RDWR):
         assert is_abandoned(dead) and not is_abandoned(alive) and not is_abandoned(tmp_path / "nothing")

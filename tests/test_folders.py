@@ -6,7 +6,7 @@ import pytest
 
 from counterpoint import folders
 from counterpoint.errors import ArtifactError
-from counterpoint.files import temporary_beside
+from counterpoint.files import temporary_next_to
 from counterpoint.folders import FolderKind, publish_folder, remove_made, whole_folder
 
 KIND = FolderKind("known", ("sub/*",))
@@ -108,8 +108,8 @@ def test_a_failure_rolls_back(tmp_path, way, monkeypatch):
 def test_what_killed_processes_left_is_put_right(tmp_path):
     target = tmp_path / "folder"
     publish(target, "1")
-    os.rename(target, temporary_beside(target, "previous"))  # killed between two renames
-    unfinished = temporary_beside(target)
+    os.rename(target, temporary_next_to(target, "previous"))  # killed between two renames
+    unfinished = temporary_next_to(target)
     unfinished.mkdir()
     (unfinished / "known").write_text("half")
     users = tmp_path / ".folder.mine.partial"

@@ -88,7 +88,7 @@ def one_model(names, output, thresholds=THRESHOLDS):
         trained, threshold = thresholds.get(name, (name, None))
         models[name] = load_model(folder_of(trained, output))
         if threshold is not None:
-            models[name].close_gates(threshold)
+            models[name].prune(threshold)
     text = TextInput(512)  # collections of abstracts are longer than what was trained on
     encoder, called = joined_heads(models, (text, text), {STANDALONE: Mean(normalise=True)})
     for name, model in models.items():

@@ -25,7 +25,7 @@ __all__ = [
     "sync_all",
     "sync_file",
     "sync_folder",
-    "temporary_beside",
+    "temporary_next_to",
     "temporaries_of",
     "write_atomically",
     "writing",
@@ -127,7 +127,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             write(path)
         return
     target = Path(os.path.realpath(path))  # `resolve` raises on a loop of links
-    temporary = temporary_beside(target)
+    temporary = temporary_next_to(target)
     written: list[int] = []  # the inode of the new file, once it is complete
     with writing(path, lambda: target.exists() and written == [_inode(target)]):
         try:
@@ -146,13 +146,13 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
                 temporary.unlink(missing_ok=True)
 
 
-def temporary_beside(target: Path, kind: str = "partial") -> Path:
+def temporary_next_to(target: Path, kind: str = "partial") -> Path:
     """An unused name next to `target`: `.NAME.XXXXXXXX.KIND`."""
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{kind}")
 
 
 def temporaries_of(target: Path, kind: str = "partial") -> list[Path]:
-    """Existing files that `temporary_beside` named for a target; no other names match."""
+    """Existing files that `temporary_next_to` named for a target; no other names match."""
     ours = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.{kind}")
     return [path for path in target.parent.iterdir() if ours.fullmatch(path.name)]
 

@@ -20,7 +20,7 @@ from counterpoint.files import (
     sync_file,
     sync_folder,
     temporaries_of,
-    temporary_beside,
+    temporary_next_to,
     writing,
 )
 
@@ -105,7 +105,7 @@ def publish_folder(path: Path, *, overwrite: bool = False, kind: FolderKind | No
         if path.exists() and not overwrite:
             raise ArtifactError("already exists; choose another name or ask to overwrite it", path=path)
         check_replaceable(path, kind)
-        temporary = temporary_beside(target)
+        temporary = temporary_next_to(target)
         above = _make(temporary)
         try:
             with held(temporary):
@@ -184,7 +184,7 @@ def _put_in_place(new: Path, path: Path) -> None:
         return
     if _exchange(new, path):
         return
-    previous = temporary_beside(path, "previous")
+    previous = temporary_next_to(path, "previous")
     os.rename(path, previous)
     try:
         os.rename(new, path)

@@ -12,7 +12,7 @@ import torch
 
 from counterpoint.encode import DualEncoder, Head, InteractiveEncoder, load_encoder
 from counterpoint.encode.checkpoints import search_of
-from counterpoint.encode.checkpoints.modules import A_TEXT, TRIAL, Checkpoint
+from counterpoint.encode.checkpoints.modules import A_TEXT, TRIAL, PublishedModel
 from counterpoint.encode.saved import saved_model
 from counterpoint.encode.sources import locate
 from counterpoint.encode.weights import read_json
@@ -64,7 +64,7 @@ def _loaded(name: str, revision: str | None) -> Model:
         what = type(part).__name__
         hint = "; rerank with it: counterpoint rerank" if isinstance(part, InteractiveEncoder) else ""
         raise ArtifactError(f"contains a {what}, not a model that makes vectors{hint}", path=folder)
-    checkpoint = Checkpoint(locate(name, revision), name, revision)
+    checkpoint = PublishedModel(locate(name, revision), name, revision)
     encoder = load_encoder(name, revision)
     with reading(checkpoint.folder):
         search = search_of(checkpoint)

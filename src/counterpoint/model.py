@@ -252,7 +252,7 @@ class Model(Part):
         """
         return self._mapped(name, self.encoder.table(name, side).float().cpu()).numpy()
 
-    def close_gates(self, threshold: float) -> Model:
+    def prune(self, threshold: float) -> Model:
         """Prune document rows whose gate or router weight is at or below a threshold: a smaller index.
 
         No training is needed. ColBERTer, section 6.1, proposes it for models trained with a mild loss on the

@@ -240,14 +240,14 @@ def test_a_threshold_drops_rows_of_documents_and_changes_none_that_stays(tiny_be
         encode(TEXTS, FP32)["routed"] for encode in (model.encode_document, model.encode_query)
     )
     mark = model.fingerprint()
-    model.close_gates(float(weights[weights > 0].median()))
+    model.prune(float(weights[weights > 0].median()))
     after = model.encode_document(TEXTS, FP32)["routed"]
     assert model.fingerprint() != mark and 0 < len(after.values) < len(before.values)
     left = [row.tobytes() for row in before.values]
     assert all(row.tobytes() in left for row in after.values)
     np.testing.assert_array_equal(model.encode_query(TEXTS, FP32)["routed"].values, queries.values)
     with pytest.raises(ConfigError, match="no gate and no router"):
-        Model(DualEncoder(Encoder(Transformer(str(tiny_bert_folder)), {"cls": Cls()}))).close_gates(0.9)
+        Model(DualEncoder(Encoder(Transformer(str(tiny_bert_folder)), {"cls": Cls()}))).prune(0.9)
 
 
 def test_it_is_saved_and_loaded(tiny_bert_folder, tmp_path):

@@ -169,7 +169,7 @@ def test_spans_and_ids_stand_beside_rows(tiny_bert_folder):
                 else:
                     assert span.text == f"→{VOCABULARY[key]}"
     before = model.encode_document(TEXTS, FP32)["terms"]
-    model.close_gates(float(np.median(before.values)))
+    model.prune(float(np.median(before.values)))
     after = model.encode_document(TEXTS, FP32)["terms"]
     assert 0 < len(after.values) < len(before.values)
 

@@ -10,9 +10,9 @@ from tests.index.test_damage import TokenModel
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index import Index, IndexSettings, Manifest, build_index, centroids, merge_rule
-from counterpoint.index.accounts import fit_text
 from counterpoint.index.changing import changing
 from counterpoint.index.compacting import compact
+from counterpoint.index.disk_usage import fit_text
 from counterpoint.index.manifest import FileEntry
 from counterpoint.search import Searcher
 from counterpoint.types import Document

@@ -10,7 +10,7 @@ from counterpoint.cli.main import main
 from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer
 from counterpoint.index import Index, build_index, stream
 from counterpoint.index import build as build_module
-from counterpoint.index.accounts import built_text, counted_text, cut_text
+from counterpoint.index.disk_usage import built_text, counted_text, cut_text
 from counterpoint.index.manifest import NAME
 from counterpoint.library import index as build
 from counterpoint.library import open_index

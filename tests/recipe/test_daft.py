@@ -8,7 +8,7 @@ from tests.encode.tiny import VOCABULARY, save_tiny_bert, tiny_tokenizer
 from tests.recipe.small import WORDS, write_collection
 
 from counterpoint.loading import load_model
-from counterpoint.recipe import change, load_recipe, read_material, run_recipe
+from counterpoint.recipe import change, load_recipe, read_recipe_data, run_recipe
 
 
 def save_roberta(folder):
@@ -51,8 +51,8 @@ def test_a_document_encoder_of_another_family_is_aligned_and_tuned(variant, save
         changes = {"steps": 2, "batch": 4, "warmup": 0, "cache.size": 16, "cache.candidates": 4}
         settings += [f"stages.{stage}.{name}={value}" for name, value in changes.items()]
     recipe = change(load_recipe(f"daft-paper:{variant}"), settings)
-    material = read_material(recipe, write_collection(tmp_path / "collection"))
-    model = load_model(run_recipe(recipe, material, tmp_path / "run"))
+    training_data = read_recipe_data(recipe, write_collection(tmp_path / "collection"))
+    model = load_model(run_recipe(recipe, training_data, tmp_path / "run"))
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     trained = {line["stage"] for line in lines if "loss" in line}
     assert "fine-tune" in trained and all("nDCG@10" in line for line in lines if line["step"] == 0)

@@ -13,7 +13,7 @@ from counterpoint.loading import load_model
 from counterpoint.recipe import (
     change,
     load_recipe,
-    read_material,
+    read_recipe_data,
     run_recipe,
     shipped_recipes,
     variants_of,
@@ -100,7 +100,7 @@ def small(recipe, backbones):
 def test_a_recipe_trains_to_its_end(name, backbones, scored, tmp_path):
     recipe = small(load_recipe(name), backbones)
     path, documents = scored
-    folder = run_recipe(recipe, read_material(recipe, path, documents=documents), tmp_path / "run")
+    folder = run_recipe(recipe, read_recipe_data(recipe, path, documents=documents), tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     for stage in [stage.name for stage in recipe.stages if isinstance(stage, Train)]:
         found = [line for line in lines if line["stage"] == stage and "loss" in line]

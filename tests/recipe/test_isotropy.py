@@ -8,7 +8,14 @@ import pytest
 
 from counterpoint.loading import load_model
 from counterpoint.measure.isotropy import partition_isotropy
-from counterpoint.recipe import change, load_recipe, read_material, run_recipe, shipped_recipes, variants_of
+from counterpoint.recipe import (
+    change,
+    load_recipe,
+    read_recipe_data,
+    run_recipe,
+    shipped_recipes,
+    variants_of,
+)
 
 SETS = {"isotropy": "tokens", "repbert": "mean"}
 MAPPED = ["isotropy", "isotropy:nice", "isotropy:glow"]
@@ -42,7 +49,7 @@ def collection(tmp_path_factory):
 def test_each_map_is_fitted_behind_the_training_and_makes_the_space_round(name, collection, tmp_path):
     folder, texts = collection
     recipe = change(load_recipe(name), ["stages.0.steps=1", "stages.0.batch=4"])
-    model = load_model(run_recipe(recipe, read_material(recipe, folder), tmp_path / "run"))
+    model = load_model(run_recipe(recipe, read_recipe_data(recipe, folder), tmp_path / "run"))
     on = SETS[name.partition(":")[0]]
     mapped = model.encode_document(texts[:200])[on].values
     np.testing.assert_allclose(np.linalg.norm(mapped, axis=1), 1, rtol=1e-4)

@@ -13,7 +13,7 @@ import counterpoint.learn.trainer
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.learn import Build, MarginMSE, RandomNegatives, Train
 from counterpoint.loading import load_model
-from counterpoint.recipe import DataSettings, change, describe_run, load_recipe, read_material, run_recipe
+from counterpoint.recipe import DataSettings, change, describe_run, load_recipe, read_recipe_data, run_recipe
 from counterpoint.recipe.run_folder import begin_session, end_session
 
 
@@ -26,9 +26,9 @@ def collection(tmp_path):
 def begun(collection, tmp_path):
     """A recipe, its data and the folder of a run that was begun."""
     recipe = declared(data=DataSettings(held_out=0))
-    material, folder = read_material(recipe, collection), tmp_path / "run"
-    begin_session(folder, recipe, material, "as typed", False)
-    return recipe, material, folder
+    training_data, folder = read_recipe_data(recipe, collection), tmp_path / "run"
+    begin_session(folder, recipe, training_data, "as typed", False)
+    return recipe, training_data, folder
 
 
 def trainer(behave):
@@ -44,7 +44,7 @@ def trainer(behave):
 def test_a_run_is_trained_described_and_loaded(tiny_bert_folder, collection, tmp_path):
     recipe = declared(tiny_bert_folder)
     folder = tmp_path / "run"
-    model = run_recipe(recipe, read_material(recipe, collection), folder, command="a command")
+    model = run_recipe(recipe, read_recipe_data(recipe, collection), folder, command="a command")
     assert model == folder / "model" and not recipe.model.is_set_up
     assert load_recipe(folder).fingerprint() == recipe.fingerprint()
     assert load_model(folder).fingerprint() == load_model(model).fingerprint()
@@ -54,7 +54,7 @@ def test_a_run_is_trained_described_and_loaded(tiny_bert_folder, collection, tmp
     assert found["stages"]["train"]["last"]["step"] == 4  # 16 examples, 4 a batch, one epoch
     assert set(found["stages"]["train"]["best"]) == {"step", "nDCG@10", "R@100"}
     # A run that is complete is taken up and left as it is.
-    again = run_recipe(recipe, read_material(recipe, collection), folder, resume=True)
+    again = run_recipe(recipe, read_recipe_data(recipe, collection), folder, resume=True)
     assert load_model(again).fingerprint() == load_model(model).fingerprint()
     assert len(describe_run(folder)["provenance"]["sessions"]) == 2
 
@@ -62,11 +62,11 @@ def test_a_run_is_trained_described_and_loaded(tiny_bert_folder, collection, tmp
 def test_a_run_starts_from_another(tiny_bert_folder, collection, tmp_path):
     """From the best model of a run, with other heads; once begun, from no other."""
     first = declared(tiny_bert_folder)
-    run_recipe(first, read_material(first, collection), tmp_path / "first")
+    run_recipe(first, read_recipe_data(first, collection), tmp_path / "first")
     second = change(first, [f"start={tmp_path / 'first'}", "stages.train.lr=0", "stages.train.steps=2"])
-    folder, material = tmp_path / "second", read_material(first, collection)
+    folder, training_data = tmp_path / "second", read_recipe_data(first, collection)
     trained = load_model(tmp_path / "first").fingerprint()
-    assert load_model(run_recipe(second, material, folder)).fingerprint() == trained
+    assert load_model(run_recipe(second, training_data, folder)).fingerprint() == trained
     found = describe_run(folder)
     assert found["start"]["source"] == str(tmp_path / "first") and not found["start"]["new"]
     assert found["provenance"]["start"]["sha256"] == found["start"]["sha256"]
@@ -74,16 +74,16 @@ def test_a_run_starts_from_another(tiny_bert_folder, collection, tmp_path):
     assert describe_run(tmp_path / "first")["start"].keys() == {"fingerprint"}
     shutil.rmtree(tmp_path / "first")
     with pytest.raises(ConfigError, match="start: .*no such folder"):
-        run_recipe(second, material, folder, resume=True)
-    run_recipe(change(first, ["seed=2"]), material, tmp_path / "first")
+        run_recipe(second, training_data, folder, resume=True)
+    run_recipe(change(first, ["seed=2"]), training_data, tmp_path / "first")
     with pytest.raises(ConfigError, match="is not the one that this run started from"):
-        run_recipe(second, material, folder, resume=True)
+        run_recipe(second, training_data, folder, resume=True)
 
 
 def test_provenance_says_what_stands_behind_a_run(begun, monkeypatch):
-    _, material, folder = begun
+    _, training_data, folder = begun
     written = json.loads((folder / "provenance.json").read_text())
-    assert written["seed"] == 1 and written["training"]["fingerprint"] == material.training.fingerprint
+    assert written["seed"] == 1 and written["training"]["fingerprint"] == training_data.training.fingerprint
     (session,) = written["sessions"]
     assert session["end"] is None and session["command"] == "as typed" and session["processes"] == 1
     assert {"counterpoint", "python", "torch", "transformers", "accelerate"} <= session["versions"].keys()
@@ -106,7 +106,7 @@ def test_the_revision_of_the_working_folder_is_noted(collection, tmp_path, monke
     monkeypatch.chdir(checkout / "inside")
     recipe = declared()
     for name, expected in (("clean", revision), ("dirty", f"{revision} with changes")):
-        begin_session(tmp_path / name, recipe, read_material(recipe, collection), "", False)
+        begin_session(tmp_path / name, recipe, read_recipe_data(recipe, collection), "", False)
         (session,) = json.loads((tmp_path / name / "provenance.json").read_text())["sessions"]
         assert session["working_folder"] == {"folder": str(checkout), "revision": expected}
         (checkout / "file").write_text("2")
@@ -116,18 +116,18 @@ def test_the_revision_of_the_working_folder_is_noted(collection, tmp_path, monke
 
 
 def test_a_folder_that_is_there_is_not_begun_again(begun):
-    recipe, material, folder = begun
+    recipe, training_data, folder = begun
     before = (folder / "provenance.json").read_bytes()
     with pytest.raises(ArtifactError, match="already exists; continue it with --resume"):
-        begin_session(folder, recipe, material, "", False)
+        begin_session(folder, recipe, training_data, "", False)
     assert (folder / "provenance.json").read_bytes() == before
 
 
 def test_another_recipe_is_not_taken_up(begun):
-    _, material, folder = begun
+    _, training_data, folder = begun
     other = declared(seed=2, stages=[Train(MarginMSE(), batch=4, lr=1e-3)])
     with pytest.raises(ConfigError) as error:
-        begin_session(folder, other, material, "", True)
+        begin_session(folder, other, training_data, "", True)
     assert "seed is 1 in this run, found 2" in str(error.value)
     assert "stages.0.objective.part is 'counterpoint.learn:Contrastive'" in str(error.value)
 
@@ -135,24 +135,24 @@ def test_another_recipe_is_not_taken_up(begun):
 def test_other_data_are_not_taken_up_and_moved_data_are(begun, collection, tmp_path):
     recipe, _, folder = begun
     moved = collection.rename(tmp_path / "moved")
-    begin_session(folder, recipe, read_material(recipe, moved), "", True)
+    begin_session(folder, recipe, read_recipe_data(recipe, moved), "", True)
     with open(moved / "qrels" / "train.tsv", "a") as file:
         file.write("q3\td9\t1\n")
     with pytest.raises(ConfigError, match="the training data are not those of this run") as error:
-        begin_session(folder, recipe, read_material(recipe, moved), "", True)
+        begin_session(folder, recipe, read_recipe_data(recipe, moved), "", True)
     assert "sha256" in str(error.value)
 
 
 def test_nothing_to_take_up(begun, tmp_path):
-    recipe, material, folder = begun
+    recipe, training_data, folder = begun
     with pytest.raises(ArtifactError, match="no run to resume"):
-        begin_session(tmp_path / "nowhere", recipe, material, "", True)
+        begin_session(tmp_path / "nowhere", recipe, training_data, "", True)
     (folder / "provenance.json").write_text("{")
     with pytest.raises(ArtifactError, match="not valid JSON"):
-        begin_session(folder, recipe, material, "", True)
+        begin_session(folder, recipe, training_data, "", True)
     (folder / "provenance.json").unlink()
     with pytest.raises(ArtifactError, match="incomplete"):
-        begin_session(folder, recipe, material, "", True)
+        begin_session(folder, recipe, training_data, "", True)
     with pytest.raises(ArtifactError, match="no model yet"):
         load_model(folder)
 
@@ -162,7 +162,7 @@ def test_faults_are_found_before_a_folder_is_made(collection, tmp_path):
         stages=[Train(MarginMSE(), declared().stages[0].scorer, negatives=(RandomNegatives(),))]
     )
     with pytest.raises(ConfigError, match="learns from a teacher"):
-        run_recipe(recipe, read_material(recipe, collection), tmp_path / "run")
+        run_recipe(recipe, read_recipe_data(recipe, collection), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -170,19 +170,19 @@ def test_faults_are_found_before_a_folder_is_made(collection, tmp_path):
 
 
 def test_a_run_that_fails_before_it_learns_leaves_nothing(begun, tmp_path, monkeypatch):
-    recipe, material, _ = begun
+    recipe, training_data, _ = begun
 
     def refuse(job):
         raise DataError("no such model")
 
     monkeypatch.setattr(counterpoint.learn.trainer, "train", trainer(refuse))
     with pytest.raises(DataError, match="no such model"):
-        run_recipe(recipe, material, tmp_path / "new")
+        run_recipe(recipe, training_data, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
 def test_a_run_that_fails_later_keeps_what_it_has(begun, tmp_path, monkeypatch):
-    recipe, material, _ = begun
+    recipe, training_data, _ = begun
 
     def diverge(job):
         (job.folder / "metrics.jsonl").write_text(
@@ -192,7 +192,7 @@ def test_a_run_that_fails_later_keeps_what_it_has(begun, tmp_path, monkeypatch):
 
     monkeypatch.setattr(counterpoint.learn.trainer, "train", trainer(diverge))
     with pytest.raises(DataError, match="not finite"):
-        run_recipe(recipe, material, tmp_path / "new")
+        run_recipe(recipe, training_data, tmp_path / "new")
     found = describe_run(tmp_path / "new")
     assert found["model"] is None and found["provenance"]["sessions"][0]["end"] is None
     assert found["stages"]["train"] == {
@@ -224,7 +224,7 @@ def test_the_best_is_the_first_of_the_highest(begun):
 
 def test_how_stages_ended_and_what_was_kept(begun):
     """A stage before the latest checkpoint's has ended: early for a reason, or after all of its steps."""
-    recipe, material, folder = begun
+    recipe, training_data, folder = begun
     stage = recipe.stages[0]
     names = ("early", "whole", "going", "to come")
     keeps = ("last", "best", "best", "best")
@@ -259,9 +259,9 @@ def test_how_stages_ended_and_what_was_kept(begun):
 
 
 def test_only_the_first_of_several_processes_writes(begun, tmp_path, monkeypatch):
-    recipe, material, _ = begun
+    recipe, training_data, _ = begun
     seen = []
     monkeypatch.setattr(counterpoint.learn.trainer, "train", trainer(lambda job: seen.append(job.folder)))
     monkeypatch.setenv("RANK", "1")
-    run_recipe(recipe, material, tmp_path / "new")
+    run_recipe(recipe, training_data, tmp_path / "new")
     assert seen == [tmp_path / "new"] and not Path(seen[0]).exists()

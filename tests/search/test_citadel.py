@@ -129,7 +129,7 @@ def assert_scores(searcher, workflow, expected, *, everywhere):
 def test_every_workflow_scores_as_the_scorer(model, tmp_path, closed):
     if closed is not None:
         model.save(tmp_path / "again")
-        model = load_model(tmp_path / "again").close_gates(closed)
+        model = load_model(tmp_path / "again").prune(closed)
     expected = scored(model, scorer_of(model))
     with indexed(model, tmp_path / "i") as index:
         assert index.layouts["routed"].kind == "exact"

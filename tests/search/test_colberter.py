@@ -7,7 +7,7 @@ from tests.encode.tiny import FP32
 
 from counterpoint.encode import Cls, DualEncoder, Encoder, Gate, Linear, Transformer, WholeWords, word_id
 from counterpoint.index import Index, build_index
-from counterpoint.learn.carried import carry
+from counterpoint.learn.scorer_to_search import scorer_to_search
 from counterpoint.model import Model
 from counterpoint.score import Dot, MaxSim, Mix
 from counterpoint.search import Searcher
@@ -57,7 +57,7 @@ def made(folder, *, exact, bits=32, closed=False):
     scorer = Mix([Dot("cls"), MaxSim("words", exact=exact, floor0=True)]).setup()
     with torch.no_grad():
         scorer.gamma_.fill_(0.4)
-    carried = carry(scorer, model)
+    carried = scorer_to_search(scorer, model)
     assert carried is not None and carried[0], carried
     return model, scorer
 

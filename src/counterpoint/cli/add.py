@@ -69,7 +69,7 @@ replace = _command(
 
 
 def _add(index: Path, source: str, options: AddOptions, how: tuple[str | None, bool], json: bool) -> None:
-    from counterpoint.index.accounts import counted_text
+    from counterpoint.index.disk_usage import counted_text
     from counterpoint.library import OpenIndex
     from counterpoint.library.changes import reading_for
 

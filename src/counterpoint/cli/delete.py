@@ -29,7 +29,7 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete documents of INDEX by id, or all documents whose metadata meets a condition."""
-    from counterpoint.index.accounts import counted_text
+    from counterpoint.index.disk_usage import counted_text
     from counterpoint.library import OpenIndex
 
     if bool(ids) == (where is not None):

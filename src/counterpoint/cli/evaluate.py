@@ -29,7 +29,7 @@ from counterpoint.cli.options import (
 )
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
-from counterpoint.cli.slicing import KINDS, Material, slice_rows, slice_text, slice_values, slicings_of
+from counterpoint.cli.slicing import KINDS, SlicingData, slice_rows, slice_text, slice_values, slicings_of
 from counterpoint.cli.tables import csv_table, text_table
 from counterpoint.escapes import escaped
 from counterpoint.library.options import BACKEND, Backend
@@ -132,7 +132,7 @@ def evaluate(
     )
     depth = k or (DEEP if save_run else _depth(names))
     judged = judgements_of(collection, split, bare=index is None)
-    slicings = slicings_of(slices or [], Material(judged, relevant_from or 1, condensed))
+    slicings = slicings_of(slices or [], SlicingData(judged, relevant_from or 1, condensed))
     extra: dict[str, Any] = {}
     late = None
     if index is not None:

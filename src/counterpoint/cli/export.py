@@ -28,7 +28,7 @@ def export(
 ) -> None:
     """Write the documents of INDEX as JSON Lines, which `counterpoint index` reads back."""
     from counterpoint.index import Index
-    from counterpoint.index.accounts import counted_text
+    from counterpoint.index.disk_usage import counted_text
     from counterpoint.library.index_export import export_index
 
     with Index(index) as opened:

@@ -105,7 +105,7 @@ def fit(
     """
     from counterpoint.errors import ArtifactError, ConfigError
     from counterpoint.folders import SAVED_PART, check_replaceable
-    from counterpoint.learn import FitTexts, fit_behind, fitted_dim, recentre_behind
+    from counterpoint.learn import FitTexts, fit_transform, fitted_dim, recentre_transform
     from counterpoint.loading import load_model
 
     given = {"rank": rank, "shrinkage": shrinkage, "power": power, "steps": steps, "level": level}
@@ -140,9 +140,9 @@ def fit(
 
         fitted = FitTexts(texts, more, encoded)
         if method == "centre":
-            recentre_behind(loaded, chosen, fitted)
+            recentre_transform(loaded, chosen, fitted)
         else:
-            fit_behind(
+            fit_transform(
                 loaded, chosen, lambda dim: made, fitted, level, lambda step, total, bits: trained(step)
             )
     mapped = level or ("sequence" if loaded.sets[chosen].pooled else "token")

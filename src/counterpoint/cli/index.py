@@ -184,7 +184,7 @@ def _run(build: Build) -> None:
 
 def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     from counterpoint.index import Index
-    from counterpoint.index.accounts import auto_text, built_text, counted_text, cut_text, queries_text
+    from counterpoint.index.disk_usage import auto_text, built_text, counted_text, cut_text, queries_text
     from counterpoint.library.building import model_name, prepare
 
     named = model_name(source, chosen)

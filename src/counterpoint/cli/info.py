@@ -174,7 +174,7 @@ def _texts(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _text(found: Mapping[str, Any]) -> str:
-    from counterpoint.index.accounts import (
+    from counterpoint.index.disk_usage import (
         auto_text,
         built_text,
         changed_text,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from counterpoint.cli.groups import Group
-from counterpoint.cli.slicing import Material
+from counterpoint.cli.slicing import SlicingData
 
 if TYPE_CHECKING:
     from counterpoint.measure import Report, Slicing, Table, WinTieLoss
@@ -209,7 +209,7 @@ def parts_of(
     if asked.halves is not None:
         halves = slice_by_rank(values[asked.halves][baseline], f"{asked.halves} of {baseline}")
     if asked.lengths is not None:
-        found = Material(group.judged, relevant_from).document_lengths
+        found = SlicingData(group.judged, relevant_from).document_lengths
         lengths = slice_by_width(found, "the length of relevant documents", asked.lengths)
     if asked.wins is not None:
         wins = wins_over(values[asked.wins], baseline, with_all(group.judged.qrels, halves))

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from counterpoint.measure.slices import Facts
     from counterpoint.types import Document
 
-__all__ = ["KINDS", "Material", "slice_rows", "slice_text", "slice_values", "slicings_of"]
+__all__ = ["KINDS", "SlicingData", "slice_rows", "slice_text", "slice_values", "slicings_of"]
 
 KINDS = "bm25:RUN[:MEASURE], query-length[:4,8], document-length[:40,80], query.FIELD, document.FIELD"
 
 
 @final
-class Material:
+class SlicingData:
     """Properties that queries can be sliced by; each is read once, when it is first needed."""
 
     def __init__(self, judged: Judged, relevant_from: int, condensed: bool = False):
@@ -65,7 +65,7 @@ class Material:
         return {query: [found[query]] if query in found else [] for query in self.judged.qrels}
 
 
-def slicings_of(kinds: Sequence[str], material: Material) -> list[Slicing]:
+def slicings_of(kinds: Sequence[str], material: SlicingData) -> list[Slicing]:
     """Parse the slicings of the command line, without duplicates.
 
     Raises:
@@ -74,7 +74,7 @@ def slicings_of(kinds: Sequence[str], material: Material) -> list[Slicing]:
     return [_slicing(kind, material) for kind in dict.fromkeys(kinds)]
 
 
-def _slicing(kind: str, material: Material) -> Slicing:
+def _slicing(kind: str, material: SlicingData) -> Slicing:
     from counterpoint.errors import ConfigError
     from counterpoint.measure import slice_by_field, slice_by_length
 
@@ -94,7 +94,7 @@ def _slicing(kind: str, material: Material) -> Slicing:
     raise ConfigError(f"unknown slice {kind!r}; expected {KINDS}")
 
 
-def _by_bm25(kind: str, rest: str, material: Material) -> Slicing:
+def _by_bm25(kind: str, rest: str, material: SlicingData) -> Slicing:
     """Split queries in half by the measure of a BM25 run, named after the last colon unless that is a file.
 
     It is measured like everything else: on condensed runs if asked for, with the same lowest relevant grade.

@@ -66,7 +66,7 @@ def train(
     training; its default is the recipe's choice. --memory is for stages that remember hidden states.
     """
     from counterpoint.errors import ConfigError
-    from counterpoint.recipe import check, describe_run, read_material, run_recipe
+    from counterpoint.recipe import check, describe_run, read_recipe_data, run_recipe
     from counterpoint.recipe.run_folder import check_folder, is_first_process
 
     wanted = recipe_of(recipe, [*(settings or []), *_data_settings(split, dev_split)])
@@ -75,24 +75,29 @@ def train(
         raise ConfigError(*faults)
     if is_first_process():
         check_folder(output, wanted, resume)
-    material = read_material(wanted, data, documents=documents)
+    training_data = read_recipe_data(wanted, data, documents=documents)
     if is_first_process():
-        note(f"{len(material.training):,} examples; development queries: {material.origin}")
-        if material.left_out:
-            note(f"{material.left_out:,} more examples use development queries and are left out")
+        note(f"{len(training_data.training):,} examples; development queries: {training_data.origin}")
+        if training_data.left_out:
+            note(f"{training_data.left_out:,} more examples use development queries and are left out")
     started = time.perf_counter()
     with Bars() as bars:
         model = run_recipe(
-            wanted, material, output, command=typed(), resume=resume, reporter=bars, memory=memory
+            wanted, training_data, output, command=typed(), resume=resume, reporter=bars, memory=memory
         )
     if not is_first_process():
         return
     stages = describe_run(output)["stages"]
     result = {
-        "run": str(output), "model": str(model), "recipe": wanted.fingerprint(),
-        "examples": len(material.training), "left_out": material.left_out, "development": material.origin,
-        "seconds": round(time.perf_counter() - started, 1), "stages": stages,
-    }  # fmt: skip
+        "run": str(output),
+        "model": str(model),
+        "recipe": wanted.fingerprint(),
+        "examples": len(training_data.training),
+        "left_out": training_data.left_out,
+        "development": training_data.origin,
+        "seconds": round(time.perf_counter() - started, 1),
+        "stages": stages,
+    }
     emit(result, lambda: _text(wanted, result, documents or data), json)
 
 

@@ -30,7 +30,7 @@ def snippet(document: Document, marks: Sequence[Mark], room: int) -> list[Shown]
     Every occurrence of a matched word is marked. A first line that repeats the title is left out.
     """
     text = document.text
-    begin = _behind_title(document)
+    begin = _after_title(document)
     strongest = max((mark.score for mark in marks), default=0.0)
     strong = [mark for mark in marks if mark.score > 0 and mark.score >= WEAK * strongest]
     words = {mark.span.text for mark in strong if mark.span.text.strip()}
@@ -47,7 +47,7 @@ def snippet(document: Document, marks: Sequence[Mark], room: int) -> list[Shown]
     return _joined(shown + ([Shown(" …", False)] if stretches[-1][1] < len(text) else []))
 
 
-def _behind_title(document: Document) -> int:
+def _after_title(document: Document) -> int:
     """Start of the text without a first line that repeats the title."""
     line = re.match(r"\s*([^\n]+)\n", document.text)
     if line is None or not document.title:

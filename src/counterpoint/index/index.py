@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from counterpoint.errors import ConfigError, DataError
-from counterpoint.index.accounts import account_of
 from counterpoint.index.deletes import Counts
+from counterpoint.index.disk_usage import disk_usage
 from counterpoint.index.kernels import idf_of
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.lexical import LEXICAL, Lexical, LexicalSettings
@@ -298,8 +298,8 @@ class Index:
     # -- accounts --------------------------------------------------------------------------------------
 
     def info(self) -> dict[str, Any]:
-        """Disk usage by purpose and by set, and per byte of text; see `counterpoint.index.accounts`."""
-        return account_of(self.folder, (self.manifest, self.segments, self.sets), self.distinct_ids)
+        """Disk usage by purpose and by set, and per byte of text; see `counterpoint.index.disk_usage`."""
+        return disk_usage(self.folder, (self.manifest, self.segments, self.sets), self.distinct_ids)
 
     def check_model(self, fingerprint: str) -> None:
         """Check that a model is the one this index was built with.

@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 
 from counterpoint.index.lexical import LexicalSettings
-from counterpoint.index.term_runs import Run, sorted_run, write_runs
+from counterpoint.index.term_runs import SortedRun, sorted_run, write_runs
 
 __all__ = ["LexicalBuilder"]
 
@@ -39,7 +39,7 @@ class LexicalBuilder:
         self._analyzer = settings.analyzed()
         self._spill, self._memory = spill, memory
         self._temporary = ExitStack()
-        self._runs: list[Run] = []
+        self._runs: list[SortedRun] = []
         self._spilled: list[Path] = []
         self._documents = 0
         self._clear()
@@ -71,7 +71,7 @@ class LexicalBuilder:
         self._spilled += self._spill.glob(f"{name}.*.npy")
         self._clear()
 
-    def _sorted(self) -> Run:
+    def _sorted(self) -> SortedRun:
         tokens, lengths = (np.asarray(kept, np.uint32) for kept in (self._tokens, self._lengths))
         return sorted_run(self._vocabulary, tokens, lengths, self._documents - len(lengths))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import ArtifactError
-from counterpoint.files import sha256_file, sync_all, temporary_beside, write_atomically
+from counterpoint.files import sha256_file, sync_all, temporary_next_to, write_atomically
 
 if TYPE_CHECKING:
     from counterpoint.index.codec_names import CodecName
@@ -214,7 +214,7 @@ def write_bytes(folder: Path, content: bytes) -> None:
 
     def write(path: Path) -> None:
         path.write_bytes(content)
-        copy = temporary_beside(folder / COPY)
+        copy = temporary_next_to(folder / COPY)
         try:
             copy.write_bytes(content)
             sync_all([path, copy])

@@ -176,7 +176,7 @@ class IndexSettings:
         metadata: metadata fields with a declared type, which get a database index for conditions.
         passage_words: maximum number of words per passage, as in `BuildOptions`. Documents added later are
             cut in the same way.
-        gate: threshold by which the model's gates were pruned before (`Model.close_gates`); None if they were
+        gate: threshold by which the model's gates were pruned before (`Model.prune`); None if they were
             not.
     """
 

@@ -16,7 +16,7 @@ from jaxtyping import Bool
 
 from counterpoint.index.npy import NpyWriter, open_npy
 from counterpoint.index.term_files import TermFiles
-from counterpoint.index.term_runs import Run, write_runs
+from counterpoint.index.term_runs import SortedRun, write_runs
 
 __all__ = ["merge_terms"]
 
@@ -56,7 +56,7 @@ def merge_terms(parts: Sequence[tuple[TermFiles, Bool[np.ndarray, " n"] | None]]
             path.unlink()
 
 
-def _run(terms: TermFiles, live: Bool[np.ndarray, " n"] | None, first: int, stem: Path) -> Run:
+def _run(terms: TermFiles, live: Bool[np.ndarray, " n"] | None, first: int, stem: Path) -> SortedRun:
     """Write the terms of a segment's live documents to disk; the first document gets the number `first`."""
     kept = np.ones(terms.documents, bool) if live is None else live
     numbers, end = np.cumsum(kept) - 1 + first, 0
@@ -79,4 +79,4 @@ def _run(terms: TermFiles, live: Bool[np.ndarray, " n"] | None, first: int, stem
             end = writers["text"].rows
         for writer in writers.values():
             writer.close()
-    return Run(**{name: open_npy(writer.path) for name, writer in writers.items()})
+    return SortedRun(**{name: open_npy(writer.path) for name, writer in writers.items()})

@@ -20,7 +20,7 @@ from jaxtyping import Int, Integer, UInt8, UInt32
 from counterpoint.index.npy import open_npy
 from counterpoint.index.term_files import TermFilesWriter, encoded
 
-__all__ = ["Merged", "Run", "merged", "sorted_run", "write_runs"]
+__all__ = ["Merged", "SortedRun", "merged", "sorted_run", "write_runs"]
 
 READ = 2**12  # terms of a run in memory while runs are merged
 POSTINGS = 2**19  # packed at a time, or those of one term if it has more
@@ -28,7 +28,7 @@ POSTINGS = 2**19  # packed at a time, or those of one term if it has more
 
 @final
 @dataclass(frozen=True)
-class Run:
+class SortedRun:
     """The terms of consecutive documents, sorted by their bytes.
 
     Attributes:
@@ -57,14 +57,14 @@ class Run:
                 yield text[first - start : last - start]
             start = ends[-1]
 
-    def stored(self, folder: Path, name: str) -> Run:
+    def stored(self, folder: Path, name: str) -> SortedRun:
         """Write the run to disk; return it memory-mapped."""
         made = {}
         for field in fields(self):
             path = folder / f"{name}.{field.name}.npy"
             np.save(path, getattr(self, field.name))
             made[field.name] = open_npy(path)
-        return Run(**made)
+        return SortedRun(**made)
 
 
 def sorted_run(
@@ -72,7 +72,7 @@ def sorted_run(
     tokens: Integer[np.ndarray, " n"],
     lengths: Integer[np.ndarray, " d"],
     first: int,
-) -> Run:
+) -> SortedRun:
     """Sort the terms of some documents.
 
     Args:
@@ -94,7 +94,7 @@ def sorted_run(
     documents = keys.astype(np.uint32)  # the lower half
     keys >>= np.uint64(32)
     whole = [encoded(term) for term in terms]
-    return Run(
+    return SortedRun(
         text=np.frombuffer(b"".join(whole), np.uint8),
         ends=np.cumsum([len(term) for term in whole], dtype=np.int64),
         frequencies=np.bincount(keys.astype(np.int64), minlength=len(terms)),
@@ -115,7 +115,7 @@ class Merged:
     counts: Int[np.ndarray, " p"]
 
 
-def merged(runs: Sequence[Run]) -> Iterator[Merged]:
+def merged(runs: Sequence[SortedRun]) -> Iterator[Merged]:
     """The terms of all runs in order, a bounded number of postings at a time.
 
     Args:
@@ -135,7 +135,7 @@ def merged(runs: Sequence[Run]) -> Iterator[Merged]:
         yield _joined(terms, readers)
 
 
-def write_runs(runs: Sequence[Run], folder: Path) -> None:
+def write_runs(runs: Sequence[SortedRun], folder: Path) -> None:
     """Merge runs into the files of an index."""
     postings = sum(len(run.documents) for run in runs)
     writer = TermFilesWriter(folder, postings, text=sum(len(run.text) for run in runs))
@@ -153,7 +153,7 @@ def write_runs(runs: Sequence[Run], folder: Path) -> None:
 class Reader:
     """Reads the postings of a run once, in order."""
 
-    def __init__(self, run: Run):
+    def __init__(self, run: SortedRun):
         self._run, self._asked, self._term, self._posting = run, [], 0, 0
 
     def ask(self, place: int) -> int:

@@ -8,7 +8,7 @@ from counterpoint.learn.development import DevelopmentSet, first_stage, rerank, 
 from counterpoint.learn.drawn import join_drawn
 from counterpoint.learn.examples import Example, TrainingSet
 from counterpoint.learn.fit import FitTexts
-from counterpoint.learn.fit_behind import Level, fit_behind, fitted_dim, raw_length, recentre_behind
+from counterpoint.learn.fit_transform import Level, fit_transform, fitted_dim, raw_length, recentre_transform
 from counterpoint.learn.formats import open_training_data
 from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.lexical import BM25Terms, RunningTerms, bm25_scores, lexical_set
@@ -36,7 +36,7 @@ from counterpoint.learn.stop import NoImprovement, Situation, Stop
 from counterpoint.learn.teachers import CrossEncoderTeacher, Grader, ModelTeacher, RunTeacher, Teacher, taught
 from counterpoint.learn.topics import TopicBatches
 from counterpoint.learn.trainer import train
-from counterpoint.learn.watch import Looked, Watch, WatchSettings
+from counterpoint.learn.watch import Observation, Watch, WatchSettings
 
 __all__ = [
     "AlignmentStop",
@@ -63,7 +63,7 @@ __all__ = [
     "Job",
     "KLDivergence",
     "Level",
-    "Looked",
+    "Observation",
     "Loss",
     "MarginMSE",
     "Metrics",
@@ -108,7 +108,7 @@ __all__ = [
     "cross_step",
     "drawn_lists",
     "first_stage",
-    "fit_behind",
+    "fit_transform",
     "fitted_dim",
     "graded_lists",
     "join_drawn",
@@ -117,7 +117,7 @@ __all__ = [
     "open_training_data",
     "own_pairs",
     "raw_length",
-    "recentre_behind",
+    "recentre_transform",
     "rerank",
     "retrieve",
     "squared_cosines",

@@ -24,7 +24,7 @@ from counterpoint.transform.flow import HELD_OUT, MOST_HELD_OUT
 from counterpoint.vectors import Vectors
 
 if TYPE_CHECKING:
-    from counterpoint.learn.run import Run
+    from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["FitTexts", "fit", "fit_faults", "linear_of", "rows_of_set", "token_rows", "tokenwise_of"]
 
@@ -67,8 +67,8 @@ def _apart(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     return sides
 
 
-def fit(run: Run, stage: Fit, model: Model) -> None:
-    """Run the stage.
+def fit(run: TrainingRun, stage: Fit, model: Model) -> None:
+    """TrainingRun the stage.
 
     Raises:
         ConfigError: the set has no such maps, or its projection cannot be set to principal directions.
@@ -95,7 +95,7 @@ def fit(run: Run, stage: Fit, model: Model) -> None:
         _into_projection(cast(Whitening, steps[0]), cast(Linear, linear_of(model.encoder, stage.on)))
 
 
-def _fit_idf(run: Run, stage: Fit, model: Model, texts: Sequence[str]) -> None:
+def _fit_idf(run: TrainingRun, stage: Fit, model: Model, texts: Sequence[str]) -> None:
     """Give every scorer that weights the set by idf the documents' idf. Special tokens get 0."""
     inside = (part for module in run.modules().values() for part in module.modules())
     scorers = [part for part in inside if isinstance(part, MaxSim) and part.idf and part.on == stage.on]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, final
 import torch
 
 from counterpoint.errors import DataError
+from counterpoint.learn.batch_stream import BatchStream
 from counterpoint.learn.batches import Batch
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.development import DevelopmentSet
-from counterpoint.learn.feed import Feed
 from counterpoint.learn.learners import learner_of
 from counterpoint.learn.loss import Objective
 from counterpoint.learn.losses.contrastive import CachedContrastive, Contrastive
@@ -28,10 +28,10 @@ from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Train
 from counterpoint.learn.step import Step
 from counterpoint.learn.stop import Situation
-from counterpoint.learn.watch import Looked, Watch
+from counterpoint.learn.watch import Observation, Watch
 
 if TYPE_CHECKING:
-    from counterpoint.learn.run import Run
+    from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["Loop"]
 
@@ -42,7 +42,7 @@ LOG = 10  # steps between log lines
 class Loop:
     """One training stage of a run."""
 
-    def __init__(self, run: Run, number: int, stage: Train):
+    def __init__(self, run: TrainingRun, number: int, stage: Train):
         self.run, self.number, self.stage = run, number, stage
         self.job, self.processes = run.job, run.processes
         self.learner = learner_of(run, stage)
@@ -52,7 +52,7 @@ class Loop:
         self.chosen = choose_parameters(self.parameters, stage.learn, stage.freeze)
         self.optimiser = make_optimiser(self.chosen, stage)
         self.watch = Watch(stage.watch)
-        self.feed = Feed(run, stage)
+        self.stream = BatchStream(run, stage)
         self.best: tuple[float, dict[str, torch.Tensor]] | None = None
         self.history: list[dict[str, float]] = []
         self.measures: dict[str, float] = {}
@@ -70,7 +70,7 @@ class Loop:
         if checkpoint is not None and not checkpoint.state:
             checkpoint = None  # written between two stages, so this stage has not begun
         done = 0 if checkpoint is None else checkpoint.step
-        self.run.reporter.stage(self.stage.name, self.feed.total, done)
+        self.run.reporter.stage(self.stage.name, self.stream.total, done)
         self.learner.start(checkpoint)
         if checkpoint is None:
             reason = self._look(0)
@@ -78,7 +78,7 @@ class Loop:
             reason = self._restore(checkpoint)
         if reason is not None:
             return self._end(done, reason)
-        for step, batches in self.feed.steps(done):
+        for step, batches in self.stream.steps(done):
             take_turns(self.chosen, self.stage.alternate, step)
             self.learner.train_mode()
             self._step(step, batches)
@@ -88,11 +88,11 @@ class Loop:
                 self._save(step + 1)
             if reason is not None:
                 return self._end(step + 1, reason)
-        self._end(self.feed.total, None)
+        self._end(self.stream.total, None)
 
     def _step(self, step: int, batches: Sequence[Batch]) -> None:
         for group in self.optimiser.param_groups:
-            group["lr"] = group["factor"] * rate_at(step, self.feed.total, self.stage)
+            group["lr"] = group["factor"] * rate_at(step, self.stream.total, self.stage)
         self.optimiser.zero_grad(set_to_none=True)
         terms: dict[str, float] = {}
         seen = []
@@ -142,15 +142,15 @@ class Loop:
         rule = self.stage.stop
         if rule is None:
             return False
-        return step in (0, self.feed.total) or not step % (rule.every or self._evaluation_period())
+        return step in (0, self.stream.total) or not step % (rule.every or self._evaluation_period())
 
     def _evaluates(self, step: int) -> bool:
         rule = self.stage.stop
         wanted = rule is not None and rule.by_measures and self._asks(step)
-        return wanted or step in (0, self.feed.total) or not step % self._evaluation_period()
+        return wanted or step in (0, self.stream.total) or not step % self._evaluation_period()
 
     def _evaluation_period(self) -> int:
-        return self.stage.evaluate_every or self.feed.epoch_steps
+        return self.stage.evaluate_every or self.stream.epoch_steps
 
     def _look(self, step: int) -> str | None:
         """Evaluate and apply the stop rule where they are due, then write a checkpoint."""
@@ -172,7 +172,7 @@ class Loop:
 
     def _evaluate(self, development: DevelopmentSet) -> dict[str, float]:
         """Evaluate on the first process, and keep the weights if they are the best so far."""
-        self.run.carry(self.number + 1)
+        self.run.scorer_to_search(self.number + 1)
         if self.processes.rank == 0:
             self.measures = self.learner.evaluate(development)
         self.measures = self.processes.first_says(self.measures)
@@ -190,7 +190,7 @@ class Loop:
             with torch.no_grad():
                 for name, weights in self.best[1].items():
                     self._learnt()[name].copy_(weights)
-        carried, said = self.run.carry(self.number + 1) or (True, "")
+        carried, said = self.run.scorer_to_search(self.number + 1) or (True, "")
         if said and carried:
             self.run.reporter.note(f"{self.stage.name}: {said}")
         elif said:
@@ -217,8 +217,8 @@ class Loop:
         self.run.reporter.warn(text)
         self._write(step, {"warning": text})
 
-    def _watched(self, step: Step, number: int, terms: Mapping[str, float]) -> Looked:
-        return self.watch.see(step, number, terms.get(self._softmax_term())) if step.d else Looked()
+    def _watched(self, step: Step, number: int, terms: Mapping[str, float]) -> Observation:
+        return self.watch.see(step, number, terms.get(self._softmax_term())) if step.d else Observation()
 
     def _softmax_term(self) -> str:
         """The term whose value for equal scores is known, so that it can be compared. "" if there is none."""
@@ -232,9 +232,9 @@ class Loop:
         for name, value in numbers.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
         self._summed += 1
-        if watched or (step + 1) % LOG == 0 or step + 1 == self.feed.total:
+        if watched or (step + 1) % LOG == 0 or step + 1 == self.stream.total:
             means = {name: value / self._summed for name, value in self._sums.items()}
-            self._write(step + 1, {**means, "lr": rate_at(step, self.feed.total, self.stage), **watched})
+            self._write(step + 1, {**means, "lr": rate_at(step, self.stream.total, self.stage), **watched})
             self._sums, self._summed = {}, 0
         self.run.reporter.step(step + 1, numbers)
 
@@ -250,7 +250,7 @@ class Loop:
             "history": self.history,
             "measures": self.measures,
             "best": None if self.best is None else self.best[0],
-            "prepared": self.feed.prepared,
+            "prepared": self.stream.prepared,
             "watch": watch_state,
             "sums": self._sums,
             "summed": self._summed,
@@ -266,7 +266,7 @@ class Loop:
         """Continue from a checkpoint. Returns the reason if the stage had ended there."""
         state: Any = checkpoint.state
         self.history, self.measures = state["history"], state["measures"]
-        self.feed.prepared = state["prepared"]
+        self.stream.prepared = state["prepared"]
         self._sums, self._summed = state["sums"], state["summed"]
         self.watch.restore(checkpoint.tensors["watch"], state["watch"])
         restore_state(self.optimiser, self.chosen, checkpoint.tensors["optimiser"])

@@ -1,4 +1,4 @@
-"""Run a job's stages in order, from the beginning or from its latest checkpoint."""
+"""TrainingRun a job's stages in order, from the beginning or from its latest checkpoint."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.fit import fit
 from counterpoint.learn.job import Job, Reporter, Silent
 from counterpoint.learn.loop import Loop
-from counterpoint.learn.run import Run
 from counterpoint.learn.stages import Build, Fit, Train
+from counterpoint.learn.training_run import TrainingRun
 from counterpoint.memory import keep_freed_memory
 from counterpoint.model import Model
 from counterpoint.types import Document
@@ -26,7 +26,7 @@ __all__ = ["train"]
 
 
 def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -> Path:
-    """Run a job's stages and return the folder of the trained model.
+    """TrainingRun a job's stages and return the folder of the trained model.
 
     The same call serves one process and several (torchrun). With several, `batch` is per process. A run that
     was killed and resumed has the same losses as an uninterrupted one.
@@ -47,7 +47,7 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
     accelerator = _accelerator(job.folder)
     told = reporter if reporter and accelerator.is_main_process else Silent()
     vectors = job.vector_model
-    run = Run(job, accelerator, told, None if vectors is None else vectors.search)
+    run = TrainingRun(job, accelerator, told, None if vectors is None else vectors.search)
     run.set_up()
     checkpoint = Checkpoint.latest(job.folder / "checkpoints") if resume else None
     if checkpoint is not None:
@@ -57,7 +57,7 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
     for number, stage in enumerate(job.stages):
         if checkpoint is not None and number < checkpoint.stage:
             continue
-        run.carry(number)
+        run.scorer_to_search(number)
         run.leave_out(number)
         here = checkpoint if checkpoint is not None and number == checkpoint.stage else None
         match stage:
@@ -70,7 +70,7 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
             case _:
                 raise ConfigError(f"stage {stage.name!r}: {type(stage).__name__} is no known kind of stage")
         run.save(number + 1, 0, {}, {})
-    run.carry(len(job.stages))
+    run.scorer_to_search(len(job.stages))
     run.leave_out(len(job.stages))
     if run.processes.rank == 0:
         job.model.eval().save(job.folder / "model", overwrite=True)
@@ -93,7 +93,7 @@ def _accelerator(folder: Path) -> Accelerator:
     return accelerator
 
 
-def _vector_model(run: Run, stage: Fit | Build) -> Model:
+def _vector_model(run: TrainingRun, stage: Fit | Build) -> Model:
     model = run.job.vector_model
     if model is None:
         raise ConfigError(
@@ -102,7 +102,7 @@ def _vector_model(run: Run, stage: Fit | Build) -> Model:
     return model
 
 
-def _build(run: Run, number: int, stage: Build) -> None:
+def _build(run: TrainingRun, number: int, stage: Build) -> None:
     model, data = _vector_model(run, stage).eval(), run.job.data
     if run.processes.rank == 0:
         changes = {} if stage.codec is None else {"codec": stage.codec}

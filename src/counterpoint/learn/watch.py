@@ -18,7 +18,7 @@ from counterpoint.measure.alignment import Profile, kl_divergence, profile
 from counterpoint.types import Side
 from counterpoint.vectors import Vectors
 
-__all__ = ["Looked", "Watch", "WatchSettings"]
+__all__ = ["Observation", "Watch", "WatchSettings"]
 
 REMEDY = (
     "If the two encoders differ, align the query side first (freeze the document encoder and a shared "
@@ -67,7 +67,7 @@ class WatchSettings(Setting):
 
 
 @dataclass(frozen=True)
-class Looked:
+class Observation:
     """The result of a look.
 
     Attributes:
@@ -96,7 +96,7 @@ class Watch:
         self._ratios: list[float] = []  # loss divided by the loss of equal scores, since the last look
         self._stuck = 0  # looks in a row with a ratio near 1
 
-    def see(self, step: Step, at: int, loss: float | None = None) -> Looked:
+    def see(self, step: Step, at: int, loss: float | None = None) -> Observation:
         """Record a step, and check the vectors if a look is due.
 
         Args:
@@ -117,11 +117,11 @@ class Watch:
         if loss is not None and level > 0:
             self._ratios.append(loss / level)
         if at % self.settings.every:
-            return Looked()
+            return Observation()
         recent = sorted(self._recent.items())
         profiles = {key: profile(_array(rows)) for key, rows in recent if len(rows) > 1}
         found = [warning for key, seen in profiles.items() for warning in self._of_side(key, seen)]
-        return Looked(self._numbers(profiles), (*found, *self._of_loss(level)))
+        return Observation(self._numbers(profiles), (*found, *self._of_loss(level)))
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The part of a checkpoint: tensors, and JSON values."""

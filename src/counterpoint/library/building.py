@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, final
 
 from counterpoint.errors import ConfigError, DataError
-from counterpoint.index.accounts import cut_text
+from counterpoint.index.disk_usage import cut_text
 from counterpoint.library.index_import import Import, import_of
 from counterpoint.library.keywords import BuildKeywords, with_names
 from counterpoint.library.opened import OpenIndex
@@ -199,7 +199,7 @@ def _model(options: BuildOptions, exported: Import | None) -> Model | None:
             named if options.gate is None else copy.deepcopy(named)
         )  # the caller's own model stays unchanged
     if options.gate is not None:
-        return model.close_gates(options.gate)
+        return model.prune(options.gate)
     return model if exported is None else exported.closed(model)
 
 

@@ -88,7 +88,7 @@ class Import:
         expected = str(about["fingerprint"])
         model = as_built(load_model(name), name, expected)
         closed = self.settings.gate
-        model = model if closed is None else model.close_gates(closed)
+        model = model if closed is None else model.prune(closed)
         if model.fingerprint() != expected:
             raise ArtifactError(
                 f"exported from an index of the model {expected[:12]}, and {name!r} is "
@@ -98,7 +98,7 @@ class Import:
             )
         if self.has_model:
             model.came_from(None)  # the new index gets a copy of its own
-        return model if gate is None else model.close_gates(gate)
+        return model if gate is None else model.prune(gate)
 
     def is_of(self, model: Model | None) -> bool:
         """Whether a model is the one that the index was built with; None matches an index without a model."""
@@ -111,7 +111,7 @@ class Import:
         if gate is None:
             return model
         with suppress(ConfigError):  # another model, without a gate
-            other = copy.deepcopy(model).close_gates(gate)
+            other = copy.deepcopy(model).prune(gate)
             return other if self.is_of(other) else model
         return model
 

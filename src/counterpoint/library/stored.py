@@ -118,7 +118,7 @@ def model_for(folder: Path, manifest: Manifest, name: str | Path | None = None) 
     named = str(name or _remembered(folder, manifest))
     model = as_built(load_model(named), named, (manifest.model or {}).get("fingerprint"))
     gate = manifest.settings.get("gate")
-    return model if gate is None else model.close_gates(gate)
+    return model if gate is None else model.prune(gate)
 
 
 def as_built(model: Model, name: str, built_with: str | None) -> Model:

@@ -6,8 +6,8 @@ loading anything. `run_recipe` runs it and writes a run folder.
 
 from counterpoint.recipe.change import change
 from counterpoint.recipe.check import check, check_data
-from counterpoint.recipe.material import Material, read_material
 from counterpoint.recipe.recipe import DataSettings, Recipe, differences
+from counterpoint.recipe.recipe_data import RecipeData, read_recipe_data
 from counterpoint.recipe.run import run_recipe
 from counterpoint.recipe.run_folder import describe_run
 from counterpoint.recipe.source import load_recipe, variants_of
@@ -16,7 +16,7 @@ from counterpoint.shipped import shipped_recipes
 
 __all__ = [
     "DataSettings",
-    "Material",
+    "RecipeData",
     "Recipe",
     "change",
     "check",
@@ -24,7 +24,7 @@ __all__ = [
     "describe_run",
     "differences",
     "load_recipe",
-    "read_material",
+    "read_recipe_data",
     "run_recipe",
     "shipped_recipes",
     "train",

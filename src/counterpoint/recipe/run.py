@@ -8,8 +8,8 @@ from counterpoint.errors import ConfigError, CounterpointError
 from counterpoint.learn.job import Job, Reporter
 from counterpoint.learn.start import Start
 from counterpoint.recipe.check import check, check_data
-from counterpoint.recipe.material import Material
 from counterpoint.recipe.recipe import Recipe
+from counterpoint.recipe.recipe_data import RecipeData
 from counterpoint.recipe.run_folder import begin_session, end_session, is_first_process, leave_no_trace
 
 __all__ = ["run_recipe"]
@@ -17,7 +17,7 @@ __all__ = ["run_recipe"]
 
 def run_recipe(
     recipe: Recipe,
-    material: Material,
+    training_data: RecipeData,
     folder: str | Path,
     *,
     command: str = "run_recipe",
@@ -31,7 +31,7 @@ def run_recipe(
 
     Args:
         recipe: what to run.
-        material: the training data, from `read_material`.
+        training_data: examples and development queries, from `read_recipe_data`.
         folder: the run's folder, which must not exist unless `resume`.
         command: the command that started this, for the record.
         resume: continue from the run's latest checkpoint.
@@ -47,19 +47,19 @@ def run_recipe(
     from counterpoint.learn.trainer import train
 
     folder = Path(folder)
-    faults = [*check(recipe), *check_data(recipe, material.training)]
+    faults = [*check(recipe), *check_data(recipe, training_data.training)]
     if faults:
         raise ConfigError(*faults)
     if is_first_process():
-        begin_session(folder, recipe, material, command, resume)
+        begin_session(folder, recipe, training_data, command, resume)
     own = recipe.copy()
     job = Job(
         model=own.declared_model(),
         stages=own.stages,
-        data=material.training,
+        data=training_data.training,
         folder=folder,
         scorer=own.scorer,
-        development=material.development,
+        development=training_data.development,
         measures=own.measures,
         depth=own.data.depth,
         seed=own.seed,

@@ -25,8 +25,8 @@ from counterpoint.folders import remove_made
 from counterpoint.learn.checkpoint import latest_place
 from counterpoint.learn.start import START_FILE, Start
 from counterpoint.provenance import provenance, revision_of
-from counterpoint.recipe.material import Material
 from counterpoint.recipe.recipe import Recipe, differences
+from counterpoint.recipe.recipe_data import RecipeData
 from counterpoint.recipe.source import RECIPE_FILE
 from counterpoint.typed import shown
 
@@ -75,13 +75,15 @@ def check_folder(folder: Path, recipe: Recipe, resume: bool) -> None:
     )
 
 
-def begin_session(folder: Path, recipe: Recipe, material: Material, command: str, resume: bool) -> None:
+def begin_session(
+    folder: Path, recipe: Recipe, training_data: RecipeData, command: str, resume: bool
+) -> None:
     """Create the folder of a new run, or check that a run can be resumed and record the new session.
 
     Args:
         folder: of the run.
         recipe: the recipe to run.
-        material: the training data.
+        training_data: what the run trains on.
         command: as typed.
         resume: continue the existing run.
 
@@ -90,7 +92,7 @@ def begin_session(folder: Path, recipe: Recipe, material: Material, command: str
         ConfigError: recipe or data differ from the run's. The message lists every difference.
     """
     check_folder(folder, recipe, resume)
-    data = material.to_dict()
+    data = training_data.to_dict()
     start = None if recipe.start is None else Start.find(recipe.start).to_dict()
     if resume:
         document = _provenance(folder)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from counterpoint.recipe.material import read_material
 from counterpoint.recipe.recipe import Recipe
+from counterpoint.recipe.recipe_data import read_recipe_data
 from counterpoint.recipe.run import run_recipe
 from counterpoint.recipe.source import load_recipe
 
@@ -36,5 +36,5 @@ def train(
     """
     wanted = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     return run_recipe(
-        wanted, read_material(wanted, data, documents=documents), folder, command="train", resume=resume
+        wanted, read_recipe_data(wanted, data, documents=documents), folder, command="train", resume=resume
     )

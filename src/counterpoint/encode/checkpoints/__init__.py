@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from counterpoint.encode.checkpoints import colberter, multivector, plain, pylate, sentence, stanford
-from counterpoint.encode.checkpoints.modules import Checkpoint
+from counterpoint.encode.checkpoints.modules import PublishedModel
 from counterpoint.encode.dual import DualEncoder
 from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.sources import locate
@@ -46,7 +46,7 @@ def load_encoder(source: str | Path, revision: str | None = None) -> DualEncoder
     folder = locate(str(source), revision)
     if (folder / "part.toml").is_file():
         return _own(folder)
-    checkpoint = Checkpoint(folder, str(source), revision)
+    checkpoint = PublishedModel(folder, str(source), revision)
     with reading(folder):
         encoder = _family_of(checkpoint).read(checkpoint).setup().eval()
     check_finite(encoder.state_dict(), folder)
@@ -58,12 +58,12 @@ class Family(Protocol):
     """A module that reads the checkpoints of one library."""
 
     @staticmethod
-    def recognises(checkpoint: Checkpoint) -> bool:
+    def recognises(checkpoint: PublishedModel) -> bool:
         """Whether a checkpoint is of this family, given that no earlier family recognised it."""
         ...
 
     @staticmethod
-    def read(checkpoint: Checkpoint) -> DualEncoder:
+    def read(checkpoint: PublishedModel) -> DualEncoder:
         """Read a checkpoint."""
         ...
 
@@ -73,13 +73,13 @@ FAMILIES: Sequence[Family] = (pylate, multivector, sentence, stanford, colberter
 """
 
 
-def search_of(checkpoint: Checkpoint) -> Mapping[str, Any] | None:
+def search_of(checkpoint: PublishedModel) -> Mapping[str, Any] | None:
     """The search settings of a checkpoint; None if it has none."""
     settings = getattr(_family_of(checkpoint), "search_settings", None)
     return None if settings is None else settings(checkpoint)
 
 
-def _family_of(checkpoint: Checkpoint) -> Family:
+def _family_of(checkpoint: PublishedModel) -> Family:
     for family in FAMILIES:
         if family.recognises(checkpoint):
             return family

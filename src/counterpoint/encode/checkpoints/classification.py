@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from counterpoint.encode.checkpoints.modules import A_TEXT, TRIAL, Checkpoint, Module
+from counterpoint.encode.checkpoints.modules import A_TEXT, TRIAL, Module, PublishedModel
 from counterpoint.encode.checkpoints.sentence import longest
 from counterpoint.encode.interactive import InteractiveEncoder
 from counterpoint.encode.layers import Activation, Layer, Linear, Stack
@@ -64,7 +64,7 @@ def load_interactive(source: str | Path, revision: str | None = None) -> Interac
             _try(part)
         return part
     with reading(folder):
-        found = _read(Checkpoint(folder, str(source), revision)).setup().eval()
+        found = _read(PublishedModel(folder, str(source), revision)).setup().eval()
         _try(found)
     return found
 
@@ -77,7 +77,7 @@ def _try(judge: InteractiveEncoder) -> None:
         )
 
 
-def _read(checkpoint: Checkpoint) -> InteractiveEncoder:
+def _read(checkpoint: PublishedModel) -> InteractiveEncoder:
     folder = checkpoint.folder
     config = read_json(folder / "config.json")
     _check(checkpoint, config)
@@ -105,7 +105,7 @@ def _read(checkpoint: Checkpoint) -> InteractiveEncoder:
     return InteractiveEncoder(backbone, head, longest(module, settings, backbone), _gives_segments(folder))
 
 
-def _check(checkpoint: Checkpoint, config: Mapping[str, Any]) -> None:
+def _check(checkpoint: PublishedModel, config: Mapping[str, Any]) -> None:
     """Refuse settings that Counterpoint would treat differently from the format's own library."""
     kind, folder = config.get("model_type"), checkpoint.folder
     if kind not in _HEADS:

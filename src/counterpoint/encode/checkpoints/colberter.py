@@ -18,7 +18,7 @@ from typing import Any
 from torch import Tensor
 
 from counterpoint.encode.backbone import Transformer
-from counterpoint.encode.checkpoints.modules import Checkpoint
+from counterpoint.encode.checkpoints.modules import PublishedModel
 from counterpoint.encode.dual import DualEncoder
 from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.gate import Gate
@@ -38,12 +38,12 @@ PARTS = ("compressor", "compressor_retrieval", "stop_word_reducer", "mini_compre
 QUERY, DOCUMENT = 30, 200  # in tokens, as in the models' training
 
 
-def recognises(checkpoint: Checkpoint) -> bool:
+def recognises(checkpoint: PublishedModel) -> bool:
     """Whether the architecture is ColBERTer's."""
     return "ColBERTer" in checkpoint.architectures
 
 
-def read(checkpoint: Checkpoint) -> DualEncoder:
+def read(checkpoint: PublishedModel) -> DualEncoder:
     """Read a ColBERTer checkpoint: sets `cls` and `words`, or `tokens` if words are not aggregated.
 
     Raises:
@@ -68,7 +68,7 @@ def read(checkpoint: Checkpoint) -> DualEncoder:
     )
 
 
-def search_settings(checkpoint: Checkpoint) -> dict[str, Any]:
+def search_settings(checkpoint: PublishedModel) -> dict[str, Any]:
     """Search settings for the model: σ(γ) for `cls`, the rest for words, matched as in training."""
     settings, tensors = read_json(checkpoint.folder / "config.json"), read_weights(checkpoint.folder)
     several = _several(settings, None)[0]
@@ -86,7 +86,9 @@ def _several(settings: Mapping[str, Any], projection: Linear | None) -> tuple[st
     return "tokens", TokenVectors(projection=projection)
 
 
-def _check_names(checkpoint: Checkpoint, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+def _check_names(
+    checkpoint: PublishedModel, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> None:
     wanted = {
         "compressor": settings.get("compression_dim", -1) > -1,
         "compressor_retrieval": settings.get("retrieval_compression_dim", -1) > -1,
@@ -102,7 +104,7 @@ def _check_names(checkpoint: Checkpoint, settings: Mapping[str, Any], tensors: M
 
 
 def _backbone(
-    checkpoint: Checkpoint, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    checkpoint: PublishedModel, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> Transformer:
     name = settings.get("bert_model")
     if not isinstance(name, str):
@@ -111,7 +113,7 @@ def _backbone(
     return Transformer(checkpoint.source, checkpoint.revision).setup_from(locate(name), weights=own)
 
 
-def _linear(checkpoint: Checkpoint, name: str, tensors: Mapping[str, Tensor]) -> Linear:
+def _linear(checkpoint: PublishedModel, name: str, tensors: Mapping[str, Tensor]) -> Linear:
     weight, bias = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
     linear = Linear(weight.shape[0], in_dim=weight.shape[1]).setup()
     linear._load_strictly({"linear_.weight": weight.float(), "linear_.bias": bias.float()}, checkpoint.folder)

@@ -18,7 +18,7 @@ from counterpoint.encode.weights import inside, read_json
 from counterpoint.errors import ArtifactError
 from counterpoint.types import Side
 
-__all__ = ["A_TEXT", "TRIAL", "Checkpoint", "Module"]
+__all__ = ["A_TEXT", "TRIAL", "PublishedModel", "Module"]
 
 A_TEXT = "a ☃"  # with a sign that a small vocabulary lacks
 TRIAL = EncodeOptions(device="cpu", precision="fp32")
@@ -44,7 +44,7 @@ class Module:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class PublishedModel:
     """A folder to read, and the name that the user gave for it."""
 
     folder: Path

@@ -11,7 +11,7 @@ from typing import Any
 
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.checkpoints.dense import projection
-from counterpoint.encode.checkpoints.modules import Checkpoint, Module
+from counterpoint.encode.checkpoints.modules import Module, PublishedModel
 from counterpoint.encode.checkpoints.sentence import both_sides, longest, prompt, transformer_settings
 from counterpoint.encode.dual import DualEncoder
 from counterpoint.encode.encoder import Encoder
@@ -23,19 +23,19 @@ from counterpoint.types import Side
 __all__ = ["read", "recognises"]
 
 
-def recognises(checkpoint: Checkpoint) -> bool:
+def recognises(checkpoint: PublishedModel) -> bool:
     """Whether there is a mask module, in the list or after a router."""
     return checkpoint.lists_modules and any(
         module.kind == "MultiVectorMask" for module in checkpoint.modules("query")
     )
 
 
-def read(checkpoint: Checkpoint) -> DualEncoder:
+def read(checkpoint: PublishedModel) -> DualEncoder:
     """Read a multi-vector sentence-transformers model."""
     return both_sides(checkpoint, _encoder)
 
 
-def _encoder(checkpoint: Checkpoint, modules: list[Module]) -> Encoder:
+def _encoder(checkpoint: PublishedModel, modules: list[Module]) -> Encoder:
     backbone = checkpoint.backbone(modules[0])
     settings = transformer_settings(modules[0], backbone)
     kinds = [module.kind for module in modules[1:]]
@@ -71,7 +71,7 @@ def _encoder(checkpoint: Checkpoint, modules: list[Module]) -> Encoder:
 
 
 def _input(
-    checkpoint: Checkpoint, module: Module, settings: dict[str, Any], backbone: Transformer, side: Side
+    checkpoint: PublishedModel, module: Module, settings: dict[str, Any], backbone: Transformer, side: Side
 ) -> TextInput:
     most = longest(module, settings, backbone, settings.get(f"{side}_length"))
     text = prompt(checkpoint, side)

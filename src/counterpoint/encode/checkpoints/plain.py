@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from counterpoint.encode.checkpoints.modules import Checkpoint, Module
+from counterpoint.encode.checkpoints.modules import Module, PublishedModel
 from counterpoint.encode.checkpoints.sentence import longest
 from counterpoint.encode.dual import DualEncoder
 from counterpoint.encode.encoder import Encoder
@@ -12,12 +12,12 @@ from counterpoint.encode.text import TextInput
 __all__ = ["read", "recognises"]
 
 
-def recognises(checkpoint: Checkpoint) -> bool:
+def recognises(checkpoint: PublishedModel) -> bool:
     """Whether there is a `config.json`."""
     return (checkpoint.folder / "config.json").is_file()
 
 
-def read(checkpoint: Checkpoint) -> DualEncoder:
+def read(checkpoint: PublishedModel) -> DualEncoder:
     """Read a plain transformer."""
     backbone = checkpoint.backbone()
     most = longest(Module("Transformer", checkpoint.folder), {}, backbone)

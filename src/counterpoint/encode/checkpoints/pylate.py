@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.checkpoints.dense import projection
-from counterpoint.encode.checkpoints.modules import Checkpoint
+from counterpoint.encode.checkpoints.modules import PublishedModel
 from counterpoint.encode.checkpoints.sentence import prompt, transformer_settings
 from counterpoint.encode.dual import DualEncoder
 from counterpoint.encode.encoder import Encoder
@@ -26,7 +26,7 @@ _MARKERS: dict[Side, str] = {"query": "[Q] ", "document": "[D] "}
 _LENGTHS: dict[Side, int] = {"query": 32, "document": 180}
 
 
-def recognises(checkpoint: Checkpoint) -> bool:
+def recognises(checkpoint: PublishedModel) -> bool:
     """Whether a module or a setting is PyLate's."""
     if not checkpoint.lists_modules:
         return False
@@ -35,7 +35,7 @@ def recognises(checkpoint: Checkpoint) -> bool:
     return own or any(name.startswith("pylate.") for name in checkpoint.classes)
 
 
-def read(checkpoint: Checkpoint) -> DualEncoder:
+def read(checkpoint: PublishedModel) -> DualEncoder:
     """Read a PyLate model."""
     modules = checkpoint.modules("document")
     kinds = [module.kind for module in modules]
@@ -64,7 +64,7 @@ def read(checkpoint: Checkpoint) -> DualEncoder:
     return DualEncoder(Encoder(backbone, {"tokens": head}, inputs["query"], inputs["document"]))
 
 
-def _input(checkpoint: Checkpoint, backbone: Transformer, side: Side) -> TextInput:
+def _input(checkpoint: PublishedModel, backbone: Transformer, side: Side) -> TextInput:
     settings = checkpoint.settings
     length = settings.get(f"{side}_length") or _LENGTHS[side]
     marker = settings.get(f"{side}_prefix", _MARKERS[side])

@@ -12,7 +12,7 @@ from typing import Any
 
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.checkpoints.dense import projection
-from counterpoint.encode.checkpoints.modules import Checkpoint, Module
+from counterpoint.encode.checkpoints.modules import Module, PublishedModel
 from counterpoint.encode.dual import DualEncoder
 from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.heads import Cls, Head, Mean
@@ -32,17 +32,19 @@ _FLAGS = {
 }
 
 
-def recognises(checkpoint: Checkpoint) -> bool:
+def recognises(checkpoint: PublishedModel) -> bool:
     """Whether there is a `modules.json`."""
     return checkpoint.lists_modules
 
 
-def read(checkpoint: Checkpoint) -> DualEncoder:
+def read(checkpoint: PublishedModel) -> DualEncoder:
     """Read a dense sentence-transformers model."""
     return both_sides(checkpoint, _encoder)
 
 
-def both_sides(checkpoint: Checkpoint, make: Callable[[Checkpoint, list[Module]], Encoder]) -> DualEncoder:
+def both_sides(
+    checkpoint: PublishedModel, make: Callable[[PublishedModel, list[Module]], Encoder]
+) -> DualEncoder:
     """Make an encoder for each side, or one for both unless a router separates them."""
     query, document = checkpoint.modules("query"), checkpoint.modules("document")
     if query == document:
@@ -50,7 +52,7 @@ def both_sides(checkpoint: Checkpoint, make: Callable[[Checkpoint, list[Module]]
     return DualEncoder(make(checkpoint, query), make(checkpoint, document))
 
 
-def _encoder(checkpoint: Checkpoint, modules: list[Module]) -> Encoder:
+def _encoder(checkpoint: PublishedModel, modules: list[Module]) -> Encoder:
     backbone = checkpoint.backbone(modules[0])
     settings = transformer_settings(modules[0], backbone)
     if len(modules) < 2 or modules[1].kind != "Pooling":
@@ -118,7 +120,7 @@ def longest(module: Module, settings: dict[str, Any], backbone: Transformer, own
     return own or min(settings.get("max_seq_length") or tokenizer, int(min(tokenizer, limit)))
 
 
-def prompt(checkpoint: Checkpoint, side: Side) -> str:
+def prompt(checkpoint: PublishedModel, side: Side) -> str:
     """The prompt of one side, chosen as `encode_query` and `encode_document` choose it."""
     prompts = checkpoint.settings.get("prompts") or {}
     names = ["query"] if side == "query" else ["document", "passage", "corpus"]

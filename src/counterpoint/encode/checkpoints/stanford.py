@@ -8,7 +8,7 @@ prefix) and `linear.weight` (dim, hidden), without bias. `artifact.metadata` is 
 
 from __future__ import annotations
 
-from counterpoint.encode.checkpoints.modules import Checkpoint
+from counterpoint.encode.checkpoints.modules import PublishedModel
 from counterpoint.encode.dual import DualEncoder
 from counterpoint.encode.encoder import Encoder
 from counterpoint.encode.layers import Linear
@@ -20,12 +20,12 @@ from counterpoint.errors import ArtifactError
 __all__ = ["read", "recognises"]
 
 
-def recognises(checkpoint: Checkpoint) -> bool:
+def recognises(checkpoint: PublishedModel) -> bool:
     """Whether there is an `artifact.metadata`, or the architecture is ColBERT's."""
     return (checkpoint.folder / "artifact.metadata").is_file() or "HF_ColBERT" in checkpoint.architectures
 
 
-def read(checkpoint: Checkpoint) -> DualEncoder:
+def read(checkpoint: PublishedModel) -> DualEncoder:
     """Read a Stanford ColBERT checkpoint."""
     folder = checkpoint.folder
     metadata = read_json(folder / "artifact.metadata") if (folder / "artifact.metadata").is_file() else {}

@@ -10,13 +10,13 @@ from counterpoint.learn.learners.pairs import PairLearner
 from counterpoint.learn.learners.vectors import VectorLearner
 
 if TYPE_CHECKING:
-    from counterpoint.learn.run import Run
     from counterpoint.learn.stages import Train
+    from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["Learner", "Made", "PairLearner", "VectorLearner", "learner_of"]
 
 
-def learner_of(run: Run, stage: Train) -> Learner:
+def learner_of(run: TrainingRun, stage: Train) -> Learner:
     """The learner for the run's model in a stage.
 
     Raises:

@@ -22,8 +22,8 @@ from counterpoint.learn.optimiser import named_parameters
 from counterpoint.learn.step import Step
 
 if TYPE_CHECKING:
-    from counterpoint.learn.run import Run
     from counterpoint.learn.stages import Train
+    from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["Learner", "Made"]
 
@@ -49,7 +49,7 @@ class Learner(ABC):
         stage: its settings.
     """
 
-    def __init__(self, run: Run, stage: Train):
+    def __init__(self, run: TrainingRun, stage: Train):
         self.run, self.stage = run, stage
         self.device = run.accelerator.device
 
@@ -124,7 +124,7 @@ class Learner(ABC):
 
     @abstractmethod
     def make(self, batch: Batch, seed: int, number: int) -> Made:
-        """Run the forward pass of a batch.
+        """TrainingRun the forward pass of a batch.
 
         Args:
             batch: the same on every process. The work is divided.

@@ -18,8 +18,8 @@ from counterpoint.learn.gradient_cache import PairEncoding
 from counterpoint.learn.learners.learner import Learner, Made
 
 if TYPE_CHECKING:
-    from counterpoint.learn.run import Run
     from counterpoint.learn.stages import Train
+    from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["PairLearner"]
 
@@ -37,7 +37,7 @@ class PairLearner(Learner):
         ConfigError: the stage has a scorer, a negative cache, or BM25's vectors.
     """
 
-    def __init__(self, model: InteractiveEncoder, run: Run, stage: Train):
+    def __init__(self, model: InteractiveEncoder, run: TrainingRun, stage: Train):
         super().__init__(run, stage)
         given = {"scorer": stage.scorer or run.job.scorer, "cache": stage.cache, "lexical": stage.lexical}
         faults = [name for name, value in given.items() if value is not None]

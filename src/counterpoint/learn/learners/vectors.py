@@ -23,8 +23,8 @@ from counterpoint.types import Side
 from counterpoint.vectors import Representation
 
 if TYPE_CHECKING:
-    from counterpoint.learn.run import Run
     from counterpoint.learn.stages import Train
+    from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["VectorLearner"]
 
@@ -42,7 +42,7 @@ class VectorLearner(Learner):
         ConfigError: there is no scorer.
     """
 
-    def __init__(self, model: Model, run: Run, stage: Train):
+    def __init__(self, model: Model, run: TrainingRun, stage: Train):
         super().__init__(run, stage)
         self.model = model
         self.scorer = run.scorer_of(stage)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from counterpoint.index.segment import Segment
 
 __all__ = [
-    "account_of",
+    "disk_usage",
     "auto_text",
     "built_text",
     "changed_text",
@@ -60,7 +60,7 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
 """The purpose of a vector set's file, by the part of its name after the set."""
 
 
-def account_of(folder: Path, held: Opened, distinct: Callable[[str], int]) -> dict[str, Any]:
+def disk_usage(folder: Path, held: Opened, distinct: Callable[[str], int]) -> dict[str, Any]:
     """Sizes by purpose and by vector set, and the size of the index relative to its texts.
 
     `documents` counts a document that was cut into passages once; `passages` counts everything that can be

@@ -8,10 +8,10 @@ from typing import Any, cast
 from counterpoint.model import Model
 from counterpoint.score import Dot, MaxSim, Mix, Scorer, Sum, ZScore
 
-__all__ = ["carry", "why_not"]
+__all__ = ["scorer_to_search", "why_not"]
 
 
-def carry(scorer: Scorer, model: Model) -> tuple[bool, str] | None:
+def scorer_to_search(scorer: Scorer, model: Model) -> tuple[bool, str] | None:
     """Set the model's search settings to the weights that the scorer has learnt.
 
     A scorer with fixed weights changes nothing, because the recipe declares how its model is searched. Learnt

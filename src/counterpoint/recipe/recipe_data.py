@@ -16,11 +16,11 @@ from counterpoint.learn import DevelopmentSet, TrainingSet, open_training_data
 from counterpoint.learn.seeds import seed_of
 from counterpoint.recipe.recipe import Recipe
 
-__all__ = ["Material", "read_material"]
+__all__ = ["RecipeData", "read_recipe_data"]
 
 
 @dataclass(frozen=True)
-class Material:
+class RecipeData:
     """The training and development data of a run.
 
     Attributes:
@@ -55,7 +55,9 @@ class Material:
         }
 
 
-def read_material(recipe: Recipe, source: str | Path, *, documents: str | Path | None = None) -> Material:
+def read_recipe_data(
+    recipe: Recipe, source: str | Path, *, documents: str | Path | None = None
+) -> RecipeData:
     """Read training data and development queries as the recipe says.
 
     The development queries are the split `data.development` if the collection has it. Training examples about
@@ -91,13 +93,13 @@ def read_material(recipe: Recipe, source: str | Path, *, documents: str | Path |
         rest, held = data.split(settings.held_out, seed_of(recipe.seed, "development"))
         qrels = {query: dict.fromkeys(sorted(held.relevant[query]), 1) for query in held.queries}
         development = DevelopmentSet(held.queries, data.documents, qrels)
-        return Material(rest, development, f"{len(held.queries)} training queries held out")
+        return RecipeData(rest, development, f"{len(held.queries)} training queries held out")
     if settings.development is not None:
         raise DataError(
             f"{source}: there is no split {settings.development!r} for development; there are "
             f"{', '.join(splits) or 'none'}. Name one of them, or hold training queries out (a number)"
         )
-    return Material(data)
+    return RecipeData(data)
 
 
 def _collection(source: str | Path) -> Collection | None:
@@ -107,7 +109,7 @@ def _collection(source: str | Path) -> Collection | None:
     return open_collection(source, passage_words=None)
 
 
-def _with_split(data: TrainingSet, collection: Collection, split: str, place: Path) -> Material:
+def _with_split(data: TrainingSet, collection: Collection, split: str, place: Path) -> RecipeData:
     paths = sorted(place.glob(f"qrels/{split}.tsv*"))  # empty for ir_datasets
     files = [{"file": path.as_posix(), "sha256": sha256_file(path)} for path in paths]
     queries = collection.queries(split)
@@ -121,7 +123,7 @@ def _with_split(data: TrainingSet, collection: Collection, split: str, place: Pa
             "and would be left out. Name another split for development (--dev-split), or the number of "
             "training queries to hold out (--dev-split 100)"
         ) from error
-    return Material(rest, development, origin, files, len(data) - len(rest))
+    return RecipeData(rest, development, origin, files, len(data) - len(rest))
 
 
 def _described(development: DevelopmentSet) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`Feed`: the batches of a stage for each step, with their negatives and teacher scores."""
+"""`BatchStream`: the batches of a stage for each step, with their negatives and teacher scores."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from counterpoint.learn.stages import Train
 from counterpoint.learn.teachers import taught
 
 if TYPE_CHECKING:
-    from counterpoint.learn.run import Run
+    from counterpoint.learn.training_run import TrainingRun
 
-__all__ = ["Feed"]
+__all__ = ["BatchStream"]
 
 
 @final
-class Feed:
+class BatchStream:
     """The batches of a stage. They depend on the seed alone, so a resumed run gets the same ones.
 
     With several processes, each process makes the whole batch, which has `batch` queries per process.
@@ -36,7 +36,7 @@ class Feed:
         ConfigError: there are not enough examples for one batch.
     """
 
-    def __init__(self, run: Run, stage: Train):
+    def __init__(self, run: TrainingRun, stage: Train):
         self._run, self._stage = run, stage
         self._size = stage.batch * run.processes.count
         first = self._batches_in(0)

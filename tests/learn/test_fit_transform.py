@@ -23,9 +23,9 @@ from counterpoint.learn import (
     FitTexts,
     Job,
     Train,
-    fit_behind,
+    fit_transform,
     raw_length,
-    recentre_behind,
+    recentre_transform,
     train,
 )
 from counterpoint.loading import load_model
@@ -100,7 +100,7 @@ def test_training_passes_over_maps_that_a_later_stage_fits(tiny_bert_folder, tmp
 def test_a_map_behind_a_mean_by_loops(tiny_bert_folder, tmp_path, level, declare):
     made = Model(model(tiny_bert_folder, mean=Mean()).encoder, {"mean": [Normalise()]}).setup()
     told = []
-    made = fit_behind(made, "mean", declare, FitTexts(DOCUMENTS, QUERIES, told.append), level)
+    made = fit_transform(made, "mean", declare, FitTexts(DOCUMENTS, QUERIES, told.append), level)
     assert told[-1] == len(DOCUMENTS) + len(QUERIES)
     made.save(tmp_path / "mapped")
     again = load_model(tmp_path / "mapped")
@@ -125,7 +125,7 @@ def mapped(step, row):
 def test_maps_of_rows_stand_behind_each_other(tiny_bert_folder):
     made = Model(model(tiny_bert_folder, words=WholeWords()).encoder).setup()
     for rank in (10, 4):
-        fit_behind(made, "words", lambda dim, rank=rank: [Whitening(dim, rank=rank)], FitTexts(DOCUMENTS))
+        fit_transform(made, "words", lambda dim, rank=rank: [Whitening(dim, rank=rank)], FitTexts(DOCUMENTS))
     kinds = [type(step).__name__ for step in made.steps("words")]
     assert kinds == ["Whitening", "Whitening", "Normalise"] and made.sets["words"].dim == 4
     values = made.encode_document(DOCUMENTS, FP32)["words"].values
@@ -137,7 +137,7 @@ def test_maps_of_rows_stand_behind_each_other(tiny_bert_folder):
 @pytest.mark.filterwarnings("ignore:Nice")
 def test_several_maps_are_fitted_in_turn(tiny_bert_folder, level):
     made = model(tiny_bert_folder, mean=Mean(normalise=True)).setup()
-    fit_behind(
+    fit_transform(
         made, "mean", lambda dim: [Whitening(dim, rank=6, power=0.0), *nice(6)], FitTexts(DOCUMENTS), level
     )
     steps = made.encoder.query.heads["mean"].tokenwise if level == "token" else made.steps("mean")
@@ -165,10 +165,10 @@ def test_maps_are_recentred_by_loops(tiny_bert_folder, tmp_path, level):
     """The rotation takes the mean of other texts' rows, and the flow behind it stays as it is."""
     made = model(tiny_bert_folder, mean=Mean(normalise=True)).setup()
     maps = [Whitening(16, rank=6, power=0.0), *nice(6)]
-    fit_behind(made, "mean", lambda dim: maps, FitTexts(DOCUMENTS), level)
+    fit_transform(made, "mean", lambda dim: maps, FitTexts(DOCUMENTS), level)
     before, values = made.fingerprint(), maps[1].state_dict()
     values = {name: value.clone() for name, value in values.items()}
-    recentre_behind(made, "mean", FitTexts(DOCUMENTS[:7], QUERIES[:5]))
+    recentre_transform(made, "mean", FitTexts(DOCUMENTS[:7], QUERIES[:5]))
     texts = [*DOCUMENTS[:7], *QUERIES[:5]]
     rows = np.concatenate(states(tiny_bert_folder, texts))
     if level == "sequence":
@@ -184,12 +184,12 @@ def test_maps_are_recentred_by_loops(tiny_bert_folder, tmp_path, level):
 def test_every_map_of_a_set_is_recentred_in_turn(tiny_bert_folder):
     """Of tokens, of the mean, and behind another one; those that do not centre are none of them."""
     made = model(tiny_bert_folder, mean=Mean(), cls=Cls()).setup()
-    fit_behind(made, "mean", whiten, FitTexts(DOCUMENTS), "token")
+    fit_transform(made, "mean", whiten, FitTexts(DOCUMENTS), "token")
     for _ in range(2):
-        fit_behind(made, "mean", lambda dim: [Whitening(dim, rank=5)], FitTexts(DOCUMENTS))
+        fit_transform(made, "mean", lambda dim: [Whitening(dim, rank=5)], FitTexts(DOCUMENTS))
     before = [step.mean_.clone() for step in made.steps("mean") if isinstance(step, Whitening)]
     wrong = made.encode_query(QUERIES, FP32)["mean"].values.mean(0)
-    recentre_behind(made, "mean", FitTexts(QUERIES))
+    recentre_transform(made, "mean", FitTexts(QUERIES))
     after = [step.mean_ for step in made.steps("mean") if isinstance(step, Whitening)]
     assert len(after) == 2 and not any(old.equal(new) for old, new in zip(before, after, strict=True))
     (tokens,) = made.encoder.query.heads["mean"].tokenwise
@@ -198,10 +198,10 @@ def test_every_map_of_a_set_is_recentred_in_turn(tiny_bert_folder):
     assert np.abs(here - there).max() > 0.1
     right = made.encode_query(QUERIES, FP32)["mean"].values.mean(0)
     assert np.linalg.norm(right) < np.linalg.norm(wrong) / 2
-    fit_behind(made, "cls", lambda dim: [Whitening(dim, centre=False)], FitTexts(DOCUMENTS))
+    fit_transform(made, "cls", lambda dim: [Whitening(dim, centre=False)], FitTexts(DOCUMENTS))
     for on, message in (("cls", "no map of 'cls' subtracts a mean"), ("x", "no vector set 'x'")):
         with pytest.raises(ConfigError, match=message):
-            recentre_behind(made, on, FitTexts(QUERIES))
+            recentre_transform(made, on, FitTexts(QUERIES))
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was(tiny_bert_folder):
@@ -210,7 +210,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(tiny_bert_folder):
     before = made.fingerprint()
     for on in heads:
         with pytest.raises(ConfigError):
-            fit_behind(made, on, lambda dim: [Nice(dim + 1)], FitTexts(DOCUMENTS))
+            fit_transform(made, on, lambda dim: [Nice(dim + 1)], FitTexts(DOCUMENTS))
         assert made.fingerprint() == before
     for on, unit_before in (("head", True), ("step", True), ("cls", False)):
         undo = raw_length(made, on)
@@ -221,7 +221,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(tiny_bert_folder):
 
 def test_a_projected_mean_is_mapped_in_its_own_space(tiny_bert_folder):
     made = model(tiny_bert_folder, mean=Mean(Linear(6), normalise=True)).setup()
-    fit_behind(made, "mean", nice, FitTexts(DOCUMENTS), "token")
+    fit_transform(made, "mean", nice, FitTexts(DOCUMENTS), "token")
     assert made.encoder.query.heads["mean"].tokenwise[0].dim == 6 and not made.steps("mean")
 
 
@@ -229,7 +229,7 @@ def test_a_projected_mean_is_mapped_in_its_own_space(tiny_bert_folder):
 def test_what_cannot_be_mapped_is_named(tiny_bert_folder, tmp_path):
     def refused(made, on, level, message):
         with pytest.raises(ConfigError, match=message):
-            fit_behind(made.setup(), on, whiten, FitTexts(DOCUMENTS), level)
+            fit_transform(made.setup(), on, whiten, FitTexts(DOCUMENTS), level)
 
     made = model(tiny_bert_folder, mean=Mean(), cls=Cls(), words=WholeWords())
     refused(made, "tokens", None, "no vector set 'tokens'; this model makes mean, cls, words")
@@ -238,7 +238,7 @@ def test_what_cannot_be_mapped_is_named(tiny_bert_folder, tmp_path):
     refused(
         model(tiny_bert_folder, mean=Mean(Linear(4, activation="tanh"))), "mean", "token", "if any, is linear"
     )
-    fit_behind(made, "mean", whiten, FitTexts(DOCUMENTS))
+    fit_transform(made, "mean", whiten, FitTexts(DOCUMENTS))
     refused(made, "mean", "token", "map the tokens first")
     two = model(tiny_bert_folder, mean=Mean()).encoder.query
     made = model(tiny_bert_folder, document=two, mean=Mean())
@@ -260,7 +260,7 @@ def test_weights_of_rows_outlive_a_map(tiny_bert_folder, kind):
         made = model(tiny_bert_folder, words=Routed(Router("softmax", start="new"), normalise=True)).setup()
     assert made.is_weighed("words") and not made.has_unit_length("words")
     before = made.encode_document(DOCUMENTS, FP32)["words"].values
-    fit_behind(made, "words", whiten, FitTexts(DOCUMENTS))
+    fit_transform(made, "words", whiten, FitTexts(DOCUMENTS))
     (step,) = made.steps("words")
     assert isinstance(step, Whitening) and made.is_weighed("words")
     after = made.encode_document(DOCUMENTS, FP32)["words"].values

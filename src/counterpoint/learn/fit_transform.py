@@ -13,13 +13,13 @@ from counterpoint.learn.fit import FitTexts, rows_of_set, token_rows, tokenwise_
 from counterpoint.model import Model
 from counterpoint.transform import Flow, Normalise, Transform, Whitening
 
-__all__ = ["Level", "fit_behind", "fitted_dim", "raw_length", "recentre_behind"]
+__all__ = ["Level", "fit_transform", "fitted_dim", "raw_length", "recentre_transform"]
 
 Level = Literal["token", "sequence"]
 """Whether a map applies to every token's vector or to a text's pooled vector."""
 
 
-def fit_behind(
+def fit_transform(
     model: Model,
     on: str,
     declare: Callable[[int], Sequence[Transform]],
@@ -98,7 +98,7 @@ def _check_directions(before: Transform, flow: Flow) -> None:
 
 
 def fitted_dim(model: Model, on: str, level: Level | None = None) -> int:
-    """Dimension of the rows that `fit_behind` fits maps to, known before anything is encoded.
+    """Dimension of the rows that `fit_transform` fits maps to, known before anything is encoded.
 
     Raises:
         ConfigError: the set does not exist, or not at this level.
@@ -139,7 +139,7 @@ def _set_length(heads: Sequence[Any], unit: bool) -> None:
         head.normalise = unit
 
 
-def recentre_behind(model: Model, on: str, texts: FitTexts) -> Model:
+def recentre_transform(model: Model, on: str, texts: FitTexts) -> Model:
     """Replace the mean that each map of a set subtracts by that of these texts. Nothing else changes.
 
     This adapts a map that was fitted to one collection to another collection. The model changes in place.

@@ -1,4 +1,4 @@
-"""`Run`: a job in progress, passed to every stage."""
+"""`TrainingRun`: a job in progress, passed to every stage."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import torch
 from torch import nn
 
 from counterpoint.errors import ConfigError
-from counterpoint.learn.carried import carry
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.development import first_stage
 from counterpoint.learn.job import Job, Metrics, Reporter
 from counterpoint.learn.processes import Processes
+from counterpoint.learn.scorer_to_search import scorer_to_search
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Fit, Train
 from counterpoint.learn.start import write_start
 from counterpoint.score import Scorer
-from counterpoint.search import Run as SearchRun
+from counterpoint.search import Run
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
-__all__ = ["Run"]
+__all__ = ["TrainingRun"]
 
 
 @final
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """A job in progress, with its accelerator and reporter."""
 
     job: Job
@@ -44,7 +44,7 @@ class Run:
         return Processes(self.accelerator)
 
     @cached_property
-    def first_stage(self) -> SearchRun:
+    def first_stage(self) -> Run:
         """BM25's run that a cross-encoder reranks in an evaluation. Computed once per training run.
 
         Raises:
@@ -91,14 +91,14 @@ class Run:
         if self.processes.rank == 0:
             write_start(self.job.folder, self.job.model, facts)
 
-    def carry(self, stages: int) -> tuple[bool, str] | None:
+    def scorer_to_search(self, stages: int) -> tuple[bool, str] | None:
         """Copy the last learnt scorer weights of the first `stages` stages into the search settings."""
         model = self.job.vector_model
         if model is None:  # cross-encoder: no scorer
             return None
         model.search = self.search
         for stage in reversed(self.job.stages[:stages]):
-            if isinstance(stage, Train) and (carried := carry(self.scorer_of(stage), model)):
+            if isinstance(stage, Train) and (carried := scorer_to_search(self.scorer_of(stage), model)):
                 return carried
         return None
 

@@ -20,8 +20,8 @@ from counterpoint.encode import (
 )
 from counterpoint.index import Index, build_index
 from counterpoint.learn import Contrastive, Fit, Job, Train, train
-from counterpoint.learn.carried import carry
 from counterpoint.learn.checkpoint import Checkpoint
+from counterpoint.learn.scorer_to_search import scorer_to_search
 from counterpoint.loading import load_model
 from counterpoint.model import Model
 from counterpoint.score import Dot, MaxSim, Mix, ZScore
@@ -97,7 +97,7 @@ def test_an_index_matches_as_the_scorer_does(tiny_bert_folder, tmp_path, way):
     data = training_set()
     scorer = with_gamma(Mix([Dot("mean"), MaxSim("tokens", exact=way == "exact", floor0=True)]), 0.5)
     model = declared(tiny_bert_folder).setup()
-    assert carry(scorer, model)[0] and model.search[way] == ["tokens"]
+    assert scorer_to_search(scorer, model)[0] and model.search[way] == ["tokens"]
     model.save(tmp_path / "model")
     model = load_model(tmp_path / "model")
     documents = (Document(name, text) for name, text in data.documents.items())
@@ -118,7 +118,7 @@ def test_the_last_scorer_decides_how_a_set_matches(tiny_bert_folder):
         (False, False, {"floor": [], "exact": []}),
     ):
         scorer = with_gamma(Mix([Dot("mean"), MaxSim("tokens", exact=exact, floor0=floor)]), 0.0)
-        assert carry(scorer, model)[0]
+        assert scorer_to_search(scorer, model)[0]
         assert {key: model.search[key] for key in ("exact", "floor") if key in model.search} == wanted
 
 
@@ -263,7 +263,7 @@ def test_what_no_index_can_do_is_said_and_changes_nothing(name, tiny_bert_folder
     changes, scorer, reason = REASONS[name]
     model = declared(tiny_bert_folder, **changes)
     before = model.search
-    done, said = carry(with_gamma(scorer(), 1.0), model)
+    done, said = scorer_to_search(with_gamma(scorer(), 1.0), model)
     assert not done and model.search == before
     assert re.search(f"scorer's weights .*are not in the model's search settings: .*{reason}", said)
 
@@ -271,7 +271,7 @@ def test_what_no_index_can_do_is_said_and_changes_nothing(name, tiny_bert_folder
 def test_sums_and_mixes_inside_each_other(tiny_bert_folder):
     model = declared(tiny_bert_folder, search={"weights": {"mean": 1.0}, "candidates": 50})
     inner = with_gamma(Mix([Dot("mean"), MaxSim("tokens")]), 0.0)
-    assert carry(3 * inner + 0.5 * Dot("mean", normalise=True), model)[0]
+    assert scorer_to_search(3 * inner + 0.5 * Dot("mean", normalise=True), model)[0]
     assert model.search == {
         "weights": {"mean": pytest.approx(2.0), "tokens": pytest.approx(1.5)},
         "scale": "none",
@@ -281,4 +281,4 @@ def test_sums_and_mixes_inside_each_other(tiny_bert_folder):
 
 def test_fixed_weights_are_the_recipes_business(tiny_bert_folder):
     model = declared(tiny_bert_folder)
-    assert carry(0.3 * Dot("mean") + MaxSim("tokens"), model) is None and model.search is None
+    assert scorer_to_search(0.3 * Dot("mean") + MaxSim("tokens"), model) is None and model.search is None
