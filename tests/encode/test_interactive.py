@@ -221,7 +221,7 @@ def test_checkpoints_that_would_be_read_wrongly_are_refused(tmp_path):
     changed(folder, "config_sentence_transformers.json", default_prompt_name="query")
     refused(folder, "puts a prompt before every pair")
     changed(folder, "config.json", model_type="gpt2")
-    refused(folder, "a classification head on 'gpt2' is not known here; known are albert, bert")
+    refused(folder, "unsupported classification head on 'gpt2'; supported are albert, bert")
     folder = save_classifier(tmp_path / "deberta", "deberta-v2", pooler_hidden_act="tanh")
     refused(folder, "pools by 'tanh'")
     refused(tmp_path, "config.json: this file is missing")

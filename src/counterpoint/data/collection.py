@@ -192,7 +192,7 @@ class Collection:
         missing = [query for query in judged if query not in everything]
         if missing:
             raise DataError(
-                f"{self.name}: split {split!r} judges {len(missing)} queries without a text, "
+                f"{self.name}: split {split!r} judges {len(missing)} queries that have no text, "
                 f"such as {missing[0]!r}; add them to the queries or remove their judgements"
             )
         return {query: everything[query] for query in judged}

@@ -125,7 +125,7 @@ def rows_of(path: Path, table: Table, reader: Reader) -> Iterator[tuple[int, dic
             waiting = False
         elif len(row) != len(names):
             there = "the header names" if table.header else "the first row has"
-            reader.reject(f"{there} {len(names)} columns, but this row has {len(row)}", path, line)
+            reader.reject(f"{there} {len(names)} columns, this row has {len(row)}", path, line)
         else:
             yield line, dict(zip(names, row, strict=True))
 

@@ -284,7 +284,7 @@ def _untested(queries: int) -> str:
     if queries >= LEAST:
         return ""
     found = "there is 1" if queries == 1 else f"there are {queries}"
-    return f"a test, an interval and an effect need {LEAST} queries or more, but {found}"
+    return f"a test, an interval and an effect need {LEAST} queries or more, and {found}"
 
 
 def _test(

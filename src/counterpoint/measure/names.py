@@ -73,7 +73,7 @@ def parse_measure(text: str) -> Measure:
     base = re.split(r"[_.]\d|\W", text.strip())[0]
     tail = text.strip()[len(base) :]
     close = difflib.get_close_matches(base.casefold(), names, n=1)
-    hint = "common ones are nDCG@10, R@100, RR@10, AP"
+    hint = "well-known ones are nDCG@10, R@100, RR@10, AP"
     if close:
         found = names[close[0]]
         hint = (
