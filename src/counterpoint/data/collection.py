@@ -169,7 +169,6 @@ class Collection:
         return self.source.forgiving and self.policy.files == "skip"
 
     def _usable(self, found: Located, reader: Reader) -> Document | None:
-        """The checked document; None if it is skipped."""
         try:
             return _checked(found, reader)
         except DataError as error:

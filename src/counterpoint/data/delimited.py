@@ -143,7 +143,6 @@ def _first(path: Path, reader: Reader, encoding: str | None) -> list[str]:
 
 
 def _delimiter(lines: Sequence[str], kind: str) -> str:
-    """The delimiter: the only candidate in the first line, or the one that the sniffer chooses."""
     usual = "\t" if kind == ".tsv" else ","
     bare = QUOTED.sub("", lines[0][:SNIFFED])
     there = [mark for mark in DELIMITERS if mark in bare]

@@ -257,7 +257,6 @@ def _read_config(folder: Path, layers: Layers) -> dict[str, Any]:
 
 
 def _cut(config: dict[str, Any], layers: int | Sequence[int]) -> dict[str, Any]:
-    """The configuration with the first `layers` layers, or with the listed ones."""
     name = next((key for key in _LAYERS if key in config), None)
     if name is None:
         raise ConfigError(f"Transformer: layers={layers}, but this configuration does not name its layers")

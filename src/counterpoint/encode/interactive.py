@@ -238,7 +238,6 @@ class InteractiveEncoder(Part):
         return self.segments and getattr(self.backbone.model_.config, "type_vocab_size", 0) > 1
 
     def _check(self) -> None:
-        """Check the settings before scoring."""
         tokenizer, limit, faults = self.backbone.tokenizer, self.backbone.max_positions, []
         least = len(tokenizer.encode_pairs([("", "")])[0].ids) + 2
         if self.head.out_dim != 1:
