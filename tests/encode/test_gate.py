@@ -177,7 +177,7 @@ def test_what_is_refused(tiny_bert_folder):
         DualEncoder(
             Encoder(Transformer(str(tiny_bert_folder)), {"cls": Cls()}), gates={"cls": Gate()}
         ).setup()
-    with pytest.raises(ConfigError, match="in_dim is 5, but it is fed 3"):
+    with pytest.raises(ConfigError, match="in_dim is 5, but the input has 3"):
         made(tiny_bert_folder, Gate(in_dim=5))
     with pytest.raises(ConfigError, match=r"threshold must be finite and at least 0, found -0\.1"):
         Gate(threshold=-0.1)

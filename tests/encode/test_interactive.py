@@ -196,7 +196,7 @@ def test_what_cannot_be_carried_out_is_refused_before_scoring(tiny_bert_folder):
     for length in (4, 65):
         with pytest.raises(ConfigError, match=f"max_length is {length}; .* need 5, .* at most 64"):
             declare(max_length=length).setup()
-    with pytest.raises(ConfigError, match="in_dim is 3, but it is fed 16"):
+    with pytest.raises(ConfigError, match="in_dim is 3, but the input has 16"):
         declare(head=Linear(1, in_dim=3)).setup()
     with pytest.raises(ShapeError, match="2 queries and 1 documents"):
         declare().scores(["a", "b"], ["c"])

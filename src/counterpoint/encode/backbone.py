@@ -262,7 +262,7 @@ def _cut(config: dict[str, Any], layers: int | Sequence[int]) -> dict[str, Any]:
         raise ConfigError(f"Transformer: layers={layers}, but this configuration does not name its layers")
     if isinstance(layers, int):
         if not 0 <= layers <= config[name]:
-            raise ConfigError(f"Transformer: layers is {layers}, but this model has {config[name]}")
+            raise ConfigError(f"Transformer: layers is {layers}, this model has {config[name]}")
         layers = range(layers)
     elif not all(0 <= layer < config[name] for layer in layers) or sorted(set(layers)) != list(layers):
         raise ConfigError(
