@@ -65,7 +65,7 @@ class StandardLibrary(Source):
 
     def documents(self, reader: Reader) -> Iterator[Located]:
         """Yield the modules in the order of their files, then those in C in the order of `COMPILED`."""
-        seen: set[str] = set()  # a few thousand repeat: branches of an `if`, a property and its setter
+        seen: set[str] = set()  # a few thousand; branches of an `if`, a property and its setter share one
         for found in chain(self._from_source(reader), self._compiled()):
             if found.document.id not in seen:
                 seen.add(found.document.id)
