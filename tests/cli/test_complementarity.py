@@ -74,11 +74,9 @@ def test_by_judgements(call, world):
     assert (
         len(rows) == 8 and rows["2", "q3"]["answered by"] == "dense" and rows["2", "q4"]["answered by"] == ""
     )
-    assert (
-        rows["2", "q1"]["RoC dense beside bm25"] == "0.0" and rows["2", "q4"]["RoC dense beside bm25"] == ""
-    )
+    assert rows["2", "q1"]["RoC dense vs bm25"] == "0.0" and rows["2", "q4"]["RoC dense vs bm25"] == ""
     code, out, _ = call(*base, "--complementarity", 2, "--format", "markdown")
-    assert code == 0 and "| dense beside bm25 | 3 | 1 | 2 | 3 | 1 | 0.3333 | 0.3333 |" in out
+    assert code == 0 and "| dense vs bm25 | 3 | 1 | 2 | 3 | 1 | 0.3333 | 0.3333 |" in out
 
 
 def test_condensed_lists_are_those_of_both_tables(call, world):
@@ -92,7 +90,7 @@ def test_condensed_lists_are_those_of_both_tables(call, world):
         (cutoff,) = data["complementarity"][0]["cutoffs"]
         assert data["complementarity"][0]["condensed"] is bool(more)
         said = " ".join(call(*base[:-1], *more)[1].split())
-        assert said.count("Documents that nobody judged were taken out first") == 2 * bool(more)
+        assert said.count("Unjudged documents were removed first") == 2 * bool(more)
         assert cutoff["recall"] == pytest.approx(data["comparisons"][0]["means"])
         assert cutoff["recall"]["dense"] == pytest.approx(dense)
 
@@ -104,13 +102,13 @@ def test_condensed_counts_say_that_they_are(call, world):
     code, out, err = call(*base)
     assert code == 0, err
     assert "Complementarity on c, first 1 documents, 4 queries" in out and "judged" not in out
-    assert "dense beside bm25    1        1        0        2         2  1.0000" in out
+    assert "dense vs bm25    1        1        0        2         2  1.0000" in out
     code, out, err = call(*base, "--condensed")
     assert code == 0, err
     assert "Queries answered on c, first 1 judged documents" in out
     assert "Complementarity on c, first 1 judged documents, 4 queries" in out
-    assert out.count("Documents that nobody judged were taken out first") == 2
-    assert "dense beside bm25    3        1        2        3         1  0.3333" in out
+    assert out.count("Unjudged documents were removed first") == 2
+    assert "dense vs bm25    3        1        2        3         1  0.3333" in out
     for more in ([], ["--condensed"]):
         (found,) = json.loads(call(*base, *more, "--json")[1])["complementarity"]
         assert found["condensed"] == bool(more)
@@ -128,9 +126,9 @@ def test_condensed_lists_may_have_been_cut_too_early(call, world, k, cut):
 def test_a_run_that_answers_nothing(call, world):
     base = ["compare", world / "c", *(world / f"{name}.trec" for name in RUNS), "--complementarity", "2"]
     code, out, _ = call(*base, "--baseline", "none")
-    (row,) = (line.split() for line in out.splitlines() if line.startswith("  none beside bm25"))
-    assert code == 0 and row == ["none", "beside", "bm25", "0", "0", "0", "2", "2", "–", "–"]
-    assert "dense beside bm25" not in out
+    (row,) = (line.split() for line in out.splitlines() if line.startswith("  none vs bm25"))
+    assert code == 0 and row == ["none", "vs", "bm25", "0", "0", "0", "2", "2", "–", "–"]
+    assert "dense vs bm25" not in out
     pairs = json.loads(call(*base, "--json", "--venn", world / "v.png")[1])["complementarity"][0]["cutoffs"]
     assert [pair["roc"] for pair in pairs[0]["answered"]["pairs"]] == [0, 1, 1 / 3, 1, None, None]
 
@@ -234,7 +232,7 @@ def test_what_is_refused(call, world):
     bm25, dense = world / "bm25.trec", world / "dense.trec"
     base = ["compare", world / "c", bm25, dense]
     few = ["compare", world / "c", bm25, "--complementarity", "10"]
-    assert fails(call(*few), "two systems or more, found bm25")
+    assert fails(call(*few), "at least two systems, found bm25")
     assert fails(call(*base, "--venn", world / "v.svg"), "--venn needs --complementarity")
     assert fails(call(*base, "--answers", world / "answers.tsv"), "--answers needs --complementarity")
     assert fails(call(*base, "--answered", world / "a.csv"), "--answered needs --complementarity")
@@ -330,7 +328,7 @@ def test_one_query_is_counted_without_a_test(call, world):
     assert code == 0, err
     assert "Not tested: a test, an interval and an effect need 3 queries or more, and there is 1." in out
     assert "dense − bm25" in out and "1/0/0" in out and "nan" not in out
-    assert "dense beside bm25    1        1        0        1         0  1.0000" in out
+    assert "dense vs bm25    1        1        0        1         0  1.0000" in out
     assert "dense   all        1            100.0%" in out
     assert (world / "venn.svg").exists() and len(table(world / "q.csv")) == 1
     assert [row["query"] for row in table(world / "a.csv")] == ["q3"]

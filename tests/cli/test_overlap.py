@@ -70,7 +70,7 @@ def test_nothing_to_draw_does_not_cost_the_table(collection, runs, call, tmp_pat
 def test_what_is_refused(collection, lexical, runs, call):
     one, two = runs
     assert fails(call("overlap", collection), "--index, or --run twice")
-    assert fails(call("overlap", collection, "--run", one), "two runs or more, found one")
+    assert fails(call("overlap", collection, "--run", one), "at least two runs, found one")
     assert fails(call("overlap", collection, "--run", one, "--run", one), "two runs are called 'one'")
     assert fails(call("overlap", collection, "--run", one, "--parts", "mean"), "name it with --index")
     assert fails(call("overlap", collection, "--index", lexical, "--parts", "lexical,mean"), "no part 'mean'")

@@ -101,7 +101,7 @@ def test_all_shares_are_measured_as_evaluate_does_and_the_best_is_chosen(tmp_pat
         two = SearchSettings({"lexical": 1.0, "mean": 0.0, "words": 3.0})
         assert tune_shares(Searcher(index, HashModel(), two), QUERIES, QRELS, 1).parts == ("lexical", "words")
         for steps, weights in ((0, {"lexical": 1.0, "mean": 1.0}), (3, {"mean": 1.0})):
-            with pytest.raises(ConfigError, match="shares need two parts"):
+            with pytest.raises(ConfigError, match="shares need at least two parts"):
                 tune_shares(Searcher(index, HashModel(), SearchSettings(weights)), QUERIES, QRELS, steps)
 
 
@@ -119,8 +119,8 @@ def test_all_shares_by_looking_at_every_tuple(parts, least):
 @pytest.mark.parametrize(
     ("grid", "part", "message"),
     [
-        ([], None, "weights from 0 up"),
-        ([-1.0], None, "weights from 0 up"),
+        ([], None, "weights of at least 0"),
+        ([-1.0], None, "weights of at least 0"),
         ([1.0], "words", "there are lexical, mean, found 'words'"),
     ],
 )
@@ -131,7 +131,7 @@ def test_what_cannot_be_tuned(searcher, grid, part, message):
 
 def test_a_part_alone_cannot_be_tuned(searcher):
     alone = Searcher(searcher.index, searcher.model, SearchSettings(weights={"mean": 1.0}))
-    with pytest.raises(ConfigError, match="no part beside 'mean' has a weight"):
+    with pytest.raises(ConfigError, match="no part other than 'mean' has a weight"):
         tune_weight(alone, QUERIES, QRELS, [1.0])
 
 

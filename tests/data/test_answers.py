@@ -45,10 +45,10 @@ def test_columns(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.tsv", "q1\tx\nq2\t \n", r"a.tsv:2: query 'q2': expected one answer or more"),
-        ("a.tsv", "q1\n", "query 'q1': expected one answer"),
+        ("a.tsv", "q1\tx\nq2\t \n", r"a.tsv:2: query 'q2': expected one or more answers"),
+        ("a.tsv", "q1\n", "query 'q1': expected one or more answers"),
         ("a.tsv", "q1\tx\nq1\ty\n", "a.tsv:2: duplicate query id 'q1'"),
-        ("a.jsonl", '{"_id": "q1", "answers": []}\n', "query 'q1': expected one answer"),
+        ("a.jsonl", '{"_id": "q1", "answers": []}\n', "query 'q1': expected one or more answers"),
         ("a.jsonl", '{"_id": "q1", "answers": "x"}\n', "a list under answers"),
         ("a.jsonl", '{"answers": ["x"]}\n', "an id"),
         ("a.jsonl", '{"_id": "q1", "answers": [5]}\n', r"each a text, found \[5\]"),

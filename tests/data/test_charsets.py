@@ -97,7 +97,7 @@ def test_damaged_utf8_is_not_taken_for_another_encoding(damaged, tmp_path):
 def test_what_is_no_text_is_refused(name, content, tmp_path):
     (tmp_path / name).write_bytes(content)
     for policy in ({}, {"encoding": "replace"}):
-        with pytest.raises(DataError, match=r"has NUL bytes, so it is no text"):
+        with pytest.raises(DataError, match=r"has NUL bytes, so it is not text"):
             read(tmp_path / name, **policy)
     (tmp_path / "b.txt").write_text("b")
     if name != "a":  # of no known kind, in a folder

@@ -119,7 +119,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path):
 
 
 def test_what_a_layout_cannot_hold(tmp_path):
-    with pytest.raises(DataError, match="a document id must not be blank nor hold tabs"):
+    with pytest.raises(DataError, match="a document id must not be blank or contain tabs"):
         write_documents([Document("a\tb", "x")], tmp_path / "c.tsv", layout="msmarco")
     with pytest.raises(DataError, match="cannot be written as UTF-8"):
         write_documents([Document("a", "\ud800")], tmp_path / "c.jsonl", layout="tevatron")

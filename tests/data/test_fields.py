@@ -194,7 +194,7 @@ def test_json_lines_in_a_json_file(tmp_path):
     [
         ("{]", "not valid JSON"),
         ("", "not valid JSON"),
-        ('[{"a": 1}]', "no field is called text or contents .* there are 'a'. Name the text's"),
+        ('[{"a": 1}]', "no field is called text or contents .* there are 'a'. Name the field of the text"),
         ('[{"text": "x"}, 3]', "item 2: expected an object or a string, found int"),
         ('[{"text": "x"}, {"a": 1}]', "no 'text' among 'a'"),
         ('[{"text": ["x"]}]', "'text' must be a text, found list"),

@@ -169,7 +169,7 @@ def test_links_are_followed_once_and_loops_end(tmp_path):
     documents, report = read(tmp_path)
     assert [d.id for d in documents] == ["a/x.txt"]
     assert report.left_out == {"folder met before": 2}
-    assert report.not_read == [f"{tmp_path / 'broken.txt'}: a broken link, or no ordinary file"]
+    assert report.not_read == [f"{tmp_path / 'broken.txt'}: a broken link, or not an ordinary file"]
 
 
 def test_an_empty_folder_and_empty_files(tmp_path):

@@ -97,7 +97,7 @@ def test_files_of_a_data_set_that_are_gone(registered, tmp_path):
 
 
 def test_unknown_id(registered):
-    with pytest.raises(DataError, match="ir_datasets knows no data set 'counterpoint-none'"):
+    with pytest.raises(DataError, match="ir_datasets has no data set 'counterpoint-none'"):
         open_collection("ir_datasets:counterpoint-none")
 
 

@@ -64,7 +64,7 @@ def test_damaged_docx(damage, tmp_path):
     else:
         path.write_bytes({"garbage": b"garbage", "cut": data[: len(data) // 2], "empty": b""}[damage])
     with pytest.raises(
-        DataError, match=r"a\.docx: (this is no \.docx|this \.docx cannot be read) .*(save|repair)"
+        DataError, match=r"a\.docx: (this is not a \.docx file|this \.docx cannot be read) .*(save|repair)"
     ):
         read(path)
     (tmp_path / "b.txt").write_text("b")
@@ -132,7 +132,7 @@ def test_an_old_notebook(tmp_path):
 )
 def test_what_is_no_notebook(content, tmp_path):
     (tmp_path / "a.ipynb").write_text(content)
-    with pytest.raises(DataError, match=r"a\.ipynb: (this is no notebook|this notebook|not valid JSON)"):
+    with pytest.raises(DataError, match=r"a\.ipynb: (this is not a notebook|this notebook|not valid JSON)"):
         read(tmp_path / "a.ipynb")
 
 

@@ -49,9 +49,7 @@ def test_format_overrides_the_first_record(tmp_path):
 
 
 def test_keys_of_no_layout(tmp_path):
-    with pytest.raises(
-        DataError, match=r"c\.jsonl:1: the keys 'a' are those of no known layout \(beir-jsonl: _id"
-    ):
+    with pytest.raises(DataError, match=r"c\.jsonl:1: the keys 'a' fit no known layout \(beir-jsonl: _id"):
         open_collection(write(tmp_path / "c.jsonl", {"a": 1}))
     (tmp_path / "e.jsonl").touch()
     assert list(open_collection(tmp_path / "e.jsonl").documents()) == []
@@ -65,7 +63,9 @@ def test_msmarco_and_colbert_tables(tmp_path):
         ("1", "b"),
     ]
     path.write_text("0\ta\n1\tb\tT\n")
-    with pytest.raises(DataError, match=r"c\.tsv:2: expected id and text between tabs, found 3 columns"):
+    with pytest.raises(
+        DataError, match=r"c\.tsv:2: expected id and text, separated by tabs, found 3 columns"
+    ):
         list(open_collection(path).documents())
     assert [d.title for d in open_collection(path, format="colbert").documents()] == ["", "T"]
     path.write_text("id\ttext\ttitle\n1\tb\tT\n2\tc\n")
@@ -119,10 +119,10 @@ def test_names_and_formats_that_do_not_go(tmp_path):
         open_collection(tmp_path / "a.exe")
     for source, format, message in [
         (tmp_path, "csv", "unknown format 'csv'; it must be one of beir, files"),
-        (tmp_path, "pyserini", "does not go with a folder"),
-        (tmp_path / "a.exe", "beir", "does not go with a file"),
+        (tmp_path, "pyserini", "does not apply to a folder"),
+        (tmp_path / "a.exe", "beir", "does not apply to a file"),
         (tmp_path / "a.exe", "files", "does not read '.exe'"),
-        ("stdlib:", "files", "stdlib: has a format of its own"),
+        ("stdlib:", "files", "stdlib: has its own format"),
     ]:
         with pytest.raises(ConfigError, match=message):
             open_collection(source, format=format)

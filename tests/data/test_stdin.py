@@ -29,14 +29,14 @@ def read(policy=None, **named):
 LINES = [("stdin:1", "one"), ("stdin:3", "zwei größer")]
 RECORDS = [("1", "one"), ("2", "two")]
 PIPED = {
-    "lines": ("one\n\nzwei größer\n", LINES, "one document a line"),
-    "lines without an end": ("one\r\n\r\nzwei größer", LINES, "one document a line"),
+    "lines": ("one\n\nzwei größer\n", LINES, "one document per line"),
+    "lines without an end": ("one\r\n\r\nzwei größer", LINES, "one document per line"),
     "JSON Lines": ('{"id": 1, "text": "one"}\n{"id": 2, "text": "two"}\n', RECORDS, "JSON Lines"),
     "own fields": ('\n{"id": 1, "body": "one"}\n{"id": 2, "body": "two"}\n', RECORDS, "JSON Lines"),
     "an array": ('[{"id": 1, "text": "one"},\n {"id": 2, "text": "two"}]', RECORDS, "JSON"),
     "an object": ('{\n"documents": [{"id": 1, "text": "one"}, {"id": 2, "text": "two"}]}', RECORDS, "JSON"),
-    "a footnote": ("[1] one\n", [("stdin:1", "[1] one")], "one document a line"),
-    "a brace": ("{one} two\n", [("stdin:1", "{one} two")], "one document a line"),
+    "a footnote": ("[1] one\n", [("stdin:1", "[1] one")], "one document per line"),
+    "a brace": ("{one} two\n", [("stdin:1", "{one} two")], "one document per line"),
 }
 
 
@@ -83,11 +83,11 @@ def test_what_cannot_be_piped_in(pipe, monkeypatch):
     with pytest.raises(DataError, match="^stdin: has NUL bytes"):
         read()
     pipe(b"one\n")
-    with pytest.raises(ConfigError, match="standard input has one document a line"):
+    with pytest.raises(ConfigError, match="standard input has one document per line"):
         read(text="body")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(isatty=lambda: True)))
-    with pytest.raises(ConfigError, match="'-' reads what is piped in, and nothing is"):
+    with pytest.raises(ConfigError, match="'-' reads piped input, and there is none"):
         read()
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(ConfigError, match="'-' reads what is piped in"):
+    with pytest.raises(ConfigError, match="'-' reads piped input"):
         read()

@@ -276,7 +276,7 @@ def test_a_full_disk_within_a_download_is_not_the_network(monkeypatch):
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     with pytest.raises(
-        ArtifactError, match=r"owner/name: cannot be kept .*No space left.*/cache/blob.*HF_HOME"
+        ArtifactError, match=r"owner/name: cannot be stored .*No space left.*/cache/blob.*HF_HOME"
     ):
         locate("owner/name")
 

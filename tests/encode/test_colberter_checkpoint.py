@@ -93,10 +93,10 @@ def test_weights_and_settings_that_disagree_are_refused(tmp_path):
     with pytest.raises(ArtifactError, match=r"weight 'compressor\.bias' is missing"):
         load_encoder(tmp_path / "m")
     save_file({**whole, "mini_compressor.weight": torch.zeros(1, 5)}, path)
-    with pytest.raises(ArtifactError, match=r"'mini_compressor\.weight' is not wanted by config\.json"):
+    with pytest.raises(ArtifactError, match=r"'mini_compressor\.weight' is not expected by config\.json"):
         load_encoder(tmp_path / "m")
     save_file(whole, path)
     settings = json.loads((tmp_path / "m" / "config.json").read_text())
     (tmp_path / "m" / "config.json").write_text(json.dumps({**settings, "bert_model": 3}))
-    with pytest.raises(ArtifactError, match="does not say which bert_model it stands on"):
+    with pytest.raises(ArtifactError, match="does not name its backbone as bert_model"):
         load_encoder(tmp_path / "m")

@@ -170,14 +170,14 @@ def test_it_is_saved_and_loaded(gated, tmp_path):
 
 
 def test_what_is_refused(tiny_bert_folder):
-    with pytest.raises(ConfigError, match="a gate on 'tokens', the encoders make cls, words"):
+    with pytest.raises(ConfigError, match="a gate on 'tokens', but the encoders make cls, words"):
         heads = {"cls": Cls(), "words": WholeWords()}
         DualEncoder(Encoder(Transformer(str(tiny_bert_folder)), heads), gates={"tokens": Gate()}).setup()
-    with pytest.raises(ConfigError, match="'cls' has one row a text"):
+    with pytest.raises(ConfigError, match="'cls' has one row per text"):
         DualEncoder(
             Encoder(Transformer(str(tiny_bert_folder)), {"cls": Cls()}), gates={"cls": Gate()}
         ).setup()
-    with pytest.raises(ConfigError, match="in_dim is 5, but it is fed 3"):
+    with pytest.raises(ConfigError, match="in_dim is 5, but the input has 3"):
         made(tiny_bert_folder, Gate(in_dim=5))
-    with pytest.raises(ConfigError, match=r"threshold must be from 0 up and finite, found -0\.1"):
+    with pytest.raises(ConfigError, match=r"threshold must be finite and at least 0, found -0\.1"):
         Gate(threshold=-0.1)

@@ -346,7 +346,7 @@ def test_in_dim_is_filled_in_or_checked(backbone):
     assert made.sets == {"it": 3} and head.in_dim == 16 and head.projection.layers[1].in_dim == 7
     with pytest.raises(ConfigError, match="in_dim is 4, but the backbone"):
         Encoder(backbone, {"it": Cls(in_dim=4)}).setup()
-    with pytest.raises(ConfigError, match="not known"):
+    with pytest.raises(ConfigError, match="in_dim is unknown"):
         Linear(3).setup()
 
 

@@ -196,7 +196,7 @@ def test_what_cannot_be_carried_out_is_refused_before_scoring(tiny_bert_folder):
     for length in (4, 65):
         with pytest.raises(ConfigError, match=f"max_length is {length}; .* need 5, .* at most 64"):
             declare(max_length=length).setup()
-    with pytest.raises(ConfigError, match="in_dim is 3, but it is fed 16"):
+    with pytest.raises(ConfigError, match="in_dim is 3, but the input has 16"):
         declare(head=Linear(1, in_dim=3)).setup()
     with pytest.raises(ShapeError, match="2 queries and 1 documents"):
         declare().scores(["a", "b"], ["c"])
@@ -221,7 +221,7 @@ def test_checkpoints_that_would_be_read_wrongly_are_refused(tmp_path):
     changed(folder, "config_sentence_transformers.json", default_prompt_name="query")
     refused(folder, "puts a prompt before every pair")
     changed(folder, "config.json", model_type="gpt2")
-    refused(folder, "a classification head on 'gpt2' is not known here; known are albert, bert")
+    refused(folder, "unsupported classification head on 'gpt2'; supported are albert, bert")
     folder = save_classifier(tmp_path / "deberta", "deberta-v2", pooler_hidden_act="tanh")
     refused(folder, "pools by 'tanh'")
     refused(tmp_path, "config.json: this file is missing")

@@ -99,7 +99,7 @@ def test_a_router_scores_the_keys_of_its_own_backbone(tiny_bert_folder):
 
 def test_what_does_not_fit_is_refused(tiny_bert_folder, tmp_path):
     one = Transformer(str(tiny_bert_folder))
-    with pytest.raises(ConfigError, match="its own for 'rows', the heads are mean"):
+    with pytest.raises(ConfigError, match="a backbone for 'rows', but the heads are mean"):
         Encoder(one, {"mean": Mean()}, own={"rows": Transformer(str(tiny_bert_folder))}).setup()
     short = Transformer(str(save_tiny_bert(tmp_path / "short", positions=20)))
     heads = {"mean": Mean(), "rows": TokenVectors()}
@@ -108,7 +108,7 @@ def test_what_does_not_fit_is_refused(tiny_bert_folder, tmp_path):
     assert len(made.rows(["dog " * 50], "document")[0]) == 20
     with pytest.raises(ConfigError, match="max_length is 40, the backbone takes at most 20"):
         Encoder(one, heads, TextInput(40), own={"rows": short}).setup()
-    with pytest.raises(ConfigError, match="rows with a backbone of its own cannot be cut"):
+    with pytest.raises(ConfigError, match="cannot cut rows, which has a backbone of its own"):
         cut_query(made, 1)
 
 
@@ -117,7 +117,7 @@ def test_tokenizers_that_differ_are_refused(tiny_bert_folder, tmp_path):
     path = tmp_path / "other" / "tokenizer.json"
     path.write_text(path.read_text().replace('"dogs"', '"doges"'))
     own = {"rows": Transformer(str(tmp_path / "other"))}
-    with pytest.raises(ConfigError, match="these have different tokenizers"):
+    with pytest.raises(ConfigError, match="the backbones have different tokenizers"):
         Encoder(Transformer(str(tiny_bert_folder)), {"mean": Mean(), "rows": TokenVectors()}, own=own).setup()
 
 

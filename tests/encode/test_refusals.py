@@ -59,7 +59,7 @@ def test_dimensions_that_disagree(tmp_path):
 @pytest.mark.parametrize(
     ("name", "path", "message"),
     [
-        ("evil.Module", "1_Dense", "'evil.Module', which is not known"),
+        ("evil.Module", "1_Dense", "unknown class 'evil.Module'"),
         ("sentence_transformers.models.LSTM", "1_Dense", "LSTM"),
         ("pylate.models.Dense.Dense", "../1_Dense", "outside the checkpoint"),
         ("pylate.models.Dense.Dense", "/1_Dense", "outside the checkpoint"),

@@ -265,9 +265,9 @@ def test_what_is_refused(tiny_bert_folder):
         DualEncoder(made(tiny_bert_folder).query, gates={"routed": Gate()}).setup()
     with pytest.raises(ConfigError, match="each at least 1"):
         Routed(Router(), keys=(0, 5))
-    with pytest.raises(ConfigError, match="threshold must be from 0 up"):
+    with pytest.raises(ConfigError, match="threshold must be finite and at least 0"):
         Routed(Router(), threshold=-1.0)
-    with pytest.raises(ConfigError, match="vocabulary is 7, the backbone's is"):
+    with pytest.raises(ConfigError, match="vocabulary is 7, but the backbone has"):
         Encoder(Transformer(str(tiny_bert_folder)), {"r": Routed(Router(start="new", vocabulary=7))}).setup()
     model = made(tiny_bert_folder)
     with pytest.raises(NotFittedError, match="use an Encoder"):

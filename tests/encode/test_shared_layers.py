@@ -60,7 +60,7 @@ def test_a_gradient_of_either_side_reaches_it(tiny_bert_folder):
 
 
 def test_a_layer_on_no_set_is_refused(tiny_bert_folder):
-    with pytest.raises(ConfigError, match="shared layer on 'words', the encoders make cls"):
+    with pytest.raises(ConfigError, match="shared layer on 'words', but the encoders make cls"):
         pair(tiny_bert_folder, words=Linear(3)).setup()
 
 

@@ -88,7 +88,7 @@ def test_values_beyond_half_precision_are_kept_as_they_are():
 
 
 def test_a_memory_without_room_is_refused():
-    with pytest.raises(ConfigError, match="there must be room for something, found 0 GiB"):
+    with pytest.raises(ConfigError, match="the size must be above 0 GiB, found 0 GiB"):
         StateMemory(0.0)
 
 

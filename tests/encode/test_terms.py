@@ -193,9 +193,9 @@ def test_it_begins_with_a_masked_language_models_head_and_is_saved(tmp_path):
 
 
 def test_what_is_refused(tiny_bert_folder):
-    with pytest.raises(ConfigError, match="two numbers, none negative"):
+    with pytest.raises(ConfigError, match="two numbers of at least 0"):
         SparseTerms(Router(), expansion=(0, -1))
-    with pytest.raises(ConfigError, match=r"make it importance=Router\('log'\)"):
+    with pytest.raises(ConfigError, match=r"set importance=Router\('log'\)"):
         SparseTerms(Router("softmax"))
     model = made(tiny_bert_folder)
     with pytest.raises(ConfigError, match="'terms' needs no gate"):
@@ -205,7 +205,7 @@ def test_what_is_refused(tiny_bert_folder):
     with pytest.raises(ConfigError, match=r"use Encoder\.spans"):
         _ = model.query.heads["terms"].choice
     bare = SparseTerms(Router(start="new", in_dim=16, out_dim=16, vocabulary=len(VOCABULARY))).setup()
-    with pytest.raises(NotFittedError, match="before it is part of an encoder"):
+    with pytest.raises(NotFittedError, match="until the head is part of an encoder"):
         bare(
             torch.zeros(1, 3, 16), model.query.tokens(["a"], "query"), model.query.backbone.embeddings.weight
         )

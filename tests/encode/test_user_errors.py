@@ -7,11 +7,11 @@ import pytest
 
 CASES = {
     "stem": ("w.stem('a', 'stemed')", "'nltk'"),  # ColBERTer's own misspelt default
-    "activation": ("e.Linear(5, activation='swish', in_dim=4).setup()", "no activation 'swish'"),
+    "activation": ("e.Linear(5, activation='swish', in_dim=4).setup()", "unknown activation 'swish'"),
     "precision": ("e.EncodeOptions(precision='fp16')", "precision must be"),
     "budget": ("e.EncodeOptions(budget=0)", "budget must be"),
     "source": ("e.load_encoder('/no/such/folder')", "no such folder"),
-    "in_dim": ("e.Linear(5).setup()", "in_dim is not known"),
+    "in_dim": ("e.Linear(5).setup()", "in_dim is unknown"),
 }
 SCRIPT = """
 import sys

@@ -125,7 +125,7 @@ def test_an_index_that_was_asked_for_stays_and_is_replaced(model, tmp_path):
     search.close()
     with Index(tmp_path / "kept" / "Tiny-default-test") as index:
         assert len(index) == 5
-    with pytest.raises(NotFittedError, match=r"search\(\) before index\(\)"):
+    with pytest.raises(NotFittedError, match=r"search\(\) was called before index\(\)"):
         search.search(None, task_metadata=None, hf_split="", hf_subset="", top_k=1, encode_kwargs={})
 
 

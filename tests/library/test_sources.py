@@ -183,7 +183,7 @@ def test_standard_input(tmp_path, call, monkeypatch):
 
     pipe("one whale\ntwo trains\n")
     code, out, err = call("index", "-", "-o", tmp_path / "i", "--model", "none")
-    assert code == 0 and "stdin: one document a line" in err and out.startswith("2 documents in ")
+    assert code == 0 and "stdin: one document per line" in err and out.startswith("2 documents in ")
     pipe('{"key": "a", "text": "one whale"}\n')
     code, _, err = call("index", "-", "-o", tmp_path / "j", "--model", "none", "--id", "key")
     assert code == 0 and "stdin: JSON Lines\nstdin: fields id='key', text='text'" in err

@@ -179,7 +179,7 @@ def test_what_cannot_be_estimated_says_why():
         kl_divergence(x, x, 0)
     with pytest.raises(ShapeError, match="5 rows of x and 4 of y, found 4 and 4"):
         kl_divergence(x, x, 4)
-    with pytest.raises(ShapeError, match="3 components, y of 2"):
+    with pytest.raises(ShapeError, match="3 components, but y of 2"):
         kl_divergence(x, x[:, :2])
     with pytest.raises(DataError, match="1 of 4 vectors are not finite"):
         kl_divergence(x, np.where(np.arange(12).reshape(4, 3) == 5, math.nan, x))

@@ -110,13 +110,13 @@ def test_settings_that_cannot_be_are_listed_together():
 
 def test_what_cannot_be_compared_is_refused():
     one = [values([1, 2, 3])]
-    with pytest.raises(ConfigError, match="two systems or more, found a"):
+    with pytest.raises(ConfigError, match="at least two systems, found a"):
         compare("c", "m", {"a": one})
     with pytest.raises(ConfigError, match="no system is called 'z'; there are a, b"):
         compare("c", "m", {"a": one, "b": one}, CompareSettings(baseline="z"))
     with pytest.raises(DataError, match="same queries; 'q3'"):
         compare("c", "m", {"a": one, "b": [values([1, 2, 3, 4])]})
-    with pytest.raises(DataError, match="needs queries, and there is none"):
+    with pytest.raises(DataError, match="needs queries, but there are none"):
         compare("c", "m", {"a": [{}], "b": [{}]})
 
 

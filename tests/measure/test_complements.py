@@ -37,12 +37,12 @@ def test_tables_by_hand():
     ]
     assert "1 of 4 queries (25.0%) are answered by none." in sets.notes
     assert texts(pairs) == [
-        ["d beside s", "2", "1", "1", "3", "1", "0.5000", "0.6667"],
-        ["d beside e", "2", "2", "0", "2", "2", "1.0000", "1.0000"],
-        ["s beside d", "2", "1", "1", "3", "1", "0.5000", "0.5000"],
-        ["s beside e", "2", "2", "0", "2", "2", "1.0000", "1.0000"],
-        ["e beside d", "0", "0", "0", "2", "2", "–", "–"],
-        ["e beside s", "0", "0", "0", "2", "2", "–", "–"],
+        ["d vs s", "2", "1", "1", "3", "1", "0.5000", "0.6667"],
+        ["d vs e", "2", "2", "0", "2", "2", "1.0000", "1.0000"],
+        ["s vs d", "2", "1", "1", "3", "1", "0.5000", "0.5000"],
+        ["s vs e", "2", "2", "0", "2", "2", "1.0000", "1.0000"],
+        ["e vs d", "0", "0", "0", "2", "2", "–", "–"],
+        ["e vs s", "0", "0", "0", "2", "2", "–", "–"],
     ]
     assert r"$\cap$" in as_latex(pairs) and r"\|D ∩ S\|" in as_markdown(pairs)
 
@@ -52,7 +52,7 @@ def test_pairs_with_the_baseline_only_and_answers_without_recall():
     sets, pairs = shared_tables("c", shared, True, "e")
     assert sets.header == ("run", "answered", "hit rate", "alone", "relevant", "alone")
     assert "an answer among its first 2" in sets.notes[0]
-    assert [row[0] for row in texts(pairs)] == ["d beside e", "s beside e", "e beside d", "e beside s"]
+    assert [row[0] for row in texts(pairs)] == ["d vs e", "s vs e", "e vs d", "e vs s"]
 
 
 def test_rows_a_query():
@@ -68,10 +68,10 @@ def test_rows_a_query():
         1,
         1,
     )
-    assert (found["RoC d beside s"], found["RoC s beside d"]) == (0.5, 0)
-    assert found["more"] == found["d ∩ more"] == found["RoC more beside d"] == ""
+    assert (found["RoC d vs s"], found["RoC s vs d"]) == (0.5, 0)
+    assert found["more"] == found["d ∩ more"] == found["RoC more vs d"] == ""
     found = dict(zip(header, rows["q4"], strict=True))
-    assert (found["answered by"], found["d"], found["RoC d beside s"]) == ("", 0, "")
+    assert (found["answered by"], found["d"], found["RoC d vs s"]) == ("", 0, "")
 
 
 def test_parts_and_wins():

@@ -106,7 +106,7 @@ def test_no_effect_is_said_to_be_none():
 
 
 def test_what_has_no_effect_is_refused():
-    with pytest.raises(DataError, match="same three or more queries on both sides, found 3 and 2"):
+    with pytest.raises(DataError, match="same queries on both sides, at least three; found 3 and 2"):
         standardised_mean_difference([1, 2, 3], [1, 2])
     with pytest.raises(DataError, match="no effect"):
         random_effects([])

@@ -184,7 +184,7 @@ def test_part_of_a_report():
     assert report.over(["q1", "q2", "q3"]) == report
     with pytest.raises(DataError, match="'x' was not measured"):
         report.over(["q1", "x"])
-    with pytest.raises(DataError, match="there is no query"):
+    with pytest.raises(DataError, match="there are no queries"):
         report.over([])
 
 

@@ -51,7 +51,7 @@ def test_what_cannot_be_split():
         split_folds(["a", "b", "c"], 2)
     with pytest.raises(ConfigError, match="2 queries do not fill 5 folds"):
         split_folds(["a", "b"])
-    with pytest.raises(ConfigError, match="'b' comes twice"):
+    with pytest.raises(ConfigError, match="'b' is repeated"):
         split_folds(["a", "b", "b"], 3)
 
 
@@ -74,14 +74,14 @@ THREE = {"train": ["c"], "validation": ["a"], "test": ["b"]}
         ([], "not a file of folds"),
         ({"format": 2, "folds": [ONE, TWO, THREE]}, "not a file of folds"),
         ({"format": 1, "folds": {}}, "not a file of folds"),
-        ({"format": 1, "folds": []}, "there is no fold"),
+        ({"format": 1, "folds": []}, "there are no folds"),
         ({"format": 1, "folds": [ONE, {**TWO, "dev": []}]}, "fold 2: expected train, validation and test"),
         ({"format": 1, "folds": [{**ONE, "train": "a"}]}, "fold 1: train must be a list of query ids"),
         ({"format": 1, "folds": [{**ONE, "test": [1]}]}, "fold 1: test must be a list of query ids"),
         ({"format": 1, "folds": [{**ONE, "validation": []}]}, "fold 1: validation must be a list"),
         (
             {"format": 1, "folds": [ONE, TWO, {**THREE, "train": ["b"]}]},
-            "fold 3: query 'b' stands in it 2 times",
+            "fold 3: query 'b' is in it 2 times",
         ),
         ({"format": 1, "folds": [ONE, TWO]}, "fold 1: query 'b' is tested in no fold"),
         (

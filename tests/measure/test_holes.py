@@ -118,7 +118,7 @@ def test_with_judging():
         "Judged@5",
     ]
     assert with_judging(BINARY, relevant_from=1) == [str(parse_measure(name)) for name in BINARY]
-    with pytest.raises(ConfigError, match="a grade from 1 up, found 0"):
+    with pytest.raises(ConfigError, match="a grade of at least 1, found 0"):
         with_judging(["AP"], relevant_from=0)
     with pytest.raises(ConfigError, match="did you mean 'nDCG@10'"):
         with_judging(["nDGC@10"])

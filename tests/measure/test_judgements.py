@@ -50,7 +50,7 @@ def test_grades_of_a_frame_are_numbers_of_numpy():
 def test_splits_that_are_not_clear_are_named(collection):
     (collection / "qrels" / "test.tsv").rename(collection / "qrels" / "dev.tsv")
     with pytest.raises(
-        ConfigError, match=r"which judgements\? there are dev, train; name a file, such as .*dev.tsv"
+        ConfigError, match=r"several sets of judgements: dev, train; name a file, such as .*dev.tsv"
     ):
         cp.evaluate(RUN, collection, "nDCG@10")
     assert cp.evaluate(RUN, collection / "qrels" / "dev.tsv", "R@100").measures == {"R@100": 1.0}

@@ -113,11 +113,11 @@ def test_queries_may_count_without_a_known_relevant_document():
 
 
 def test_what_cannot_be_compared():
-    with pytest.raises(ConfigError, match="two runs or more, found dense"):
+    with pytest.raises(ConfigError, match="at least two runs, found dense"):
         share_of({"dense": RUNS["dense"]}, QRELS, 2)
     with pytest.raises(ConfigError, match="k must be at least 1, found 0"):
         share_of(RUNS, QRELS, 0)
-    with pytest.raises(ConfigError, match="relevant_from must be a grade from 1 up, found 0"):
+    with pytest.raises(ConfigError, match="relevant_from must be a grade of at least 1, found 0"):
         share_of(RUNS, QRELS, 2, relevant_from=0)
     with pytest.raises(ConfigError, match="no query has a document with a grade of 3"):
         share_of(RUNS, QRELS, 2, relevant_from=3)

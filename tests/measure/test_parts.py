@@ -60,7 +60,7 @@ def test_bins_of_equal_width(lengths, width):
 
 
 def test_widths_below_one():
-    with pytest.raises(ConfigError, match="one word wide or more, found 0"):
+    with pytest.raises(ConfigError, match="the width of bins must be at least 1, found 0"):
         slice_by_width({"a": 3}, "length", 0)
 
 

@@ -25,7 +25,7 @@ def test_halves_by_hand():
     assert found.note == "easy from 0.7000, hard to 0.0000"
     found = slice_by_rank({"d": 0.0, "a": 0.0, "b": 0.7, "c": 0.0}, "bm25")
     assert found.slices == {"easy": ("b", "a"), "hard": ("c", "d")}
-    assert found.note.endswith("; the cut is among 3 queries with the same value, parted by id")
+    assert found.note.endswith("; the cut is among 3 queries with the same value, ordered by id")
     assert slice_by_rank({"a": 0.0}, "bm25").slices == {"hard": ("a",)}
 
 

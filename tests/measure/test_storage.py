@@ -20,5 +20,5 @@ def test_table_5_in_gib(printed, vectors, dim, exact):
 def test_by_hand():
     assert stored_bytes(10, 3, 8, exact=True) == 10 * (256 + 3 * (16 + 4))
     assert stored_bytes(10, 3, 8, pooled=0) == 10 * 3 * 16
-    with pytest.raises(ConfigError, match="below 0"):
+    with pytest.raises(ConfigError, match="at least 0"):
         stored_bytes(-1, 3, 8)

@@ -37,7 +37,7 @@ def test_more_texts_than_are_tokenised_at_once():
 def test_nothing_to_count_is_said():
     with pytest.raises(DataError, match="0 texts"):
         count_tokens([], letters)
-    with pytest.raises(DataError, match="2 texts, and no word"):
+    with pytest.raises(DataError, match="2 texts without a single word"):
         count_tokens(["", " "], letters)
 
 

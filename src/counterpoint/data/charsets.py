@@ -90,7 +90,6 @@ def _guessed(head: bytes, rest: bytes, beyond_ascii: int) -> str:
 
 
 def _cut_short(rest: bytes) -> bool:
-    """Whether the only fault is a character cut off at the end."""
     try:
         rest.decode(UTF_8)
     except UnicodeDecodeError as error:

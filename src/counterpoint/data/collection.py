@@ -169,7 +169,6 @@ class Collection:
         return self.source.forgiving and self.policy.files == "skip"
 
     def _usable(self, found: Located, reader: Reader) -> Document | None:
-        """The checked document; None if it is skipped."""
         try:
             return _checked(found, reader)
         except DataError as error:
@@ -192,7 +191,7 @@ class Collection:
         missing = [query for query in judged if query not in everything]
         if missing:
             raise DataError(
-                f"{self.name}: split {split!r} judges {len(missing)} queries without a text, "
+                f"{self.name}: split {split!r} judges {len(missing)} queries that have no text, "
                 f"such as {missing[0]!r}; add them to the queries or remove their judgements"
             )
         return {query: everything[query] for query in judged}

@@ -125,7 +125,7 @@ def rows_of(path: Path, table: Table, reader: Reader) -> Iterator[tuple[int, dic
             waiting = False
         elif len(row) != len(names):
             there = "the header names" if table.header else "the first row has"
-            reader.reject(f"{there} {len(names)} columns, but this row has {len(row)}", path, line)
+            reader.reject(f"{there} {len(names)} columns, this row has {len(row)}", path, line)
         else:
             yield line, dict(zip(names, row, strict=True))
 
@@ -143,7 +143,6 @@ def _first(path: Path, reader: Reader, encoding: str | None) -> list[str]:
 
 
 def _delimiter(lines: Sequence[str], kind: str) -> str:
-    """The delimiter: the only candidate in the first line, or the one that the sniffer chooses."""
     usual = "\t" if kind == ".tsv" else ","
     bare = QUOTED.sub("", lines[0][:SNIFFED])
     there = [mark for mark in DELIMITERS if mark in bare]

@@ -140,7 +140,6 @@ def text_of(row: Mapping[str, Any], name: str) -> str:
 
 
 def _joined(row: Mapping[str, Any]) -> str:
-    """One `name: value` line for each cell in use."""
     return "\n".join(f"{name}: {value}" for name, value in row.items() if value not in ("", None, [], {}))
 
 

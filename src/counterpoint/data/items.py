@@ -108,7 +108,6 @@ def own_id(text: str, given: dict[str, int]) -> str:
 
 
 def _rows(given: Any) -> tuple[Iterable[Any], int | None]:
-    """The items of a frame or of an iterable, and their number if it is known."""
     if hasattr(given, "columns") and hasattr(given, "iter_rows"):  # polars
         return given.iter_rows(named=True), len(given)
     if hasattr(given, "columns") and hasattr(given, "itertuples"):  # pandas

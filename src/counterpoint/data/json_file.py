@@ -86,7 +86,6 @@ def _rows(value: Any, fields: Fields) -> list[Any] | None:
 
 
 def _is_rows(member: Any, fields: Fields) -> bool:
-    """Whether this is a list of objects with a text."""
     if not isinstance(member, list) or not member or not isinstance(member[0], Mapping):
         return False
     if fields.text is not None:
@@ -95,7 +94,6 @@ def _is_rows(member: Any, fields: Fields) -> bool:
 
 
 def _is_lines(text: str) -> bool:
-    """Whether the first line is an object by itself."""
     line = next((line for line in text.splitlines() if line.strip()), "")
     try:
         return isinstance(DECODER.decode(line), dict)

@@ -94,7 +94,6 @@ def _is_heading(block: Any) -> bool:
 
 
 def _block_text(block: Any) -> str:
-    """The text of a paragraph, or of a table with one line per row."""
     if hasattr(block, "text"):
         return block.text.strip()
     rows = []

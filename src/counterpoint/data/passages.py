@@ -90,7 +90,6 @@ def _title(title: str, section: str) -> str:
 
 
 def _spans(text: str, headings: tuple[int, ...], most: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Start and end of each passage."""
     held: list[Sentence] = []
     words = 0
     for whole in sentences(text, headings):
@@ -115,7 +114,6 @@ def _tail(held: list[Sentence], words: int) -> list[Sentence]:
 
 
 def _parts(text: str, sentence: Sentence, most: int) -> Iterator[Sentence]:
-    """The sentence, in pieces if it is longer than a passage."""
     if sentence.words <= most:
         yield sentence
         return

@@ -218,7 +218,6 @@ class Reader:
         return text
 
     def _not_utf8(self, encoding: str, path: Path, *, told: bool = False) -> None:
-        """Count a file in another encoding, and report the encoding."""
         if encoding != UTF_8:
             self.report.encodings[encoding] = self.report.encodings.get(encoding, 0) + 1
             if not told:

@@ -212,7 +212,6 @@ def read_json_queries(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str
 
 
 def _metadata(rest: dict[str, Any]) -> dict[str, Any]:
-    """The rest of a record: the members of its `metadata`, and all other keys."""
     metadata = rest.pop("metadata") if isinstance(rest.get("metadata"), dict) else {}
     return {**metadata, **rest}
 

@@ -90,7 +90,6 @@ def sentences(text: str, headings: tuple[int, ...] = ()) -> Iterator[Sentence]:
 
 
 def _trimmed(text: str, start: int, end: int, begins: Begins) -> Iterator[Sentence]:
-    """The sentence between two positions without surrounding white space, if anything is left."""
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     end -= len(piece) - len(piece.rstrip())
@@ -106,7 +105,6 @@ def _ends(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:
-    """Whether a full stop (or similar) before white space ends its sentence."""
     following = text[match.end() : match.end() + 24].lstrip()[:1]
     if following.islower():
         return False

@@ -78,8 +78,6 @@ def open_collection(
 
 @dataclass(frozen=True)
 class _Asked:
-    """How to open a source."""
-
     format: Format | None
     policy: ReadPolicy
     passage_words: int | None

@@ -65,7 +65,7 @@ class StandardLibrary(Source):
 
     def documents(self, reader: Reader) -> Iterator[Located]:
         """Yield the modules in the order of their files, then those in C in the order of `COMPILED`."""
-        seen: set[str] = set()  # a few thousand repeat: branches of an `if`, a property and its setter
+        seen: set[str] = set()  # a few thousand; branches of an `if`, a property and its setter share one
         for found in chain(self._from_source(reader), self._compiled()):
             if found.document.id not in seen:
                 seen.add(found.document.id)
@@ -133,7 +133,6 @@ class _Library:
         yield from self._definitions(tree, path, name, None)
 
     def _part(self, module: str, path: Path, node: ast.ImportFrom) -> Path | None:
-        """The source file of an import, if it is below the module or private."""
         below = node.level == 1 and path.name == "__init__.py"
         target = f"{module}.{node.module}" if below else node.module or ""
         if node.level > 1 or not (target.startswith((module + ".", "_"))):
@@ -167,7 +166,6 @@ def _parsed(path: Path) -> ast.Module:
 
 
 def _exported(tree: ast.Module) -> set[str] | None:
-    """The names in a module's `__all__`, if it is a plain list."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and any(getattr(to, "id", "") == "__all__" for to in node.targets):
             try:
@@ -201,7 +199,6 @@ def _described_node(node: Definition, prefix: str, file: str, kind: str = "funct
 
 
 def _signature(node: Definition) -> str:
-    """The arguments without `self`; for a class, those of its `__init__`."""
     if isinstance(node, ast.ClassDef):
         found = (
             child for child in node.body if isinstance(child, ast.FunctionDef) and child.name == "__init__"
@@ -243,7 +240,6 @@ def _described(value: object, name: str, kind: str) -> Iterator[Document]:
 
 
 def _shortened(arguments: str) -> str:
-    """Arguments in parentheses, without `self` or `cls`."""
     for first in ("self", "cls", "$self"):
         arguments = re.sub(rf"^{re.escape(first)}(, /)?(, |$)", "", arguments)
     return f"({textwrap.shorten(arguments, SIGNATURE_CHARACTERS, placeholder=' …')})"

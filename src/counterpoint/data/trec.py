@@ -245,6 +245,6 @@ def _grade(text: str, path: Path, line: int) -> int:
 def _one_word(text: str, what: str) -> str:
     if not text or text.split() != [text]:
         raise DataError(
-            f"{what} must be one word in TREC files, found {text!r}; use BEIR's layout or other ids"
+            f"{what} must be one word in TREC's files, found {text!r}; use BEIR's layout or other ids"
         )
     return text

@@ -73,7 +73,6 @@ def _left_out(path: Path, name: str, choice: FileChoice, ignored: Ignored) -> st
 
 
 def _within(folder: Path, name: str, ignored: Ignored, reader: Reader) -> Ignored:
-    """The `.gitignore` patterns that apply in a folder."""
     try:
         return ignored.within(folder, name)
     except (OSError, ValueError) as error:

@@ -257,13 +257,12 @@ def _read_config(folder: Path, layers: Layers) -> dict[str, Any]:
 
 
 def _cut(config: dict[str, Any], layers: int | Sequence[int]) -> dict[str, Any]:
-    """The configuration with the first `layers` layers, or with the listed ones."""
     name = next((key for key in _LAYERS if key in config), None)
     if name is None:
         raise ConfigError(f"Transformer: layers={layers}, but this configuration does not name its layers")
     if isinstance(layers, int):
         if not 0 <= layers <= config[name]:
-            raise ConfigError(f"Transformer: layers is {layers}, but this model has {config[name]}")
+            raise ConfigError(f"Transformer: layers is {layers}, this model has {config[name]}")
         layers = range(layers)
     elif not all(0 <= layer < config[name] for layer in layers) or sorted(set(layers)) != list(layers):
         raise ConfigError(

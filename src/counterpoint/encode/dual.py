@@ -76,7 +76,7 @@ class DualEncoder(Part, Evaluated):
                 unknown = [name for name in names if name not in ours]
                 if unknown:
                     raise ConfigError(
-                        f"DualEncoder: a {what} is set on {unknown[0]!r}, not in {', '.join(ours)}"
+                        f"DualEncoder: a {what} on {unknown[0]!r}, but the encoders make {', '.join(ours)}"
                     )
             self._check_gates()
             if ours != theirs:

@@ -45,7 +45,7 @@ class Gate(Part):
         if self.in_dim is None:
             self.in_dim = in_dim
         if self.in_dim != in_dim:
-            raise ConfigError(f"Gate: in_dim is {self.in_dim}, but it is fed {in_dim} components")
+            raise ConfigError(f"Gate: in_dim is {self.in_dim}, but the input has {in_dim} components")
 
     def _allocate(self) -> None:
         if self.in_dim is None:

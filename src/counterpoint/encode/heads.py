@@ -28,8 +28,7 @@ class Head(Part, ABC):
     """Abstract base of heads: a choice of rows, an optional projection, and optional unit length."""
 
     pooled: bool = False
-    """True for exactly one row per text. Otherwise the text decides the number of rows, and each has an id.
-    """
+    """True for exactly one row per text; otherwise the text decides how many, and each has an id."""
     static: bool = False
     """True if a row depends on its vocabulary id alone. The head is then fed the backbone's word embeddings
     instead of its hidden states."""

@@ -129,7 +129,7 @@ class InteractiveEncoder(Part):
         """
         if len(queries) != len(documents):
             raise ShapeError(
-                f"{len(queries)} queries and {len(documents)} documents; give one of each for a pair"
+                f"{len(queries)} queries and {len(documents)} documents; give one of each per pair"
             )
         self.setup()
         longest = self.max_length or self.backbone.max_positions
@@ -228,7 +228,7 @@ class InteractiveEncoder(Part):
             scores = self.scores([queries[query]] * len(found), texts, options)
             results[query] = dict(zip(found, scores.tolist(), strict=True))
         provenance = {"tag": "counterpoint-interactive", "reranked": k, "first": dict(run.provenance)}
-        return type(run)(results, provenance=provenance)  # by its own class: search stands above this module
+        return type(run)(results, provenance=provenance)  # not imported: search depends on this module
 
     # -- steps -----------------------------------------------------------------------------------------
 
@@ -238,18 +238,17 @@ class InteractiveEncoder(Part):
         return self.segments and getattr(self.backbone.model_.config, "type_vocab_size", 0) > 1
 
     def _check(self) -> None:
-        """Check the settings before scoring."""
         tokenizer, limit, faults = self.backbone.tokenizer, self.backbone.max_positions, []
         least = len(tokenizer.encode_pairs([("", "")])[0].ids) + 2
         if self.head.out_dim != 1:
-            faults.append(f"the head gives {self.head.out_dim} components; a score is one")
+            faults.append(f"the head gives {self.head.out_dim} components, but a score has one")
         if self.max_length is not None and not least <= self.max_length <= limit:
             faults.append(
                 f"max_length is {self.max_length}; special tokens and a token of each text need {least}, "
                 f"the backbone takes at most {limit} positions"
             )
         if not tokenizer.prefix:
-            faults.append("the tokenizer puts no token such as [CLS] in front, which the head could read")
+            faults.append("the tokenizer adds no first token such as [CLS] for the head to read")
         if faults:
             raise ConfigError(*[f"InteractiveEncoder: {fault}" for fault in faults])
 

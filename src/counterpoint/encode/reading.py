@@ -99,5 +99,4 @@ def _places(text: str, offsets: Sequence[tuple[int, int]], prompt: int) -> tuple
 
 
 def _spaced(text: str, tokenizer: Tokenizer) -> tuple[str, np.ndarray]:
-    """The text with added spaces, and where they were added."""
     return spaced(text, lambda word: any(tokenizer.find(one) is not None for one in (word, word.lower())))

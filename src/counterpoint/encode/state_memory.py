@@ -132,7 +132,6 @@ class StateMemory:
 
 
 def _precision(device: str) -> str:
-    """The precision in which a backbone computes now."""
     return str(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else "as it is"
 
 

@@ -26,7 +26,7 @@ class WordMap:
     Attributes:
         ids: word ids, 0 where there is no word.
         rows: for each position, the rows of its words in `ids`, -1 for none. With identifiers, a position
-            belongs to its own word and to the names of each kind that contain it.
+            belongs to its word, its piece of a name, and the joined and the dotted name that contain it.
         spans: for each word, its first occurrence in the text.
     """
 

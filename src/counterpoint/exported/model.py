@@ -158,7 +158,6 @@ class ExportedModel:
         return self.description.sides[side].reading.rows(texts, tokenizer)
 
     def _fed(self, row: Row) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Inputs of the graph for a query, and by set, the ids of the resulting rows."""
         fed = {name: self._embedded(row, one) for name, one in self.description.embeddings.items()}
         fed["query.bias"], fed["query.mean"] = bias_of(row), mean_of(row)
         ids = {}
@@ -178,7 +177,6 @@ class ExportedModel:
         return made + self._weights[embeddings.types][0] + self._weights[embeddings.positions][: len(row)]
 
     def _vectors(self, row: Row) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """By set, the vectors of a query and their ids."""
         fed, ids = self._fed(row)
         made = self._session.run(fed)
         for name, choice in self._choices("query").items():

@@ -50,7 +50,7 @@ class Session:
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        # The graph is already optimal; further optimisation takes longer than it saves.
+        # The graph is written in its final form; optimising it takes longer than it saves.
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
         values = [runtime.OrtValue.ortvalue_from_numpy(value) for value in weights.values()]
         options.add_external_initializers(list(weights), values)

@@ -40,7 +40,6 @@ def network_of(model: Model) -> tuple[Graph, dict[str, Embeddings]]:
 
 
 def _states(graph: Graph, backbone: Transformer, static: bool, embeddings: dict[str, Embeddings]) -> str:
-    """Add the hidden states of a backbone, or its word embeddings alone."""
     source = f"embedded.{len(embeddings)}"
     words = graph.weight(backbone.embeddings.weight)
     if static:

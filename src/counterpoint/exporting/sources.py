@@ -80,7 +80,6 @@ class Sources:
         return {name: placed[name] for name in tensors}
 
     def _ref(self, base: str, root: Path, path: Path) -> str:
-        """Name of a file in the description."""
         relative = path.relative_to(root).as_posix()
         name = f"{base}/{relative}"
         if name not in self.refs:

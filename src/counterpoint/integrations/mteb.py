@@ -259,7 +259,6 @@ class MtebEncoder:
 
 
 def _pooled_set(model: Model, on: str | None) -> str:
-    """The requested set, or the only one."""
     pooled = [name for name, vectors in model.sets.items() if vectors.pooled]
     if on is None and len(pooled) == 1:
         return pooled[0]

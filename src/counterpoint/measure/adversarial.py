@@ -27,8 +27,8 @@ class Tally:
         documents: documents that are relevant to some query.
         changed: of these, those with a replaced word.
         matched: word occurrences in them that match one of their queries.
-        replaced: of these, those that were replaced by a synonym that matches none of their queries.
-        spared: of these, those that the random draw left unchanged.
+        replaced: of the matched ones, those replaced by a synonym that matches none of their queries.
+        spared: of the matched ones, those that the random draw left unchanged.
     """
 
     documents: int = 0

@@ -273,7 +273,6 @@ def profile(x: Rows) -> Profile:
 
 
 def _neighbour_distances(x: Rows, y: Rows, k: int) -> Float[np.ndarray, " n"]:
-    """The distance of every row of x to its k-th nearest row of y."""
     if x.shape[1] <= TREE_DIM:
         from scipy.spatial import KDTree
 

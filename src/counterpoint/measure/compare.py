@@ -280,11 +280,10 @@ def _same_queries(systems: Mapping[str, Sequence[Values]]) -> None:
 
 
 def _untested(queries: int) -> str:
-    """Why there are too few queries for a test; empty if there are enough."""
     if queries >= LEAST:
         return ""
     found = "there is 1" if queries == 1 else f"there are {queries}"
-    return f"a test, an interval and an effect need {LEAST} queries or more, but {found}"
+    return f"a test, an interval and an effect need {LEAST} queries or more, and {found}"
 
 
 def _test(
@@ -294,7 +293,6 @@ def _test(
     systems: Mapping[str, Sequence[Values]],
     settings: CompareSettings,
 ) -> Pair:
-    """Compare one pair, without correction."""
     queries = list(per_query[treatment])
     first, second = (np.array([per_query[name][query] for query in queries]) for name in (treatment, control))
     differences = first - second

@@ -51,8 +51,8 @@ def shared_tables(
         tuple([*header, *([] if by_answers else [f"R@{k}"])]),
         rows,
         (
-            f"Answered: {what} is among the run's first {k}; alone: by no other run.",
-            f"{failures:.0f} of {answered.universe} queries ({answered.failure:.1%}) are answered by no run.",
+            f"A query is answered by a run with {what} among its first {k}; alone: by no other run.",
+            f"{failures:.0f} of {answered.universe} queries ({answered.failure:.1%}) are answered by none.",
             *note,
         ),
     )
@@ -74,7 +74,7 @@ def _pairs(title: str, shared: Shared, pairs: Sequence[tuple[str, str]], notes: 
         title,
         ("D vs S", "|D|", "|D − S|", "|D ∩ S|", "|D ∪ S|", "failures", "RoC", "RoC of documents"),
         rows,
-        ("RoC = |D − S| / |D| over answered queries; of documents: over relevant documents found.", *notes),
+        ("RoC = |D − S| / |D| over queries answered; of documents: over relevant documents found.", *notes),
     )
 
 

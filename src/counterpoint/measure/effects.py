@@ -151,7 +151,7 @@ def _paired(first: np.ndarray, second: np.ndarray) -> Effect:
         return Effect(nan, nan, "one system has the same value on every query, so there is no correlation")
     free = 2 * (1 - float(np.corrcoef(first, second)[0, 1]))
     if spread < 1e-12 or free < 1e-12:
-        return Effect(nan, nan, "the systems differ by a constant, or not at all")
+        return Effect(nan, nan, "the systems differ by one constant, or not at all")
     d = float(differences.mean()) / (spread / sqrt(free))
     correction = 1 - 3 / (4 * (n - 1) - 1)
     return Effect(correction * d, correction**2 * (1 / n + d**2 / (2 * n)) * free)

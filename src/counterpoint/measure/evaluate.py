@@ -170,7 +170,6 @@ def evaluate(
 
 
 def _results(run: Run, judged: Grades) -> Results:
-    """Documents and scores of the judged queries with results."""
     return {query: found for query in judged if query in run and (found := run.scores(query))}
 
 

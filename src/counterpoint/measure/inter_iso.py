@@ -77,7 +77,7 @@ def all_inter_iso(queries: Ragged, documents: Ragged, *, unit: bool = True) -> F
         DataError: a value is not finite.
     """
     if queries.dim != documents.dim:
-        raise ShapeError(f"queries have {queries.dim} components, but documents {documents.dim}")
+        raise ShapeError(f"queries have {queries.dim} components, documents {documents.dim}")
     found = mean_rows(queries, unit=unit) @ mean_rows(documents, unit=unit).T
     return np.where((queries.lengths > 0)[:, None] & (documents.lengths > 0), found, np.nan)
 

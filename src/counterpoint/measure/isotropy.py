@@ -242,7 +242,6 @@ class IsotropyStream:
 
 
 def _eigenvectors(rows: Rows) -> Float[np.ndarray, "d k"]:
-    """The min(n, d) leading eigenvectors of WᵀW."""
     if len(rows) < rows.shape[1]:
         return np.linalg.svd(rows, full_matrices=False)[2].T
     return np.linalg.eigh(rows.T @ rows)[1]

@@ -73,7 +73,7 @@ def parse_measure(text: str) -> Measure:
     base = re.split(r"[_.]\d|\W", text.strip())[0]
     tail = text.strip()[len(base) :]
     close = difflib.get_close_matches(base.casefold(), names, n=1)
-    hint = "common ones are nDCG@10, R@100, RR@10, AP"
+    hint = "well-known ones are nDCG@10, R@100, RR@10, AP"
     if close:
         found = names[close[0]]
         hint = (
@@ -98,7 +98,6 @@ def _known_names() -> dict[str, Measure]:
 
 
 def _shown(measure: Measure) -> str:
-    """How to type a measure, with an example of a required setting."""
     needs = measure.SUPPORTED_PARAMS.get(measure.AT_PARAM)
     example = {"cutoff": "@10", "recall": "@0.5"}[measure.AT_PARAM] if needs and needs.required else ""
     return f"{measure}{example}"
@@ -144,7 +143,6 @@ def with_values(measure: Measure, values: Mapping[str, Any]) -> Measure:
 
 
 def _takes(measure: Measure) -> dict[str, ParamInfo]:
-    """The settings of a measure, and `judged_only`."""
     from ir_measures.measures import registry
 
     return {**measure.SUPPORTED_PARAMS, "judged_only": registry["AP"].SUPPORTED_PARAMS["judged_only"]}
@@ -164,7 +162,6 @@ def _sensible(name: str, value: Any) -> bool:
 
 
 def _settings(text: str, whole: str) -> dict[str, Any]:
-    """Parse `rel=2, judged_only=True` into a dictionary."""
     try:
         call = ast.parse(f"f({text})", mode="eval").body
     except SyntaxError:

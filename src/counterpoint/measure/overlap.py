@@ -202,7 +202,6 @@ def share_of(
 
 
 def _found(run: Run, qrels: Qrels, k: int) -> dict[str, set[str]]:
-    """The first documents of every judged query; none if the run lacks it."""
     return {query: {name for name, _ in run[query][:k]} if query in run else set() for query in qrels}
 
 

@@ -206,7 +206,6 @@ def _every_sign(n: int) -> Iterator[np.ndarray]:
 
 
 def _random_signs(n: int, patterns: int, seed: int) -> Iterator[np.ndarray]:
-    """Yield random patterns of `n` signs as rows of 0 and 1, in blocks."""
     rng = np.random.default_rng(seed)
     width = -(-n // 8)
     rows = max(1, BLOCK // n)

@@ -132,9 +132,7 @@ def slice_by_field(records: Mapping[str, Sequence[Mapping[str, object]]], field:
     counts = Counter(value for labels in values.values() for value in labels)
     if not counts:
         fields = sorted({key for found in records.values() for record in found for key in record})
-        raise ConfigError(
-            f"{name}: no query or document has a field {field!r}; there are: {', '.join(fields) or 'none'}"
-        )
+        raise ConfigError(f"{name}: nothing has a field {field!r}; there are: {', '.join(fields) or 'none'}")
     if len(counts) > MOST_SLICES:
         raise ConfigError(
             f"{name} has {len(counts)} different values among these queries, such as {min(counts)!r}; "

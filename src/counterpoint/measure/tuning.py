@@ -220,8 +220,6 @@ def _part(index: Index, part: str | None) -> str:
 
 
 class _EncodesOnce:
-    """A model that caches the queries that it has encoded."""
-
     def __init__(self, model: TextModel):
         self._model = model
         self._kept: dict[tuple[str, ...], Mapping[str, Ragged]] = {}
