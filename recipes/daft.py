@@ -16,7 +16,7 @@ def tower(layers: list[int] | None) -> Encoder:
 projection = {"mean": Stack([Linear(256), Unit()])}  # one shared space for both sides
 search = {"weights": {"mean": 1.0}, "scale": "none"}
 shared = {"warmup": 20, "schedule": "constant"}
-cache = NegativeCache(size=2048, candidates=64, scale=20.0)
+cache = NegativeCache(size=2048, groups=64, scale=20.0)
 
 recipe = Recipe(
     name="daft",

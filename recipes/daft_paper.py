@@ -18,7 +18,7 @@ def tower(source: str) -> Encoder:
 
 projection = {"cls": Stack([Linear(512), Unit()])}  # one space for both sides
 shared = {"batch": 48, "lr": 1e-5, "warmup": 1000, "schedule": "constant", "epochs": 10}
-shared |= {"cache": NegativeCache(size=512_000, candidates=64, scale=20.0)}
+shared |= {"cache": NegativeCache(size=512_000, groups=64, scale=20.0)}
 search = {"weights": {"cls": 1.0}, "scale": "none"}
 loss, query, learn = CachedContrastive(scale=20.0), "model.encoder.query", ("query.*",)
 align = Train(loss, name="align", learn=learn, stop=AlignmentStop(patience=3), keep="last", **shared)

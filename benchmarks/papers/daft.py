@@ -81,7 +81,7 @@ def stages_of(arm, steps, align, delta=None):
     """All arms have the same number of steps in all; alignment spends some of them on the query encoder."""
     common = {"batch": 16, "warmup": 20, "schedule": "constant", "keep": "last"}
     common["watch"] = WatchSettings(every=25)
-    cached = {**common, "cache": NegativeCache(size=2048, candidates=CANDIDATES, scale=SCALE)}
+    cached = {**common, "cache": NegativeCache(size=2048, groups=CANDIDATES, scale=SCALE)}
     fine_tune = {"name": "fine-tune", "lr": 2e-5}
     if arm == "batch":
         loss = Contrastive(scale=SCALE)

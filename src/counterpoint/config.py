@@ -29,6 +29,8 @@ class Declared:
 
     provenance: frozenset[str] = frozenset()
     """Arguments that record an origin and do not change the computation; not part of the fingerprint."""
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Former argument names and today's, so that old recipes and models keep loading."""
     needs_vectors: ClassVar[bool] = False
     """Whether it needs a model that makes vectors; always so with an argument `on` (a vector set)."""
 
@@ -64,7 +66,13 @@ class Declared:
             ConfigError: lists every unknown or missing argument, here and inside.
         """
         known = cls.parameters_of()
-        faults = [unknown_argument(cls, name, known) for name in config if name not in known]
+        faults = [
+            f"{cls.__name__}: {old!r} and {new!r} are two names of one argument; keep {new!r}"
+            for old, new in cls.renamed.items()
+            if old in config and new in config
+        ]
+        config = {cls.renamed.get(name, name): value for name, value in config.items()}
+        faults += [unknown_argument(cls, name, known) for name in config if name not in known]
         faults += [
             f"{cls.__name__}: {name!r} is missing"
             for name, parameter in known.items()

@@ -201,7 +201,7 @@ EXAMPLES = {
     "Contrastive": [
         lambda tiny: {"scale": 20.0, "temperature": 0.5},
         lambda tiny: {"symmetric": True, "name": "both ways"},
-        lambda tiny: {"candidates": "positives", "scorer": MaxSim("words")},
+        lambda tiny: {"negatives": "positives", "scorer": MaxSim("words")},
     ],
     "CachedContrastive": [lambda tiny: {"scale": 2.0}],
     "NegativeLogLikelihood": [lambda tiny: {}, lambda tiny: {"scorer": MaxSim("words")}],

@@ -41,7 +41,7 @@ def test_a_batch_by_hand():
     assert batch.targets.own.tolist() == [[0, -1, -1], [1, 2, 3], [2, 0, -1]]
     assert batch.targets.positive.tolist() == [0, 1, 2]
     # a is relevant for q2 and not its positive; nothing else is known.
-    assert batch.targets.candidates.tolist() == [[True] * 4, [True] * 4, [True, False, True, True]]
+    assert batch.targets.allowed.tolist() == [[True] * 4, [True] * 4, [True, False, True, True]]
     nan = math.nan
     expected = torch.tensor([[nan, nan, nan], [3, 1.5, nan], [nan, 2, nan]])
     torch.testing.assert_close(batch.targets.teacher, expected, equal_nan=True)
@@ -50,14 +50,14 @@ def test_a_batch_by_hand():
 def test_types_do_not_depend_on_the_data():
     data = training_set([("q1", ("a",), ("b",), {"a": 2, "b": 1})])
     targets = make_batch(data, [0], [always(["b"])], generator()).targets
-    assert (targets.own.dtype, targets.candidates.dtype) == (torch.int64, torch.bool)
+    assert (targets.own.dtype, targets.allowed.dtype) == (torch.int64, torch.bool)
     assert targets.teacher is not None and targets.teacher.dtype == torch.float32
     assert make_batch(training_set([("q1", ("a",))]), [0], [], generator()).targets.teacher is None
 
 
 def test_one_query_twice_is_no_negative_of_itself():
     data = training_set([("q1", ("a",)), ("q1", ("b",))])
-    assert make_batch(data, [0, 1], [], generator()).targets.candidates.tolist() == [
+    assert make_batch(data, [0, 1], [], generator()).targets.allowed.tolist() == [
         [True, False],
         [False, True],
     ]
@@ -76,7 +76,7 @@ def test_a_batch_agrees_with_its_definition(data, choose):
     )
     assert len(set(batch.document_ids)) == len(batch.document_ids)
     assert [data.documents[d] for d in batch.document_ids] == list(batch.documents)
-    own, candidates = batch.targets.own.tolist(), batch.targets.candidates.tolist()
+    own, candidates = batch.targets.own.tolist(), batch.targets.allowed.tolist()
     for row, at in enumerate(positions):
         example = data.examples[at]
         columns = [column for column in own[row] if column >= 0]

@@ -34,7 +34,7 @@ def encode(ids):
 
 
 def filled(documents=CORPUS, seed=0, **settings):
-    cache = RunningCache(NegativeCache(**{"size": 16, "candidates": 4, **settings}), SETS, documents, seed)
+    cache = RunningCache(NegativeCache(**{"size": 16, "groups": 4, **settings}), SETS, documents, seed)
     cache.fill(encode)
     return cache
 
@@ -75,14 +75,14 @@ def by_hand(cache, q, excluded, scale, noise):
 # -- drawing ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("candidates", [1, 4, 16])
+@pytest.mark.parametrize("groups", [1, 4, 16])
 @pytest.mark.parametrize("block", [1, 4, 1 << 16])
-def test_draws_are_those_of_a_plain_gumbel_max_over_the_same_rows(candidates, block, monkeypatch):
+def test_draws_are_those_of_a_plain_gumbel_max_over_the_same_rows(groups, block, monkeypatch):
     monkeypatch.setattr("counterpoint.learn.running_cache.BLOCK", block)
-    cache = filled(candidates=candidates, scale=2.0)
+    cache = filled(groups=groups, scale=2.0)
     q = queries(5)
     excluded = [set(), {"d1", "d2"}, set(list(held(cache).values())[:10]), set(CORPUS), {"unknown"}]
-    noise = torch.zeros(5, candidates, dtype=torch.float64)
+    noise = torch.zeros(5, groups, dtype=torch.float64)
     with monkeypatch.context() as patch:
         patch.setattr(torch.Tensor, "exponential_", lambda self, generator: self.fill_(1.0))  # no noise
         plain = cache.draw(scoring(q), excluded, step=0)
@@ -97,14 +97,14 @@ def test_draws_are_those_of_a_plain_gumbel_max_over_the_same_rows(candidates, bl
     assert drawn.documents == [[] if document is None else [document] for document in expected]
 
 
-@pytest.mark.parametrize("candidates", [4, 16])
-def test_draws_follow_the_softmax_of_the_candidates_scores(candidates):
-    cache = filled(candidates=candidates, scale=1.5)
+@pytest.mark.parametrize("groups", [4, 16])
+def test_draws_follow_the_softmax_of_the_candidates_scores(groups):
+    cache = filled(groups=groups, scale=1.5)
     q, times = queries(1), 4000
     q = {"cls": Vectors(q["cls"].values.expand(times, 1, DIM), q["cls"].mask.expand(times, 1))}
     drawn = cache.draw(scoring(q), [{"d3"}] * times, step=0)
     counts = Counter(document for (document,) in drawn.documents)
-    width = 16 // candidates
+    width = 16 // groups
     best = {}
     for slot, document in held(cache).items():
         value = 1.5 * float(q["cls"].values[0, 0] @ vector_of(document))
@@ -137,7 +137,7 @@ def test_several_draws_are_different_and_the_step_decides_them():
 
 
 def test_no_gradient_and_no_document_that_has_no_vector():
-    cache = RunningCache(NegativeCache(size=8, candidates=2), SETS, CORPUS[:4], 0)
+    cache = RunningCache(NegativeCache(size=8, groups=2), SETS, CORPUS[:4], 0)
     q = queries(3)
     q["cls"].values.requires_grad_()
     empty = cache.draw(scoring(q), [set()] * 3, step=0)
@@ -237,7 +237,7 @@ def test_a_run_that_is_taken_up_draws_what_it_would_have_drawn(tmp_path, replace
     tensors, numbers = first.state()
     save_file(tensors, tmp_path / "cache.safetensors")
     (tmp_path / "cache.json").write_text(json.dumps(numbers))
-    second = RunningCache(NegativeCache(size=16, candidates=4, **settings), SETS, CORPUS, 0)
+    second = RunningCache(NegativeCache(size=16, groups=4, **settings), SETS, CORPUS, 0)
     second.restore(
         load_file(tmp_path / "cache.safetensors"), json.loads((tmp_path / "cache.json").read_text())
     )
@@ -249,7 +249,7 @@ def test_a_run_that_is_taken_up_draws_what_it_would_have_drawn(tmp_path, replace
 def test_another_caches_state_is_refused():
     tensors, numbers = filled().state()
     with pytest.raises(ArtifactError, match=r"shape \(16, 3\), this run's \(32, 3\)"):
-        RunningCache(NegativeCache(size=32, candidates=4), SETS, CORPUS, 0).restore(tensors, numbers)
+        RunningCache(NegativeCache(size=32, groups=4), SETS, CORPUS, 0).restore(tensors, numbers)
 
 
 # -- in a batch --------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def test_drawn_documents_join_the_batch_behind_the_positive():
     assert joined.document_ids == ("d0", "d5", "d1", "d7") and joined.documents[3] == "text of d7"
     targets = joined.targets
     assert targets.own.tolist() == [[0, 2, 1], [2, 3, -1]]
-    assert targets.candidates.tolist() == [[True, True, True, False], [True, True, True, True]]
+    assert targets.allowed.tolist() == [[True, True, True, False], [True, True, True, True]]
     assert targets.teacher[0, [0, 2]].tolist() == [3, 1] and targets.teacher[0, 1].isnan()
     assert targets.cached is drawn.scores
     none = join_drawn(batch, type(drawn)([["d9"], []], drawn.scores), data)
@@ -286,15 +286,15 @@ def test_drawn_documents_join_the_batch_behind_the_positive():
 
 
 def test_settings_are_plain_data():
-    settings = NegativeCache(size=128, candidates=32, refresh=0.01, on="cls")
+    settings = NegativeCache(size=128, groups=32, refresh=0.01, on="cls")
     assert Setting.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
 
 
 def test_settings_that_cannot_be_carried_out():
-    with pytest.raises(ConfigError, match=r"size \(10\) must be a multiple of candidates \(4\)"):
-        NegativeCache(size=10, candidates=4)
+    with pytest.raises(ConfigError, match=r"size \(10\) must be a multiple of groups \(4\)"):
+        NegativeCache(size=10, groups=4)
     with pytest.raises(ConfigError) as caught:
-        NegativeCache(size=8, candidates=2, draws=3, scale=0, refresh=2)
+        NegativeCache(size=8, groups=2, draws=3, scale=0, refresh=2)
     assert len(caught.value.faults) == 3
     with pytest.raises(ConfigError, match="size must be at least 1, found 0"):
         NegativeCache(size=0)

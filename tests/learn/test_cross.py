@@ -45,7 +45,7 @@ def test_pairs_are_each_querys_own_documents(batch):
 def test_losses_see_the_scores_of_own_documents_and_nothing_else(batch):
     step = cross_step(torch.tensor([3.0, 1.0, 2.5, 0.0, 0.0]), batch.targets)
     assert step.scores.tolist() == [[3.0, 1.0, 2.5], [0.0, 0.0, 0.0]]
-    assert step.targets.candidates.tolist() == [[True, True, True], [False, True, True]]
+    assert step.targets.allowed.tolist() == [[True, True, True], [False, True, True]]
     expected = (0.5549569 + 0.6931472) / 2  # DPR's worked example, and ln 2
     assert NegativeLogLikelihood()(step).item() == pytest.approx(expected, abs=1e-6)
     assert Contrastive()(step).item() == pytest.approx(expected, abs=1e-6)
@@ -57,7 +57,7 @@ def test_a_missing_own_document_has_no_score():
     targets = triple([[0.0] * 3] * 2, own=[[2, 0], [1, -1]]).targets
     step = cross_step(torch.tensor([5.0, 6.0, 7.0]), targets)
     assert step.scores.tolist() == [[6.0, 0.0, 5.0], [0.0, 7.0, 0.0]]
-    assert step.targets.candidates.tolist() == [[True, False, True], [False, True, False]]
+    assert step.targets.allowed.tolist() == [[True, False, True], [False, True, False]]
 
 
 def test_a_cross_encoder_learns_from_a_teachers_margins(batch, tiny_bert_folder):

@@ -77,17 +77,15 @@ def test_every_query_has_a_copy_of_its_own_documents_and_sees_each_document_once
                 assert found.document_ids[after] == batch.document_ids[before]
                 assert found.documents[after] == batch.documents[before]
         seen = [
-            name
-            for name, there in zip(found.document_ids, found.targets.candidates[row], strict=True)
-            if there
+            name for name, there in zip(found.document_ids, found.targets.allowed[row], strict=True) if there
         ]
         allowed = [
-            n for n, there in zip(batch.document_ids, batch.targets.candidates[row], strict=True) if there
+            n for n, there in zip(batch.document_ids, batch.targets.allowed[row], strict=True) if there
         ]
         assert sorted(seen) == sorted(allowed), "the same candidates, each once"
         for after in (at for at in new if at >= 0):
             old_column = batch.document_ids.index(found.document_ids[after])
-            assert found.targets.candidates[row, after] == batch.targets.candidates[row, old_column]
+            assert found.targets.allowed[row, after] == batch.targets.allowed[row, old_column]
 
 
 # -- what is hidden --------------------------------------------------------------------------------------

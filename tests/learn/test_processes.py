@@ -58,7 +58,7 @@ def run(tiny, folder, kind, batch):
     objective = Contrastive()
     if kind.startswith("cache"):
         objective += CachedContrastive()
-        more = {"cache": NegativeCache(size=12, candidates=4, refresh=0.2)}
+        more = {"cache": NegativeCache(size=12, groups=4, refresh=0.2)}
     if kind == "cache that differs" and os.environ.get("RANK") == "1":
         draw_otherwise()
     if kind == "lexical":

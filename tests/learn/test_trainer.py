@@ -251,7 +251,7 @@ def test_what_cannot_be_trained_is_refused(tiny_bert_folder, tmp_path):
         Job(model(tiny_bert_folder), (), training_set(), tmp_path)
 
 
-CACHED = {"cache": NegativeCache(size=12, candidates=4, refresh=0.2), "negatives": (RandomNegatives(1),)}
+CACHED = {"cache": NegativeCache(size=12, groups=4, refresh=0.2), "negatives": (RandomNegatives(1),)}
 KINDS = {
     "plain": {},
     "chunked": {"chunk": 2, "accumulate": 2},

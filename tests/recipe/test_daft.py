@@ -48,7 +48,7 @@ def test_a_document_encoder_of_another_family_is_aligned_and_tuned(variant, save
     settings = [f"model.encoder.{side}.backbone.source={str(folder)!r}" for side, folder in folders.items()]
     settings += [f"model.encoder.{side}.document.max_length=48" for side in folders]
     for stage in ("align", "fine-tune"):
-        changes = {"steps": 2, "batch": 4, "warmup": 0, "cache.size": 16, "cache.candidates": 4}
+        changes = {"steps": 2, "batch": 4, "warmup": 0, "cache.size": 16, "cache.groups": 4}
         settings += [f"stages.{stage}.{name}={value}" for name, value in changes.items()]
     recipe = change(load_recipe(f"daft-paper:{variant}"), settings)
     training_data = read_recipe_data(recipe, write_collection(tmp_path / "collection"))

@@ -87,7 +87,7 @@ def small(recipe, backbones):
             settings += [f"{path}.{s}" for s in ("steps=2", "batch=2", "accumulate=1", "warmup=0")]
             settings.append(f"{path}.evaluate_every=1")
             if part.cache is not None:
-                settings += [f"{path}.cache.size=16", f"{path}.cache.candidates=4"]
+                settings += [f"{path}.cache.size=16", f"{path}.cache.groups=4"]
         elif isinstance(part, Fit):
             settings.append(f"{path}.documents=20")
     return change(recipe, [*settings, "data.depth=4"])

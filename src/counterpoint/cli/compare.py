@@ -173,7 +173,7 @@ def compare(
     sources = each(answers, len(groups), "--answers")
     found = [_found(*group, question) for group in zip(groups, thresholds, sources, strict=True)]
     comparisons = [comparison for one in found for comparison in one.comparisons]
-    beside = [one.overlaps for one in found if one.overlaps is not None]
+    overlaps = [one.overlaps for one in found if one.overlaps is not None]
     cut = [one.parts for one in found if one.parts is not None]
     syntheses = synthesise(comparisons)
     if forest is not None:
@@ -183,12 +183,12 @@ def compare(
     if per_query is not None:
         _write_differences(per_query, comparisons)
     if answered is not None:
-        write_answered(answered, beside)
+        write_answered(answered, overlaps)
     if venn is not None:
-        draw_venn(venn, beside)
+        draw_venn(venn, overlaps)
     draw_parts(parts, cut)
-    more = {"complementarity": [one.data() for one in beside], "parts": [one.data() for one in cut]}
-    tables = [table for one in [*beside, *cut] for table in one.tables(baseline)]
+    more = {"complementarity": [one.data() for one in overlaps], "parts": [one.data() for one in cut]}
+    tables = [table for one in [*overlaps, *cut] for table in one.tables(baseline)]
     emit(
         {**comparison_data(comparisons, syntheses), **{name: data for name, data in more.items() if data}},
         lambda: _shown([*comparison_tables(comparisons, syntheses), *tables], format),

@@ -188,10 +188,10 @@ def _look(
         result["sets"][name] = _numbers(space, maps)
         pictures |= space_pictures(space, maps) if draw else {}
     if draw:
-        beside = {
+        compared = {
             name: spaces_of(other, sample, on if on in other.sets else None, seed) for name, other in others
         }
-        pictures |= score_pictures({model: spaces, **beside})
+        pictures |= score_pictures({model: spaces, **compared})
     return spaces, pictures
 
 

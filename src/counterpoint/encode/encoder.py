@@ -151,8 +151,8 @@ class Encoder(Part, Evaluated):
                 backbone = self.backbone_of(name)
                 states = fed[backbone, head.static].to(next(backbone.parameters()).dtype)
                 if isinstance(head, Keyed):
-                    made[name], beside = head.route(states, tokens, backbone.embeddings.weight)
-                    made |= {name + end: vectors for end, vectors in beside.items()}
+                    made[name], more = head.route(states, tokens, backbone.embeddings.weight)
+                    made |= {name + end: vectors for end, vectors in more.items()}
                 else:
                     made[name] = head(states, tokens)
         return made

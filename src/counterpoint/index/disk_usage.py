@@ -80,7 +80,7 @@ def disk_usage(folder: Path, held: Opened, distinct: Callable[[str], int]) -> di
             purposes[purpose] = purposes.get(purpose, 0) + path.stat().st_size
     total, documents, passages = sum(purposes.values()), _whole(segments), manifest.documents
     text = sum(segment.text_bytes() for segment in segments)
-    beside = total - purposes.get("documents", 0)
+    derived = total - purposes.get("documents", 0)
     counted = manifest.report
     return {
         "documents": documents,
@@ -93,7 +93,7 @@ def disk_usage(folder: Path, held: Opened, distinct: Callable[[str], int]) -> di
         "bytes_per_document": total / max(documents, 1),
         "bytes_by_purpose": purposes,
         "text_bytes": text,
-        "factor_over_text": beside / text if text else None,
+        "factor_over_text": derived / text if text else None,
         "sets": {name: _set(held, name, purposes, distinct) for name in sets},
         "fit": _fit(segments, layouts),
         "auto_codec": manifest.settings.get("auto"),

@@ -73,8 +73,8 @@ def all_due(segments: Sequence[SegmentEntry]) -> Merge | None:
     merges = [_merge(segments, first, end) for first, end in groups]
     for number, found in enumerate(merges):
         if found.codes:
-            beside = [groups[i] for i in (number - 1, number + 1) if 0 <= i < len(groups)]
-            same = [each for each in beside if found.fit and segments[each[0]].fit == found.fit]
+            neighbours = [groups[i] for i in (number - 1, number + 1) if 0 <= i < len(groups)]
+            same = [each for each in neighbours if found.fit and segments[each[0]].fit == found.fit]
             edges = [edge for each in (*same, groups[number]) for edge in each]
             return replace(found, first=min(edges), end=max(edges))
     for found in merges:

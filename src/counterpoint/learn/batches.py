@@ -79,7 +79,7 @@ def make_batch(
         rng: source of all draws.
 
     Returns:
-        A batch. `own` of its targets holds each query's positive and the negatives drawn for it. `candidates`
+        A batch. `own` of its targets holds each query's positive and the negatives drawn for it. `allowed`
         is False for every other document known to be relevant. `teacher` is None if no document has a score.
     """
     examples = [data.examples[at] for at in positions]
@@ -92,7 +92,7 @@ def make_batch(
         own.append([columns.setdefault(document, len(columns)) for document in drawn])
         teacher.append([float(example.scores.get(document, "nan")) for document in drawn])
     relevant = [data.relevant_to(example) for example in examples]
-    candidates = [
+    allowed = [
         [document not in known or column == columns_of[0] for document, column in columns.items()]
         for known, columns_of in zip(relevant, own, strict=True)
     ]
@@ -104,7 +104,7 @@ def make_batch(
         documents=tuple(data.documents[document] for document in columns),
         targets=Targets(
             own=_table(own, -1),
-            candidates=torch.tensor(candidates),
+            allowed=torch.tensor(allowed),
             teacher=_table(teacher, float("nan")) if scored else None,
         ),
     )
@@ -126,17 +126,17 @@ def one_owner_each(batch: Batch) -> tuple[Batch, list[int]]:
                 copies.setdefault(column, []).append(len(sources))
                 sources.append(column)
                 owners.append(row)
-    candidates = batch.targets.candidates[:, sources]
+    allowed = batch.targets.allowed[:, sources]
     mine = torch.tensor(owners) == torch.arange(len(own))[:, None]
     for held in copies.values():
         shown = mine[:, held]
         shown[:, 0] |= ~shown.any(1)
-        candidates[:, held] &= shown
+        allowed[:, held] &= shown
     copied = replace(
         batch,
         document_ids=tuple(batch.document_ids[at] for at in sources),
         documents=tuple(batch.documents[at] for at in sources),
-        targets=replace(batch.targets, own=own, candidates=candidates),
+        targets=replace(batch.targets, own=own, allowed=allowed),
     )
     return copied, owners
 

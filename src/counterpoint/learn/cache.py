@@ -18,13 +18,13 @@ class NegativeCache(Setting):
     """The size of the cache, how negatives are drawn from it, and how it is refreshed.
 
     Every step scores all cached vectors, splits the cache into groups, and takes each group's best document
-    as a candidate (DAFT's |D⁻| = 64). It draws negatives among the candidates with the softmax of their
+    (DAFT has |D⁻| = 64 groups). It draws negatives among these with the softmax of their
     scores as probabilities (Lindgren et al. 2021, "Efficient training of retrieval models using negative
     cache").
 
     Args:
-        size: number of cached documents, a multiple of `candidates`. DAFT uses 512,000.
-        candidates: number of groups. Each gives one candidate.
+        size: number of cached documents, a multiple of `groups`. DAFT uses 512,000.
+        groups: number of groups. Each gives its best document.
         draws: distinct negatives drawn per query.
         scale: factor of the scores before the softmax, as in `CachedContrastive`.
         refresh: share of the cache that is refreshed after a step, the oldest entries first (DAFT's ρ). At 0
@@ -35,9 +35,10 @@ class NegativeCache(Setting):
     """
 
     needs_vectors: ClassVar[bool] = True
+    renamed: ClassVar[Mapping[str, str]] = {"candidates": "groups"}
 
     size: int = 4096
-    candidates: int = 64
+    groups: int = 64
     draws: int = 1
     scale: float = 1.0
     refresh: float = 0.0
@@ -47,15 +48,13 @@ class NegativeCache(Setting):
     def __post_init__(self) -> None:
         faults = [
             f"NegativeCache: {name} must be at least 1, found {getattr(self, name)}"
-            for name in ("size", "candidates", "draws")
+            for name in ("size", "groups", "draws")
             if getattr(self, name) < 1
         ]
-        if not faults and self.size % self.candidates:
-            faults.append(
-                f"NegativeCache: size ({self.size}) must be a multiple of candidates ({self.candidates})"
-            )
-        if self.draws > self.candidates:
-            faults.append(f"NegativeCache: {self.draws} draws from {self.candidates} candidates")
+        if not faults and self.size % self.groups:
+            faults.append(f"NegativeCache: size ({self.size}) must be a multiple of groups ({self.groups})")
+        if self.draws > self.groups:
+            faults.append(f"NegativeCache: {self.draws} draws from {self.groups} groups")
         if self.scale <= 0:
             faults.append(f"NegativeCache: scale must be above 0, found {self.scale}")
         if not 0 <= self.refresh <= 1:

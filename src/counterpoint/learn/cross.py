@@ -28,11 +28,11 @@ def own_pairs(batch: Batch) -> tuple[list[str], list[str]]:
 def cross_step(scores: Float[Tensor, " pairs"], targets: Targets) -> Step:
     """Make a step from the scores of `own_pairs`, in that order. Gradients pass through.
 
-    All other documents stop being candidates, so a loss over the batch becomes one over each query's own
+    All other documents stop being allowed, so a loss over the batch becomes one over each query's own
     documents. There are no vectors, so a loss with its own scorer cannot be computed.
     """
     rows, places = (targets.own >= 0).nonzero(as_tuple=True)
     at = rows, targets.own[rows, places]
-    matrix = scores.new_zeros(targets.candidates.shape).index_put(at, scores)
-    own = torch.zeros_like(targets.candidates).index_put(at, torch.ones_like(rows, dtype=torch.bool))
-    return Step({}, {}, matrix, replace(targets, candidates=targets.candidates & own))
+    matrix = scores.new_zeros(targets.allowed.shape).index_put(at, scores)
+    own = torch.zeros_like(targets.allowed).index_put(at, torch.ones_like(rows, dtype=torch.bool))
+    return Step({}, {}, matrix, replace(targets, allowed=targets.allowed & own))

@@ -21,7 +21,7 @@ class Drawn:
 
     Attributes:
         documents: the ids drawn for each query, best perturbed score first. Fewer than `draws` only if all
-            other candidates are excluded.
+            other documents are excluded.
         scores: of every candidate, not scaled, −∞ where a group has none. Used for `Targets.cached`.
     """
 
@@ -52,7 +52,7 @@ def join_drawn(batch: Batch, drawn: Drawn, data: TrainingSet) -> Batch:
         targets=replace(
             targets,
             own=own,
-            candidates=torch.cat([targets.candidates, extra], 1),
+            allowed=torch.cat([targets.allowed, extra], 1),
             teacher=teacher,
             cached=drawn.scores,
         ),

@@ -98,7 +98,7 @@ class RunningCache:
             DataError: a score is not a number.
             ShapeError: scores whose shape is not queries × documents.
         """
-        scores, slots = self._candidates(score, excluded)
+        scores, slots = self._best_of_groups(score, excluded)
         if scores.isnan().any():
             raise DataError("the negative cache: a score is not a number; has the training diverged?")
         generator = torch.Generator().manual_seed(seed_of(self._seed, "negative cache", step))
@@ -167,11 +167,11 @@ class RunningCache:
         self._documents = [document for document, _ in sorted(held, key=lambda entry: entry[1])]
         self._stream.place = tuple(numbers["stream"])
 
-    def _candidates(
+    def _best_of_groups(
         self, score: Score, excluded: Sequence[Collection[str]]
     ) -> tuple[Float[Tensor, "q k"], Int[Tensor, "q k"]]:
         """The score and the slot of each group's best document."""
-        groups, on = self.settings.candidates, str(self.settings.on)
+        groups, on = self.settings.groups, str(self.settings.on)
         width = self.settings.size // groups
         banned = [
             (query, self._slots[document])

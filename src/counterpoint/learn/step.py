@@ -19,14 +19,14 @@ class Targets:
 
     Attributes:
         own: columns of each query's own documents, its positive first. -1 where a query has fewer.
-        candidates: False where a document is known to be relevant to a query and is not the positive that was
+        allowed: False where a document is known to be relevant to a query and is not the positive that was
             drawn, so that it does not count as a negative. The positive's own entry is True.
         teacher: a teacher's scores of the documents in `own`, NaN where it has none.
         cached: this model's scores of the negatives from the cache, without gradients (DAFT).
     """
 
     own: Int[Tensor, "q n"]
-    candidates: Bool[Tensor, "q d"]
+    allowed: Bool[Tensor, "q d"]
     teacher: Float[Tensor, "q n"] | None = None
     cached: Float[Tensor, "q k"] | None = None
 
@@ -34,7 +34,7 @@ class Targets:
         """The same targets on another device."""
         teacher = None if self.teacher is None else self.teacher.to(device)
         cached = None if self.cached is None else self.cached.to(device)
-        return Targets(self.own.to(device), self.candidates.to(device), teacher, cached)
+        return Targets(self.own.to(device), self.allowed.to(device), teacher, cached)
 
     @property
     def positive(self) -> Int[Tensor, " q"]:

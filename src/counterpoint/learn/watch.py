@@ -102,7 +102,7 @@ class Watch:
         Args:
             step: copies of some of its vectors are kept, without gradients.
             at: the step's number in the stage. A look is due if `every` divides it.
-            loss: value of an unweighted −ln softmax term over the step's candidates. None if there is none.
+            loss: value of an unweighted −ln softmax term over the step's documents. None if there is none.
 
         Raises:
             DataError: a vector is not finite.
@@ -218,7 +218,7 @@ def _equal_scores(targets: Targets) -> float:
     if targets.cached is not None:
         negatives = targets.cached.isfinite().sum(1)
     else:
-        negatives = targets.candidates.sum(1) - 1
+        negatives = targets.allowed.sum(1) - 1
     return float(negatives.float().log1p().mean())
 
 

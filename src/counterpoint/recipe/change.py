@@ -57,7 +57,7 @@ def _changed(data: Any, hint: Any, path: Sequence[str], text: str) -> Any:
     name, rest = path[0], path[1:]
     if is_part(data):
         cls = class_named(data["part"])
-        known = cls.parameters_of()
+        known, name = cls.parameters_of(), cls.renamed.get(name, name)
         if name not in known:
             raise ConfigError(unknown_argument(cls, name, known))
         return {**data, name: _changed(data.get(name), hints_of(cls).get(name, Any), rest, text)}

@@ -58,7 +58,7 @@ def ignores_the_order_of_documents(loss: Loss, random: Random) -> None:
     order = torch.arange(len(step.d["cls"])).roll(2).flip(0)
     own = step.targets.own
     moved = order.argsort()[own.clamp(min=0)].masked_fill(own < 0, -1)
-    targets = replace(step.targets, own=moved, candidates=step.targets.candidates[:, order])
+    targets = replace(step.targets, own=moved, allowed=step.targets.allowed[:, order])
     d = {name: found.take(order) for name, found in step.d.items()}
     again = loss(replace(step, d=d, scores=step.scores[:, order], targets=targets))
     assert_close(again, loss(step), rtol=1e-4, atol=1e-4)
@@ -83,7 +83,7 @@ def ignores_own_documents_that_are_not_there(loss: Loss, random: Random) -> None
     assert_close(loss(replace(step, targets=targets)), loss(step))
 
 
-def ignores_documents_that_are_no_candidates(loss: Loss, random: Random) -> None:
+def ignores_documents_that_are_not_allowed(loss: Loss, random: Random) -> None:
     """A document that is no candidate of any query has no effect, however high its score."""
     step = some_step(random)
     d = {
@@ -95,7 +95,7 @@ def ignores_documents_that_are_no_candidates(loss: Loss, random: Random) -> None
         for name, found in step.d.items()
     }
     scores = functional.pad(step.scores, (0, 1), value=1e4)
-    targets = replace(step.targets, candidates=functional.pad(step.targets.candidates, (0, 1)))
+    targets = replace(step.targets, allowed=functional.pad(step.targets.allowed, (0, 1)))
     assert_close(loss(replace(step, d=d, scores=scores, targets=targets)), loss(step))
 
 
@@ -127,7 +127,7 @@ RULES = (
     ignores_the_order_of_documents,
     ignores_padding,
     ignores_own_documents_that_are_not_there,
-    ignores_documents_that_are_no_candidates,
+    ignores_documents_that_are_not_allowed,
     has_no_gradient_without_weight,
     is_multiplied_by_its_weight,
     survives_the_trip_through_plain_data,

@@ -18,7 +18,7 @@ def some_step(random: Random, size: float = 3.0) -> Step:
     """Make a step whose scores are about `size`.
 
     Queries share documents, some have only a positive, some documents must not be negatives, some teacher's
-    scores are unknown, and some cached candidates are excluded. The first query has everything. The sets are
+    scores are unknown, and some cached allowed are excluded. The first query has everything. The sets are
     `cls` and `words` of 3 components, and the outputs of gates, routers and BM25.
     """
     queries, documents, width = random.randint(1, 4), random.randint(4, 8), random.randint(2, 4)
@@ -30,9 +30,9 @@ def some_step(random: Random, size: float = 3.0) -> Step:
         for i, row in enumerate(own)
     ]
     cached = [[-INF if random.random() < 0.3 else random.gauss(0, size) for _ in range(3)] for _ in own]
-    candidates = torch.rand(queries, documents, generator=_generator(random)) < 0.7
+    allowed = torch.rand(queries, documents, generator=_generator(random)) < 0.7
     for row, columns in enumerate(own):
-        candidates[row, columns[0]] = True
+        allowed[row, columns[0]] = True
     return Step(
         q={
             "cls": _vectors(random, queries, 1),
@@ -50,7 +50,7 @@ def some_step(random: Random, size: float = 3.0) -> Step:
         scores=torch.randn(queries, documents, generator=_generator(random)) * size,
         targets=Targets(
             own=torch.tensor([row + [-1] * (width - len(row)) for row in own]),
-            candidates=candidates,
+            allowed=allowed,
             teacher=torch.tensor([row + [NAN] * (width - len(row)) for row in teacher]),
             cached=torch.tensor(cached),
         ),

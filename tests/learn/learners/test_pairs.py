@@ -30,7 +30,7 @@ from counterpoint.learn import (
     TrainingSet,
     train,
 )
-from counterpoint.learn import run as run_module
+from counterpoint.learn import training_run as run_module
 from counterpoint.learn.learners import PairLearner
 from counterpoint.loading import load_model
 from counterpoint.score import Dot

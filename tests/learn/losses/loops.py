@@ -14,14 +14,14 @@ def mean(values):
     return sum(values) / len(values)
 
 
-def contrastive(step, *, temperature=1.0, scale=1.0, candidates="batch", symmetric=False):
+def contrastive(step, *, temperature=1.0, scale=1.0, negatives="batch", symmetric=False):
     s, t = step.scores.double().tolist(), step.targets
     s = [[x * scale / temperature for x in row] for row in s]
-    positive, allowed, own = t.own[:, 0].tolist(), t.candidates.tolist(), t.own.tolist()
+    positive, allowed, own = t.own[:, 0].tolist(), t.allowed.tolist(), t.own.tolist()
 
     def of_query(i):
         others = [j for j in range(len(s[i])) if allowed[i][j] and j != positive[i]]
-        if candidates == "positives":
+        if negatives == "positives":
             others = [j for j in others if j in positive or j in own[i]]
         return softmax_loss(s[i][positive[i]], [s[i][j] for j in others])
 
@@ -39,7 +39,7 @@ def own_negatives(step):
     s, own, allowed = (
         step.scores.double().tolist(),
         step.targets.own.tolist(),
-        step.targets.candidates.tolist(),
+        step.targets.allowed.tolist(),
     )
     return [
         (s[i][row[0]], [s[i][j] for j in row[1:] if j >= 0 and allowed[i][j]]) for i, row in enumerate(own)
@@ -72,7 +72,7 @@ def pairwise_softmax(step):
 
 
 def multi_label_margin(step, margin=1.0):
-    s, allowed = step.scores.double().tolist(), step.targets.candidates.tolist()
+    s, allowed = step.scores.double().tolist(), step.targets.allowed.tolist()
 
     def of_query(i, positive):
         among = [j for j in range(len(s[i])) if allowed[i][j]]
@@ -148,7 +148,7 @@ def bm25(step, i, j):
 
 def residual_margin(step, xi=1.0, lam=0.1):
     s, own = step.scores.double().tolist(), step.targets.own.tolist()
-    allowed = step.targets.candidates.tolist()
+    allowed = step.targets.allowed.tolist()
 
     def of_query(i):
         positive = own[i][0]

@@ -222,7 +222,7 @@ def test_equation_7_is_contrastive(step):
     expected = loops.mean(
         loops.softmax_loss(
             s[i][own[0]],
-            [s[i][j] for j in range(len(s[i])) if j != own[0] and bool(t.candidates[i, j])],
+            [s[i][j] for j in range(len(s[i])) if j != own[0] and bool(t.allowed[i, j])],
         )
         for i, own in enumerate(t.own.tolist())
     )

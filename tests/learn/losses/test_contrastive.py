@@ -20,9 +20,9 @@ CLOSE = {"rel": 1e-5, "abs": 1e-5}
     [
         {},
         {"temperature": 0.5, "scale": 2.0},
-        {"candidates": "positives"},
+        {"negatives": "positives"},
         {"symmetric": True},
-        {"candidates": "positives", "symmetric": True, "temperature": 3.0},
+        {"negatives": "positives", "symmetric": True, "temperature": 3.0},
     ],
 )
 @SOME
@@ -42,14 +42,14 @@ def test_contrastive_is_daft_equation_5(golden):
 
 
 def test_two_queries_with_one_positive_are_no_negatives_of_each_other():
-    step = triple([[1.0, 5.0], [2.0, 7.0]], own=[[0], [0]], candidates=[[True, False], [True, False]])
+    step = triple([[1.0, 5.0], [2.0, 7.0]], own=[[0], [0]], allowed=[[True, False], [True, False]])
     assert Contrastive(symmetric=True)(step).item() == 0
 
 
 def test_a_hard_negative_counts_only_against_its_own_query():
     step = triple([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]], own=[[0, 2], [1, -1]])
     # ln(1 + e^-1 + e^1) and, without the other query's negative, ln(1 + e^-1).
-    found = Contrastive(candidates="positives")(step).item()
+    found = Contrastive(negatives="positives")(step).item()
     assert found == pytest.approx((1.4076060 + 0.3132617) / 2, abs=1e-6)
 
 
@@ -96,8 +96,8 @@ def test_what_is_wrong_is_said():
     with pytest.raises(ConfigError, match="temperature must be above 0, found 0"):
         Contrastive(temperature=0)
     with pytest.raises(ConfigError, match="'batch' or 'positives', found 'all'"):
-        Contrastive(candidates="all")
-    with pytest.raises(ConfigError, match="hard: this step has no cached candidates"):
+        Contrastive(negatives="all")
+    with pytest.raises(ConfigError, match="hard: this step has no cached documents"):
         CachedContrastive("hard")(triple([[1.0, 2.0]]))
     with pytest.raises(ConfigError, match="drawn negative"):
         CachedContrastive()(triple([[1.0]], cached=[[1.0]]))

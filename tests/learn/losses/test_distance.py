@@ -37,7 +37,7 @@ def test_a_mirrored_batch_has_the_queries_for_documents():
     batch = mirrored(make_batch(data, [0, 3, 0, 5], [], np.random.default_rng(1)))
     assert batch.documents == tuple(dict.fromkeys(batch.queries)) and len(batch.documents) == 3
     assert [batch.documents[at] for at in batch.targets.positive.tolist()] == list(batch.queries)
-    assert batch.targets.own.shape == (4, 1) and batch.targets.candidates.all()
+    assert batch.targets.own.shape == (4, 1) and batch.targets.allowed.all()
     assert batch.targets.teacher is None
 
 

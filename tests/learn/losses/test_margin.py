@@ -36,12 +36,12 @@ def test_by_hand():
 
 
 def test_a_document_known_to_be_relevant_does_not_count():
-    step = triple([[3.0, 9.0, 2.5]], own=[[0]], candidates=[[True, False, True]])
+    step = triple([[3.0, 9.0, 2.5]], own=[[0]], allowed=[[True, False, True]])
     assert MultiLabelMargin()(step).item() == pytest.approx(0.5 / 2)
 
 
 def test_a_query_with_nothing_but_its_positive_has_loss_0():
-    assert MultiLabelMargin()(triple([[0.0, 5.0]], own=[[0, -1]], candidates=[[True, False]])).item() == 0
+    assert MultiLabelMargin()(triple([[0.0, 5.0]], own=[[0, -1]], allowed=[[True, False]])).item() == 0
 
 
 def test_a_margin_below_0_is_refused():

@@ -69,7 +69,7 @@ def test_the_gradient_of_pairwise_softmax_fades_on_both_sides():
 
 
 def test_an_own_document_that_is_relevant_is_no_negative():
-    step = triple([[1.0, 9.0]], candidates=[[True, False]])
+    step = triple([[1.0, 9.0]], allowed=[[True, False]])
     assert NegativeLogLikelihood()(step).item() == PairwiseCrossEntropy()(step).item() == 0
     assert PairwiseSoftmax()(step).item() == 0
 
@@ -79,4 +79,4 @@ def test_an_own_document_that_is_relevant_is_no_negative():
 )
 @pytest.mark.parametrize("score", [-1e4, 1e4])
 def test_a_query_with_nothing_but_its_positive_has_loss_0(loss, score):
-    assert loss(triple([[score, 5.0]], own=[[0, -1]], candidates=[[True, False]])).item() == 0
+    assert loss(triple([[score, 5.0]], own=[[0, -1]], allowed=[[True, False]])).item() == 0

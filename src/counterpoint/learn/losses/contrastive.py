@@ -17,9 +17,9 @@ from counterpoint.learn.step import Step, Targets
 from counterpoint.learn.traits import SetTraits
 from counterpoint.score import Scorer
 
-__all__ = ["CachedContrastive", "Candidates", "Contrastive"]
+__all__ = ["CachedContrastive", "Contrastive"]
 
-Candidates = Literal["batch", "positives"]
+Among = Literal["batch", "positives"]
 
 
 @final
@@ -33,7 +33,7 @@ class Contrastive(Loss):
         scorer: the scorer of s. None for the stage's.
         temperature: τ.
         scale: factor of the scores.
-        candidates: "batch": every document of the batch. "positives": the query's own documents and the other
+        negatives: "batch": every document of the batch. "positives": the query's own documents and the other
             queries' positives, so that a hard negative counts only against its own query.
         symmetric: average with the same loss of each positive document over the batch's queries. Another
             query with the same positive is not a negative.
@@ -47,17 +47,17 @@ class Contrastive(Loss):
         scorer: Scorer | None = None,
         temperature: float = 1.0,
         scale: float = 1.0,
-        candidates: Candidates = "batch",
+        negatives: Among = "batch",
         symmetric: bool = False,
     ):
         super().__init__(name, scorer)
         if temperature <= 0:
             raise ConfigError(f"Contrastive: temperature must be above 0, found {temperature}")
-        if candidates not in ("batch", "positives"):
-            raise ConfigError(f"Contrastive: candidates must be 'batch' or 'positives', found {candidates!r}")
+        if negatives not in ("batch", "positives"):
+            raise ConfigError(f"Contrastive: negatives must be 'batch' or 'positives', found {negatives!r}")
         self.temperature = temperature
         self.scale = scale
-        self.candidates: Candidates = candidates
+        self.negatives: Among = negatives
         self.symmetric = symmetric
 
     def faults_of_pairs(self) -> Iterator[str]:
@@ -72,20 +72,20 @@ class Contrastive(Loss):
         """The mean over queries. With `symmetric`, of both directions."""
         logits = wide(self.scores(step)) * (self.scale / self.temperature)
         targets = step.targets
-        allowed = targets.candidates if self.candidates == "batch" else _positives_and_own(targets)
+        allowed = targets.allowed if self.negatives == "batch" else _positives_and_own(targets)
         loss = cross_entropy(logits, allowed, targets.positive).mean()
         return (loss + _over_queries(logits, targets)) / 2 if self.symmetric else loss
 
 
 @final
 class CachedContrastive(Loss):
-    """DAFT's loss on its negative cache: many candidates in the softmax, only two with a gradient.
+    """DAFT's loss on its negative cache: many documents in the softmax, only two with a gradient.
 
-    p₊ is the softmax of the positive among itself and the cache's candidates. The loss value is −ln p₊. Its
-    gradient is that of (1 − p₊) · (s₋ − s₊) with p₊ held fixed. The negative s₋ is drawn with the softmax
-    over the candidates as probabilities, so in expectation this is the gradient of −ln p₊ over all of them
+    p₊ is the softmax of the positive among itself and the best of the cache's groups. The loss value is
+    −ln p₊. Its gradient is that of (1 − p₊) · (s₋ − s₊) with p₊ held fixed. The negative s₋ is drawn with the
+    softmax over these as probabilities, so in expectation this is the gradient of −ln p₊ over all of them
     (Lindgren et al. 2021). Of a query's own documents, the loss reads the positive and the first drawn
-    negative. Excluded candidates have the score −∞. A query without candidates has loss 0.
+    negative. Excluded documents have the score −∞. A query without others has loss 0.
 
     It has no scorer of its own, because the stage's scorer scores the cache.
 
@@ -119,7 +119,7 @@ class CachedContrastive(Loss):
         own, cached = step.targets.own, step.targets.cached
         if cached is None or own.shape[1] < 2:
             raise ConfigError(
-                f"{self.label}: this step has no cached candidates with a drawn negative; "
+                f"{self.label}: this step has no cached documents with a drawn negative; "
                 "give the stage a cache=NegativeCache(...)"
             )
         scores = wide(step.scores) * self.scale
@@ -135,10 +135,10 @@ class CachedContrastive(Loss):
 
 def _positives_and_own(targets: Targets) -> Bool[Tensor, "q d"]:
     """Candidates without the other queries' negatives."""
-    kept = torch.zeros_like(targets.candidates)
+    kept = torch.zeros_like(targets.allowed)
     kept[:, targets.positive] = True
     kept.scatter_(1, targets.own.where(targets.own >= 0, targets.positive[:, None]), True)
-    return targets.candidates & kept
+    return targets.allowed & kept
 
 
 def _over_queries(logits: Float[Tensor, "q d"], targets: Targets) -> Float[Tensor, ""]:
@@ -146,5 +146,5 @@ def _over_queries(logits: Float[Tensor, "q d"], targets: Targets) -> Float[Tenso
     positive = targets.positive
     itself = torch.arange(len(positive), device=positive.device)
     shared = positive[:, None] == positive
-    allowed = (targets.candidates[:, positive].T & ~shared) | (itself[:, None] == itself)
+    allowed = (targets.allowed[:, positive].T & ~shared) | (itself[:, None] == itself)
     return cross_entropy(logits[:, positive].T, allowed, itself).mean()

@@ -26,7 +26,7 @@ def own_entries(
 
 def own_negatives(targets: Targets) -> Bool[Tensor, "q n"]:
     """Which of each query's own documents count as its negatives. Never the first, its positive."""
-    allowed = targets.candidates.gather(1, targets.own.clamp(min=0)) & (targets.own >= 0)
+    allowed = targets.allowed.gather(1, targets.own.clamp(min=0)) & (targets.own >= 0)
     allowed[:, 0] = False
     return allowed
 
@@ -37,7 +37,7 @@ def own_documents(step: Step) -> Int[Tensor, " k"]:
 
 
 def cross_entropy(
-    logits: Float[Tensor, "q d"], candidates: Bool[Tensor, "q d"], positive: Int[Tensor, " q"]
+    logits: Float[Tensor, "q d"], allowed: Bool[Tensor, "q d"], positive: Int[Tensor, " q"]
 ) -> Float[Tensor, " q"]:
-    """−ln softmax over each row's candidates, at the positive. Exactly 0 if the positive is the only one."""
-    return functional.cross_entropy(logits.masked_fill(~candidates, -torch.inf), positive, reduction="none")
+    """−ln softmax over each row's allowed documents, at the positive. Exactly 0 if it is the only one."""
+    return functional.cross_entropy(logits.masked_fill(~allowed, -torch.inf), positive, reduction="none")

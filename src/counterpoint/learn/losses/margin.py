@@ -39,8 +39,8 @@ class MultiLabelMargin(Loss):
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The mean over queries. 0 for a query with no candidate but its positive."""
-        scores, candidates = wide(self.scores(step)), step.targets.candidates
+        scores, allowed = wide(self.scores(step)), step.targets.allowed
         positive = step.targets.positive[:, None]
-        negatives = candidates.scatter(1, positive, False)
+        negatives = allowed.scatter(1, positive, False)
         hinge = (self.margin - scores.gather(1, positive) + scores).clamp(min=0).masked_fill(~negatives, 0)
-        return (hinge.sum(1) / candidates.sum(1)).mean()
+        return (hinge.sum(1) / allowed.sum(1)).mean()
