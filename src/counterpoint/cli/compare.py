@@ -197,7 +197,6 @@ def compare(
 
 
 def _found(group: Group, relevant_from: int | None, answers: Path | None, question: Question) -> Found:
-    """Compare the runs on one collection."""
     from counterpoint.measure import with_judging
     from counterpoint.search import Run
 
@@ -223,7 +222,6 @@ def _found(group: Group, relevant_from: int | None, answers: Path | None, questi
 def _reports(
     group: Group, runs: Mapping[str, Sequence[Run]], measures: Sequence[str], condensed: Sequence[int]
 ) -> dict[str, list[Report]]:
-    """For each system, the reports of its runs."""
     found, qrels, asked = {}, group.judged.qrels, list(dict.fromkeys(measures))
     for system, paths in group.runs.items():
         named = dict(zip(map(str, paths), runs[system], strict=True))

@@ -172,7 +172,6 @@ class Asked:
 
 
 def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
-    """Search an index for all judged queries; return the run, its settings and the time per query."""
     from counterpoint.library import OpenIndex
     from counterpoint.search import Run, Workflow
 
