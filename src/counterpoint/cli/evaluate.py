@@ -105,7 +105,11 @@ def evaluate(
     backend: BackendName = BACKEND,
     json: Json = False,
 ) -> None:
-    """Evaluate an index, or saved runs, on COLLECTION."""
+    """Evaluate an index, or saved runs, on COLLECTION.
+
+    --workflow is hybrid, lexical, dense, words, dense-words or words-dense. `counterpoint search --help`
+    explains the other options of a search.
+    """
     from counterpoint.errors import ConfigError
     from counterpoint.measure import with_judging
 
