@@ -195,7 +195,6 @@ def is_abandoned(path: Path) -> bool:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove temporary files that killed processes left for this file."""
     with suppress(OSError):  # leftovers take space but do no harm
         for path in temporaries_of(target):
             if is_abandoned(path):

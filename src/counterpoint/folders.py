@@ -218,7 +218,6 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _recover(path: Path) -> None:
-    """Clean up after processes that were killed while they published `path`."""
     if not path.parent.is_dir():
         return
     for previous in temporaries_of(path, "previous"):

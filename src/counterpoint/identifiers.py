@@ -124,7 +124,6 @@ def spaced(text: str, known: Callable[[str], bool]) -> tuple[str, Int[np.ndarray
 
 @lru_cache(maxsize=2**16)
 def _pieces(word: str) -> tuple[tuple[int, int], ...]:
-    """The pieces of a word with inner capitals, digits or underscores."""
     cuts = [0, *(at for at in range(1, len(word)) if _cut(word, at)), len(word)]
     runs = [(start, end) for start, end in pairwise(cuts) if word[start] != "_"]
     named = any(not word[end - 1].isdigit() and end - start >= LETTERS for start, end in runs)
@@ -134,7 +133,6 @@ def _pieces(word: str) -> tuple[tuple[int, int], ...]:
 
 
 def _cut_at_case(word: str) -> bool:
-    """Whether an underscore or a change of case splits a word."""
     return "_" in word.strip("_") or any(_humps(word, at) for at in range(1, len(word)))
 
 

@@ -52,7 +52,6 @@ def load_elsewhere(source: str, threads: int) -> Model:
 
 
 def _loaded(name: str, revision: str | None) -> Model:
-    """Load a model from a folder or the hub."""
     source = Path(name)
     folder = saved_model(source)
     if folder is not None:

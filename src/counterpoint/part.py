@@ -180,7 +180,6 @@ class Part(Declared, nn.Module):
         self.load_state_dict(dict(tensors), assign=True)  # assign, not copy, to keep the dtype
 
     def _check_shapes(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-        """Refuse tensors that are missing, unused or of another shape."""
         own = self.state_dict()
         of_data = {
             f"{prefix}.{name}".removeprefix(".")
@@ -291,7 +290,6 @@ def _table(header: Mapping[str, Any], name: str, folder: Path) -> Mapping[str, A
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """The weights and assets of a saved part, by their paths inside it."""
     paths = [folder / WEIGHTS, *sorted((folder / "assets").rglob("*"))]
     return {path.relative_to(folder).as_posix(): path for path in paths if path.is_file()}
 

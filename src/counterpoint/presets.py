@@ -137,7 +137,6 @@ def _encoder(
 
 
 def _whitening() -> Whitening:
-    """The shipped map, fitted on words of the training collections."""
     whitening = Whitening(DIM, rank=RANK, normalise=True).setup()
     with as_file(files("counterpoint") / "resources" / "minilm-words.safetensors") as path:
         whitening._load_strictly(read_tensors(path), path)

@@ -113,7 +113,7 @@ def test_what_is_wrong_is_said(call, files, tmp_path):
     )
     assert fails(
         call("compare", one, late, early, "--relevant-from", 1, "--relevant-from", 2),
-        "--relevant-from stands 2 times for 1 collections",
+        "--relevant-from is given 2 times for 1 collections",
     )
     assert fails(call("compare", one, late, tmp_path / "absent.trec"), "absent.trec")
     assert fails(call("compare", one, late, early, "--measures", " "), "names no measure")

@@ -298,7 +298,7 @@ def test_what_belongs_to_a_search_is_not_taken_for_a_run(files, call):
         ("--model", "x"),
         ("--workflow", "lexical"),
     ):
-        assert fails(call("evaluate", folder, "--run", run, *option), option[0], "use --index")
+        assert fails(call("evaluate", folder, "--run", run, *option), f"{option[0]}: ", "use --index")
 
 
 def test_a_bare_file_of_judgements_has_no_split(files, call):

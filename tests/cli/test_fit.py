@@ -141,7 +141,7 @@ def test_a_mean_of_many_queries_is_said(collection, two_sets, call, tmp_path):
 
 def test_mistakes(collection, two_sets, call, tmp_path):
     fit = ("fit", "whitening", two_sets, collection, "-o", tmp_path / "m")
-    assert fails(call(*fit), "the model makes mean, tokens; choose one with --on")
+    assert fails(call(*fit), "the model has the vector sets mean, tokens; choose one with --on")
     assert fails(call(*fit, "--on", "cls"), "no vector set 'cls'")
     assert fails(call(*fit, "--on", "tokens", "--level", "sequence"), "'tokens' has several rows per text")
     assert fails(call(*fit, "--on", "mean", "--steps", 3), "--steps is for nice and glow")

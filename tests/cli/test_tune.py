@@ -196,7 +196,7 @@ def test_the_index_remembers_shares(index, collection, hard, call):
     assert set(again["shares"]) == {"lexical", "mean"} and len(again["values"]) == 5
     for wrong, message in (
         (("--shares", 0), "1 or more"),
-        (("--shares", 1000), "1,001 ways"),
+        (("--shares", 1000), "1,001 combinations"),
         (("--shares", 4, "--part", "mean"), "leave --part and --grid out"),
         (("--shares", 4, "--grid", "0:1:1"), "leave --part and --grid out"),
     ):

@@ -135,9 +135,9 @@ def compare(
     passage that contains one is relevant, and R@k by answers is compared as well.
 
     --halves averages over the half of the queries where the baseline is best by a measure (easy) and over the
-    rest (hard): RR@10 in RoC, nDCG@10 in HIL. --wins counts on how many queries each run is better than the
-    baseline, equal or worse; with --halves also on each half. --lengths averages over queries binned by the
-    length of their relevant documents in words: 40 in RoC.
+    rest (hard). The papers use RR@10 (RoC) and nDCG@10 (HIL). --wins counts on how many queries each run is
+    better than the baseline, equal or worse; with --halves also on each half. --lengths averages over queries
+    binned by the length of their relevant documents, in bins of this many words (40 in RoC).
 
     Example: counterpoint compare dl19=qrels19.txt bm25=a19.trec tasb=b19.trec dl20=qrels20.txt
     bm25=a20.trec tasb=b20.trec --forest forest.svg
@@ -197,7 +197,6 @@ def compare(
 
 
 def _found(group: Group, relevant_from: int | None, answers: Path | None, question: Question) -> Found:
-    """Compare the runs on one collection."""
     from counterpoint.measure import with_judging
     from counterpoint.search import Run
 
@@ -223,7 +222,6 @@ def _found(group: Group, relevant_from: int | None, answers: Path | None, questi
 def _reports(
     group: Group, runs: Mapping[str, Sequence[Run]], measures: Sequence[str], condensed: Sequence[int]
 ) -> dict[str, list[Report]]:
-    """For each system, the reports of its runs."""
     found, qrels, asked = {}, group.judged.qrels, list(dict.fromkeys(measures))
     for system, paths in group.runs.items():
         named = dict(zip(map(str, paths), runs[system], strict=True))

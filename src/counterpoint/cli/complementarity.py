@@ -173,7 +173,6 @@ def overlaps_of(
 
 
 def _within(qrels: Qrels, runs: Mapping[str, Run], k: int) -> Qrels:
-    """Judgements of the first `k` documents of every run."""
     first = {
         query: {d for run in runs.values() if query in run for d, _ in run[query][:k]} for query in qrels
     }

@@ -196,7 +196,6 @@ def _look(
 
 
 def _numbers(space: Space, maps: Whitened | str) -> dict[str, Any]:
-    """Measures of a set, with the advice on whitening."""
     if isinstance(maps, str):
         return {**space.numbers(), "whitening": {"refused": maps}}
     found = {**space.numbers(), "whitening": maps.numbers()}
@@ -205,7 +204,6 @@ def _numbers(space: Space, maps: Whitened | str) -> dict[str, Any]:
 
 
 def _layers(models: Models, sample: Sample, seed: int) -> dict[str, Any]:
-    """Measures of the first model's layers, and their differences from the second model's."""
     from counterpoint.measure.layers import log_differences
 
     found, sizes = layers_of(models[0][1], sample, seed)

@@ -105,7 +105,11 @@ def evaluate(
     backend: BackendName = BACKEND,
     json: Json = False,
 ) -> None:
-    """Evaluate an index, or saved runs, on COLLECTION."""
+    """Evaluate an index, or saved runs, on COLLECTION.
+
+    --workflow is hybrid, lexical, dense, words, dense-words or words-dense. `counterpoint search --help`
+    explains the other options of a search.
+    """
     from counterpoint.errors import ConfigError
     from counterpoint.measure import with_judging
 
@@ -172,7 +176,6 @@ class Asked:
 
 
 def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
-    """Search an index for all judged queries; return the run, its settings and the time per query."""
     from counterpoint.library import OpenIndex
     from counterpoint.search import Run, Workflow
 

@@ -222,7 +222,6 @@ def _bits(made: Sequence[Transform]) -> dict[str, float | int | None]:
 
 
 def _texts(source: str, count: int, split: str | None, seed: int) -> tuple[list[str], list[str]]:
-    """Documents drawn uniformly at random, and a split's queries."""
     import numpy as np
 
     from counterpoint.data import open_collection

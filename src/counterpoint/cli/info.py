@@ -137,7 +137,6 @@ def _remedies(index: Path, damaged: Mapping[str, str]) -> dict[str, str]:
 
 
 def _recall(index: Path, count: int) -> dict[str, Any]:
-    """Recall of the first stages against brute force, over sampled queries."""
     from counterpoint.library import open_index
     from counterpoint.search.recall import recall_of, sampled_queries
 

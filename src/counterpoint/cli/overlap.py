@@ -129,7 +129,6 @@ def _named_runs(given: Sequence[str]) -> dict[str, Run]:
 
 
 def _search(library: OpenIndex, parts: str | None, judged: Judged, depth: int) -> dict[str, Run]:
-    """Rank the documents for the judged queries by each part of an index."""
     from counterpoint.library import SearchOptions
     from counterpoint.search import LEXICAL
 
@@ -156,7 +155,6 @@ def _draw(path: Path, what: str, shared: Sequence[Shared]) -> None:
 
 
 def _text(shared: Shared) -> str:
-    """A table of the sets, then the RoC of each pair."""
     found, relevant, answered = shared.found, shared.relevant, shared.answered
     rows: list[list[str | int | float]] = []
     for name in found.names:

@@ -50,7 +50,6 @@ def prompt(asking: Asking) -> None:
 
 
 def _obey(line: str, asking: Asking) -> Asking:
-    """Answer a question, or change the settings for the next ones."""
     if not line.startswith(":"):
         if line:
             show(asking.answer(line, explain=True)[0], asking.explained)

@@ -94,12 +94,10 @@ def check(recipe: RecipeSource, settings: Settings = None, json: Json = False) -
 
 
 def _listed(row: Mapping[str, Any]) -> str:
-    """A recipe's lines in the list, with its variants."""
     lines = [f"{row['name']}: {row['about']}", f"    {row['paper']}"]
     lines += [f"    {'  '.join(row['variants'])}"] if row["variants"] else []
     return "\n".join(map(escaped, lines))
 
 
 def _comments(run: Mapping[str, Any]) -> str:
-    """The record of a run as TOML comments."""
     return "\n".join(f"# {escaped(line)}" for line in run_lines(run))

@@ -81,7 +81,6 @@ def rerank(
 
 
 def _of_split(run: Run, collection: Collection, split: str | None) -> Run:
-    """Keep the queries of a split; note how many are left out."""
     from counterpoint.errors import DataError
     from counterpoint.search import Run
 
@@ -107,7 +106,6 @@ def _texts(collection: Collection, wanted: set[str]) -> dict[str, str]:
 
 
 def _tell(output: Path, settings: dict[str, Any]) -> None:
-    """Write the provenance of the output."""
     from counterpoint.files import write_atomically
     from counterpoint.provenance import provenance
 

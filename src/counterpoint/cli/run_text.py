@@ -52,7 +52,6 @@ def _files(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _facts(facts: Mapping[str, Any]) -> Iterator[str]:
-    """The files, and how their contents were processed."""
     yield from _files(facts)
     for name, value in facts.items():
         if name not in ("files", "source", "split"):
@@ -75,7 +74,6 @@ def _start(start: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def _stage(name: str, stage: Mapping[str, Any]) -> Iterator[str]:
-    """How a stage ended, its best and last evaluation, and its warnings."""
     yield _line(f"stage {name}", stage["ended"] or "not ended")
     if stage["best"] is not None:
         kept = ", kept" if stage["kept"] == stage["best"]["step"] else ""

@@ -133,7 +133,6 @@ def sample_of(source: str, split: str | None, size: int, seed: int, retrieved: i
 def _drawn(
     collection: Collection, wanted: set[str], size: int, rng: np.random.Generator
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Texts by id of `size` random documents, and of the wanted ones."""
     matching: dict[str, str] = {}
     with progress("reading", "documents", collection.size) as update:
 

@@ -125,7 +125,6 @@ def search(
 
 
 def _answer(asking: Asking, query: str, html: Path | None, as_json: bool) -> None:
-    """One query: its page where one is wanted, then the hits."""
     answer, data = asking.answer(query, explain=html is not None or not as_json)
     if html is not None:
         from counterpoint.explain import html_page

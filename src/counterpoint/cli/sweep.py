@@ -70,7 +70,6 @@ def _load(name: str) -> SweepModel:
 
 
 def _described(plan: SweepPlan, folder: Path) -> dict[str, Any]:
-    """Describe the cells of a sweep without running it."""
     from counterpoint.sweep.store import Store
 
     store = Store(folder)

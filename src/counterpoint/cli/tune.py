@@ -66,7 +66,10 @@ def tune(
     backend: BackendName = BACKEND,
     json: Json = False,
 ) -> None:
-    """Tune the weights of INDEX's hybrid on a split of COLLECTION, and store them in INDEX."""
+    """Tune the weights of INDEX's hybrid on a split of COLLECTION, and store them in INDEX.
+
+    `counterpoint search --help` explains the options of a search.
+    """
     from counterpoint.errors import ConfigError, DataError
     from counterpoint.index import keep_search
     from counterpoint.library import OpenIndex, settings_of

@@ -59,7 +59,6 @@ def _after_title(document: Document) -> int:
 def _stretches(
     text: str, begin: int, places: Sequence[tuple[int, float]], room: int
 ) -> list[tuple[int, int]]:
-    """Stretches of whole words, in the order of the text."""
     if len(text) - begin <= room:
         return [(begin, len(text))]
     first = _best(text, begin, places, room)

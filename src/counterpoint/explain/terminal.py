@@ -60,7 +60,6 @@ def _hit(hit: Hit, explained: Explained, console: Console) -> RenderableType:
 
 
 def _head(hit: Hit, marks: list[Mark]) -> Text:
-    """Rank, title (or id) and score."""
     document = hit.document
     head = Text(f"{hit.rank}. ", "bold")
     if not document.title:
@@ -75,7 +74,6 @@ def _head(hit: Hit, marks: list[Mark]) -> Text:
 
 
 def _keywords(part: str, keywords: list[Keyword]) -> Text:
-    """The document's words, most important first; matched words with their contribution."""
     text = Text(f"{escaped(part)} by importance:", "dim")
     for keyword in keywords:
         word = keyword.word

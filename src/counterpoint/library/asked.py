@@ -47,5 +47,4 @@ def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
 
 
 def _written(feedback: str | float | tuple[float, int]) -> str:
-    """Feedback as typed on the command line."""
     return ",".join(map(str, feedback)) if isinstance(feedback, tuple | list) else str(feedback)

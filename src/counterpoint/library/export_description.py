@@ -127,7 +127,6 @@ def is_export(folder: Path) -> bool:
 
 
 def _faults(body: Mapping[str, Any]) -> list[str]:
-    """List what is missing, unknown, or of the wrong type."""
     if faults := _of(body, BODY, "export"):
         return faults
     settings = body["settings"]

@@ -116,7 +116,6 @@ def check_keywords(given: Mapping[str, Any], *known: str) -> None:
 
 
 def _hints(keywords: type) -> dict[str, str]:
-    """Names and annotations as written in the code."""
     return {
         name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in keywords.__annotations__.items()
     }

@@ -92,5 +92,4 @@ class Remembered:
 
 
 def _one(made: Encoded, at: int) -> Encoded:
-    """The vectors of one query."""
     return {name: packed.take(cast(Any, [at])) for name, packed in made.items()}

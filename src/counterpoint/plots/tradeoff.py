@@ -124,7 +124,6 @@ def _plain_ticks(axes: Axes) -> None:
 
 
 def _legend(axes: Axes, colours: dict[str, str], markers: dict[str, str]) -> None:
-    """Add a legend of colours and of shapes to the right of the plot."""
     from matplotlib.lines import Line2D
 
     def sample(name: str, colour: str, marker: str) -> Line2D:
@@ -168,6 +167,5 @@ def _box(x: float, y: float, offset: tuple[float, float], text: str) -> Box:
 
 
 def _overlap(a: Box, b: Box) -> float:
-    """The area that two boxes share."""
     width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     return max(width, 0.0) * max(height, 0.0)

@@ -64,7 +64,6 @@ def circle_distance(first: float, second: float, shared: float) -> float:
 
 
 def _lens(a: float, b: float, distance: float) -> float:
-    """The area that circles of radii `a` and `b` share."""
     if distance >= a + b:
         return 0.0
     if distance <= abs(a - b):

@@ -248,7 +248,6 @@ class Searcher:
 
     @cached_property
     def _passages(self) -> Mapping[str, list[str]]:
-        """Passages of every document that was cut."""
         found: dict[str, list[str]] = {}
         for passage, document in self.index.parents.items():
             found.setdefault(document, []).append(passage)
@@ -337,7 +336,6 @@ class Searcher:
         return Candidates(found.positions, table, evidence)
 
     def _scored(self, found: Candidates, plan: Plan, settings: SearchSettings) -> Scored:
-        """Weight and fuse the candidates' parts, and apply feedback."""
         weights = adapted(plan.weights, plan.adapt, found.evidence) if plan.adapt else plan.weights
         fusion = Fusion(weights=weights, method="convex")
         if len(plan.weights) + len(plan.feedback) > 1:

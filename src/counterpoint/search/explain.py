@@ -163,7 +163,6 @@ def heaviest_rows(
 
 
 def _stored_rows(model: TextModel, layout: SetLayout, name: str, texts: Sequence[str]) -> list[_Rows]:
-    """The rows of each text before its gate."""
     spans = model.spans(texts, name, "document")
     ids = model.row_ids(texts, name, "document") if layout.ids else [None] * len(texts)
 

@@ -164,7 +164,6 @@ def _comparable(scores: Float[np.ndarray, " n"], name: str, fusion: Fusion) -> F
 def _normalised(
     scores: Float[np.ndarray, " n"], known: Float[np.ndarray, " m"], how: Normalisation
 ) -> Float[np.ndarray, " n"]:
-    """Shift and scale scores by the statistics of the `known` ones."""
     if how == "none":
         return scores
     low, high = known.min(), known.max()

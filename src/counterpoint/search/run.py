@@ -220,7 +220,6 @@ class Run:
         return Run(results, provenance=self.provenance)
 
     def _with(self, rankings: dict[str, Ranking]) -> Run:
-        """A run of rankings that are already in order."""
         run = Run({}, provenance=self.provenance)
         run._rankings = rankings
         return run

@@ -158,7 +158,7 @@ def test_which_set_is_h_and_which_is_l(made, named, expected):
 
 
 def test_a_name_that_is_no_set():
-    with pytest.raises(ConfigError, match="--low x: the model makes l, h"):
+    with pytest.raises(ConfigError, match="--low x: no such vector set; the model has l, h"):
         ends_of(sets(l="static", h="rows"), None, "x")
 
 

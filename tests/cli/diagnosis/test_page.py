@@ -113,7 +113,7 @@ def cone(whole=None, half=None, fitted=5000, cosine=0.5):
 )
 def test_what_either_map_would_do(difference, p_value, verdict):
     text = page(cone(ranking(-0.2, 0.01), ranking(difference, p_value)))
-    assert "nDCG@10 is of 40 queries that rank the 250 documents of that half by cosine." in text
+    assert "nDCG@10 is over 40 queries that rank the 250 documents of that half by cosine." in text
     low, change, high = (
         f"{d:+.3f}".replace("-", "−") for d in (difference - 0.05, difference, difference + 0.05)
     )

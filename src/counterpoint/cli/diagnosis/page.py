@@ -112,7 +112,6 @@ def _opening(result: Mapping[str, Any]) -> str:
 
 
 def _cone(found: Mapping[str, Any]) -> str:
-    """The mean direction by the papers' two measures, and IsoScore."""
     query, document = found["query"], found["document"]
     most = max(query["cosine"], document["cosine"])
     answer = "Yes." if most >= CONE else "Slightly." if most >= SLIGHT else "No."

@@ -162,7 +162,6 @@ def some_rows(rows: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _measured(rows: np.ndarray) -> dict[str, Any]:
-    """Collapse and isotropy of one side, by name."""
     from counterpoint.measure.alignment import profile
     from counterpoint.measure.isotropy import isotropy
 

@@ -169,7 +169,6 @@ def _scores(
     queries: np.ndarray,
     documents: np.ndarray,
 ) -> dict[str, float]:
-    """The nDCG@10 of every judged query, with all documents ranked by cosine."""
     import numpy as np
 
     from counterpoint.measure import evaluate
