@@ -133,12 +133,13 @@ def _faults_of_part(data: Mapping[str, Any], hint: Any, path: str) -> Iterator[s
     if fitted(data, hint) is MISFIT:
         yield f"{path}: expected {described(hint)}, found {shown(data)}"
     hints, known = hints_of(cls), cls.parameters_of()
-    for name in data:
-        if name not in known and name != "part":
-            yield f"{path}: {unknown_argument(cls, name, known)}"
+    given = {cls.renamed.get(name, name): name for name in data if name != "part"}
+    for name, written in given.items():
+        if name not in known:
+            yield f"{path}: {unknown_argument(cls, written, known)}"
     for name in known:
-        if name in data:
-            yield from faults_of(data[name], hints.get(name, Any), f"{path}.{name}")
+        if name in given:
+            yield from faults_of(data[given[name]], hints.get(name, Any), f"{path}.{given[name]}")
         elif known[name].default is inspect.Parameter.empty:
             yield f"{path}: {cls.__name__}: {name!r} is missing"
 

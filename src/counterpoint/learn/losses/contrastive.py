@@ -40,6 +40,7 @@ class Contrastive(Loss):
     """
 
     needs = frozenset({"batch"})
+    renamed = {"candidates": "negatives"}
 
     def __init__(
         self,
