@@ -78,6 +78,7 @@ def test_the_reference_lists_every_public_module():
         "folders",
         "foreign",
         "frames",
+        "headers",
         "memory",
         "pages",
         "provenance",

@@ -23,6 +23,7 @@ LAYERS = [
         "folders",
         "foreign",
         "frames",
+        "headers",
         "memory",
         "pages",
         "provenance",

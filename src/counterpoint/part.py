@@ -25,12 +25,14 @@ from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.files import sha256_file
 from counterpoint.folders import SAVED_PART, publish_folder, whole_folder
 from counterpoint.foreign import parse_toml, reading
+from counterpoint.headers import Header
 from counterpoint.tensors import check_finite, read_tensors, write_tensors
 from counterpoint.typed import faults_of
 
 __all__ = ["WEIGHTS", "Part", "check_files"]
 
 FORMAT = 1
+HEADER = Header("part", (FORMAT,), "save the model again")
 WEIGHTS = "weights.safetensors"
 SINCE = "since it was saved; copy the model again, or load the original model and save it again"
 
@@ -305,18 +307,7 @@ def _fits(found: torch.Tensor, own: torch.Tensor, of_data: bool) -> bool:
 
 def _read_header(folder: Path) -> dict[str, Any]:
     path = folder / "part.toml"
-    try:
-        header = parse_toml(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ArtifactError("no part.toml here; not a saved Counterpoint part", path=folder) from error
-    except OSError as error:
-        raise ArtifactError(f"cannot be read: {error.strerror}", path=path) from error
-    except ValueError as error:
-        raise ArtifactError(f"not valid TOML: {error}", path=path) from error
-    if header.get("format") != FORMAT:
-        raise ArtifactError(
-            f"format {header.get('format')!r}, this version reads {FORMAT}; upgrade counterpoint", path=path
-        )
+    header = HEADER.read(path, parse_toml, "not a saved Counterpoint part")
     if not isinstance(header.get("part"), dict):
         raise ArtifactError("has no table [part]; save the model again", path=path)
     return header

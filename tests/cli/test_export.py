@@ -149,10 +149,10 @@ TAMPERED = {
     "no shard": (remove("vectors/00001.safetensors"), "00001.safetensors: missing"),
     "shard cut short": (lambda folder: cut(folder / "vectors" / "00001.safetensors"), "match the checksum"),
     "description cut short": (lambda folder: cut(folder / "export.json"), "not valid JSON"),
-    "no object": (lambda folder: (folder / "export.json").write_text("[]"), "does not describe an exported"),
+    "no object": (lambda folder: (folder / "export.json").write_text("[]"), "not a Counterpoint export"),
     "deep": (lambda folder: (folder / "export.json").write_text("[" * 10**5), "not valid JSON"),
     "not UTF-8": (lambda folder: (folder / "export.json").write_bytes(b"\xff\xfe{}"), "not valid JSON"),
-    "format": (put("format", value="another"), "does not describe an exported index"),
+    "format": (put("format", value="another"), "not a Counterpoint export"),
     "version": (put("version", value=2), "export format 2, this version of counterpoint reads 1"),
     "version of another type": (put("version", value=True), "export format True"),
     "missing": (drop("settings"), "'settings' is missing"),
@@ -196,7 +196,7 @@ TAMPERED = {
     "duplicate": (lines(lambda found: [found[0], *found]), "duplicate id 'fox'"),
     "no line": (lines(lambda found: []), "has 0 documents and passages"),
     "another text": (lines(lambda found: [found[0].replace("fox.", "cat."), *found[1:]]), "those of 'fox'"),
-    "metadata of another type": (lines(lambda found: [f.replace("2001", '"x"') for f in found]), "no int"),
+    "metadata of another type": (lines(lambda found: [f.replace("2001", '"x"') for f in found]), "not of type int"),
     "huge start": (lines(lambda found: [f.replace("21}", "9" * 30 + "}") for f in found]), "'start' must be"),
 }
 

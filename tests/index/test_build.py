@@ -323,13 +323,13 @@ def test_one_flipped_bit_anywhere_is_found_by_verify(folder):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda t: t[:-9], "not valid JSON"),
+        (lambda t: t[:-9], "not valid JSON, so it is damaged"),
         (
             lambda t: t.replace('"version": 5', '"version": 99'),
             "format 99, this version of counterpoint reads 1, 2, 3, 4 and 5",
         ),
         (lambda t: t.replace('"documents": 6', '"documents": 5'), "checksum"),
-        (lambda t: "[]", "not the manifest"),
+        (lambda t: "[]", "not a Counterpoint index"),
     ],
 )
 def test_a_damaged_manifest_is_refused(folder, change, message):

@@ -97,7 +97,7 @@ def test_no_effect_is_said_to_be_none():
     for other, reason in (([0.1, 0.2, 0.4], "not at all"), ([0.2, 0.3, 0.5], "one constant")):
         effect = standardised_mean_difference([0.1, 0.2, 0.4], other)
         assert isnan(effect.estimate) and reason in effect.reason
-        with pytest.raises(DataError, match="not defined"):
+        with pytest.raises(DataError, match="undefined"):
             random_effects([effect])
     flat = standardised_mean_difference([0.1, 0.2, 0.4], [0.0, 0.0, 0.0])
     assert isnan(flat.estimate) and "no correlation" in flat.reason

@@ -71,8 +71,8 @@ THREE = {"train": ["c"], "validation": ["a"], "test": ["b"]}
 @pytest.mark.parametrize(
     "data, expected",
     [
-        ([], "not a file of folds"),
-        ({"format": 2, "folds": [ONE, TWO, THREE]}, "not a file of folds"),
+        ([], "not a Counterpoint file of folds"),
+        ({"format": 2, "folds": [ONE, TWO, THREE]}, "file of folds format 2"),
         ({"format": 1, "folds": {}}, "not a file of folds"),
         ({"format": 1, "folds": []}, "there are no folds"),
         ({"format": 1, "folds": [ONE, {**TWO, "dev": []}]}, "fold 2: expected train, validation and test"),
@@ -102,9 +102,9 @@ def test_wrong_files_are_refused(tmp_path, data, expected):
 
 def test_files_that_are_no_json_or_absent(tmp_path):
     (tmp_path / "folds.json").write_bytes(b"\xff{")
-    with pytest.raises(DataError, match="folds.json: not a file of folds"):
+    with pytest.raises(DataError, match="folds.json: not valid JSON"):
         read_folds(tmp_path / "folds.json")
-    with pytest.raises(DataError, match="absent.json: cannot be read"):
+    with pytest.raises(DataError, match="absent.json: this file is missing"):
         read_folds(tmp_path / "absent.json")
 
 
@@ -138,9 +138,9 @@ def test_the_test_queries_are_not_looked_at():
 
 
 def test_what_cannot_be_cross_validated():
-    with pytest.raises(ConfigError, match="there is none"):
+    with pytest.raises(ConfigError, match="there are none"):
         cross_validate({}, FOLDS)
-    with pytest.raises(ConfigError, match="choose on train\\+validation or validation, found 'test'"):
+    with pytest.raises(ConfigError, match="choose_on must be train\\+validation or validation, found 'test'"):
         cross_validate({"one": dict.fromkeys("abc", 0.0)}, FOLDS, choose_on="test")
     with pytest.raises(DataError, match="one: query 'c' is in the folds but was not measured"):
         cross_validate({"one": dict.fromkeys("ab", 0.0)}, FOLDS)

@@ -69,7 +69,7 @@ def test_fingerprints_differ_by_a_setting_and_by_where_the_model_comes_from():
 @pytest.mark.parametrize(
     "change, needles",
     [
-        (("format = 1", "format = 2"), ("format = 1", "found 2")),
+        (("format = 1", "format = 2"), ("format = 1", "recipe format 2")),
         (("lr = 0.001", 'lr = "1e-3"'), ("recipe.stages.0.lr: expected a number, found '1e-3'",)),
         (("lr = 0.001", "ls = 0.001"), ("unknown argument 'ls'",)),
         (('on = "mean"', 'on = ["mean"]'), ("recipe.stages.0.scorer.on: expected a text",)),

@@ -18,12 +18,14 @@ from counterpoint.encode.reading import Reading
 from counterpoint.encode.words import WordSettings
 from counterpoint.errors import ArtifactError
 from counterpoint.exported.places import FileRef
+from counterpoint.headers import Header
 from counterpoint.index import VectorSet
 from counterpoint.types import Side
 
 __all__ = ["GRAPH", "NAME", "Description", "Embeddings", "TextSide", "Weight"]
 
 FORMAT = 1
+HEADER = Header("query encoder", (FORMAT,), "build the index again")
 NAME = "queries.json"
 GRAPH = "queries.onnx"
 
@@ -129,9 +131,7 @@ class Description:
         """
         try:
             body = json.loads(text)
-            found = body.pop("format", None)
-            if found != FORMAT:
-                raise ArtifactError(f"format {found!r}, but this version reads {FORMAT}", path=path)
+            HEADER.check(body, path)
             return Description(
                 fingerprint=body["fingerprint"],
                 files={name: FileRef.from_dict(said) for name, said in body["files"].items()},

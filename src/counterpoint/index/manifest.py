@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import ArtifactError
 from counterpoint.files import sha256_file, sync_all, temporary_next_to, write_atomically
+from counterpoint.headers import Header
 
 if TYPE_CHECKING:
     from counterpoint.index.codec_names import CodecName
@@ -35,6 +36,9 @@ kinds of stores, and no codecs of few bits. 4 had a single segment, BM25 outside
 
 class OtherVersion(ArtifactError):
     """The manifest has a format that this version of counterpoint cannot read."""
+
+
+HEADER = Header("index", READABLE, _REMEDY, "build the index again", FORMAT, other=OtherVersion)
 
 
 @dataclass(frozen=True)
@@ -145,27 +149,14 @@ class Manifest:
             ArtifactError: there is no index, it is unfinished, or the manifest is damaged.
         """
         path = folder / name
-        try:
-            body = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise ArtifactError(_why_absent(folder), path=folder) from error
-        except OSError as error:
-            raise ArtifactError(f"cannot be read: {error.strerror}", path=path) from error
-        except ValueError as error:
-            raise ArtifactError(f"not valid JSON; the file is damaged, {_REMEDY}", path=path) from error
-        if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
-            raise ArtifactError("not the manifest of a Counterpoint index", path=path)
-        version = body.pop("version", None)
-        if version not in READABLE:
-            raise OtherVersion(
-                f"index format {version!r}, this version of counterpoint reads {_listed(READABLE)}; "
-                "build the index again or install the version that wrote it",
-                path=path,
-            )
-        if body.pop("checksum", None) != checksum_of({"format": FORMAT, "version": version, **body}):
+        if not path.exists():
+            raise ArtifactError(_why_absent(folder), path=folder)
+        body = HEADER.read(path)
+        if body.pop("checksum", None) != checksum_of(body):
             raise ArtifactError(
                 f"the checksum does not match; the file was damaged or edited, {_REMEDY}", path=path
             )
+        del body["format"], body["version"]
         segments = [SegmentEntry(**segment) for segment in body["segments"]]
         if (lexical := body.pop("lexical", None)) is not None:  # up to format 4
             segments[0] = replace(segments[0], lexical=lexical)
@@ -257,10 +248,6 @@ def _lines(body: Mapping[str, Any]) -> str:
     files = ",\n  ".join(line(name, entry) for name, entry in body["files"].items())
     fields = [line(key, value) for key, value in body.items() if key != "files"]
     return "{\n " + ",\n ".join([*fields, f'"files": {{\n  {files}\n }}']) + "\n}\n"
-
-
-def _listed(versions: tuple[int, ...]) -> str:
-    return f"{', '.join(map(str, versions[:-1]))} and {versions[-1]}"
 
 
 def _why_absent(folder: Path) -> str:

@@ -25,6 +25,7 @@ import torch
 from counterpoint.errors import ArtifactError
 from counterpoint.files import sync_folder, write_atomically, writing
 from counterpoint.folders import remove_made, sync_tree
+from counterpoint.headers import Header
 from counterpoint.tensors import read_tensors, write_tensors
 
 __all__ = ["Checkpoint", "latest_place"]
@@ -32,6 +33,7 @@ __all__ = ["Checkpoint", "latest_place"]
 LATEST = "latest.json"
 NAME = re.compile(r"\d+-\d+(-[0-9a-f]{8})?")  # names by the first versions have no suffix
 FORMAT = 1
+HEADER = Header("checkpoint", (FORMAT,), "start another run")
 
 
 @final
@@ -93,13 +95,9 @@ class Checkpoint:
             return None
         try:
             place = folder / _latest_name(folder)
-            found = json.loads((place / "state.json").read_text())
         except (OSError, ValueError, KeyError) as error:
             raise ArtifactError(f"the checkpoint cannot be read ({error})", path=folder) from error
-        if found.get("format") != FORMAT:
-            raise ArtifactError(
-                f"checkpoint of format {found.get('format')!r}, this version reads {FORMAT}", path=place
-            )
+        found = HEADER.read(place / "state.json")
         tensors = {group: read_tensors(place / f"{group}.safetensors") for group in found["tensors"]}
         return Checkpoint(found["stage"], found["step"], found["state"], tensors)
 

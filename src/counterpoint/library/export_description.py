@@ -12,6 +12,7 @@ from typing import Any, final
 
 from counterpoint.errors import DataError
 from counterpoint.folders import FolderKind
+from counterpoint.headers import Header
 from counterpoint.index.codec_names import CodecName
 from counterpoint.index.layout import AnnName
 from counterpoint.index.metadata import MOST
@@ -26,6 +27,7 @@ MODEL = "model"
 EXPORT = FolderKind(NAME, ("corpus.jsonl", "vectors/*.safetensors", f"{MODEL}/*"))
 """Files in the folder of an export."""
 FORMAT, VERSION = "counterpoint-export", 1
+HEADER = Header("export", (VERSION,), "export the index again", name=FORMAT, error=DataError)
 
 SETTINGS: Mapping[str, Any] = MappingProxyType(
     {
@@ -99,21 +101,8 @@ class Description:
             DataError: it cannot be read, has another version, or a value has the wrong type.
         """
         path = folder / NAME
-        try:
-            body = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise DataError(f"cannot be read: {error.strerror}", path=path) from error
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"not valid JSON ({error}); export the index again", path=path) from error
-        if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
-            raise DataError("does not describe an exported index; remove it, or export again", path=path)
-        version = body.pop("version", None)
-        if version != VERSION or type(version) is not int:
-            raise DataError(
-                f"export format {version!r}, this version of counterpoint reads {VERSION}; "
-                "export the index again, or install the version that wrote it",
-                path=path,
-            )
+        body = HEADER.read(path)
+        del body["format"], body["version"]
         if faults := _faults(body):
             raise DataError("; ".join(faults[:3]) + "; export the index again", path=path)
         body["sets"] = {name: ExportedSet(**found) for name, found in body["sets"].items()}

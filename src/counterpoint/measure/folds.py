@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from typing import Any, Literal, get_args
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.escapes import json_text
 from counterpoint.files import write_atomically
+from counterpoint.headers import Header
 
 __all__ = [
     "ChooseOn",
@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 FORMAT = 1
+HEADER = Header("file of folds", (FORMAT,), "write one with `counterpoint folds`", error=DataError)
 PARTS = ("train", "validation", "test")
 ChooseOn = Literal["train+validation", "validation"]
 
@@ -109,13 +110,8 @@ def read_folds(path: str | Path) -> tuple[Fold, ...]:
             not tested exactly once.
     """
     path = Path(path)
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"not a file of folds: {error}", path=path) from error
-    if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("folds"), list):
+    data = HEADER.read(path)
+    if not isinstance(data.get("folds"), list):
         raise DataError(
             f'not a file of folds: expected {{"format": {FORMAT}, "seed": …, "folds": […]}}; write one with '
             "`counterpoint folds`",

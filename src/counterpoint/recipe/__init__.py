@@ -16,8 +16,8 @@ from counterpoint.shipped import shipped_recipes
 
 __all__ = [
     "DataSettings",
-    "RecipeData",
     "Recipe",
+    "RecipeData",
     "change",
     "check",
     "check_data",

@@ -15,6 +15,7 @@ from counterpoint.config import Declared, Setting, name_of
 from counterpoint.encode import DualEncoder, InteractiveEncoder
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.foreign import parse_toml
+from counterpoint.headers import Header
 from counterpoint.learn import Stage
 from counterpoint.model import Model
 from counterpoint.score import Scorer
@@ -23,6 +24,7 @@ from counterpoint.typed import faults_of
 __all__ = ["DataSettings", "Recipe", "declared_in", "differences", "recipe_from"]
 
 FORMAT = 1
+HEADER = Header("recipe", (FORMAT,), f"write format = {FORMAT}")
 
 
 @final
@@ -148,12 +150,7 @@ class Recipe(Setting):
             document = parse_toml(text)
         except ValueError as error:
             raise ArtifactError(f"not valid TOML: {error}", path=where) from error
-        if document.get("format") != FORMAT:
-            raise ArtifactError(
-                f"a recipe needs format = {FORMAT}, found {document.get('format')!r}; if a newer version "
-                "wrote it, upgrade counterpoint",
-                path=where,
-            )
+        HEADER.check(document, where)
         return recipe_from(document.get("recipe"), where)
 
 

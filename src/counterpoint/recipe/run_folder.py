@@ -22,6 +22,7 @@ from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.escapes import json_text
 from counterpoint.files import write_atomically, writing
 from counterpoint.folders import remove_made
+from counterpoint.headers import Header
 from counterpoint.learn.checkpoint import latest_place
 from counterpoint.learn.start import START_FILE, Start
 from counterpoint.provenance import provenance, revision_of
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 FORMAT = 1
+HEADER = Header("run", (FORMAT,), "the run's folder is incomplete; start another run")
 PROVENANCE = "provenance.json"
 METRICS = "metrics.jsonl"
 NOT_VALUES = ("stage", "number", "warning")
@@ -224,16 +226,7 @@ def _refuse(faults: Iterable[str]) -> None:
 
 
 def _provenance(folder: Path) -> dict[str, Any]:
-    path = folder / PROVENANCE
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ArtifactError("this file is missing; the run's folder is incomplete", path=path) from error
-    except ValueError as error:
-        raise ArtifactError(f"not valid JSON: {error}", path=path) from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ArtifactError(f"expected the provenance of a run in format {FORMAT}", path=path)
-    return document
+    return HEADER.read(folder / PROVENANCE)
 
 
 def _start(folder: Path) -> dict[str, Any] | None:

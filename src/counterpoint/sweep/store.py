@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from counterpoint.errors import ArtifactError
 from counterpoint.escapes import json_text
 from counterpoint.files import write_atomically, writing
 from counterpoint.folders import remove_made
+from counterpoint.headers import Header
 from counterpoint.search import Run
 
 __all__ = ["Store"]
@@ -22,6 +22,7 @@ __all__ = ["Store"]
 GRID = "sweep.toml"
 LOCK = ".lock"
 FORMAT = 1
+HEADER = Header("result of a sweep", (FORMAT,), "delete it and sweep again")
 
 
 @final
@@ -95,14 +96,9 @@ class Store:
             ArtifactError: it is damaged, or has another format version.
         """
         path = self._result(key)
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ArtifactError(f"cannot be read ({error}); delete it and sweep again", path=path) from error
-        if not isinstance(found, dict) or (found.get("format"), found.get("cell")) != (FORMAT, key):
-            raise ArtifactError(
-                "not this cell's result, or of another version; delete it and sweep again", path=path
-            )
+        found = HEADER.read(path)
+        if found.get("cell") != key:
+            raise ArtifactError("not this cell's result; delete it and sweep again", path=path)
         return found
 
     def write_run(self, key: str, run: Run) -> None:
