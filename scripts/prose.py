@@ -28,9 +28,8 @@ WORDS = {
     r"\bwho knows\b": "if you know",
     r"\ba (?:line|vector|file|row) an? (?:query|text|document|line|run|topic)\b": "one … per …",
     r"\bmaterial\b": "training data",
-    r"\bclose_gates\b": "prune",
-    r"\bfit_behind\b": "fit_after",
 }
+CODE = re.compile(r"`[^`]*`")
 SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9`⌘])")
 SHORT_FORMS = re.compile(r"\b(e\.g|i\.e|vs|cf|et al|eq|no|p|approx)\.", re.IGNORECASE)
 
@@ -67,14 +66,14 @@ def length(sentence):
 
 
 def unwanted(page):
-    """(line number, word found, what to write) of a page, code blocks left out."""
+    """(line number, word found, what to write) of a page, without its code."""
     fenced = False
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
         if line.lstrip().startswith("```"):
             fenced = not fenced
         elif not fenced:
             for word, better in WORDS.items():
-                for match in re.finditer(word, line, re.IGNORECASE):
+                for match in re.finditer(word, CODE.sub("", line), re.IGNORECASE):
                     yield number, match.group(), better
 
 
