@@ -39,6 +39,7 @@ LAYERS = [
     {"explain", "exported", "exporting", "loading", "measure", "model", "plots", "presets"},
     {"integrations", "learn", "sweep"},
     {"library", "recipe", "testing"},
+    {"serve"},
     {"cli"},
 ]
 TORCH_FREE = {

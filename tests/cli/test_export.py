@@ -196,7 +196,10 @@ TAMPERED = {
     "duplicate": (lines(lambda found: [found[0], *found]), "duplicate id 'fox'"),
     "no line": (lines(lambda found: []), "has 0 documents and passages"),
     "another text": (lines(lambda found: [found[0].replace("fox.", "cat."), *found[1:]]), "those of 'fox'"),
-    "metadata of another type": (lines(lambda found: [f.replace("2001", '"x"') for f in found]), "not of type int"),
+    "metadata of another type": (
+        lines(lambda found: [f.replace("2001", '"x"') for f in found]),
+        "not of type int",
+    ),
     "huge start": (lines(lambda found: [f.replace("21}", "9" * 30 + "}") for f in found]), "'start' must be"),
 }
 

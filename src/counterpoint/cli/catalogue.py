@@ -57,6 +57,14 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
                 "counterpoint index exported/ -o notes.index",
             ),
         ),
+        "serve": Entry(
+            "Serve indexes over HTTP",
+            "serve:serve",
+            (
+                "counterpoint serve notes.index",
+                "COUNTERPOINT_READ_KEYS=$KEY counterpoint serve notes.index --host 0.0.0.0",
+            ),
+        ),
         "demo": Entry("Index Python's documentation and answer three questions", "demo:demo"),
     },
     "Change": {

@@ -130,11 +130,20 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """Commit: replace the index's manifest by this one."""
+        body = self._body()
+        body["checksum"] = checksum_of(body)
+        write_bytes(folder, _lines(body).encode())
+
+    @property
+    def commit(self) -> str:
+        """Short name of the commit; the same contents have the same name."""
+        return checksum_of(self._body())[:16]
+
+    def _body(self) -> dict[str, Any]:
         body = {"format": FORMAT, "version": VERSION, **vars(self)}
         body["segments"] = [vars(segment) for segment in self.segments]
         body["files"] = {name: vars(entry) for name, entry in self.files.items()}
-        body["checksum"] = checksum_of(body)
-        write_bytes(folder, _lines(body).encode())
+        return body
 
     @staticmethod
     def read(folder: Path, name: str = NAME) -> Manifest:

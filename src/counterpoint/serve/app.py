@@ -1,0 +1,57 @@
+"""The HTTP API as an application."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
+
+from counterpoint.errors import ConfigError
+from counterpoint.serve import problems
+from counterpoint.serve.guard import Guard
+from counterpoint.serve.routes import compatible, health, reads, writes
+from counterpoint.serve.served import Served
+from counterpoint.serve.server import Server
+from counterpoint.serve.settings import ServeSettings
+from counterpoint.version import version
+
+__all__ = ["application"]
+
+
+def application(indexes: Mapping[str, Path], settings: ServeSettings) -> ASGIApp:
+    """Make an application that serves indexes.
+
+    Args:
+        indexes: folders of indexes by name.
+        settings: of the server.
+
+    Raises:
+        ConfigError: there is no index.
+        ArtifactError: an index cannot be opened.
+    """
+    if not indexes:
+        raise ConfigError("name an index to serve")
+    server = Server({name: Served(name, folder) for name, folder in indexes.items()}, settings)
+    app = FastAPI(
+        title="Counterpoint",
+        version=version(),
+        summary="Search, explain and change neural and BM25 indexes",
+        lifespan=server.lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.server = server
+    problems.install(app)
+    for routes in (health, reads, writes, compatible):
+        app.include_router(routes.router)
+    if settings.cors:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.cors),
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["authorization", "content-type", "x-api-key"],
+        )
+    return Guard(app, settings, server.metrics)

@@ -1,0 +1,72 @@
+"""Requests that change nothing: search, rerank, encode, documents, what an index has."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from counterpoint.serve.server import NamedIndex, Shared, too_much
+from counterpoint.serve.shapes import EncodeBody, RerankBody, SearchBody
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+
+@router.get("/v1/indexes", tags=["read"])
+async def indexes(server: Shared) -> dict[str, Any]:
+    """The indexes of this server."""
+    found = [await server.threads.run(served.info) for served in server.indexes.values()]
+    return {"indexes": found}
+
+
+@router.get("/v1/indexes/{index}", tags=["read"])
+async def info(served: NamedIndex, server: Shared) -> dict[str, Any]:
+    """What an index has, and its disk usage."""
+    return await server.threads.run(served.info)
+
+
+@router.post("/v1/indexes/{index}/search", tags=["read"])
+async def search(served: NamedIndex, body: SearchBody, request: Request, server: Shared) -> dict[str, Any]:
+    """The best documents for a query, or for each of several. With `explain`, every score as a tree."""
+    texts = [body.query] if isinstance(body.query, str) else body.query
+    server.check(texts, body)
+    request.state.texts = texts
+    started, options = time.perf_counter(), body.options(body.explain)
+    await server.encoded(served, texts, options)
+    found = [await server.threads.run(lambda text=text: served.search(text, options)) for text in texts]
+    answers = [{**answer.to_dict(), "commit": commit} for answer, commit in found]
+    took = round(1000 * (time.perf_counter() - started), 2)
+    if isinstance(body.query, str):
+        return {"index": served.name, "milliseconds": took, **answers[0]}
+    return {"index": served.name, "milliseconds": took, "answers": answers}
+
+
+@router.post("/v1/indexes/{index}/rerank", tags=["read"])
+async def rerank(served: NamedIndex, body: RerankBody, request: Request, server: Shared) -> dict[str, Any]:
+    """Documents of the index that you name, by their score for a query."""
+    server.check([body.query], body)
+    if len(body.ids) > server.settings.max_k:
+        raise too_much(f"{len(body.ids):,} ids; the most is {server.settings.max_k:,}")
+    request.state.texts, options = [body.query], body.options()
+    await server.encoded(served, [body.query], options)
+    ranked, commit = await server.threads.run(lambda: served.rerank(body.query, body.ids, options))
+    hits = [{"rank": rank, "id": id_, "score": score} for rank, (id_, score) in enumerate(ranked, 1)]
+    return {"index": served.name, "commit": commit, "query": body.query, "hits": hits}
+
+
+@router.post("/v1/indexes/{index}/encode", tags=["read"])
+async def encode(served: NamedIndex, body: EncodeBody, server: Shared) -> dict[str, Any]:
+    """Query vectors of texts by the model of the index: a list of vectors per text and set."""
+    server.check(body.texts)
+    found = await server.threads.run(lambda: served.encode(body.texts, body.sets))
+    return {"index": served.name, "sets": {n: [v.tolist() for v in each] for n, each in found.items()}}
+
+
+@router.get("/v1/indexes/{index}/documents/{id:path}", tags=["read"])
+async def document(served: NamedIndex, id: str, server: Shared) -> dict[str, Any]:
+    """A document as it was indexed."""
+    found, commit = await server.threads.run(lambda: served.document(id))
+    return {"index": served.name, "commit": commit, "document": found}

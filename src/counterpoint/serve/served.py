@@ -1,0 +1,195 @@
+"""`Served`: one index of the server. Reads take the last commit; writes come one at a time."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from pathlib import Path
+from threading import Lock
+from typing import Any, final
+
+import numpy as np
+
+from counterpoint.errors import ArtifactError, DataError
+from counterpoint.index import Index
+from counterpoint.library.opened import OpenIndex
+from counterpoint.library.options import SearchOptions
+from counterpoint.search import LEXICAL, Answer, Run, Searcher
+from counterpoint.serve.problems import Problem
+
+__all__ = ["Served"]
+
+CACHED = 1024  # queries whose vectors are kept; each must survive from its encoding to its search
+
+
+@final
+class Served:
+    """An index that is searched and changed by requests.
+
+    Two open indexes: one that is read, which follows the commits, and one that writes, which loads the whole
+    model when it is first needed.
+
+    Args:
+        name: in addresses.
+        folder: of the index.
+
+    Raises:
+        ArtifactError: there is no such index.
+    """
+
+    def __init__(self, name: str, folder: Path):
+        self.name, self._folder = name, folder
+        self._read = OpenIndex(folder, cached=CACHED)
+        self._write: OpenIndex | None = None
+        self._lock = Lock()
+        self._named: tuple[Index | None, str] = None, ""
+
+    @property
+    def count(self) -> int:
+        """How many documents the open commit has."""
+        return len(self._read)
+
+    def refresh(self) -> None:
+        """Follow the last commit. An index that is gone, or half replaced, leaves the one that is open."""
+        try:
+            self._read.refresh()
+        except ArtifactError:
+            if not self._folder.is_dir():
+                raise
+
+    def warm(self) -> None:
+        """Load what the first search would load."""
+        model = self.searcher(SearchOptions()).model
+        if model is not None:
+            model.encode_query(["ready"])
+
+    def commit_of(self, index: Index) -> str:
+        """The name of a commit."""
+        known, name = self._named
+        if known is not index:
+            name = index.manifest.commit
+            self._named = index, name
+        return name
+
+    def searcher(self, options: SearchOptions) -> Searcher:
+        """A searcher of the last commit."""
+        self.refresh()
+        return self._read.searcher(options)
+
+    def search(self, query: str, options: SearchOptions) -> tuple[Answer, str]:
+        """The answer to a query, and the commit that it is of."""
+        searcher = self.searcher(options)
+        answer = searcher.search(query, options.k, workflow=options.workflow, explain=options.explain)  # type: ignore[arg-type]
+        return answer, self.commit_of(searcher.index)
+
+    def rerank(
+        self, query: str, ids: list[str], options: SearchOptions
+    ) -> tuple[list[tuple[str, float]], str]:
+        """Given documents by score, and the commit that the scores are of.
+
+        Raises:
+            Problem: a document is not in the index.
+        """
+        searcher = self.searcher(options)
+        given = Run({"query": dict.fromkeys(ids, 0.0)})
+        try:
+            run = searcher.run({"query": query}, options.k, workflow=options.workflow, candidates=given)  # type: ignore[arg-type]
+        except DataError as error:
+            raise Problem(HTTPStatus.NOT_FOUND, str(error)) from error
+        return list(run["query"]), self.commit_of(searcher.index)
+
+    def encode(self, texts: list[str], sets: list[str] | None = None) -> dict[str, list[np.ndarray]]:
+        """Vectors of queries, by set.
+
+        Raises:
+            Problem: the index has no model, or no such set.
+        """
+        model = self.searcher(SearchOptions()).model
+        if model is None:
+            raise Problem(HTTPStatus.BAD_REQUEST, "this index has BM25 only, and no model to encode with")
+        known = list(model.sets)
+        if unknown := [name for name in sets or () if name not in known]:
+            detail = f"there is no vector set {unknown[0]!r}; there are {', '.join(known)}"
+            raise Problem(HTTPStatus.BAD_REQUEST, detail)
+        made = model.encode_query(texts)
+        return {name: [made[name][at] for at in range(len(texts))] for name in sets or known}
+
+    def pooled_set(self) -> str:
+        """The set that has one vector per text.
+
+        Raises:
+            Problem: there is none.
+        """
+        for name, layout in self._read.index.layouts.items():
+            if layout.pooled:
+                return name
+        raise Problem(HTTPStatus.BAD_REQUEST, f"{self.name}: no vector set has one vector per text")
+
+    def needs_model(self, options: SearchOptions) -> bool:
+        """Whether a search encodes its query."""
+        return options.workflow != LEXICAL and self._read.index.manifest.model is not None
+
+    def document(self, name: str) -> tuple[dict[str, Any], str]:
+        """A document and the commit that it is of.
+
+        Raises:
+            Problem: there is no such document.
+        """
+        self.refresh()
+        index = self._read.index
+        position = index.position_of(name)
+        if position is None:
+            raise Problem(HTTPStatus.NOT_FOUND, f"{self.name} has no document {name!r}")
+        document = index.document(position)
+        found = {"id": document.id, "title": document.title, "text": document.text}
+        return found | {"metadata": dict(document.metadata)}, self.commit_of(index)
+
+    def info(self) -> dict[str, Any]:
+        """What the index has, without paths."""
+        self.refresh()
+        index = self._read.index
+        found = index.info()
+        kept = ("documents", "passages", "bytes", "bytes_per_document", "bytes_by_purpose")
+        sets = {name: {"components": each.dim, "pooled": each.pooled} for name, each in index.layouts.items()}
+        return {
+            "name": self.name,
+            "commit": self.commit_of(index),
+            "created": index.manifest.created,
+            **{name: found[name] for name in kept},
+            "lexical": index.manifest.has_lexical,
+            "sets": sets,
+            "fields": dict(index.fields),
+        }
+
+    def add(self, documents: list[dict[str, Any]], replace: bool) -> tuple[int, str]:
+        """Add documents in one commit; how many, and the commit.
+
+        Raises:
+            Problem: an id is there already, and `replace` is not asked for.
+        """
+        with self._lock:
+            opened = self._writer()
+            taken = [each["id"] for each in documents if isinstance(each.get("id"), str)]
+            if not replace and (there := [id_ for id_ in taken if opened.index.position_of(id_) is not None]):
+                detail = f"the document {there[0]!r} is there already; add it with replace, or leave it out"
+                raise Problem(HTTPStatus.CONFLICT, detail)
+            count = opened.add(documents, replace=replace)
+            return count, self.commit_of(opened.index)
+
+    def delete(self, ids: list[str] | None, where: str | None, missing_ok: bool) -> tuple[int, str]:
+        """Delete documents in one commit; how many, and the commit."""
+        with self._lock:
+            opened = self._writer()
+            count = opened.delete(ids, where=where, missing_ok=missing_ok)
+            return count, self.commit_of(opened.index)
+
+    def close(self) -> None:
+        """Close the files, once no request uses them."""
+        self._read.close()
+        if self._write is not None:
+            self._write.close()
+
+    def _writer(self) -> OpenIndex:
+        if self._write is None:
+            self._write = OpenIndex(self._folder)
+        self._write.refresh()
+        return self._write

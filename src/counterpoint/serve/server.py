@@ -1,0 +1,88 @@
+"""`Server`: what all routes share, and how they get it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Annotated, final
+
+import anyio.to_thread
+from fastapi import Depends, FastAPI, Request
+
+from counterpoint.library.options import SearchOptions
+from counterpoint.serve.metrics import Metrics
+from counterpoint.serve.problems import Problem
+from counterpoint.serve.served import Served
+from counterpoint.serve.settings import ServeSettings
+from counterpoint.serve.shapes import Asked
+from counterpoint.serve.work import Threads, Together
+
+__all__ = ["NamedIndex", "Server", "Shared", "too_much"]
+
+
+def too_much(what: str) -> Problem:
+    """The problem of a request beyond a limit."""
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, what)
+
+
+@final
+class Server:
+    """What the routes share."""
+
+    def __init__(self, indexes: Mapping[str, Served], settings: ServeSettings):
+        self.indexes, self.settings, self.metrics = indexes, settings, Metrics()
+        self.together = Together(self.metrics)
+        self.threads = Threads(settings.threads, settings.waiting, settings.seconds, self.metrics.busy)
+        self.writes = Threads(len(indexes), settings.waiting)
+        self.ready = False
+
+    @asynccontextmanager
+    async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
+        """Load the encoders before the first request; close the indexes after the last."""
+        for served in self.indexes.values():
+            await anyio.to_thread.run_sync(served.warm)
+        self.ready = True
+        yield
+        self.ready = False
+        for served in self.indexes.values():
+            served.close()
+
+    def named(self, index: str) -> Served:
+        """An index by name."""
+        if index not in self.indexes:
+            detail = f"there is no index {index!r}; there are {', '.join(self.indexes)}"
+            raise Problem(HTTPStatus.NOT_FOUND, detail)
+        return self.indexes[index]
+
+    def check(self, texts: list[str], asked: Asked | None = None) -> None:
+        """Check the limits of a request."""
+        most = self.settings
+        if len(texts) > most.max_batch:
+            raise too_much(f"{len(texts):,} texts; the most is {most.max_batch:,}")
+        longest = max(map(len, texts), default=0)
+        if longest > most.max_query:
+            raise too_much(f"a text has {longest:,} characters; the most is {most.max_query:,}")
+        if asked is not None and asked.k > most.max_k:
+            raise too_much(f"k is {asked.k:,}; the most is {most.max_k:,}")
+
+    async def encoded(self, served: Served, texts: list[str], options: SearchOptions) -> None:
+        """Encode queries together with those of other requests, so that their searches find the vectors."""
+        if served.needs_model(options):
+            model = await self.threads.run(lambda: served.searcher(options).model)
+            if model is not None:
+                await self.together.encode(model.encode_query, texts)
+
+
+def _server(request: Request) -> Server:
+    return request.app.state.server
+
+
+def _index(index: str, request: Request) -> Served:
+    return _server(request).named(index)
+
+
+Shared = Annotated[Server, Depends(_server)]
+"""A route's argument: the server."""
+NamedIndex = Annotated[Served, Depends(_index)]
+"""A route's argument: the index in its address."""

@@ -1,0 +1,159 @@
+"""Settings of the server: from the command line, the environment and a TOML file, in this order."""
+
+from __future__ import annotations
+
+import ipaddress
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Self, final
+
+from counterpoint.errors import ConfigError, DataError
+
+__all__ = ["ServeSettings"]
+
+PREFIX = "COUNTERPOINT_"
+LISTS = ("read_keys", "write_keys", "cors")
+MIB = 2**20
+
+
+@final
+@dataclass(frozen=True)
+class ServeSettings:
+    """How indexes are served.
+
+    Attributes:
+        host: address to listen on. Every address beyond this machine needs keys.
+        port: port to listen on; 0 for any free one.
+        read_keys: keys that may search. Without any key, everybody who reaches the port may do everything.
+        write_keys: keys that may also change indexes.
+        cors: origins of web pages that may call the API; none by default.
+        max_body: bytes of a request, at most.
+        max_batch: queries, texts or documents of a request, at most.
+        max_query: characters of a query, at most.
+        max_k: documents of an answer, at most.
+        seconds: time for a search, after which the answer is 503.
+        threads: searches that run at the same time.
+        waiting: requests that may wait for a thread; more are answered 503 at once.
+        log_texts: write queries to the log. Documents are never written there.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    read_keys: tuple[str, ...] = ()
+    write_keys: tuple[str, ...] = ()
+    cors: tuple[str, ...] = ()
+    max_body: int = 8 * MIB
+    max_batch: int = 256
+    max_query: int = 4096
+    max_k: int = 1000
+    seconds: float = 30.0
+    threads: int = 2
+    waiting: int = 128
+    log_texts: bool = False
+
+    def __post_init__(self) -> None:
+        faults = [
+            f"{name} must be at least 1, found {getattr(self, name)}"
+            for name in ("max_body", "max_batch", "max_query", "max_k", "threads", "waiting")
+            if getattr(self, name) < 1
+        ]
+        if not 0 <= self.port < 2**16:
+            faults.append(f"port must be between 0 and 65535, found {self.port}")
+        if not self.seconds > 0:
+            faults.append(f"seconds must be above 0, found {self.seconds}")
+        if any(len(key) < SHORTEST or not key.isascii() for key in self.read_keys + self.write_keys):
+            faults.append(
+                f"a key needs at least {SHORTEST} ASCII characters; make one with: openssl rand -hex 24"
+            )
+        if not self.is_loopback and not self.read_keys + self.write_keys:
+            faults.append(
+                f"{self.host} can be reached from other machines, and there are no keys; set "
+                f"{PREFIX}READ_KEYS and {PREFIX}WRITE_KEYS, or use --host 127.0.0.1"
+            )
+        if faults:
+            raise ConfigError(*faults)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        try:
+            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @classmethod
+    def gathered(
+        cls, given: Mapping[str, Any], environment: Mapping[str, str], file: Path | None = None
+    ) -> Self:
+        """Settings from several places. The command line wins over the environment, which wins over the file.
+
+        Args:
+            given: from the command line; None means not given.
+            environment: variables such as `COUNTERPOINT_READ_KEYS=key1,key2`.
+            file: TOML with the same names in lower case.
+
+        Raises:
+            ConfigError: a name is unknown, or a value is invalid.
+            DataError: the file cannot be read.
+        """
+        values = {} if file is None else _from_file(file)
+        for field in fields(cls):
+            text = environment.get(PREFIX + field.name.upper())
+            if text is not None:
+                values[field.name] = _parsed(field.name, text)
+        values |= {name: value for name, value in given.items() if value is not None}
+        return cls(**values)
+
+    def without_keys(self) -> Self:
+        """A copy that may be printed."""
+        return replace(self, host="127.0.0.1", read_keys=(), write_keys=())
+
+
+SHORTEST = 16  # characters of a key
+
+
+def _from_file(file: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=file) from error
+    except ValueError as error:
+        raise DataError(f"not valid TOML ({error})", path=file) from error
+    known = {field.name: field.default for field in fields(ServeSettings)}
+    faults = [
+        f"{file}: unknown setting {name!r}; expected {', '.join(known)}"
+        for name in found
+        if name not in known
+    ]
+    for name, value in found.items():
+        if name in LISTS:
+            if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+                faults.append(f"{file}: {name} must be a list of texts, found {value!r}")
+            found[name] = tuple(value) if isinstance(value, list) else ()
+        elif name in known and not _has_type_of(known[name], value):
+            faults.append(f"{file}: {name} must be {type(known[name]).__name__}, found {value!r}")
+    if faults:
+        raise ConfigError(*faults)
+    return found
+
+
+def _has_type_of(default: Any, value: Any) -> bool:
+    if isinstance(default, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) is type(default)
+
+
+def _parsed(name: str, text: str) -> Any:
+    default = getattr(ServeSettings, name)
+    if name in LISTS:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if isinstance(default, bool):
+        if text.lower() not in ("1", "true", "yes", "0", "false", "no", ""):
+            raise ConfigError(f"{PREFIX}{name.upper()} must be true or false, found {text!r}")
+        return text.lower() in ("1", "true", "yes")
+    try:
+        return type(default)(text)
+    except ValueError:
+        raise ConfigError(f"{PREFIX}{name.upper()} must be a number, found {text!r}") from None
