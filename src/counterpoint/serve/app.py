@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from counterpoint.errors import ConfigError
 from counterpoint.serve import problems
 from counterpoint.serve.guard import Guard
-from counterpoint.serve.routes import compatible, health, reads, writes
+from counterpoint.serve.routes import compatible, health, page, reads, writes
 from counterpoint.serve.served import Served
 from counterpoint.serve.server import Server
 from counterpoint.serve.settings import ServeSettings
@@ -45,7 +45,7 @@ def application(indexes: Mapping[str, Path], settings: ServeSettings) -> ASGIApp
     )
     app.state.server = server
     problems.install(app)
-    for routes in (health, reads, writes, compatible):
+    for routes in (page, health, reads, writes, compatible):
         app.include_router(routes.router)
     if settings.cors:
         app.add_middleware(

@@ -21,8 +21,8 @@ from counterpoint.serve.settings import ServeSettings
 __all__ = ["Guard", "LOGGER"]
 
 LOGGER = logging.getLogger("counterpoint.serve")
-OPEN = frozenset({"/healthz", "/readyz"})
-"""Paths that need no key: load balancers ask them."""
+OPEN = frozenset({"/healthz", "/readyz", "/", "/page/style.css", "/page/page.js", "/page/icon.svg"})
+"""Paths that need no key: load balancers ask some, and the page asks for a key itself."""
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 READS = frozenset({"search", "rerank", "encode", "embeddings"})
