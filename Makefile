@@ -40,7 +40,7 @@ check: lint docs test                ## exactly what CI runs
 clean:                               ## remove the environment and everything built
 	rm -rf $(VENV) site dist htmlcov .coverage quickstart-index .pytest_cache .ruff_cache .hypothesis
 
-$(VENV)/.installed-run:  EXTRAS = minilm,files
+$(VENV)/.installed-run:  EXTRAS = minilm,files,serve
 $(VENV)/.installed-test: EXTRAS = minilm,test
 $(VENV)/.installed-dev:  EXTRAS = minilm,test,docs,dev
 $(VENV)/.installed-%: pyproject.toml constraints.txt scripts/install.py

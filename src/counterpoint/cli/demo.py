@@ -56,6 +56,7 @@ def demo(
     program, shown = escaped(program), escaped(str(output))
     typer.echo(
         f'  {program} search {shown} "parse dates" --explain --html why.html\n'
+        f"  {program} serve {shown}   (then open http://127.0.0.1:8000)\n"
         f"  {program} info {shown}\n"
         f"  {program} index FOLDER-OF-YOUR-FILES -o my-index\n"
         f"  docs/index.md: the first page of the documentation"
