@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from counterpoint.errors import ConfigError
-from counterpoint.plots.canvas import PALETTE, Picture, picture
+from counterpoint.plots.canvas import PALETTE, Picture, picture, shared_out
 
 __all__ = ["Curve", "curves_of", "curves_plot", "measures_of", "stages_of"]
 
@@ -101,19 +101,20 @@ def curves_plot(
     from matplotlib.lines import Line2D  # if it were missing, `picture` would have raised
 
     axes = made.axes
-    names = list(dict.fromkeys(curve.name for curve in curves))
+    colours = shared_out(PALETTE, (curve.name for curve in curves))
     for curve in curves:
-        colour = PALETTE[names.index(curve.name) % len(PALETTE)]
+        colour = colours[curve.name]
         steps, values = np.array(curve.steps), np.array(curve.values)
         marker = "o" if len(values) < 3 else None
         if len(values) > POINTS:
             axes.plot(steps, values, color=colour, linewidth=0.6, alpha=0.3)
             steps, values = _smoothed(steps, values)
         axes.plot(steps, values, color=colour, linewidth=1.6, marker=marker)
-    handles = [Line2D([], [], color=PALETTE[at % len(PALETTE)], linewidth=1.6) for at in range(len(names))]
-    axes.legend(handles, names, frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
-    axes.set_xlabel(along)
-    axes.set_ylabel(value)
+    handles = [Line2D([], [], color=colour, linewidth=1.6) for colour in colours.values()]
+    axes.legend(
+        handles, list(colours), frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0)
+    )
+    axes.set(xlabel=along, ylabel=value)
     axes.margins(x=0.02)
     for name, level in (levels or {}).items():
         axes.axhline(level, color="#555555", linestyle=":", linewidth=1.2)

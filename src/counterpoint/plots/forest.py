@@ -40,8 +40,7 @@ def forest_plot(syntheses: Sequence[Synthesis]) -> Picture:
     y = 0.0
     for synthesis in syntheses:
         y = _block(axes, synthesis, y)
-    axes.set_ylim(-y - 0.2, 0.8)
-    axes.set_yticks([])
+    axes.set(ylim=(-y - 0.2, 0.8), yticks=[])
     axes.grid(visible=False)
     axes.spines["left"].set_visible(False)
     level = 100 * syntheses[0].comparisons[0].settings.confidence

@@ -56,9 +56,7 @@ def scores_plot(together: Scores, other: Scores, title: str = "") -> Picture:
             color="#555555",
         )  # fmt: skip
     axes.set_ylim(bottom=0)
-    axes.set_yticks([])
-    axes.set_xlabel("cosine of a row of a query and a row of a document")
-    axes.set_ylabel("density")
+    axes.set(yticks=[], xlabel="cosine of a row of a query and a row of a document", ylabel="density")
     axes.set_title(title, fontsize=10, pad=16)
     axes.legend(handles=drawn, frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return made

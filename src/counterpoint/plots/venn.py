@@ -41,8 +41,7 @@ def overlap_plot(
         for at, (label, overlap) in enumerate(overlaps):
             _circles(made.axes, 3.2 * at, label, overlap, of_universe)
         made.axes.set_aspect("equal")
-        made.axes.set_xlim(-1.6, 3.2 * len(overlaps) - 1.6)
-        made.axes.set_ylim(-1.9 if of_universe else -1.5, 1.6)
+        made.axes.set(xlim=(-1.6, 3.2 * len(overlaps) - 1.6), ylim=(-1.9 if of_universe else -1.5, 1.6))
         made.axes.axis("off")
     else:
         made = _bars(overlaps, of_universe)
@@ -100,9 +99,8 @@ def _circles(axes: Axes, x: float, label: str, overlap: Overlap, of_universe: bo
     }
     for region, place in places.items():
         if size := overlap.regions.get(region, 0):
-            axes.text(
-                place, 0, f"{size / _whole(overlap, of_universe):.1%}", ha="center", va="center", fontsize=9
-            )
+            share = f"{size / _whole(overlap, of_universe):.1%}"
+            axes.text(place, 0, share, ha="center", va="center", fontsize=9)
     axes.text(x, 1.45, label, ha="center", va="center", fontsize=10)
     if of_universe:
         axes.text(x, -1.85, f"in none: {overlap.failure:.1%}", ha="center", va="center", fontsize=9)
@@ -127,8 +125,6 @@ def _bars(overlaps: Sequence[tuple[str, Overlap]], of_universe: bool) -> Picture
     made.axes.set_yticks(range(len(labels)), labels)
     made.axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     made.axes.set_xlabel("share of all" if of_universe else "share of the union")
-    names = [
-        label for label, _ in overlaps
-    ]  # explicit, since matplotlib leaves out a label that begins with _
-    made.axes.legend(made.axes.containers, names, frameon=False, fontsize=9)
+    # Explicit, since matplotlib leaves out a label that begins with _.
+    made.axes.legend(made.axes.containers, [label for label, _ in overlaps], frameon=False, fontsize=9)
     return made
