@@ -65,8 +65,7 @@ class Picture:
 
     def svg(self) -> str:
         """The picture as an `<svg>` element for a page."""
-        text = self._drawn("svg").decode()
-        return re.sub(r"^.*?(?=<svg)", "", text, flags=re.DOTALL)
+        return re.sub(r"^.*?(?=<svg)", "", self._drawn("svg").decode(), flags=re.DOTALL)
 
     def _drawn(self, form: str) -> bytes:
         import matplotlib

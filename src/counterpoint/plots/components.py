@@ -21,12 +21,8 @@ def components_plot(versions: Versions, title: str = "") -> Picture:
     """Plot every component of some vectors; a spike that all share is an outlier dimension.
 
     Each vector is divided by the root mean square of its components, so that versions of different scale can
-    be compared. Without outliers, nearly all components lie between −3 and 3.
-
-    Args:
-        versions: for each version (such as `as encoded` and `whitened`), vectors by name: `query`, `relevant
-            document`, `other document`, or some of them.
-        title: title of the picture.
+    be compared. Without outliers, nearly all components lie between −3 and 3. A version, such as `as encoded`
+    or `whitened`, has vectors named `query`, `relevant document` and `other document`, or some of them.
 
     Raises:
         ConfigError: there is nothing to draw, or a vector has another name.

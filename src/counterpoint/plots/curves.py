@@ -21,13 +21,7 @@ POINTS = 40  # values in a stage above which a running mean is drawn, too
 @final
 @dataclass(frozen=True)
 class Curve:
-    """The values of one number in one stage.
-
-    Attributes:
-        name: name of the number.
-        steps: steps of the values, counted over all stages.
-        values: the values.
-    """
+    """The values of one number in one stage; steps are counted over all stages."""
 
     name: str
     steps: tuple[int, ...]
@@ -37,10 +31,8 @@ class Curve:
 def curves_of(records: Sequence[Mapping[str, Any]], pattern: str) -> list[Curve]:
     """Curves of the numbers whose names match a pattern such as `watch.*.cosine`, by name and stage.
 
-    Args:
-        records: lines of a run's `metrics.jsonl`, with the stage's `number` and name, the `step` in it, and
-            numbers by name.
-        pattern: pattern of names, with the wildcards of file names.
+    Records are lines of a run's `metrics.jsonl`, with the stage's `number` and name, the `step` in it, and
+    numbers by name. The pattern has the wildcards of file names.
     """
     begins = {number: begin for number, _, begin in stages_of(records)}
     found: dict[tuple[str, int], list[tuple[int, float]]] = {}

@@ -44,16 +44,14 @@ def wins_plot(rows: Mapping[str, WinTieLoss], title: str = "") -> Picture:
 def lengths_plot(lines: Mapping[str, Mapping[str, float]], measure: str) -> Picture:
     """Plot one line per system over bins of lengths (RoC, figure 6).
 
-    Args:
-        lines: system to bin to mean. Bins are labelled as in `slice_by_width`, with the upper edge last; a
-            line may lack some bins.
-        measure: label of the vertical axis.
+    A line has a mean by bin; it may lack some. Bins are labelled as in `slice_by_width`, the upper edge last.
 
     Raises:
         ConfigError: there is nothing to draw.
         MissingExtraError: matplotlib is not installed.
     """
-    bins = sorted({label for line in lines.values() for label in line}, key=_upper_edge)
+    labels = {label for line in lines.values() for label in line}
+    bins = sorted(labels, key=lambda label: float(label.split()[-1]))
     if not bins:
         raise ConfigError("there is nothing to draw; no query has a relevant document of known length")
     made = picture(max(4.0, 1.2 + 0.55 * len(bins)), 3.6)
@@ -68,7 +66,3 @@ def lengths_plot(lines: Mapping[str, Mapping[str, float]], measure: str) -> Pict
         axes.lines, list(lines), frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0)
     )
     return made
-
-
-def _upper_edge(label: str) -> float:
-    return float(label.split()[-1])

@@ -21,9 +21,7 @@ DEEPEST = 1e-8  # shares below this are rounding errors of float32 vectors
 def spectrum_plot(variances: Mapping[str, Float[np.ndarray, " r"]], title: str = "") -> Picture:
     """Plot shares of the variance by principal direction on a logarithmic axis, one line per side.
 
-    Args:
-        variances: result of `counterpoint.measure.alignment.spectrum` by side (`queries`, `documents`).
-        title: title of the picture.
+    A side (`queries`, `documents`) has the result of `counterpoint.measure.alignment.spectrum`.
 
     Raises:
         ConfigError: nothing varies on any side.

@@ -58,11 +58,8 @@ def _beats(a: Point, b: Point) -> bool:
 def tradeoff(points: Sequence[Point], *, cost: str, value: str, among: Sequence[Point] = ()) -> Picture:
     """Plot value against cost, with the Pareto front as steps (ColBERTer's figure 4, DAFT's figure 6).
 
-    Args:
-        points: one point per system.
-        cost: label of the horizontal, logarithmic axis.
-        value: label of the vertical axis.
-        among: the points of all pictures in a group, so that a name looks the same in each.
+    `cost` and `value` label the axes; that of costs is logarithmic. `among` has the points of all pictures in
+    a group, so that a name looks the same in each.
 
     Raises:
         ConfigError: there are no points, or a cost is not above 0.

@@ -22,13 +22,10 @@ STEPS = 60  # bisections; the distance is then exact to the last digits of a flo
 def overlap_plot(
     overlaps: Sequence[tuple[str, Overlap]], title: str = "", *, of_universe: bool = False
 ) -> Picture:
-    """Plot overlaps of two sets side by side, with labels and the share of every region.
+    """Plot labelled overlaps with the share of every region: of two sets side by side, otherwise all as bars.
 
-    Args:
-        overlaps: labels and overlaps. If one is not of two sets, all are drawn as bars.
-        title: title of the picture.
-        of_universe: show shares of the universe, with RoC and the share in no set (RoC, figure 1); otherwise
-            shares of the union.
+    Shares are those of the union. With `of_universe`, they are those of the universe, and RoC and the share
+    in no set are shown, too (RoC, figure 1).
 
     Raises:
         ConfigError: all sets are empty, and shares are those of the union.
