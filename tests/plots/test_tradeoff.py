@@ -100,5 +100,5 @@ def test_it_goes_into_a_page():
 def test_what_cannot_be_drawn():
     with pytest.raises(ConfigError, match="at least one point"):
         tradeoff([], cost="bytes", value="nDCG@10")
-    with pytest.raises(ConfigError, match="needs costs above 0, '9' has 0"):
+    with pytest.raises(ConfigError, match="needs costs above 0, but '9' has 0"):
         tradeoff([*POINTS, point(0, 0.1, "9")], cost="bytes", value="nDCG@10")

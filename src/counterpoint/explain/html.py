@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from counterpoint.explain.marks import Mark, Piece, marks_of, pieces_of
-from counterpoint.explain.rows import Row, idf_text, keywords_of, rows_of, weighted_parts
+from counterpoint.explain.rows import Row, cells_of, keywords_of, rows_of, weighted_parts
 from counterpoint.pages import render
 from counterpoint.search.hits import Answer, Hit
 
@@ -52,12 +52,11 @@ def _hit(hit: Hit) -> dict[str, Any]:
 
 
 def _row(hit: Hit, row: Row, weighted: list[str]) -> dict[str, Any]:
-    cells = [f"{row.scores[part]:.4f}" if part in row.scores else "" for part in hit.parts]
     return {
         "label": row.label,
         "matched": row.matched,
         "share": f"{row.score / hit.score if hit.score else 0:.0%}",
-        "cells": cells + [idf_text(row, part) for part in weighted],
+        "cells": cells_of(row, hit.parts, weighted),
     }
 
 

@@ -14,14 +14,7 @@ __all__ = ["Mark", "Piece", "marks_of", "pieces_of"]
 
 @dataclass(frozen=True)
 class Mark:
-    """A matched span of a document.
-
-    Attributes:
-        span: its place in the document's full text.
-        score: its largest contribution for one query word in one part.
-        part: this part.
-        query: this query word.
-    """
+    """A matched span of a document's full text, with its largest contribution for a query word in a part."""
 
     span: Span
     score: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -10,7 +10,7 @@ from counterpoint.search.feedback import FEEDBACK
 from counterpoint.search.hits import Hit, WeighedWord
 from counterpoint.types import Explanation, Span
 
-__all__ = ["Keyword", "Row", "idf_text", "keywords_of", "rows_of", "weighted_parts"]
+__all__ = ["Keyword", "Row", "cells_of", "keywords_of", "rows_of", "weighted_parts"]
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,10 @@ def weighted_parts(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(part for row in rows for part in row.idf))
 
 
-def idf_text(row: Row, part: str) -> str:
-    """A row's idf weights in a part, one per piece of the word; empty if it has none."""
-    return " ".join(f"{weight:.2f}" for weight in row.idf.get(part, ()))
+def cells_of(row: Row, parts: Iterable[str], weighted: Sequence[str]) -> list[str]:
+    """A row's contribution to each part, then its idf weights (one per piece) in each weighted part."""
+    scores = [f"{row.scores[part]:.4f}" if part in row.scores else "" for part in parts]
+    return scores + [" ".join(f"{weight:.2f}" for weight in row.idf.get(part, ())) for part in weighted]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from counterpoint.escapes import escaped
 from counterpoint.explain.marks import Mark, marks_of, pieces_of
-from counterpoint.explain.rows import Keyword, Row, idf_text, keywords_of, rows_of, weighted_parts
+from counterpoint.explain.rows import Keyword, Row, cells_of, keywords_of, rows_of, weighted_parts
 from counterpoint.explain.snippet import snippet
 from counterpoint.search.hits import Answer, Hit
 
@@ -109,8 +109,7 @@ def _table(hit: Hit, rows: list[Row], parts: list[str], weighted: list[str]) -> 
         table.add_column(Text(escaped(name)), justify="right", no_wrap=True)
     for row in rows:
         share = row.score / hit.score if hit.score else 0.0
-        cells = [f"{row.scores[part]:.4f}" if part in row.scores else "" for part in parts]
-        cells += [idf_text(row, part) for part in weighted]
+        cells = cells_of(row, parts, weighted)
         # Not plain strings: an id with square brackets would be read as rich's markup.
         table.add_row(Text(escaped(row.label)), Text(escaped(row.matched) or "–"), f"{share:.0%}", *cells)
     totals = [f"{hit.parts[part]:.4f}" for part in parts]

@@ -124,10 +124,7 @@ class Adversary:
 def perturb(collection: Collection, adversary: Adversary, tally: Tally) -> Collection:
     """Change the documents of a collection as they are read; queries and judgements stay the same.
 
-    Args:
-        collection: the original.
-        adversary: makes the changes.
-        tally: filled while the documents are consumed; each is counted once, however often it is read.
+    The tally is filled while the documents are consumed; each is counted once, however often it is read.
     """
     uncounted = set(adversary._terms)
     return Collection(Perturbed(collection.source, adversary, tally, uncounted), collection.policy)

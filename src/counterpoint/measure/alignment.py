@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from counterpoint.errors import ConfigError, DataError, ShapeError
+from counterpoint.measure.inter_iso import inter_iso
 from counterpoint.measure.rows import Rows, checked_rows, several_rows, unit_rows
 
 __all__ = [
@@ -154,10 +155,7 @@ def cross_cosine(x: Rows, y: Rows) -> float:
         ShapeError: different numbers of components, or no row.
         DataError: a value is not finite.
     """
-    left, right = checked_rows(x), checked_rows(y)
-    if left.shape[1:] != right.shape[1:] or not len(left) or not len(right):
-        raise ShapeError(f"expected rows of equal length, found arrays of {left.shape} and {right.shape}")
-    return float(unit_rows(left).mean(0) @ unit_rows(right).mean(0))
+    return inter_iso(x, y)
 
 
 def spread(x: Rows) -> float:

@@ -6,19 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import nan
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.frames import frame, html_table
-from counterpoint.measure.effects import (
-    Effect,
-    Pairing,
-    standardised_mean_difference,
-)
+from counterpoint.measure.effects import Effect, Pairing, standardised_mean_difference
 from counterpoint.measure.significance import (
     Alternative,
     Interval,
@@ -39,16 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["CompareSettings", "Comparison", "Pair", "compare", "mean_of"]
 
 Values = Mapping[str, float]
+Test = Literal["t", "randomisation"]
+Correction = Literal["none", "bonferroni", "holm"]
 LEAST = 3
 """Minimum number of queries for a test; with fewer, there are only means, differences and counts."""
-CHOICES = MappingProxyType(
-    {
-        "test": ("t", "randomisation"),
-        "alternative": ("two-sided", "greater", "less"),
-        "correction": ("none", "bonferroni", "holm"),
-        "effect": ("paired", "unpaired"),
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -72,9 +61,9 @@ class CompareSettings:
     """
 
     baseline: str | None = None
-    test: Literal["t", "randomisation"] = "t"
+    test: Test = "t"
     alternative: Alternative = "two-sided"
-    correction: Literal["none", "bonferroni", "holm"] = "holm"
+    correction: Correction = "holm"
     alpha: float = 0.05
     confidence: float = 0.95
     effect: Pairing = "paired"
@@ -82,10 +71,11 @@ class CompareSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        choices = {"test": Test, "alternative": Alternative, "correction": Correction, "effect": Pairing}
         faults = [
-            f"{name} must be one of {', '.join(known)}, found {getattr(self, name)!r}"
-            for name, known in CHOICES.items()
-            if getattr(self, name) not in known
+            f"{name} must be one of {', '.join(get_args(known))}, found {getattr(self, name)!r}"
+            for name, known in choices.items()
+            if getattr(self, name) not in get_args(known)
         ]
         faults += [
             f"{name} must be between 0 and 1, found {getattr(self, name)}"
@@ -189,31 +179,33 @@ class Comparison:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        rows = [self._row(pair) for pair in self.pairs]
+        rows = self._rows()
         return frame({name: [row[name] for row in rows] for name in rows[0]})
 
     def _repr_html_(self) -> str:
-        rows = [self._row(pair) for pair in self.pairs]
+        rows = self._rows()
         notes = [f"Not tested: {self.untested}."] if self.untested else []
         caption = f"{self.shown} on {self.collection}, {len(self.queries):,} queries"
         return html_table(caption, list(rows[0]), [list(row.values()) for row in rows], notes)
 
-    def _row(self, pair: Pair) -> dict[str, Any]:
+    def _rows(self) -> list[dict[str, Any]]:
         means = self.means
-        return {
-            "treatment": pair.treatment,
-            "control": pair.control,
-            "mean of treatment": means[pair.treatment],
-            "mean of control": means[pair.control],
-            "difference": pair.difference,
-            "low": pair.interval.low,
-            "high": pair.interval.high,
-            "p": pair.outcome.p_value,
-            "p corrected": pair.corrected,
-            "significant": pair.significant,
-            "effect": pair.effect.estimate,
-            **dict(zip(("wins", "ties", "losses"), pair.counts, strict=True)),
-        }
+        return [
+            {
+                "treatment": pair.treatment,
+                "control": pair.control,
+                "mean of treatment": means[pair.treatment],
+                "mean of control": means[pair.control],
+                "difference": pair.difference,
+                **pair.interval._asdict(),
+                "p": pair.outcome.p_value,
+                "p corrected": pair.corrected,
+                "significant": pair.significant,
+                "effect": pair.effect.estimate,
+                **pair.counts._asdict(),
+            }
+            for pair in self.pairs
+        ]
 
 
 def compare(

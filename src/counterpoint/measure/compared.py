@@ -23,11 +23,7 @@ CORRECTIONS = MappingProxyType({"none": "not corrected", "bonferroni": "Bonferro
 
 def comparison_tables(comparisons: Sequence[Comparison], syntheses: Sequence[Synthesis] = ()) -> list[Table]:
     """Make a table of means with significance letters, then one per comparison and one per synthesis."""
-    return [
-        _means(comparisons),
-        *(_pairs(comparison) for comparison in comparisons),
-        *(_synthesis(synthesis) for synthesis in syntheses),
-    ]
+    return [_means(comparisons), *map(_pairs, comparisons), *map(_synthesis, syntheses)]
 
 
 def comparison_data(comparisons: Sequence[Comparison], syntheses: Sequence[Synthesis] = ()) -> dict[str, Any]:
@@ -102,22 +98,13 @@ def _letters_note(settings: CompareSettings) -> str:
 
 def _method(settings: CompareSettings) -> str:
     side = "two-sided" if settings.alternative == "two-sided" else f"one-sided ({settings.alternative})"
-    corrected = CORRECTIONS[settings.correction]
-    return f"{side} {TESTS[settings.test]}, {corrected}"
+    return f"{side} {TESTS[settings.test]}, {CORRECTIONS[settings.correction]}"
 
 
 def _pairs(comparison: Comparison) -> Table:
     settings = comparison.settings
-    percent = f"{100 * settings.confidence:g} %"
-    header = [
-        "treatment − control",
-        "difference",
-        f"{percent} bootstrap interval",
-        "p",
-        "p corrected",
-        "effect",
-    ]
-    header.append("wins/ties/losses")
+    header = ["treatment − control", "difference", f"{100 * settings.confidence:g} % bootstrap interval"]
+    header += ["p", "p corrected", "effect", "wins/ties/losses"]
     seeds = any(pair.seeds for pair in comparison.pairs)
     notes = [
         f"{_method(settings)}; effect: standardised mean difference (Hedges' g, {settings.effect}), "
@@ -156,8 +143,7 @@ def _pair(pair: Pair, seeds: bool) -> list[Cell | str]:
 
 
 def _synthesis(synthesis: Synthesis) -> Table:
-    settings = synthesis.comparisons[0].settings
-    summary, percent = synthesis.summary, f"{100 * settings.confidence:g} %"
+    settings, summary = synthesis.comparisons[0].settings, synthesis.summary
     rows: list[Sequence[Cell | str]] = [
         [
             comparison.collection,
@@ -173,10 +159,8 @@ def _synthesis(synthesis: Synthesis) -> Table:
         )
     ]
     total = str(sum(len(comparison.queries) for comparison in synthesis.comparisons))
-    ends = _interval(summary.interval, 3)
-    rows.append(
-        ["summary effect", total, "", "", Cell(_signed(summary.estimate, 3), best=True), ends, "100.0%"]
-    )
+    estimate = Cell(_signed(summary.estimate, 3), best=True)
+    rows.append(["summary effect", total, "", "", estimate, _interval(summary.interval, 3), "100.0%"])
     notes = [
         f"Random effects by DerSimonian and Laird over {settings.effect} standardised mean differences "
         f"(Hedges' g); p of the summary {_p(summary.p_value)}.",
@@ -185,20 +169,10 @@ def _synthesis(synthesis: Synthesis) -> Table:
         + f", τ² = {summary.tau_squared:.4f}, I² = {summary.i_squared:.0%}.",
         *(f"Left out: {name} ({reason})." for name, reason in synthesis.left_out.items()),
     ]
-    return Table(
-        f"{synthesis.treatment} − {synthesis.control} over collections, {synthesis.measure}",
-        (
-            "collection",
-            "queries",
-            synthesis.control,
-            synthesis.treatment,
-            "effect",
-            f"{percent} interval",
-            "weight",
-        ),
-        rows,
-        tuple(notes),
-    )
+    title = f"{synthesis.treatment} − {synthesis.control} over collections, {synthesis.measure}"
+    interval = f"{100 * settings.confidence:g} % interval"
+    header = ("collection", "queries", synthesis.control, synthesis.treatment, "effect", interval, "weight")
+    return Table(title, header, rows, tuple(notes))
 
 
 def _plain(value: Any) -> Any:

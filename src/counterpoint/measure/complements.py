@@ -12,8 +12,6 @@ from counterpoint.measure.tables import Cell, Table
 
 __all__ = ["answered_header", "answered_rows", "parts_table", "shared_tables", "wins_table"]
 
-BY_JUDGEMENTS = "a relevant document"
-BY_ANSWERS = "an answer"
 CONDENSED = "Unjudged documents were removed first, as for the measures."
 
 
@@ -35,7 +33,7 @@ def shared_tables(
     answered, relevant, k = shared.answered, shared.relevant, shared.k
     first = f"first {k} {'judged ' if condensed else ''}documents"
     note = (CONDENSED,) if condensed else ()
-    what = BY_ANSWERS if by_answers else BY_JUDGEMENTS
+    what = "an answer" if by_answers else "a relevant document"
     rows: list[list[str]] = []
     for name in answered.names:
         sizes = [_whole(answered.size(name)), _ratio(answered.share(name)), _whole(answered.only(name))]
@@ -82,14 +80,9 @@ def parts_table(
     title: str, first: str, parts: Mapping[str, Sequence[str]], means: Mapping[str, Mapping[str, float]],
     note: str = "",
 ) -> Table:  # fmt: skip
-    """Make a table of means of each system, one row per part of the queries; the best of a row is marked.
+    """Make a table of means by part of the queries and system, one row per part; the best of a row is marked.
 
-    Args:
-        title: of the table.
-        first: header of the column with the parts' labels.
-        parts: label to queries.
-        means: part to system to mean.
-        note: below the table.
+    `first` is the header of the column with the parts' labels.
     """
     systems = list(next(iter(means.values())))
     rows = []
@@ -114,13 +107,7 @@ def wins_table(title: str, baseline: str, wins: Mapping[str, Mapping[str, WinTie
 def answered_header(names: Sequence[str]) -> list[str]:
     """Columns of `answered_rows`."""
     both = [f"{a} ∩ {b}" for a, b in combinations(names, 2)]
-    return [
-        "relevant",
-        "answered by",
-        *names,
-        *both,
-        *(f"RoC {a} vs {b}" for a, b in permutations(names, 2)),
-    ]
+    return ["relevant", "answered by", *names, *both, *(f"RoC {a} vs {b}" for a, b in permutations(names, 2))]
 
 
 def answered_rows(

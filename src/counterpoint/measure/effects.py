@@ -73,15 +73,10 @@ def standardised_mean_difference(
     control: Sequence[float] | np.ndarray,
     pairing: Pairing = "paired",
 ) -> Effect:
-    """Hedges' g of two systems over the same queries.
+    """Hedges' g of two systems over the same queries, in the same order.
 
     `paired` uses the fact that both answered the same queries, which narrows the interval. `unpaired` treats
     them as two samples, as ColBERTer's printed intervals do; use it to reproduce these.
-
-    Args:
-        treatment: one value per query.
-        control: one value per query, in the same order.
-        pairing: which of the two.
 
     Raises:
         DataError: the numbers of values differ, or are below three.

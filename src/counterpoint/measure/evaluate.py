@@ -46,9 +46,7 @@ class Report:
 
     @staticmethod
     def of(
-        per_query: Mapping[str, Mapping[str, float]],
-        missing: Iterable[str] = (),
-        ignored: Iterable[str] = (),
+        per_query: Mapping[str, Mapping[str, float]], missing: Iterable[str] = (), ignored: Iterable[str] = ()
     ) -> Report:
         """Make a report from values by measure and query, averaged (or summed) as each measure requires.
 

@@ -112,11 +112,8 @@ def read_folds(path: str | Path) -> tuple[Fold, ...]:
     path = Path(path)
     data = HEADER.read(path)
     if not isinstance(data.get("folds"), list):
-        raise DataError(
-            f'not a file of folds: expected {{"format": {FORMAT}, "seed": …, "folds": […]}}; write one with '
-            "`counterpoint folds`",
-            path=path,
-        )
+        expected = f'{{"format": {FORMAT}, "seed": …, "folds": […]}}'
+        raise DataError(f"not a file of folds: expected {expected}; {HEADER.remedy}", path=path)
     folds = tuple(_read_fold(entry, f"fold {number}", path) for number, entry in enumerate(data["folds"], 1))
     _check(folds, path)
     return folds
@@ -169,20 +166,17 @@ def cross_validate(
         ConfigError: there is no candidate, or `choose_on` is invalid.
         DataError: the queries of a candidate differ from those of the folds.
     """
-    if not systems or choose_on not in get_args(ChooseOn):
-        wrong = f"choose_on must be {' or '.join(get_args(ChooseOn))}, found {choose_on!r}"
-        raise ConfigError(
-            wrong if systems else "cross-validation chooses between systems, but there are none"
-        )
+    if not systems:
+        raise ConfigError("cross-validation chooses between systems, but there are none")
+    if choose_on not in get_args(ChooseOn):
+        raise ConfigError(f"choose_on must be {' or '.join(get_args(ChooseOn))}, found {choose_on!r}")
     queries = {query for fold in folds for query in fold.test}
     for name, measured in systems.items():
         if measured.keys() != queries:
             query = min(measured.keys() ^ queries)
-            where = (
-                "was measured but is in no fold"
-                if query in measured
-                else "is in the folds but was not measured"
-            )
+            where = "was measured but is in no fold"
+            if query not in measured:
+                where = "is in the folds but was not measured"
             raise DataError(f"{name}: query {query!r} {where}; make folds of these judgements")
     values, chosen = {}, []
     for fold in folds:

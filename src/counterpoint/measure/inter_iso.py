@@ -11,14 +11,7 @@ from counterpoint.errors import DataError, ShapeError
 from counterpoint.measure.rows import Rows, checked_rows, unit_rows
 from counterpoint.types import Ragged
 
-__all__ = [
-    "all_inter_iso",
-    "delta_inter_iso",
-    "inter_iso",
-    "mean_rows",
-    "pair_inter_iso",
-    "split_inter_iso",
-]
+__all__ = ["all_inter_iso", "delta_inter_iso", "inter_iso", "mean_rows", "pair_inter_iso", "split_inter_iso"]
 
 
 def inter_iso(queries: Rows, documents: Rows, *, unit: bool = True) -> float:
@@ -87,9 +80,7 @@ def split_inter_iso(
 ) -> tuple[float | None, float | None]:
     """The mean over pairs that belong together, and over all others; None if there are none.
 
-    Args:
-        values: InterIso of every query with every document, from `all_inter_iso`.
-        pairs: row and column of each pair that belongs together.
+    Pairs are rows and columns of the values, which come from `all_inter_iso`.
     """
     together = np.zeros(np.shape(values), bool)
     for query, document in pairs:

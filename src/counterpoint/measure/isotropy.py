@@ -61,9 +61,8 @@ def partition_isotropy(x: Rows, *, signs: Signs = "both", unit: bool = True) -> 
     if signs == "positive":
         directions = directions * np.where(directions.sum(0) < 0, -1, 1)
     along = rows @ directions
-    logs = np.concatenate(
-        [_log_sum_exp(along), _log_sum_exp(-along)] if signs == "both" else [_log_sum_exp(along)]
-    )
+    sides = [along, -along] if signs == "both" else [along]
+    logs = np.concatenate([_log_sum_exp(side) for side in sides])
     return float(np.exp(logs.min() - logs.max()))
 
 
@@ -268,11 +267,9 @@ def _cosine_parts(
 def _outliers(
     sizes: Float[np.ndarray, " d"], parts: Float[np.ndarray, " d"], deviations: float
 ) -> list[Outlier]:
-    away = sizes - sizes.mean()
-    away = away / (sizes.std() or 1.0)
-    order = np.argsort(-away, kind="stable")
+    away = (sizes - sizes.mean()) / (sizes.std() or 1.0)
     return [
         Outlier(int(at), float(sizes[at]), float(away[at]), float(parts[at]))
-        for at in order
+        for at in np.argsort(-away, kind="stable")
         if away[at] > deviations
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from typing import Any, final
 
 import numpy as np
@@ -49,22 +50,16 @@ def layer_isotropy(
 ) -> list[LayerIsotropy]:
     """Compute the measures of every layer; of the states, only the mean of each text is kept.
 
-    I(W) is averaged over the batches (see `IsotropyStream`).
-
-    Args:
-        queries: states of the queries, each text once.
-        documents: states of the documents, each text once.
-        pairs: positions of a query and a document that belong together.
+    I(W) is averaged over the batches (see `IsotropyStream`). Each text comes once. A pair has the positions
+    of a query and a document that belong together.
     """
     (left, query_means), (right, document_means) = _gathered(queries), _gathered(documents)
     comparable = [means.shape[1] for means in query_means] == [means.shape[1] for means in document_means]
     found = []
-    for layer in range(max(len(left), len(right))):
+    for layer, (query, document) in enumerate(zip_longest(left, right)):
         own = other = None
         if comparable:
             own, other = split_inter_iso(query_means[layer] @ document_means[layer].T, pairs)
-        query = left[layer] if layer < len(left) else None
-        document = right[layer] if layer < len(right) else None
         found.append(LayerIsotropy(layer, query, document, own, other))
     return found
 

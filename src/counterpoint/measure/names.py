@@ -76,9 +76,8 @@ def parse_measure(text: str) -> Measure:
     hint = "well-known ones are nDCG@10, R@100, RR@10, AP"
     if close:
         found = names[close[0]]
-        hint = (
-            f"did you mean '{found}{tail}'?" if tail.startswith("@") else f"did you mean '{_shown(found)}'?"
-        )
+        shown = f"{found}{tail}" if tail.startswith("@") else _shown(found)
+        hint = f"did you mean '{shown}'?"
     raise ConfigError(f"unknown measure {text!r}; {hint}")
 
 
@@ -136,9 +135,8 @@ def with_values(measure: Measure, values: Mapping[str, Any]) -> Measure:
     """The measure with further valid settings, in the order in which it lists them."""
     takes, values = _takes(measure), {**measure.params, **values}
     made = type(measure)(**{name: values[name] for name in takes if name in values})
-    made.SUPPORTED_PARAMS = (
-        takes  # only of this object: a measure prints and compares the settings that are listed here
-    )
+    # Only of this object: a measure prints and compares the settings that are listed here.
+    made.SUPPORTED_PARAMS = takes
     return made
 
 

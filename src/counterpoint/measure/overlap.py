@@ -180,24 +180,20 @@ def share_of(
         raise ConfigError(f"no query has a document with a grade of {relevant_from} or more")
     found = {name: _found(run, qrels, k) for name, run in runs.items()}
     hits = {
-        query: {
-            name: documents.get(query, set()) & relevant.get(query, set())
-            for name, documents in found.items()
-        }
-        for query in counted
+        name: {query: documents.get(query, set()) & relevant.get(query, set()) for query in counted}
+        for name, documents in found.items()
     }
+    by_query = {query: {name: own[query] for name, own in hits.items()} for query in counted}
+    answered = {name: {query for query in counted if own[query]} for name, own in hits.items()}
     totals = {query: len(relevant.get(query, ())) for query in counted}
     return Shared(
         k,
         Overlap.of({name: _pairs(documents) for name, documents in found.items()}),
-        Overlap.of(
-            {name: _pairs({query: hits[query][name] for query in counted}) for name in runs},
-            sum(totals.values()),
-        ),
-        Overlap.of({name: {query for query in counted if hits[query][name]} for name in runs}, len(counted)),
-        {name: _recall({query: hits[query][name] for query in counted}, totals) for name in runs},
-        _recall({query: set().union(*hits[query].values()) for query in counted}, totals),
-        {query: Overlap.of(hits[query], totals[query]) for query in counted},
+        Overlap.of({name: _pairs(own) for name, own in hits.items()}, sum(totals.values())),
+        Overlap.of(answered, len(counted)),
+        {name: _recall(own, totals) for name, own in hits.items()},
+        _recall({query: set().union(*own.values()) for query, own in by_query.items()}, totals),
+        {query: Overlap.of(own, totals[query]) for query, own in by_query.items()},
     )
 
 

@@ -32,18 +32,10 @@ def means_over(systems: Mapping[str, Values], parts: Parts) -> dict[str, dict[st
 
 
 def wins_over(systems: Mapping[str, Values], baseline: str, parts: Parts) -> dict[str, dict[str, WinTieLoss]]:
-    """Count the queries of each part on which a system is better than, equal to or worse than a baseline.
+    """By system and part, count the queries on which it is better than, equal to or worse than a baseline.
 
     With RR@10 and BM25's hard half, this is RoC's figure 4: which of two systems ranks the first relevant
     document higher.
-
-    Args:
-        systems: name to query to value.
-        baseline: one of them.
-        parts: label to queries.
-
-    Returns:
-        System to part to counts.
 
     Raises:
         ConfigError: no system has the baseline's name.

@@ -107,12 +107,6 @@ def randomisation_test(
     If there are at most `resamples` sign patterns, all are tried and the p-value is exact. Otherwise
     `resamples` patterns are drawn, and the observed one is added, so that p is never 0.
 
-    Args:
-        differences: one per query.
-        alternative: hypothesis to test.
-        resamples: maximum number of sign patterns.
-        seed: of the random signs.
-
     Raises:
         DataError: fewer than two differences.
         ConfigError: `resamples` is not positive.
@@ -124,14 +118,11 @@ def randomisation_test(
     exact = 2.0 ** len(differences) <= resamples
     patterns = _every_sign(len(differences)) if exact else _random_signs(len(differences), resamples, seed)
     slack = 1e-12 * np.abs(differences).sum()  # the order of a sum changes its last digits
+    turned = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]
     extreme = total = 0
     for flipped in patterns:
         sums = observed - 2 * (flipped @ differences)
-        if alternative == "two-sided":
-            sums, least = np.abs(sums), abs(observed)
-        else:
-            sums, least = (sums, observed) if alternative == "greater" else (-sums, -observed)
-        extreme += int((sums >= least - slack).sum())
+        extreme += int((turned(sums) >= turned(observed) - slack).sum())
         total += len(sums)
     p_value = extreme / total if exact else (extreme + 1) / (total + 1)
     return Outcome(observed / len(differences), p_value)

@@ -77,12 +77,9 @@ def slice_by_rank(values: Mapping[str, float], name: str) -> Slicing:
 def slice_by_length(
     lengths: Mapping[str, float | None], name: str, edges: Sequence[float] | None = None
 ) -> Slicing:
-    """Bins of lengths; an edge belongs to the bin below it.
+    """Bins of the queries' lengths, which are None if there is nothing to measure.
 
-    Args:
-        lengths: of every query, None if there is nothing to measure.
-        name: what was measured.
-        edges: rising boundaries of the bins; the quartiles if None.
+    The edges rise, and each belongs to the bin below it. If None, they are the quartiles.
 
     Raises:
         ConfigError: the edges do not rise.
@@ -96,11 +93,11 @@ def slice_by_length(
     if edges:
         between = [f"above {low:g} to {high:g}" for low, high in pairwise(edges)]
         labels = [f"to {edges[0]:g}", *between, f"above {edges[-1]:g}"]
-    label_of = {
-        query: NONE if length is None else labels[bisect_left(edges, length)]
+    labels_of = {
+        query: {NONE if length is None else labels[bisect_left(edges, length)]}
         for query, length in lengths.items()
     }
-    return _grouped({query: {label} for query, label in label_of.items()}, [*labels, NONE], name)
+    return _grouped(labels_of, [*labels, NONE], name)
 
 
 def slice_by_width(lengths: Mapping[str, float | None], name: str, width: int = 40) -> Slicing:
@@ -118,12 +115,8 @@ def slice_by_width(lengths: Mapping[str, float | None], name: str, width: int = 
 def slice_by_field(records: Mapping[str, Sequence[Mapping[str, object]]], field: str, name: str) -> Slicing:
     """Make a slice for each value of a metadata field, by falling number of queries; `(none)` for no value.
 
-    A list counts as each of its members. Values that are not strings are written as in JSON.
-
-    Args:
-        records: for every query, its own metadata, or that of each of its relevant documents.
-        field: the key.
-        name: for the table.
+    The records of a query are its own metadata, or those of its relevant documents. A list counts as each of
+    its members. Values that are not strings are written as in JSON.
 
     Raises:
         ConfigError: nothing has that field, or it has too many different values for a table.
@@ -156,12 +149,7 @@ def _grouped(labels_of: Mapping[str, set[str]], labels: Sequence[str], name: str
 
 @dataclass(frozen=True)
 class Facts:
-    """Properties of a document that slices need.
-
-    Attributes:
-        words: its length with its title, in words separated by white space.
-        metadata: as read.
-    """
+    """A document's length with its title, in words separated by white space, and its metadata."""
 
     words: int
     metadata: Mapping[str, object]

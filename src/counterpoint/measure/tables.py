@@ -110,9 +110,8 @@ def as_latex(table: Table) -> str:
 def _on_lines(table: Table) -> Table:
     """Escape all texts, because names of systems and queries come from files."""
     rows = [[replace(cell, text=escaped(cell.text)) for cell in row] for row in table.cells()]
-    return Table(
-        escaped(table.title), tuple(map(escaped, table.header)), rows, tuple(map(escaped, table.notes))
-    )
+    header, notes = (tuple(map(escaped, texts)) for texts in (table.header, table.notes))
+    return Table(escaped(table.title), header, rows, notes)
 
 
 def _with_gap(notes: Sequence[str], indent: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations, pairwise
 from typing import Any, cast
 
@@ -129,17 +130,9 @@ def tune_shares(
 ) -> TunedShares:
     """Search with every way to split a total weight of 1 among the parts of a hybrid, and measure.
 
-    With n weighted parts, there are (steps + n − 1)! / (steps! (n − 1)!) ways; each part alone is one of
-    them. Each is searched as a user would search, as in `tune_weight`.
-
-    Args:
-        searcher: an index with its model and settings; its parts with a weight are tuned.
-        queries: id to text.
-        qrels: judgements of these queries.
-        steps: shares are multiples of 1 / steps.
-        measure: the measure to optimise.
-        depth: number of documents retrieved per query.
-        on_progress: called with the number of ways done.
+    Shares are multiples of 1 / steps. With n weighted parts, there are (steps + n − 1)! / (steps! (n − 1)!)
+    ways; each part alone is one of them. Each is searched as a user would search, as in `tune_weight`, which
+    explains the other arguments.
 
     Raises:
         ConfigError: fewer than two parts have a weight, or steps is below 1.
@@ -183,11 +176,7 @@ def _values(
     measured: tuple[str, int],
     on_progress: Callable[[int], None],
 ) -> list[float]:
-    """Measure the first documents with each of several weights.
-
-    Raises:
-        DataError: the measure is 0 with all of them.
-    """
+    """Measure the first documents with each of several weights; refuse a measure that is 0 with all."""
     measure, depth = measured
     model = None if searcher.model is None else cast(TextModel, _EncodesOnce(searcher.model))
     alike: dict[tuple[str, ...], list[int]] = {}  # the documents found depend on which parts have a weight
@@ -212,8 +201,7 @@ def _part(index: Index, part: str | None) -> str:
     pooled = [name for name, layout in index.layouts.items() if layout.pooled]
     if part is None and len(pooled) == 1:
         return pooled[0]
-    lexical = [LEXICAL] if index.manifest.has_lexical else []
-    known = [*lexical, *index.layouts]
+    known = [*([LEXICAL] if index.manifest.has_lexical else []), *index.layouts]
     if part not in known:
         raise ConfigError(f"tune: name the part to tune: {', '.join(known)}; found {part!r}")
     return part
@@ -222,13 +210,10 @@ def _part(index: Index, part: str | None) -> str:
 class _EncodesOnce:
     def __init__(self, model: TextModel):
         self._model = model
-        self._kept: dict[tuple[str, ...], Mapping[str, Ragged]] = {}
+        self._encoded = cache(lambda texts: model.encode_query(list(texts)))
 
     def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
-        key = tuple(texts)
-        if key not in self._kept:
-            self._kept[key] = self._model.encode_query(texts)
-        return self._kept[key]
+        return self._encoded(tuple(texts))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -18,9 +18,8 @@ from counterpoint.files import write_atomically
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.ticker import Formatter, FuncFormatter
 
-__all__ = ["PALETTE", "Picture", "check_format", "picture"]
+__all__ = ["PALETTE", "Picture", "check_format", "picture", "shared_out"]
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 """Colours of Okabe and Ito, distinct for nearly everyone, in an order that separates neighbours."""
@@ -66,8 +65,7 @@ class Picture:
 
     def svg(self) -> str:
         """The picture as an `<svg>` element for a page."""
-        text = self._drawn("svg").decode()
-        return re.sub(r"^.*?(?=<svg)", "", text, flags=re.DOTALL)
+        return re.sub(r"^.*?(?=<svg)", "", self._drawn("svg").decode(), flags=re.DOTALL)
 
     def _drawn(self, form: str) -> bytes:
         import matplotlib
@@ -78,23 +76,17 @@ class Picture:
         out = io.BytesIO()
         for text in self.figure.findobj(Text):  # text that was written outside of the style
             text.set_parse_math(False)
-            text.set_text(
-                escaped_lines(text.get_text())
-            )  # XML allows no controls, and fonts have no lone surrogates
+            # XML allows no controls, and fonts have no lone surrogates.
+            text.set_text(escaped_lines(text.get_text()))
         for axis in (self.axes.xaxis, self.axes.yaxis):
             if isinstance(given := axis.get_major_formatter(), FuncFormatter):  # names as tick labels
-                axis.set_major_formatter(_escaping(given))
+                shown = FuncFormatter(lambda value, at, given=given: escaped_lines(given(value, at)))
+                axis.set_major_formatter(shown)
         with matplotlib.rc_context(dict(STYLE)), warnings.catch_warnings():
             # A letter that the font lacks is drawn as a box, which is clearer than matplotlib's warning.
             warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
             self.figure.savefig(out, format=form, dpi=150, bbox_inches="tight", metadata=undated)
         return out.getvalue()
-
-
-def _escaping(given: Formatter) -> FuncFormatter:
-    from matplotlib.ticker import FuncFormatter
-
-    return FuncFormatter(lambda value, at: escaped_lines(given(value, at)))
 
 
 def picture(width: float, height: float) -> Picture:
@@ -111,6 +103,11 @@ def picture(width: float, height: float) -> Picture:
     with matplotlib.rc_context(dict(STYLE)):
         figure = Figure(figsize=(width, height))
         return Picture(figure, figure.subplots())
+
+
+def shared_out(looks: Sequence[str], names: Iterable[str]) -> dict[str, str]:
+    """Assign a look, such as a colour, to each name; looks repeat if there are more names."""
+    return {name: looks[i % len(looks)] for i, name in enumerate(dict.fromkeys(names))}
 
 
 def check_format(path: Path) -> None:

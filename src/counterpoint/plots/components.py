@@ -21,12 +21,8 @@ def components_plot(versions: Versions, title: str = "") -> Picture:
     """Plot every component of some vectors; a spike that all share is an outlier dimension.
 
     Each vector is divided by the root mean square of its components, so that versions of different scale can
-    be compared. Without outliers, nearly all components lie between −3 and 3.
-
-    Args:
-        versions: for each version (such as `as encoded` and `whitened`), vectors by name: `query`, `relevant
-            document`, `other document`, or some of them.
-        title: title of the picture.
+    be compared. Without outliers, nearly all components lie between −3 and 3. A version, such as `as encoded`
+    or `whitened`, has vectors named `query`, `relevant document` and `other document`, or some of them.
 
     Raises:
         ConfigError: there is nothing to draw, or a vector has another name.
@@ -44,13 +40,11 @@ def components_plot(versions: Versions, title: str = "") -> Picture:
     reach = max(float(np.abs(values).max()) for _, _, values in scaled)
     made = picture(7.5, 1.1 * len(scaled) + 0.6)
     axes = made.axes
-    for at, (_, name, values) in enumerate(scaled):
-        middle = -2 * reach * at
+    middles = [-2 * reach * at for at in range(len(scaled))]
+    for middle, (_, name, values) in zip(middles, scaled, strict=True):
         axes.axhline(middle, color="#cccccc", linewidth=0.6, zorder=1)
         axes.vlines(np.arange(len(values)), middle, middle + values, color=COLOURS[name], linewidth=1.0)
-    axes.set_yticks(
-        [-2 * reach * at for at in range(len(scaled))], [f"{name}\n{version}" for version, name, _ in scaled]
-    )
+    axes.set_yticks(middles, [f"{name}\n{version}" for version, name, _ in scaled])
     axes.set_ylim(-2 * reach * (len(scaled) - 0.5), reach)
     axes.grid(axis="y", visible=False)
     axes.margins(x=0.01)

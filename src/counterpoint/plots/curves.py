@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from counterpoint.errors import ConfigError
-from counterpoint.plots.canvas import PALETTE, Picture, picture
+from counterpoint.plots.canvas import PALETTE, Picture, picture, shared_out
 
 __all__ = ["Curve", "curves_of", "curves_plot", "measures_of", "stages_of"]
 
@@ -21,13 +21,7 @@ POINTS = 40  # values in a stage above which a running mean is drawn, too
 @final
 @dataclass(frozen=True)
 class Curve:
-    """The values of one number in one stage.
-
-    Attributes:
-        name: name of the number.
-        steps: steps of the values, counted over all stages.
-        values: the values.
-    """
+    """The values of one number in one stage; steps are counted over all stages."""
 
     name: str
     steps: tuple[int, ...]
@@ -37,10 +31,8 @@ class Curve:
 def curves_of(records: Sequence[Mapping[str, Any]], pattern: str) -> list[Curve]:
     """Curves of the numbers whose names match a pattern such as `watch.*.cosine`, by name and stage.
 
-    Args:
-        records: lines of a run's `metrics.jsonl`, with the stage's `number` and name, the `step` in it, and
-            numbers by name.
-        pattern: pattern of names, with the wildcards of file names.
+    Records are lines of a run's `metrics.jsonl`, with the stage's `number` and name, the `step` in it, and
+    numbers by name. The pattern has the wildcards of file names.
     """
     begins = {number: begin for number, _, begin in stages_of(records)}
     found: dict[tuple[str, int], list[tuple[int, float]]] = {}
@@ -101,19 +93,20 @@ def curves_plot(
     from matplotlib.lines import Line2D  # if it were missing, `picture` would have raised
 
     axes = made.axes
-    names = list(dict.fromkeys(curve.name for curve in curves))
+    colours = shared_out(PALETTE, (curve.name for curve in curves))
     for curve in curves:
-        colour = PALETTE[names.index(curve.name) % len(PALETTE)]
+        colour = colours[curve.name]
         steps, values = np.array(curve.steps), np.array(curve.values)
         marker = "o" if len(values) < 3 else None
         if len(values) > POINTS:
             axes.plot(steps, values, color=colour, linewidth=0.6, alpha=0.3)
             steps, values = _smoothed(steps, values)
         axes.plot(steps, values, color=colour, linewidth=1.6, marker=marker)
-    handles = [Line2D([], [], color=PALETTE[at % len(PALETTE)], linewidth=1.6) for at in range(len(names))]
-    axes.legend(handles, names, frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
-    axes.set_xlabel(along)
-    axes.set_ylabel(value)
+    handles = [Line2D([], [], color=colour, linewidth=1.6) for colour in colours.values()]
+    axes.legend(
+        handles, list(colours), frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0)
+    )
+    axes.set(xlabel=along, ylabel=value)
     axes.margins(x=0.02)
     for name, level in (levels or {}).items():
         axes.axhline(level, color="#555555", linestyle=":", linewidth=1.2)

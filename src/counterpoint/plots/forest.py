@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import DataError
 from counterpoint.measure.significance import Interval
@@ -40,8 +40,7 @@ def forest_plot(syntheses: Sequence[Synthesis]) -> Picture:
     y = 0.0
     for synthesis in syntheses:
         y = _block(axes, synthesis, y)
-    axes.set_ylim(-y - 0.2, 0.8)
-    axes.set_yticks([])
+    axes.set(ylim=(-y - 0.2, 0.8), yticks=[])
     axes.grid(visible=False)
     axes.spines["left"].set_visible(False)
     level = 100 * syntheses[0].comparisons[0].settings.confidence
@@ -87,17 +86,7 @@ def _numbers(axes: Axes, y: float, estimate: float, interval: Interval, weight: 
     _write(axes, WEIGHT, y, f"{weight:.0%}")
 
 
-def _write(
-    axes: Axes,
-    x: float,
-    y: float,
-    text: str,
-    *,
-    align: str = "left",
-    weight: str = "normal",
-    color: str = "black",
-) -> None:
+def _write(axes: Axes, x: float, y: float, text: str, *, align: str = "left", **style: Any) -> None:
     """Write text: `x` in widths of the plotted area, `y` in rows from the top."""
-    axes.text(
-        x, -y, text, transform=axes.get_yaxis_transform(), ha=align, va="center", weight=weight, color=color
-    )  # fmt: skip
+    style = {"weight": "normal", "color": "black", **style}
+    axes.text(x, -y, text, transform=axes.get_yaxis_transform(), ha=align, va="center", **style)

@@ -34,9 +34,8 @@ def wins_plot(rows: Mapping[str, WinTieLoss], title: str = "") -> Picture:
                 axes.text(left + share / 2, row, f"{share:.1%}", ha="center", va="center", fontsize=8)
             left += share
     axes.set_yticks(range(len(rows)), list(rows)[::-1])
-    axes.set_xlim(0, 1)
+    axes.set(xlim=(0, 1), xlabel="share of queries")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.set_xlabel("share of queries")
     axes.set_title(title, fontsize=10)
     axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return made
@@ -45,16 +44,14 @@ def wins_plot(rows: Mapping[str, WinTieLoss], title: str = "") -> Picture:
 def lengths_plot(lines: Mapping[str, Mapping[str, float]], measure: str) -> Picture:
     """Plot one line per system over bins of lengths (RoC, figure 6).
 
-    Args:
-        lines: system to bin to mean. Bins are labelled as in `slice_by_width`, with the upper edge last; a
-            line may lack some bins.
-        measure: label of the vertical axis.
+    A line has a mean by bin; it may lack some. Bins are labelled as in `slice_by_width`, the upper edge last.
 
     Raises:
         ConfigError: there is nothing to draw.
         MissingExtraError: matplotlib is not installed.
     """
-    bins = sorted({label for line in lines.values() for label in line}, key=_upper_edge)
+    labels = {label for line in lines.values() for label in line}
+    bins = sorted(labels, key=lambda label: float(label.split()[-1]))
     if not bins:
         raise ConfigError("there is nothing to draw; no query has a relevant document of known length")
     made = picture(max(4.0, 1.2 + 0.55 * len(bins)), 3.6)
@@ -64,13 +61,8 @@ def lengths_plot(lines: Mapping[str, Mapping[str, float]], measure: str) -> Pict
         colour = PALETTE[at % len(PALETTE)]
         axes.plot(places, [line[bins[place]] for place in places], marker="o", color=colour)
     axes.set_xticks(range(len(bins)), bins, rotation=45, ha="right", fontsize=8)
-    axes.set_xlabel("words of the relevant documents")
-    axes.set_ylabel(measure)
+    axes.set(xlabel="words of the relevant documents", ylabel=measure)
     axes.legend(  # explicit, since matplotlib leaves out a label that begins with _
         axes.lines, list(lines), frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0)
     )
     return made
-
-
-def _upper_edge(label: str) -> float:
-    return float(label.split()[-1])

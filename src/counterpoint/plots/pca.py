@@ -44,11 +44,8 @@ def principal_plane(rows: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, "
 def pca_plot(groups: Mapping[str, Float[np.ndarray, "n d"]], title: str = "") -> Picture:
     """Plot one point per vector in the plane of the first two components; large groups are sampled.
 
-    The group with the least spread is on top, so that a group that has collapsed to a point is not hidden.
-
-    Args:
-        groups: vectors by group: `queries`, `relevant documents`, `other documents`, or some of them.
-        title: title of the picture.
+    The groups are `queries`, `relevant documents`, `other documents`, or some of them. The one with the least
+    spread is on top, so that a group that has collapsed to a point is not hidden.
 
     Raises:
         ConfigError: a group is unknown, or there are too few vectors for a plane.

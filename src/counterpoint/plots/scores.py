@@ -21,12 +21,8 @@ IDEALS = {"isotropic": 0.0, "anisotropic": 1.0}
 def scores_plot(together: Scores, other: Scores, title: str = "") -> Picture:
     """Plot the density of cosines, one colour per set; matching pairs filled, all others as a line.
 
-    Dotted lines mark the cosine of all rows in an isotropic and in an anisotropic space.
-
-    Args:
-        together: cosines of the rows of texts that belong together, by set.
-        other: cosines of the rows of other texts, by set.
-        title: title of the picture.
+    Dotted lines mark the cosine of all rows in an isotropic and in an anisotropic space. `together` has the
+    cosines of the rows of texts that belong together, by set, and `other` those of other texts.
 
     Raises:
         ConfigError: there is nothing to draw.
@@ -56,9 +52,7 @@ def scores_plot(together: Scores, other: Scores, title: str = "") -> Picture:
             color="#555555",
         )  # fmt: skip
     axes.set_ylim(bottom=0)
-    axes.set_yticks([])
-    axes.set_xlabel("cosine of a row of a query and a row of a document")
-    axes.set_ylabel("density")
+    axes.set(yticks=[], xlabel="cosine of a row of a query and a row of a document", ylabel="density")
     axes.set_title(title, fontsize=10, pad=16)
     axes.legend(handles=drawn, frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return made

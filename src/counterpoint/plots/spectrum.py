@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from counterpoint.errors import ConfigError
+from counterpoint.measure.alignment import participation_ratio
 from counterpoint.plots.canvas import PALETTE, Picture, picture
 
 __all__ = ["spectrum_plot"]
@@ -20,16 +21,12 @@ DEEPEST = 1e-8  # shares below this are rounding errors of float32 vectors
 def spectrum_plot(variances: Mapping[str, Float[np.ndarray, " r"]], title: str = "") -> Picture:
     """Plot shares of the variance by principal direction on a logarithmic axis, one line per side.
 
-    Args:
-        variances: result of `counterpoint.measure.alignment.spectrum` by side (`queries`, `documents`).
-        title: title of the picture.
+    A side (`queries`, `documents`) has the result of `counterpoint.measure.alignment.spectrum`.
 
     Raises:
         ConfigError: nothing varies on any side.
         MissingExtraError: matplotlib is not installed.
     """
-    from counterpoint.measure.alignment import participation_ratio
-
     varying = {side: values for side, values in variances.items() if values.sum() > 0}
     if not varying:
         raise ConfigError("a spectrum needs vectors that differ; all of these are one point")
@@ -43,10 +40,8 @@ def spectrum_plot(variances: Mapping[str, Float[np.ndarray, " r"]], title: str =
             np.arange(1, len(shares) + 1), shares, color=COLOURS.get(side, PALETTE[at + 2]), linewidth=1.6,
             marker="o" if len(shares) < 3 else None, label=f"{side} (effective rank {rank:.1f})",
         )  # fmt: skip
-    axes.set_yscale("log")
+    axes.set(yscale="log", xlabel="principal direction", ylabel="share of the variance")
     _number(axes.yaxis)
-    axes.set_xlabel("principal direction")
-    axes.set_ylabel("share of the variance")
     axes.set_title(title, fontsize=10)
     axes.legend(frameon=False, fontsize=9)
     return made
@@ -58,9 +53,8 @@ def _number(axis: Any) -> None:
 
     class Plain(LogFormatter):
         def __call__(self, x: float, pos: int | None = None) -> str:
-            return (
-                f"{x:.3g}" if super().__call__(x, pos) else ""
-            )  # empty for the ticks that it does not label
+            # Empty for the ticks that it does not label.
+            return f"{x:.3g}" if super().__call__(x, pos) else ""
 
     axis.set_major_formatter(Plain())
     axis.set_minor_formatter(Plain())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from counterpoint.errors import ConfigError
-from counterpoint.plots.canvas import PALETTE, Picture, picture
+from counterpoint.plots.canvas import PALETTE, Picture, picture, shared_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,29 +47,19 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
 
     Points that are equal in both are all kept.
     """
-    return sorted(
-        (
-            point
-            for point in points
-            if not any(
-                other.cost <= point.cost
-                and other.value >= point.value
-                and (other.cost, other.value) != (point.cost, point.value)
-                for other in points
-            )
-        ),
-        key=lambda point: point.cost,
-    )
+    front = (point for point in points if not any(_beats(other, point) for other in points))
+    return sorted(front, key=lambda point: point.cost)
+
+
+def _beats(a: Point, b: Point) -> bool:
+    return a.cost <= b.cost and a.value >= b.value and (a.cost, a.value) != (b.cost, b.value)
 
 
 def tradeoff(points: Sequence[Point], *, cost: str, value: str, among: Sequence[Point] = ()) -> Picture:
     """Plot value against cost, with the Pareto front as steps (ColBERTer's figure 4, DAFT's figure 6).
 
-    Args:
-        points: one point per system.
-        cost: label of the horizontal, logarithmic axis.
-        value: label of the vertical axis.
-        among: the points of all pictures in a group, so that a name looks the same in each.
+    `cost` and `value` label the axes; that of costs is logarithmic. `among` has the points of all pictures in
+    a group, so that a name looks the same in each.
 
     Raises:
         ConfigError: there are no points, or a cost is not above 0.
@@ -84,28 +74,21 @@ def tradeoff(points: Sequence[Point], *, cost: str, value: str, among: Sequence[
         )
     made = picture(7, 4.2)
     axes = made.axes
-    colours = _shared_out(PALETTE, [point.colour for point in [*among, *points]])
-    markers = _shared_out(MARKERS, [point.marker for point in [*among, *points]])
+    colours = shared_out(PALETTE, (point.colour for point in [*among, *points]))
+    markers = shared_out(MARKERS, (point.marker for point in [*among, *points]))
     front = pareto_front(points)
     costs, values = [point.cost for point in front], [point.value for point in front]
     axes.step(costs, values, where="post", color="#777777", linewidth=1.2, zorder=1)
     for point in points:
         colour, marker = colours[point.colour], markers[point.marker]
         axes.plot(point.cost, point.value, color=colour, marker=marker, markersize=7, markeredgecolor="white")
-    axes.set_xscale("log")
+    axes.set(xscale="log", xlabel=cost, ylabel=value)
     axes.margins(0.08, 0.12)
-    axes.set_xlabel(cost)
-    axes.set_ylabel(value)
     _plain_ticks(axes)
     shown = {point.colour for point in points}, {point.marker for point in points}
     _legend(axes, _only(shown[0], colours), _only(shown[1], markers))
     _label(made, points)
     return made
-
-
-def _shared_out(looks: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Assign a look to each name; looks repeat if there are more names."""
-    return {name: looks[i % len(looks)] for i, name in enumerate(dict.fromkeys(names))}
 
 
 def _only(names: set[str], looks: Mapping[str, str]) -> dict[str, str]:

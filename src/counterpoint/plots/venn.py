@@ -22,13 +22,10 @@ STEPS = 60  # bisections; the distance is then exact to the last digits of a flo
 def overlap_plot(
     overlaps: Sequence[tuple[str, Overlap]], title: str = "", *, of_universe: bool = False
 ) -> Picture:
-    """Plot overlaps of two sets side by side, with labels and the share of every region.
+    """Plot labelled overlaps with the share of every region: of two sets side by side, otherwise all as bars.
 
-    Args:
-        overlaps: labels and overlaps. If one is not of two sets, all are drawn as bars.
-        title: title of the picture.
-        of_universe: show shares of the universe, with RoC and the share in no set (RoC, figure 1); otherwise
-            shares of the union.
+    Shares are those of the union. With `of_universe`, they are those of the universe, and RoC and the share
+    in no set are shown, too (RoC, figure 1).
 
     Raises:
         ConfigError: all sets are empty, and shares are those of the union.
@@ -41,8 +38,7 @@ def overlap_plot(
         for at, (label, overlap) in enumerate(overlaps):
             _circles(made.axes, 3.2 * at, label, overlap, of_universe)
         made.axes.set_aspect("equal")
-        made.axes.set_xlim(-1.6, 3.2 * len(overlaps) - 1.6)
-        made.axes.set_ylim(-1.9 if of_universe else -1.5, 1.6)
+        made.axes.set(xlim=(-1.6, 3.2 * len(overlaps) - 1.6), ylim=(-1.9 if of_universe else -1.5, 1.6))
         made.axes.axis("off")
     else:
         made = _bars(overlaps, of_universe)
@@ -100,9 +96,8 @@ def _circles(axes: Axes, x: float, label: str, overlap: Overlap, of_universe: bo
     }
     for region, place in places.items():
         if size := overlap.regions.get(region, 0):
-            axes.text(
-                place, 0, f"{size / _whole(overlap, of_universe):.1%}", ha="center", va="center", fontsize=9
-            )
+            share = f"{size / _whole(overlap, of_universe):.1%}"
+            axes.text(place, 0, share, ha="center", va="center", fontsize=9)
     axes.text(x, 1.45, label, ha="center", va="center", fontsize=10)
     if of_universe:
         axes.text(x, -1.85, f"in none: {overlap.failure:.1%}", ha="center", va="center", fontsize=9)
@@ -127,8 +122,6 @@ def _bars(overlaps: Sequence[tuple[str, Overlap]], of_universe: bool) -> Picture
     made.axes.set_yticks(range(len(labels)), labels)
     made.axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     made.axes.set_xlabel("share of all" if of_universe else "share of the union")
-    names = [
-        label for label, _ in overlaps
-    ]  # explicit, since matplotlib leaves out a label that begins with _
-    made.axes.legend(made.axes.containers, names, frameon=False, fontsize=9)
+    # Explicit, since matplotlib leaves out a label that begins with _.
+    made.axes.legend(made.axes.containers, [label for label, _ in overlaps], frameon=False, fontsize=9)
     return made

@@ -15,16 +15,11 @@ __all__ = ["adapted", "evidence_of"]
 def evidence_of(
     parts: Mapping[str, Float[np.ndarray, " c"]], known: float, rows: Mapping[str, float]
 ) -> dict[str, float]:
-    """Evidence of each part for one query.
+    """Evidence of each part for one query, from each part's scores of the candidates.
 
-    Args:
-        parts: each part's scores of the candidates.
-        known: share of the query's idf that belongs to terms of the collection.
-        rows: for each multi-vector set, the mean number of vectors per candidate.
-
-    Returns:
-        `known` for BM25, `rows` for multi-vector sets, 1 for other sets. 0 for a part that gives all
-        candidates the same score.
+    For BM25 it is the share `known` of the query's idf that belongs to terms of the collection, for
+    multi-vector sets the mean number of vectors per candidate (`rows`), and for other sets 1. It is 0 for a
+    part that gives all candidates the same score.
     """
     has = {part: known if part == LEXICAL else rows.get(part, 1.0) for part in parts}
     return {part: has[part] if len(x) and x.min() < x.max() else 0.0 for part, x in parts.items()}
@@ -33,18 +28,10 @@ def evidence_of(
 def adapted(
     weights: Mapping[str, float], adapt: Mapping[str, float], evidence: Mapping[str, float]
 ) -> dict[str, float]:
-    """Adapt the weights of the parts to one query.
+    """Adapt the weights of the parts to one query; they sum to 1 before and after.
 
     The vector sets keep their total weight and share it anew: the length of documents decides which of them
-    is better, not how good all of them are.
-
-    Args:
-        weights: weight by part; they sum to 1.
-        adapt: see `SearchSettings.adapt`.
-        evidence: see `evidence_of`.
-
-    Returns:
-        Weight by part; they sum to 1. Unchanged if no part has evidence.
+    is better, not how good all of them are. Unchanged if no part has evidence (see `evidence_of`).
     """
 
     def factor(part: str) -> float:

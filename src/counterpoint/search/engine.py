@@ -20,15 +20,16 @@ from counterpoint.index import Among, Index, TextModel
 from counterpoint.search.adapt import adapted, evidence_of
 from counterpoint.search.explain import explain_hits
 from counterpoint.search.feedback import with_feedback
-from counterpoint.search.first import NONE, NOTHING, FirstStages, Proposal
+from counterpoint.search.first import NONE, NOTHING, Proposal, propose
 from counterpoint.search.fusion import Fusion, fuse
 from counterpoint.search.hits import Answer, Hit
-from counterpoint.search.order import trec_order
 from counterpoint.search.prepared import Candidates, PreparedQuery, Scored, prepare, slopes_of
-from counterpoint.search.run import Run
+from counterpoint.search.run import Run, trec_order
 from counterpoint.search.settings import LEXICAL, Plan, SearchSettings, Workflow, plan_for
 
 __all__ = ["Searcher"]
+
+OnProgress = Callable[[int], None]
 
 SCORES = 8_000_000  # scores held at a time; bounds how many queries share one pass over the vectors
 TOGETHER = 64  # queries per pass at most, so that a long search reports progress
@@ -91,7 +92,7 @@ class Searcher:
             raise ConfigError("the query is empty; give some text to search for")
         plan = plan_for(workflow, self.index, self.settings)
         (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
-        (found,) = self._first.propose([prepared], plan, k, self._among)
+        (found,) = propose([prepared], plan, k, self.settings, self.index, self._among)
         scored = self._scored(self._candidates(prepared, plan, found), plan, self.settings)
         hits = tuple(
             Hit(
@@ -114,7 +115,7 @@ class Searcher:
         *,
         workflow: Workflow = "hybrid",
         candidates: Run | None = None,
-        on_progress: Callable[[int], None] = lambda done: None,
+        on_progress: OnProgress = lambda done: None,
     ) -> Run:
         """Rank documents for many queries (id to text).
 
@@ -139,21 +140,16 @@ class Searcher:
         queries: Mapping[str, str],
         k: int,
         parts: Sequence[str],
-        on_progress: Callable[[int], None] = lambda done: None,
+        on_progress: OnProgress = lambda done: None,
     ) -> dict[str, Run]:
-        """For each part, rank documents by this part alone, as it does as a first stage.
+        """For each part (a vector set or `lexical`), rank documents by it alone, as it does as a first stage.
 
-        Args:
-            queries: id to text.
-            k: documents kept for each query.
-            parts: vector sets, or `lexical`.
-            on_progress: called with the number of queries done, over all parts.
+        Other arguments as for `run`; the number of queries done is over all parts.
 
         Raises:
             ConfigError: the index does not have a part.
         """
-        lexical = [LEXICAL] if self.index.lexical is not None else []
-        has = [*lexical, *self.index.layouts]
+        has = [*([LEXICAL] if self.index.lexical is not None else []), *self.index.layouts]
         runs: dict[str, Run] = {}
         for part in parts:
             if part not in has:
@@ -171,15 +167,11 @@ class Searcher:
         k: int = 1000,
         *,
         workflow: Workflow = "hybrid",
-        on_progress: Callable[[int], None] = lambda done: None,
+        on_progress: OnProgress = lambda done: None,
     ) -> Iterator[tuple[str, Candidates]]:
         """Yield, query by query, each part's scores of the candidates before they are weighted.
 
-        Args:
-            queries: id to text.
-            k: documents that each first stage retrieves.
-            workflow: how to search.
-            on_progress: called with the number of queries done.
+        Arguments as for `run`, with `k` documents from each first stage.
         """
         plan = plan_for(workflow, self.index, self.settings)
         yield from self._all_candidates(queries, self._depth(k), plan, None, on_progress)
@@ -189,18 +181,13 @@ class Searcher:
         queries: Mapping[str, str],
         k: int,
         settings: Sequence[SearchSettings],
-        on_progress: Callable[[int], None] = lambda done: None,
+        on_progress: OnProgress = lambda done: None,
     ) -> Iterator[Run]:
         """Run the hybrid with several settings, one run each, in the time of one search.
 
-        Candidates and the parts' scores depend neither on weights, if they are non-zero, nor on feedback.
-
-        Args:
-            queries: id to text.
-            k: documents kept for each query.
-            settings: they may differ from the searcher's own only in weights (of the same parts), `adapt` and
-                feedback.
-            on_progress: called with the number of queries searched.
+        Candidates and the parts' scores depend neither on weights, if they are non-zero, nor on feedback. The
+        settings may differ from the searcher's own only in weights (of the same parts), `adapt` and feedback.
+        Other arguments as for `run`.
 
         Raises:
             ConfigError: some settings differ in more, or the index does not support one.
@@ -232,19 +219,10 @@ class Searcher:
     # -- steps -----------------------------------------------------------------------------------------
 
     def _run(
-        self,
-        queries: Mapping[str, str],
-        k: int,
-        plan: Plan,
-        candidates: Run | None,
-        on_progress: Callable[[int], None],
+        self, queries: Mapping[str, str], k: int, plan: Plan, candidates: Run | None, on_progress: OnProgress
     ) -> Run:
         found = self._all_candidates(queries, self._depth(k), plan, candidates, on_progress)
         return self._best({qid: self._scored(each, plan, self.settings) for qid, each in found}, k, plan)
-
-    @cached_property
-    def _first(self) -> FirstStages:
-        return FirstStages(self.index, self.settings)
 
     @cached_property
     def _passages(self) -> Mapping[str, list[str]]:
@@ -262,12 +240,10 @@ class Searcher:
         """The best `k` documents by the candidates' scores; reads ids only of rows that may be among them."""
         ranked = {}
         for qid, scored in found.items():
-            every = np.arange(len(scored.scores))
-            rows = every if self.index.parents else at_least_best(scored.scores, k)
+            rows = at_least_best(scored.scores, len(scored.scores) if self.index.parents else k)
             names = self.index.names_of(scored.positions[rows])
             ranked[qid] = dict(zip(names, scored.scores[rows].tolist(), strict=True))
-        provenance = {"workflow": plan.workflow, "tag": f"counterpoint-{plan.workflow}"}
-        run = Run(ranked, provenance=provenance)
+        run = Run(ranked, provenance={"workflow": plan.workflow, "tag": f"counterpoint-{plan.workflow}"})
         if self.index.parents:
             passages = {name for query in run for name, _ in run[query]}
             run = run.max_passage({name: self.index.parents.get(name, name) for name in passages})
@@ -280,23 +256,16 @@ class Searcher:
         return rows[trec_order(names, scored.scores[rows])[:k]].tolist()
 
     def _all_candidates(
-        self,
-        queries: Mapping[str, str],
-        depth: int,
-        plan: Plan,
-        given: Run | None,
-        on_progress: Callable[[int], None],
+        self, queries: Mapping[str, str], depth: int, plan: Plan, given: Run | None, on_progress: OnProgress
     ) -> Iterator[tuple[str, Candidates]]:
         """Yield, query by query, the candidates (found or given) and each part's scores of them."""
         stream, done = iter(queries.items()), 0
         while batch := list(islice(stream, min(TOGETHER, max(1, SCORES // max(1, self.index.end))))):
             prepared = prepare([text for _, text in batch], plan, self.settings, self.index, self.model)
-            if given is None:
-                proposals = self._first.propose(prepared, plan, depth, self._among)
-            else:  # only adapted weights depend on what would be found
-                proposals = repeat(NOTHING)
-                if plan.adapt:
-                    proposals = self._first.propose(prepared, plan, 1, self._among)
+            proposals: Iterator[Proposal] = repeat(NOTHING)
+            if given is None or plan.adapt:  # with given candidates, only adapted weights need those found
+                wanted = depth if given is None else 1
+                proposals = propose(prepared, plan, wanted, self.settings, self.index, self._among)
             for (qid, text), query, found in zip(batch, prepared, proposals, strict=False):
                 asked = found if given is None else self._given(given, qid)
                 asked, found = (asked, found) if text.strip() else (NOTHING, NOTHING)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
+from itertools import compress
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -31,15 +32,7 @@ def explain_hits(
     scored: Scored,
     hits: Sequence[Hit],
 ) -> tuple[Hit, ...]:
-    """Add to each hit the tree of contributions to its score.
-
-    Args:
-        searched: the index and its model.
-        query: the query as it was scored.
-        plan: the parts.
-        scored: the candidates, with the slope of each part's contribution over its (scaled) score.
-        hits: the hits to explain.
-    """
+    """Add to each hit the tree of contributions to its score; `searched` holds the index and its model."""
     index, model = searched
     texts = [hit.document.full_text for hit in hits]
     sets = [name for name in plan.weights if name != LEXICAL and not index.layouts[name].pooled]
@@ -76,13 +69,9 @@ def explain_hits(
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a text: those that an index stores and those that a gate has dropped.
+    """The rows of a text, in its order: those that an index stores and those that a gate has dropped.
 
-    Attributes:
-        spans: spans of all rows, in the order of the text.
-        ids: ids of all rows, if the set has ids.
-        weigh: computes the gate's value of every row.
-        static: one stored row represents all rows of its id.
+    `weigh` computes the gate's value of every row. If `static`, one stored row represents all rows of its id.
     """
 
     spans: Sequence[Span]
@@ -113,13 +102,10 @@ class _Rows:
         unclear = bool(((0 < left) & (left < total)).any())
         kept = heaviest_rows(self.ids, self.weigh() if unclear else np.zeros(len(self.ids)), stored.ids)
         if kept is None:
-            return self._most(stored.ids.tolist(), document)
-        return [s for s, k in zip(self.spans, kept, strict=True) if k], [
-            s for s, k in zip(self.spans, kept, strict=True) if not k
-        ]
+            return self._most(self.ids.tolist(), stored.ids.tolist(), document)
+        return list(compress(self.spans, kept)), list(compress(self.spans, ~kept))
 
-    def _most(self, stored: list[int], document: str) -> tuple[list[Span], list[Span]]:
-        ids = [] if self.ids is None else self.ids.tolist()
+    def _most(self, ids: list[int], stored: list[int], document: str) -> tuple[list[Span], list[Span]]:
         matcher = SequenceMatcher(None, stored, ids, autojunk=False)
         if 2 * sum(block.size for block in matcher.get_matching_blocks()) <= len(stored):
             raise _foreign(document)

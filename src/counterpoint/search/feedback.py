@@ -71,10 +71,8 @@ def with_feedback(index: Index, scored: Scored, plan: Plan, settings: SearchSett
     if index.parents:
         owners = [index.parents.get(name, name) for name in index.names_of(scored.positions)]
     found = likeness(vectors, scored.scores, settings.feedback_documents, owners)
-    whole = sum(abs(weight) for weight in plan.weights.values())
-    fusion = Fusion(
-        weights={FEEDBACK: settings.feedback * whole}, method=settings.method, normalise=settings.normalise
-    )
+    weight = settings.feedback * sum(map(abs, plan.weights.values()))
+    fusion = Fusion(weights={FEEDBACK: weight}, method=settings.method, normalise=settings.normalise)
     column = found.scores[:, None]
     _, added = fuse(column, fusion)
     shrunk = 1 / (1 + settings.feedback) if settings.scale == "ceiling" else 1.0

@@ -108,9 +108,8 @@ def fuse(
 def fuse_runs(runs: Mapping[str, Run] | Sequence[Run], fusion: Fusion | None = None) -> Run:
     """Fuse whole runs; a query of any run is in the result.
 
-    Args:
-        runs: runs by the name of their weight; runs of a list are named "1", "2", and so on.
-        fusion: method and weights; None for reciprocal ranks with equal weights.
+    Runs have the names of their weights; those of a list are named "1", "2", and so on. Without `fusion`,
+    reciprocal ranks are added with equal weights.
 
     Raises:
         ConfigError: the runs and the weights do not have the same names.

@@ -34,10 +34,10 @@ class Pipeline:
 
     def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
         """Run every stage on the results of the previous one."""
-        for stage in self.stages:
+        first, *others = self.stages
+        run = first(queries, run)
+        for stage in others:
             run = stage(queries, run)
-        if run is None:
-            raise ConfigError("a pipeline needs at least one stage")
         return run
 
     def __rshift__(self, other: Retriever) -> Pipeline:

@@ -46,12 +46,9 @@ class PreparedQuery:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The candidates of one query with each part's scores, before they are weighted.
+    """The candidates of one query: positions in the index, and the evidence of each part (see `evidence_of`).
 
-    Attributes:
-        positions: positions in the index.
-        table: exact scores divided by the part's ceiling, one column per part.
-        evidence: evidence of each part (see `counterpoint.search.adapt`).
+    The table has exact scores divided by the part's ceiling, one column per part, before they are weighted.
     """
 
     positions: Int[np.ndarray, " c"]

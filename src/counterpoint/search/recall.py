@@ -37,13 +37,9 @@ def recall_of(
     depths: tuple[int, ...] = (10, 100),
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Recall:
-    """Compare a searcher's hybrid with the same scores computed for every document.
+    """Compare a searcher's hybrid, at some depths, with the same scores computed for every document.
 
-    Args:
-        searcher: the searcher to check.
-        queries: id to text.
-        depths: depths of the compared rankings. Documents that score 0 do not count as missed.
-        on_progress: called with the number of queries done both ways.
+    Documents that score 0 do not count as missed. Progress is the number of queries done both ways.
 
     Raises:
         ConfigError: there are no queries.

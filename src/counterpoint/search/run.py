@@ -8,16 +8,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.frames import frame
-from counterpoint.search.order import trec_order
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Run"]
+__all__ = ["Run", "trec_order"]
 
 DEFAULT_TAG = "counterpoint"
 COLUMNS = MappingProxyType(
@@ -50,10 +49,7 @@ class Run:
     """
 
     def __init__(
-        self,
-        results: Mapping[str, Mapping[str, float]],
-        *,
-        provenance: Mapping[str, Any] | None = None,
+        self, results: Mapping[str, Mapping[str, float]], *, provenance: Mapping[str, Any] | None = None
     ):
         self._rankings = {
             query: _ranked(query, list(found), list(found.values())) for query, found in results.items()
@@ -134,9 +130,8 @@ class Run:
         if not isinstance(other, Run):
             return NotImplemented
         return self._rankings.keys() == other._rankings.keys() and all(
-            np.array_equal(ids, other._rankings[query][0])
-            and np.array_equal(scores, other._rankings[query][1])
-            for query, (ids, scores) in self._rankings.items()
+            all(map(np.array_equal, ranking, other._rankings[query]))
+            for query, ranking in self._rankings.items()
         )
 
     def __repr__(self) -> str:
@@ -242,3 +237,18 @@ def _ranked(query: str, names: list[str], values: list[float]) -> Ranking:
     ids, scores = ids[order], scores[order]
     ids.flags.writeable = scores.flags.writeable = False
     return ids, scores
+
+
+def trec_order(names: Sequence[str], scores: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    """Order rows by descending score; scores equal in single precision by descending name."""
+    with np.errstate(over="ignore"):  # beyond single precision is infinite for trec_eval too
+        keys = scores.astype(np.float32)
+    order = np.argsort(-keys, kind="stable")
+    ranked = keys[order]
+    # Few scores are equal, so visit only the stretches that are.
+    equal = np.concatenate([[False], ranked[1:] == ranked[:-1], [False]])
+    starts, ends = np.flatnonzero(~equal[:-1] & equal[1:]), np.flatnonzero(equal[:-1] & ~equal[1:])
+    for start, end in zip(starts, ends, strict=True):
+        stretch = order[start : end + 1]
+        order[start : end + 1] = sorted(stretch, key=names.__getitem__, reverse=True)
+    return order

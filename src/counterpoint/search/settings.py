@@ -192,12 +192,8 @@ class SearchSettings:
             raise ConfigError(
                 f"--fusion: unknown {name!r}; choose {', '.join(FUSIONS[:-1])} or {FUSIONS[-1]}"
             )
-        if name == "ceiling":
-            return replace(self, scale="ceiling", normalise="none", method="convex")
-        plain = replace(self, scale="none", normalise="none", method="convex")
-        if name == "rrf":
-            return replace(plain, method="rrf")
-        return plain if name == "none" else replace(plain, normalise=name)
+        changed = {"ceiling": {"scale": name}, "rrf": {"method": name}}.get(name, {"normalise": name})
+        return replace(self, **({"scale": "none", "normalise": "none", "method": "convex"} | changed))
 
 
 def parse_weights(text: str, names: Sequence[str] | None = None) -> dict[str, float]:
@@ -304,8 +300,8 @@ def plan_of_parts(
     pooled = [name for name, layout in layouts.items() if layout.pooled]
     several = [name for name, layout in layouts.items() if not layout.pooled]
     lexical = [LEXICAL] if has_lexical else []
-    listed = [name for name in several if layouts[name].kind in ("static", "lists")]
-    inverted = [name for name in several if name in settings.exact or name in listed]
+    listed = ("static", "lists")
+    inverted = [name for name in several if name in settings.exact or layouts[name].kind in listed]
     static = any(layout.kind == "static" for layout in layouts.values())
     # A static set only knows words, so a contextual set proposes as well (HIL, figure 3).
     cheap = several if static and not pooled else inverted
