@@ -8,6 +8,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, final
 
+from typing_extensions import override
+
 from counterpoint.data.collection import Collection, Source
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import Located, Reader
@@ -154,6 +156,30 @@ class Perturbed(Source):
     def size(self) -> int | None:
         """Size of the original source."""
         return self.source.size
+
+    @property
+    @override
+    def origin(self) -> str:
+        return self.source.origin
+
+    @property
+    @override
+    def remedy(self) -> str:
+        return self.source.remedy
+
+    @property
+    @override
+    def failures(self) -> tuple[type[Exception], ...]:
+        return self.source.failures
+
+    @property
+    @override
+    def forgiving(self) -> bool:
+        return self.source.forgiving
+
+    @override
+    def decided(self, policy: ReadPolicy) -> tuple[str, ...]:
+        return self.source.decided(policy)
 
     def documents(self, reader: Reader) -> Iterator[Located]:
         """Change the documents one by one."""
