@@ -14,15 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from counterpoint.encode import (
-    DualEncoder,
-    EncodeOptions,
-    Gate,
-    Head,
-    Keyed,
-    Mean,
-    Tokens,
-)
+from counterpoint.encode import DualEncoder, EncodeOptions, Gate, Head, Keyed, Mean, Tokens
 from counterpoint.errors import ConfigError
 from counterpoint.index import CodecName, IndexSettings, LexicalSettings, VectorSet
 from counterpoint.index.analysis import AnalyzerName, check_analyzer

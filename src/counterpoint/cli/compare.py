@@ -101,15 +101,13 @@ def compare(
     ] = None,
     condensed: Annotated[bool, typer.Option(help="Remove unjudged documents from the runs first")] = False,
     relevant_from: Annotated[
-        list[int] | None,
-        typer.Option(help="Set the lowest relevant grade: once, or once per collection"),
+        list[int] | None, typer.Option(help="Set the lowest relevant grade: once, or once per collection")
     ] = None,
     format: Annotated[
         Literal["text", "markdown", "latex"], typer.Option(help="Choose the format of tables")
     ] = "text",
     forest: Annotated[
-        Path | None,
-        typer.Option(help="Draw the meta-analysis (.svg, .png or .pdf)", show_default=False),
+        Path | None, typer.Option(help="Draw the meta-analysis (.svg, .png or .pdf)", show_default=False)
     ] = None,
     per_query: Annotated[
         Path | None, typer.Option(help="Write per-query values and differences as CSV", show_default=False)

@@ -41,24 +41,18 @@ def diagnose(
         typer.Argument(help="Collection of the texts; optional for a training run", show_default=False),
     ] = None,
     split: Annotated[
-        str | None,
-        typer.Option(help="Choose the queries' split (default: test, or the only one)"),
+        str | None, typer.Option(help="Choose the queries' split (default: test, or the only one)")
     ] = None,
-    on: Annotated[
-        str | None,
-        typer.Option(help="Diagnose only this vector set", show_default=False),
-    ] = None,
+    on: Annotated[str | None, typer.Option(help="Diagnose only this vector set", show_default=False)] = None,
     pairs: Annotated[
         Literal["judged", "bm25"],
         typer.Option(help="Pair queries with judged or with BM25's first documents"),
     ] = "judged",
     high: Annotated[
-        str | None,
-        typer.Option(help="Name the anisotropic set (H) of ΔInterIso", show_default=False),
+        str | None, typer.Option(help="Name the anisotropic set (H) of ΔInterIso", show_default=False)
     ] = None,
     low: Annotated[
-        str | None,
-        typer.Option(help="Name the isotropic set (L) of ΔInterIso", show_default=False),
+        str | None, typer.Option(help="Name the isotropic set (L) of ΔInterIso", show_default=False)
     ] = None,
     sample: Annotated[int, typer.Option(min=10, help="Sample at most this many queries and documents")] = 500,
     seed: Annotated[int, typer.Option(min=0, help="Set the sampling seed")] = 0,
@@ -80,11 +74,7 @@ def diagnose(
         Literal["png", "svg", "pdf"], typer.Option("--format", help="Choose the format of pictures")
     ] = "png",
     tokens: Annotated[
-        str | None,
-        typer.Option(
-            help="Count the tokens of this collection instead",
-            show_default=False,
-        ),
+        str | None, typer.Option(help="Count the tokens of this collection instead", show_default=False)
     ] = None,
     stem: Annotated[
         Literal["snowball", "porter", "nltk", "lower", "none"],

@@ -49,11 +49,7 @@ CROSSED = "cross-validated"  # name of the row with the runs that the folds chos
 
 def evaluate(
     collection: Annotated[
-        str,
-        typer.Argument(
-            help="Collection with judgements, or with --run a qrels file",
-            show_default=False,
-        ),
+        str, typer.Argument(help="Collection with judgements, or with --run a qrels file", show_default=False)
     ],
     index: Annotated[
         Path | None, typer.Option(help="Search and measure this index", show_default=False)
@@ -71,8 +67,7 @@ def evaluate(
         bool, typer.Option("--condensed", help="Remove unjudged documents before measuring")
     ] = False,
     relevant_from: Annotated[
-        int | None,
-        typer.Option(min=1, help="Set the lowest relevant grade for binary measures"),
+        int | None, typer.Option(min=1, help="Set the lowest relevant grade for binary measures")
     ] = None,
     workflow: MaybeWorkflow = None,
     weights: Weights = None,
@@ -83,13 +78,11 @@ def evaluate(
     probes: Probes = None,
     where: Where = None,
     k: Annotated[
-        int | None,
-        typer.Option("-k", min=1, help="Retrieve this many documents (default: as measures need)"),
+        int | None, typer.Option("-k", min=1, help="Retrieve this many documents (default: as measures need)")
     ] = None,
     rerank: Annotated[Path | None, typer.Option(help="Rescore only the documents of this TREC run")] = None,
     folds: Annotated[
-        Path | None,
-        typer.Option(help="Choose between runs by cross-validation on these folds"),
+        Path | None, typer.Option(help="Choose between runs by cross-validation on these folds")
     ] = None,
     choose_on: Annotated[
         Literal["train+validation", "validation"], typer.Option(help="With --folds: choose by these queries")

@@ -50,25 +50,15 @@ def fit(
     ] = None,
     level: Annotated[
         Literal["token", "sequence"] | None,
-        typer.Option(
-            show_default=False,
-            help="Map tokens before pooling, or pooled vectors (default)",
-        ),
+        typer.Option(show_default=False, help="Map tokens before pooling, or pooled vectors (default)"),
     ] = None,
     rank: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Keep this many principal components (default: all)",
-            show_default=False,
-        ),
+        typer.Option(min=1, help="Keep this many principal components (default: all)", show_default=False),
     ] = None,
     shrinkage: Annotated[
         str | None,
-        typer.Option(
-            help="Whitening: shrink the covariance by 0 to 1, or oas",
-            show_default=False,
-        ),
+        typer.Option(help="Whitening: shrink the covariance by 0 to 1, or oas", show_default=False),
     ] = None,
     steps: Annotated[
         int | None,

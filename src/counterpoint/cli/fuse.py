@@ -29,10 +29,7 @@ def fuse(
     ] = "none",
     missing: Annotated[
         Literal["error", "min", "zero"] | None,
-        typer.Option(
-            help="Choose what a run adds for a document that it lacks",
-            show_default=False,
-        ),
+        typer.Option(help="Choose what a run adds for a document that it lacks", show_default=False),
     ] = None,
     weights: Annotated[
         str | None,

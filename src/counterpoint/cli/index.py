@@ -43,32 +43,21 @@ def index(
     ] = None,
     model: Annotated[
         str,
-        typer.Option(
-            help="Choose a model name, folder or hub id; none: BM25 only",
-            autocompletion=models,
-        ),
+        typer.Option(help="Choose a model name, folder or hub id; none: BM25 only", autocompletion=models),
     ] = AUTO_MODEL,
     codec: Annotated[
         CodecChoice | None,
-        typer.Option(
-            help="Choose how vectors are stored (default: the model's own)",
-            show_default=False,
-        ),
+        typer.Option(help="Choose how vectors are stored (default: the model's own)", show_default=False),
     ] = None,
     gate: Annotated[
         float | None,
         typer.Option(
-            min=0.0,
-            show_default=False,
-            help="Prune vectors with a gate weight up to this (default: 0)",
+            min=0.0, show_default=False, help="Prune vectors with a gate weight up to this (default: 0)"
         ),
     ] = None,
     ann: Annotated[
         Literal["hnsw"] | None,
-        typer.Option(
-            help="Approximate search over pooled vectors (needs faiss)",
-            show_default=False,
-        ),
+        typer.Option(help="Approximate search over pooled vectors (needs faiss)", show_default=False),
     ] = None,
     lexical: Annotated[
         bool | None,
@@ -76,32 +65,20 @@ def index(
     ] = None,
     analyzer: Annotated[
         Literal["english", "english-long", "simple", "none"] | None,
-        typer.Option(
-            help="Choose BM25's tokenisation (default: the model's own)",
-            show_default=False,
-        ),
+        typer.Option(help="Choose BM25's tokenisation (default: the model's own)", show_default=False),
     ] = None,
     identifiers: Annotated[
         bool | None,
-        typer.Option(
-            help="Split identifiers for BM25, and keep them whole as well",
-            show_default=False,
-        ),
+        typer.Option(help="Split identifiers for BM25, and keep them whole as well", show_default=False),
     ] = None,
     k1: Annotated[
         float | None,
-        typer.Option(
-            "--k1",
-            show_default=False,
-            help="Set BM25's term-frequency saturation (default: 0.9)",
-        ),
+        typer.Option("--k1", show_default=False, help="Set BM25's term-frequency saturation (default: 0.9)"),
     ] = None,
     b: Annotated[
         float | None,
         typer.Option(
-            "--b",
-            show_default=False,
-            help="Set BM25's length normalisation, 0 to 1 (default: 0.4)",
+            "--b", show_default=False, help="Set BM25's length normalisation, 0 to 1 (default: 0.4)"
         ),
     ] = None,
     passage_words: PassageWords = None,
@@ -126,11 +103,7 @@ def index(
         int, typer.Option(min=1, help="Encode in this many processes; each loads the model")
     ] = BuildOptions.processes,
     vectors: Annotated[
-        bool | None,
-        typer.Option(
-            help="Take vectors from an export instead of encoding",
-            show_default=False,
-        ),
+        bool | None, typer.Option(help="Take vectors from an export instead of encoding", show_default=False)
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only read, and print what would be indexed")

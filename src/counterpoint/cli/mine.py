@@ -34,17 +34,11 @@ def mine(
     skip: Annotated[int, typer.Option(min=0, help="Skip this many documents at the top")] = 0,
     teacher: Annotated[
         str | None,
-        typer.Option(
-            show_default=False,
-            help="Add scores of model:NAME, cross-encoder:NAME or run:FILE",
-        ),
+        typer.Option(show_default=False, help="Add scores of model:NAME, cross-encoder:NAME or run:FILE"),
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(
-            show_default=False,
-            help="Weight the teacher's vector sets, as in 'mean=5 tokens=0.5'",
-        ),
+        typer.Option(show_default=False, help="Weight the teacher's vector sets, as in 'mean=5 tokens=0.5'"),
     ] = None,
     split: Annotated[str, typer.Option(help="Choose the split")] = "train",
     seed: Annotated[int, typer.Option(help="Set the seed that draws negatives")] = 0,

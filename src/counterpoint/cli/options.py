@@ -34,21 +34,15 @@ IndexFolder = Annotated[
 ModelName = Annotated[
     str | None,
     typer.Option(
-        "--model",
-        autocompletion=models,
-        help="Load the model from here, if it moved since indexing",
+        "--model", autocompletion=models, help="Load the model from here, if it moved since indexing"
     ),
 ]
 BackendName = Annotated[
     Literal["auto", "onnx", "torch"],
-    typer.Option(
-        "--backend",
-        help="Encode queries with onnx (in the index), torch, or auto",
-    ),
+    typer.Option("--backend", help="Encode queries with onnx (in the index), torch, or auto"),
 ]
 Weights = Annotated[
-    str | None,
-    typer.Option(help='Weight the hybrid\'s parts, as in "lexical=1 mean=1"', show_default=False),
+    str | None, typer.Option(help='Weight the hybrid\'s parts, as in "lexical=1 mean=1"', show_default=False)
 ]
 Adapt = Annotated[
     bool | None,
@@ -61,22 +55,17 @@ Adapt = Annotated[
 Feedback = Annotated[
     str | None,
     typer.Option(
-        "--feedback",
-        help='Weight and documents of pseudo-relevance feedback ("0.1,5")',
-        show_default=False,
+        "--feedback", help='Weight and documents of pseudo-relevance feedback ("0.1,5")', show_default=False
     ),
 ]
 FusionName = Annotated[
     str | None,
     typer.Option(
-        "--fusion",
-        help="Fuse by ceiling (default), min-max, z-score, rrf or none",
-        show_default=False,
+        "--fusion", help="Fuse by ceiling (default), min-max, z-score, rrf or none", show_default=False
     ),
 ]
 Exhaustive = Annotated[
-    bool,
-    typer.Option("--exhaustive", help="Score every vector; ignore sketches, graphs and lists"),
+    bool, typer.Option("--exhaustive", help="Score every vector; ignore sketches, graphs and lists")
 ]
 Probes = Annotated[
     int | None,

@@ -30,17 +30,13 @@ def overlap(
     collection: Annotated[
         str,
         typer.Argument(
-            help="Collection with judgements, or with only --run a qrels file",
-            show_default=False,
+            help="Collection with judgements, or with only --run a qrels file", show_default=False
         ),
     ],
     index: Annotated[Path | None, typer.Option(help="Search this index", show_default=False)] = None,
     parts: Annotated[
         str | None,
-        typer.Option(
-            help="Compare these parts, as in lexical,mean (default: all)",
-            show_default=False,
-        ),
+        typer.Option(help="Compare these parts, as in lexical,mean (default: all)", show_default=False),
     ] = None,
     run: Annotated[
         list[str] | None,
@@ -58,10 +54,7 @@ def overlap(
     ] = None,
     plot_of: Annotated[
         Literal["found", "relevant", "answered"] | None,
-        typer.Option(
-            help="Draw documents (default), relevant ones, or queries",
-            show_default=False,
-        ),
+        typer.Option(help="Draw documents (default), relevant ones, or queries", show_default=False),
     ] = None,
     json: Json = False,
 ) -> None:

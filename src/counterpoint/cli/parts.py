@@ -31,9 +31,7 @@ Halves = Annotated[
 Wins = Annotated[
     str | None,
     typer.Option(
-        metavar="MEASURE",
-        help="Count wins over the baseline by this measure, as RR@10",
-        show_default=False,
+        metavar="MEASURE", help="Count wins over the baseline by this measure, as RR@10", show_default=False
     ),
 ]
 WinsPlot = Annotated[Path | None, typer.Option(help="Draw the wins (.svg, .png or .pdf)", show_default=False)]

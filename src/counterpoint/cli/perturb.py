@@ -28,8 +28,7 @@ def perturb(
         Path, typer.Option("--output", "-o", help="Write to this BEIR folder", show_default=False)
     ],
     synonyms: Annotated[
-        str,
-        typer.Option(help="Take synonyms from nltk, or from a folder with WordNet"),
+        str, typer.Option(help="Take synonyms from nltk, or from a folder with WordNet")
     ] = "nltk",
     split: Annotated[
         str | None, typer.Option(help="Choose the split (default: test, or the only one)")

@@ -56,10 +56,7 @@ def search(
     index: IndexFolder,
     query: Annotated[
         str | None,
-        typer.Argument(
-            help="Query; - reads queries from stdin (default: a prompt)",
-            show_default=False,
-        ),
+        typer.Argument(help="Query; - reads queries from stdin (default: a prompt)", show_default=False),
     ] = None,
     k: Annotated[
         int, typer.Option("-k", help=f"Return this many documents (default of a run: {DEEP:,})", min=1)
@@ -77,8 +74,7 @@ def search(
         Path | None, typer.Option(help="Write an explained HTML page to this file as well")
     ] = None,
     queries: Annotated[
-        Path | None,
-        typer.Option(help="Search for all queries of this .tsv or .jsonl file"),
+        Path | None, typer.Option(help="Search for all queries of this .tsv or .jsonl file")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="With --queries: write this TREC run")

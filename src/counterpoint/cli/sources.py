@@ -22,17 +22,12 @@ __all__ = [
 
 Source = Annotated[
     str,
-    typer.Argument(
-        help="Folder, file, collection, - (stdin), ir_datasets:ID, stdlib:",
-        show_default=False,
-    ),
+    typer.Argument(help="Folder, file, collection, - (stdin), ir_datasets:ID, stdlib:", show_default=False),
 ]
 PassageWords = Annotated[
     int | None,
     typer.Option(
-        min=0,
-        show_default=False,
-        help="Limit passages to this many words; 0 keeps documents whole",
+        min=0, show_default=False, help="Limit passages to this many words; 0 keeps documents whole"
     ),
 ]
 IdField = Annotated[
@@ -46,13 +41,11 @@ Include = Annotated[
     typer.Option(help="Read only files like this, as in '*.md' (repeatable)", show_default=False),
 ]
 Exclude = Annotated[
-    list[str] | None,
-    typer.Option(help="Skip files and folders like this (repeatable)", show_default=False),
+    list[str] | None, typer.Option(help="Skip files and folders like this (repeatable)", show_default=False)
 ]
 Gitignore = Annotated[bool, typer.Option(help="Skip what .gitignore names")]
 Lenient = Annotated[
-    bool | None,
-    typer.Option(help="Skip bad input (default for folders), or stop at it", show_default=False),
+    bool | None, typer.Option(help="Skip bad input (default for folders), or stop at it", show_default=False)
 ]
 
 

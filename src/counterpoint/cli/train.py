@@ -29,8 +29,7 @@ __all__ = ["train"]
 def train(
     recipe: RecipeSource,
     data: Annotated[
-        str,
-        typer.Option(help="Train on this collection, ir_datasets:ID or file", show_default=False),
+        str, typer.Option(help="Train on this collection, ir_datasets:ID or file", show_default=False)
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Write the run to this folder", show_default=False)
@@ -44,18 +43,12 @@ def train(
     ] = None,
     dev_split: Annotated[
         str | None,
-        typer.Option(
-            help="Evaluate on this split, or hold out this many queries",
-            show_default=False,
-        ),
+        typer.Option(help="Evaluate on this split, or hold out this many queries", show_default=False),
     ] = None,
     settings: Settings = None,
     memory: Annotated[
         Path | None,
-        typer.Option(
-            help="Share hidden states of frozen backbones in this folder",
-            show_default=False,
-        ),
+        typer.Option(help="Share hidden states of frozen backbones in this folder", show_default=False),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in that folder")] = False,
     json: Json = False,

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final, overload
 from counterpoint.index import Index
 from counterpoint.library.asked import settings_of
 from counterpoint.library.changeable import Changeable
-from counterpoint.library.keywords import (
-    RunKeywords,
-    SearchKeywords,
-    check_keywords,
-    with_names,
-)
+from counterpoint.library.keywords import RunKeywords, SearchKeywords, check_keywords, with_names
 from counterpoint.library.options import BACKEND, CACHED_QUERIES, Backend, SearchOptions
 from counterpoint.library.remembered import Remembered
 from counterpoint.library.stored import encoder_of
