@@ -71,7 +71,6 @@ def compare(
         typer.Argument(
             metavar="COLLECTION RUN RUN… [COLLECTION RUN RUN…]…",
             help="Each collection or qrels file, then the TREC runs on it",
-            show_default=False,
         ),
     ],
     measures: Annotated[
@@ -106,11 +105,9 @@ def compare(
     format: Annotated[
         Literal["text", "markdown", "latex"], typer.Option(help="Choose the format of tables")
     ] = "text",
-    forest: Annotated[
-        Path | None, typer.Option(help="Draw the meta-analysis (.svg, .png or .pdf)", show_default=False)
-    ] = None,
+    forest: Annotated[Path | None, typer.Option(help="Draw the meta-analysis (.svg, .png or .pdf)")] = None,
     per_query: Annotated[
-        Path | None, typer.Option(help="Write per-query values and differences as CSV", show_default=False)
+        Path | None, typer.Option(help="Write per-query values and differences as CSV")
     ] = None,
     complementarity: Complementarity = None,
     answers: Answers = None,

@@ -34,22 +34,15 @@ __all__ = [
 ]
 
 Complementarity = Annotated[
-    str | None,
-    typer.Option(
-        metavar="10,100", help="Compare which queries are answered up to these ranks", show_default=False
-    ),
+    str | None, typer.Option(metavar="10,100", help="Compare which queries are answered up to these ranks")
 ]
 Answers = Annotated[
-    list[Path] | None,
-    typer.Option(help="Judge by a file of answers; once, or once per collection", show_default=False),
+    list[Path] | None, typer.Option(help="Judge by a file of answers; once, or once per collection")
 ]
 AnsweredTable = Annotated[
-    Path | None,
-    typer.Option("--answered", help="Write the systems that answer each query as CSV", show_default=False),
+    Path | None, typer.Option("--answered", help="Write the systems that answer each query as CSV")
 ]
-Venn = Annotated[
-    Path | None, typer.Option(help="Draw the queries answered (.svg, .png or .pdf)", show_default=False)
-]
+Venn = Annotated[Path | None, typer.Option(help="Draw the queries answered (.svg, .png or .pdf)")]
 
 
 @dataclass(frozen=True)

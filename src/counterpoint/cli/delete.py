@@ -20,8 +20,7 @@ STDIN = "-"
 def delete(
     index: IndexFolder,
     ids: Annotated[
-        list[str] | None,
-        typer.Argument(help="Document ids; - reads them from stdin, one per line", show_default=False),
+        list[str] | None, typer.Argument(help="Document ids; - reads them from stdin, one per line")
     ] = None,
     where: Where = None,
     missing_ok: Annotated[bool, typer.Option("--missing-ok", help="Ignore ids that no document has")] = False,

@@ -48,15 +48,9 @@ CROSSED = "cross-validated"  # name of the row with the runs that the folds chos
 
 
 def evaluate(
-    collection: Annotated[
-        str, typer.Argument(help="Collection with judgements, or with --run a qrels file", show_default=False)
-    ],
-    index: Annotated[
-        Path | None, typer.Option(help="Search and measure this index", show_default=False)
-    ] = None,
-    run: Annotated[
-        list[Path] | None, typer.Option(help="Measure this TREC run (repeatable)", show_default=False)
-    ] = None,
+    collection: Annotated[str, typer.Argument(help="Collection with judgements, or with --run a qrels file")],
+    index: Annotated[Path | None, typer.Option(help="Search and measure this index")] = None,
+    run: Annotated[list[Path] | None, typer.Option(help="Measure this TREC run (repeatable)")] = None,
     split: Annotated[
         str | None, typer.Option(help="Choose the split (default: test, or the only one)")
     ] = None,

@@ -36,49 +36,33 @@ MANY_QUERIES = (
 
 
 def fit(
-    method: Annotated[Method, typer.Argument(help="Map to fit", show_default=False)],
-    model: Annotated[str, typer.Argument(help="Model name, folder or hub id", show_default=False)],
-    collection: Annotated[
-        str, typer.Argument(help="Collection of the texts to fit it to", show_default=False)
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the model to this folder", show_default=False)
-    ],
-    on: Annotated[
-        str | None,
-        typer.Option(help="Map this vector set; required if there are several", show_default=False),
-    ] = None,
+    method: Annotated[Method, typer.Argument(help="Map to fit")],
+    model: Annotated[str, typer.Argument(help="Model name, folder or hub id")],
+    collection: Annotated[str, typer.Argument(help="Collection of the texts to fit it to")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the model to this folder")],
+    on: Annotated[str | None, typer.Option(help="Map this vector set; required if there are several")] = None,
     level: Annotated[
         Literal["token", "sequence"] | None,
-        typer.Option(show_default=False, help="Map tokens before pooling, or pooled vectors (default)"),
+        typer.Option(help="Map tokens before pooling, or pooled vectors (default)"),
     ] = None,
     rank: Annotated[
-        int | None,
-        typer.Option(min=1, help="Keep this many principal components (default: all)", show_default=False),
+        int | None, typer.Option(min=1, help="Keep this many principal components (default: all)")
     ] = None,
     shrinkage: Annotated[
-        str | None,
-        typer.Option(help="Whitening: shrink the covariance by 0 to 1, or oas", show_default=False),
+        str | None, typer.Option(help="Whitening: shrink the covariance by 0 to 1, or oas")
     ] = None,
     steps: Annotated[
-        int | None,
-        typer.Option(min=1, help="Flows: limit the training steps (default: 1000)", show_default=False),
+        int | None, typer.Option(min=1, help="Flows: limit the training steps (default: 1000)")
     ] = None,
     power: Annotated[
         float | None,
-        typer.Option(
-            help="Whitening: set the exponent of variances (default: -0.5)",
-            min=-0.5,
-            max=0.0,
-            show_default=False,
-        ),
+        typer.Option(help="Whitening: set the exponent of variances (default: -0.5)", min=-0.5, max=0.0),
     ] = None,
     documents: Annotated[
         int, typer.Option(min=0, help="Fit to this many random documents; 0 takes all")
     ] = 10_000,
     queries: Annotated[
-        str | None,
-        typer.Option(metavar="SPLIT", help="Fit to the queries of this split as well", show_default=False),
+        str | None, typer.Option(metavar="SPLIT", help="Fit to the queries of this split as well")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Set the seed of the sample and of flows")] = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing folder")] = False,

@@ -16,10 +16,8 @@ __all__ = ["fuse"]
 
 
 def fuse(
-    runs: Annotated[list[Path], typer.Argument(help="TREC runs, plain or .gz", show_default=False)],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the fused run to this file", show_default=False)
-    ],
+    runs: Annotated[list[Path], typer.Argument(help="TREC runs, plain or .gz")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the fused run to this file")],
     method: Annotated[
         Literal["rrf", "convex"], typer.Option(help="Add reciprocal ranks, or weighted scores")
     ] = "rrf",
@@ -29,11 +27,10 @@ def fuse(
     ] = "none",
     missing: Annotated[
         Literal["error", "min", "zero"] | None,
-        typer.Option(help="Choose what a run adds for a document that it lacks", show_default=False),
+        typer.Option(help="Choose what a run adds for a document that it lacks"),
     ] = None,
     weights: Annotated[
-        str | None,
-        typer.Option(help='Weight runs by file name: "bm25.trec=1 dense.trec=0.5"', show_default=False),
+        str | None, typer.Option(help='Weight runs by file name: "bm25.trec=1 dense.trec=0.5"')
     ] = None,
     json: Json = False,
 ) -> None:

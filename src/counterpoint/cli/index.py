@@ -39,47 +39,36 @@ __all__ = ["index"]
 def index(
     source: Source,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the index to this folder", show_default=False)
+        Path | None, typer.Option("--output", "-o", help="Write the index to this folder")
     ] = None,
     model: Annotated[
         str,
         typer.Option(help="Choose a model name, folder or hub id; none: BM25 only", autocompletion=models),
     ] = AUTO_MODEL,
     codec: Annotated[
-        CodecChoice | None,
-        typer.Option(help="Choose how vectors are stored (default: the model's own)", show_default=False),
+        CodecChoice | None, typer.Option(help="Choose how vectors are stored (default: the model's own)")
     ] = None,
     gate: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, show_default=False, help="Prune vectors with a gate weight up to this (default: 0)"
-        ),
+        float | None, typer.Option(min=0.0, help="Prune vectors with a gate weight up to this (default: 0)")
     ] = None,
     ann: Annotated[
-        Literal["hnsw"] | None,
-        typer.Option(help="Approximate search over pooled vectors (needs faiss)", show_default=False),
+        Literal["hnsw"] | None, typer.Option(help="Approximate search over pooled vectors (needs faiss)")
     ] = None,
     lexical: Annotated[
-        bool | None,
-        typer.Option(help="Keep BM25 postings (default: yes, or as in the export)", show_default=False),
+        bool | None, typer.Option(help="Keep BM25 postings (default: yes, or as in the export)")
     ] = None,
     analyzer: Annotated[
         Literal["english", "english-long", "simple", "none"] | None,
-        typer.Option(help="Choose BM25's tokenisation (default: the model's own)", show_default=False),
+        typer.Option(help="Choose BM25's tokenisation (default: the model's own)"),
     ] = None,
     identifiers: Annotated[
-        bool | None,
-        typer.Option(help="Split identifiers for BM25, and keep them whole as well", show_default=False),
+        bool | None, typer.Option(help="Split identifiers for BM25, and keep them whole as well")
     ] = None,
     k1: Annotated[
-        float | None,
-        typer.Option("--k1", show_default=False, help="Set BM25's term-frequency saturation (default: 0.9)"),
+        float | None, typer.Option("--k1", help="Set BM25's term-frequency saturation (default: 0.9)")
     ] = None,
     b: Annotated[
-        float | None,
-        typer.Option(
-            "--b", show_default=False, help="Set BM25's length normalisation, 0 to 1 (default: 0.4)"
-        ),
+        float | None, typer.Option("--b", help="Set BM25's length normalisation, 0 to 1 (default: 0.4)")
     ] = None,
     passage_words: PassageWords = None,
     id: IdField = None,
@@ -87,11 +76,7 @@ def index(
     text: TextField = None,
     metadata: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metadata",
-            help="Keep metadata fields, as in year:int,lang:str (repeatable)",
-            show_default=False,
-        ),
+        typer.Option("--metadata", help="Keep metadata fields, as in year:int,lang:str (repeatable)"),
     ] = None,
     include: Include = None,
     exclude: Exclude = None,
@@ -103,7 +88,7 @@ def index(
         int, typer.Option(min=1, help="Encode in this many processes; each loads the model")
     ] = BuildOptions.processes,
     vectors: Annotated[
-        bool | None, typer.Option(help="Take vectors from an export instead of encoding", show_default=False)
+        bool | None, typer.Option(help="Take vectors from an export instead of encoding")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only read, and print what would be indexed")

@@ -22,9 +22,7 @@ __all__ = ["info", "verify"]
 
 
 def info(
-    index: Annotated[
-        Path | None, typer.Argument(help="Folder that `counterpoint index` wrote", show_default=False)
-    ] = None,
+    index: Annotated[Path | None, typer.Argument(help="Folder that `counterpoint index` wrote")] = None,
     hardware: Annotated[
         bool, typer.Option("--hardware", help="Show which kernel computes scores on this machine")
     ] = False,
@@ -51,10 +49,7 @@ def verify(
     recall: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            metavar="QUERIES",
-            show_default=False,
-            help="Measure recall against brute force, over this many titles",
+            min=1, metavar="QUERIES", help="Measure recall against brute force, over this many titles"
         ),
     ] = None,
     repair: Annotated[
@@ -65,11 +60,7 @@ def verify(
     ] = False,
     drop_damaged: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="With --repair: drop damaged documents, and list them here",
-        ),
+        typer.Option(metavar="FILE", help="With --repair: drop damaged documents, and list them here"),
     ] = None,
     model: ModelName = None,
     json: Json = False,

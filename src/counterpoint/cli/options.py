@@ -28,9 +28,7 @@ __all__ = [
     "cutoffs_of",
 ]
 
-IndexFolder = Annotated[
-    Path, typer.Argument(help="Folder that `counterpoint index` wrote", show_default=False)
-]
+IndexFolder = Annotated[Path, typer.Argument(help="Folder that `counterpoint index` wrote")]
 ModelName = Annotated[
     str | None,
     typer.Option(
@@ -41,48 +39,28 @@ BackendName = Annotated[
     Literal["auto", "onnx", "torch"],
     typer.Option("--backend", help="Encode queries with onnx (in the index), torch, or auto"),
 ]
-Weights = Annotated[
-    str | None, typer.Option(help='Weight the hybrid\'s parts, as in "lexical=1 mean=1"', show_default=False)
-]
+Weights = Annotated[str | None, typer.Option(help='Weight the hybrid\'s parts, as in "lexical=1 mean=1"')]
 Adapt = Annotated[
     bool | None,
-    typer.Option(
-        "--adapt/--no-adapt",
-        help="Adapt weights to each query (default: as the index says)",
-        show_default=False,
-    ),
+    typer.Option("--adapt/--no-adapt", help="Adapt weights to each query (default: as the index says)"),
 ]
 Feedback = Annotated[
-    str | None,
-    typer.Option(
-        "--feedback", help='Weight and documents of pseudo-relevance feedback ("0.1,5")', show_default=False
-    ),
+    str | None, typer.Option("--feedback", help='Weight and documents of pseudo-relevance feedback ("0.1,5")')
 ]
 FusionName = Annotated[
-    str | None,
-    typer.Option(
-        "--fusion", help="Fuse by ceiling (default), min-max, z-score, rrf or none", show_default=False
-    ),
+    str | None, typer.Option("--fusion", help="Fuse by ceiling (default), min-max, z-score, rrf or none")
 ]
 Exhaustive = Annotated[
     bool, typer.Option("--exhaustive", help="Score every vector; ignore sketches, graphs and lists")
 ]
 Probes = Annotated[
     int | None,
-    typer.Option(
-        "--probes",
-        min=1,
-        help="Set the lists probed per query token (default: the index's)",
-        show_default=False,
-    ),
+    typer.Option("--probes", min=1, help="Set the lists probed per query token (default: the index's)"),
 ]
 Where = Annotated[
     str | None,
     typer.Option(
-        "--where",
-        metavar="CONDITION",
-        help="Filter by metadata: \"year >= 2020 and lang in ('en', 'de')\"",
-        show_default=False,
+        "--where", metavar="CONDITION", help="Filter by metadata: \"year >= 2020 and lang in ('en', 'de')\""
     ),
 ]
 WorkflowName = Annotated[
@@ -101,7 +79,6 @@ MaybeWorkflow = Annotated[
         "-w",
         autocompletion=workflows,
         help="Choose the workflow of the search (default: hybrid)",
-        show_default=False,
     ),
 ]
 

@@ -28,19 +28,14 @@ __all__ = ["overlap"]
 
 def overlap(
     collection: Annotated[
-        str,
-        typer.Argument(
-            help="Collection with judgements, or with only --run a qrels file", show_default=False
-        ),
+        str, typer.Argument(help="Collection with judgements, or with only --run a qrels file")
     ],
-    index: Annotated[Path | None, typer.Option(help="Search this index", show_default=False)] = None,
+    index: Annotated[Path | None, typer.Option(help="Search this index")] = None,
     parts: Annotated[
-        str | None,
-        typer.Option(help="Compare these parts, as in lexical,mean (default: all)", show_default=False),
+        str | None, typer.Option(help="Compare these parts, as in lexical,mean (default: all)")
     ] = None,
     run: Annotated[
-        list[str] | None,
-        typer.Option(help="Compare a TREC run: FILE or NAME=FILE (repeatable)", show_default=False),
+        list[str] | None, typer.Option(help="Compare a TREC run: FILE or NAME=FILE (repeatable)")
     ] = None,
     k: Annotated[str, typer.Option("-k", help="Set the cutoffs, separated by commas")] = "10,100,1000",
     split: Annotated[
@@ -49,12 +44,10 @@ def overlap(
     relevant_from: Annotated[int, typer.Option(min=1, help="Set the lowest relevant grade")] = 1,
     model: ModelName = None,
     backend: BackendName = BACKEND,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the overlap (.svg, .png or .pdf)", show_default=False)
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the overlap (.svg, .png or .pdf)")] = None,
     plot_of: Annotated[
         Literal["found", "relevant", "answered"] | None,
-        typer.Option(help="Draw documents (default), relevant ones, or queries", show_default=False),
+        typer.Option(help="Draw documents (default), relevant ones, or queries"),
     ] = None,
     json: Json = False,
 ) -> None:

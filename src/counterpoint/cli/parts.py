@@ -22,31 +22,18 @@ Measured = Mapping[str, Mapping[str, Values]]  # measure to system to query to v
 
 Halves = Annotated[
     str | None,
-    typer.Option(
-        metavar="MEASURE",
-        help="Average over easy and hard queries, split by this measure",
-        show_default=False,
-    ),
+    typer.Option(metavar="MEASURE", help="Average over easy and hard queries, split by this measure"),
 ]
 Wins = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MEASURE", help="Count wins over the baseline by this measure, as RR@10", show_default=False
-    ),
+    str | None, typer.Option(metavar="MEASURE", help="Count wins over the baseline by this measure, as RR@10")
 ]
-WinsPlot = Annotated[Path | None, typer.Option(help="Draw the wins (.svg, .png or .pdf)", show_default=False)]
+WinsPlot = Annotated[Path | None, typer.Option(help="Draw the wins (.svg, .png or .pdf)")]
 Lengths = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        metavar="WORDS",
-        help="Average over queries, binned by relevant documents' length",
-        show_default=False,
-    ),
+    typer.Option(min=1, metavar="WORDS", help="Average over queries, binned by relevant documents' length"),
 ]
 LengthsPlot = Annotated[
-    Path | None,
-    typer.Option(help="Draw the first measure over lengths (.svg, .png or .pdf)", show_default=False),
+    Path | None, typer.Option(help="Draw the first measure over lengths (.svg, .png or .pdf)")
 ]
 
 

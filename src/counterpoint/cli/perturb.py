@@ -21,12 +21,8 @@ RECORD = "perturbation.json"  # marks a folder that this command wrote and may r
 
 
 def perturb(
-    collection: Annotated[
-        str, typer.Argument(help="Collection with queries and judgements", show_default=False)
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write to this BEIR folder", show_default=False)
-    ],
+    collection: Annotated[str, typer.Argument(help="Collection with queries and judgements")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write to this BEIR folder")],
     synonyms: Annotated[
         str, typer.Option(help="Take synonyms from nltk, or from a folder with WordNet")
     ] = "nltk",

@@ -24,7 +24,6 @@ RecipeSource = Annotated[
         help="Recipe name, NAME:VARIANT, .py or .toml file, or run folder",
         metavar="RECIPE",
         autocompletion=recipes,
-        show_default=False,
     ),
 ]
 Settings = Annotated[

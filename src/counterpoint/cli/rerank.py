@@ -21,17 +21,10 @@ __all__ = ["rerank"]
 
 
 def rerank(
-    collection: Annotated[
-        str, typer.Argument(help="Collection with the run's documents and queries", show_default=False)
-    ],
-    run: Annotated[Path, typer.Option(help="Rerank this TREC run, plain or .gz", show_default=False)],
-    model: Annotated[
-        str,
-        typer.Option(help="Score with this cross-encoder: run or model folder, hub id", show_default=False),
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the new TREC run to this file", show_default=False)
-    ],
+    collection: Annotated[str, typer.Argument(help="Collection with the run's documents and queries")],
+    run: Annotated[Path, typer.Option(help="Rerank this TREC run, plain or .gz")],
+    model: Annotated[str, typer.Option(help="Score with this cross-encoder: run or model folder, hub id")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the new TREC run to this file")],
     k: Annotated[
         int, typer.Option("-k", min=1, help="Score this many documents per query; drop the others")
     ] = 100,

@@ -55,8 +55,7 @@ class _Command(TyperCommand):
 def search(
     index: IndexFolder,
     query: Annotated[
-        str | None,
-        typer.Argument(help="Query; - reads queries from stdin (default: a prompt)", show_default=False),
+        str | None, typer.Argument(help="Query; - reads queries from stdin (default: a prompt)")
     ] = None,
     k: Annotated[
         int, typer.Option("-k", help=f"Return this many documents (default of a run: {DEEP:,})", min=1)

@@ -20,33 +20,19 @@ __all__ = [
     "given",
 ]
 
-Source = Annotated[
-    str,
-    typer.Argument(help="Folder, file, collection, - (stdin), ir_datasets:ID, stdlib:", show_default=False),
-]
+Source = Annotated[str, typer.Argument(help="Folder, file, collection, - (stdin), ir_datasets:ID, stdlib:")]
 PassageWords = Annotated[
-    int | None,
-    typer.Option(
-        min=0, show_default=False, help="Limit passages to this many words; 0 keeps documents whole"
-    ),
+    int | None, typer.Option(min=0, help="Limit passages to this many words; 0 keeps documents whole")
 ]
-IdField = Annotated[
-    str | None,
-    typer.Option("--id", help="Name the id field (CSV, TSV, JSON, JSON Lines)", show_default=False),
-]
-TitleField = Annotated[str | None, typer.Option("--title", help="Name the title field", show_default=False)]
-TextField = Annotated[str | None, typer.Option("--text", help="Name the text field", show_default=False)]
+IdField = Annotated[str | None, typer.Option("--id", help="Name the id field (CSV, TSV, JSON, JSON Lines)")]
+TitleField = Annotated[str | None, typer.Option("--title", help="Name the title field")]
+TextField = Annotated[str | None, typer.Option("--text", help="Name the text field")]
 Include = Annotated[
-    list[str] | None,
-    typer.Option(help="Read only files like this, as in '*.md' (repeatable)", show_default=False),
+    list[str] | None, typer.Option(help="Read only files like this, as in '*.md' (repeatable)")
 ]
-Exclude = Annotated[
-    list[str] | None, typer.Option(help="Skip files and folders like this (repeatable)", show_default=False)
-]
+Exclude = Annotated[list[str] | None, typer.Option(help="Skip files and folders like this (repeatable)")]
 Gitignore = Annotated[bool, typer.Option(help="Skip what .gitignore names")]
-Lenient = Annotated[
-    bool | None, typer.Option(help="Skip bad input (default for folders), or stop at it", show_default=False)
-]
+Lenient = Annotated[bool | None, typer.Option(help="Skip bad input (default for folders), or stop at it")]
 
 
 Compact = Annotated[bool, typer.Option("--compact/--no-compact", help="Merge segments afterwards if due")]

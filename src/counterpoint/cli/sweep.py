@@ -22,10 +22,8 @@ __all__ = ["sweep"]
 
 
 def sweep(
-    grid: Annotated[Path, typer.Argument(help="TOML file that says what to evaluate", show_default=False)],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the sweep to this folder", show_default=False)
-    ],
+    grid: Annotated[Path, typer.Argument(help="TOML file that says what to evaluate")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the sweep to this folder")],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only list the cells, and which are done")
     ] = False,

@@ -28,27 +28,20 @@ __all__ = ["train"]
 
 def train(
     recipe: RecipeSource,
-    data: Annotated[
-        str, typer.Option(help="Train on this collection, ir_datasets:ID or file", show_default=False)
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the run to this folder", show_default=False)
-    ],
+    data: Annotated[str, typer.Option(help="Train on this collection, ir_datasets:ID or file")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the run to this folder")],
     documents: Annotated[
-        str | None,
-        typer.Option(help="Take texts from this collection if --data has only ids", show_default=False),
+        str | None, typer.Option(help="Take texts from this collection if --data has only ids")
     ] = None,
     split: Annotated[
         str | None, typer.Option(help="Train on this split (default: the recipe's, train)")
     ] = None,
     dev_split: Annotated[
-        str | None,
-        typer.Option(help="Evaluate on this split, or hold out this many queries", show_default=False),
+        str | None, typer.Option(help="Evaluate on this split, or hold out this many queries")
     ] = None,
     settings: Settings = None,
     memory: Annotated[
-        Path | None,
-        typer.Option(help="Share hidden states of frozen backbones in this folder", show_default=False),
+        Path | None, typer.Option(help="Share hidden states of frozen backbones in this folder")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in that folder")] = False,
     json: Json = False,

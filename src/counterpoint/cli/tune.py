@@ -36,19 +36,12 @@ MOST = 1000  # weights or combinations tried
 
 def tune(
     index: IndexFolder,
-    collection: Annotated[
-        str, typer.Argument(help="Collection with queries and judgements", show_default=False)
-    ],
+    collection: Annotated[str, typer.Argument(help="Collection with queries and judgements")],
     split: Annotated[str, typer.Option(help="Tune on this split; never on the test split")] = "dev",
-    part: Annotated[
-        str | None, typer.Option(help="Part to tune (default: the pooled vectors)", show_default=False)
-    ] = None,
-    grid: Annotated[
-        str | None, typer.Option(help="Try weights FROM:TO:STEP (default: 0:2:0.1)", show_default=False)
-    ] = None,
+    part: Annotated[str | None, typer.Option(help="Part to tune (default: the pooled vectors)")] = None,
+    grid: Annotated[str | None, typer.Option(help="Try weights FROM:TO:STEP (default: 0:2:0.1)")] = None,
     shares: Annotated[
-        int | None,
-        typer.Option(help="Tune all parts: share 1 among them in this many steps", show_default=False),
+        int | None, typer.Option(help="Tune all parts: share 1 among them in this many steps")
     ] = None,
     measure: Annotated[str, typer.Option(help="Measure to optimise")] = "AP",
     weights: Weights = None,
