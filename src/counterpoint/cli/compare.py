@@ -37,6 +37,7 @@ from counterpoint.cli.parts import (
     parts_of,
 )
 from counterpoint.cli.tables import csv_table
+from counterpoint.errors import ConfigError
 
 if TYPE_CHECKING:
     from counterpoint.measure import CompareSettings, Comparison, Report
@@ -137,7 +138,6 @@ def compare(
     Example: counterpoint compare dl19=qrels19.txt bm25=a19.trec tasb=b19.trec dl20=qrels20.txt
     bm25=a20.trec tasb=b20.trec --forest forest.svg
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.measure import CompareSettings, comparison_data, comparison_tables, synthesise
     from counterpoint.plots import check_format
 

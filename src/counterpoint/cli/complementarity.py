@@ -15,6 +15,7 @@ from counterpoint.cli.judgements import Judged
 from counterpoint.cli.options import cutoffs_of
 from counterpoint.cli.progress import progress
 from counterpoint.cli.tables import csv_table
+from counterpoint.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from counterpoint.measure import CompareSettings, Comparison, Shared, Table
@@ -112,7 +113,6 @@ def checked_cutoffs(cutoffs: str | None, needed: Mapping[str, object]) -> list[i
     Raises:
         ConfigError: they are not whole numbers, or an option that needs them is given without them.
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.plots import check_format
 
     if cutoffs is None:
@@ -138,7 +138,6 @@ def overlaps_of(
     Raises:
         ConfigError: a system has several runs, or answers are given without texts.
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.measure import condense, share_of
 
     for system, found in runs.items():
@@ -169,7 +168,6 @@ def _within(qrels: Qrels, runs: Mapping[str, Run], k: int) -> Qrels:
 def _by_answers(judged: Judged, path: Path, runs: Mapping[str, Run], k: int) -> Qrels:
     """Judge retrieved documents by answers, for the queries of the split that have some."""
     from counterpoint.data import read_answers
-    from counterpoint.errors import DataError
     from counterpoint.measure import judged_by_answers
 
     collection = judged.whole("--answers")

@@ -20,6 +20,7 @@ from counterpoint.cli.diagnosis.training import curves, read_metrics, summary, t
 from counterpoint.cli.diagnosis.whitened import Whitened, whitened
 from counterpoint.cli.sampling import DEPTH, Sample, sample_of
 from counterpoint.cli.token_counts import count_collection, counts_text
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -82,7 +83,6 @@ def diagnose(
     --tokens counts word-pieces, words and distinct words with MODEL's tokenizer (default: minilm's, which is
     BERT's).
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.files import writing
 
     if tokens is not None:

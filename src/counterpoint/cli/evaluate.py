@@ -31,11 +31,11 @@ from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
 from counterpoint.cli.slicing import KINDS, SlicingData, slice_rows, slice_text, slice_values, slicings_of
 from counterpoint.cli.tables import csv_table, text_table
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.escapes import escaped
 from counterpoint.library.options import BACKEND, Backend
 
 if TYPE_CHECKING:
-    from counterpoint.errors import DataError
     from counterpoint.library import SearchOptions
     from counterpoint.measure import Report, Slicing
     from counterpoint.measure.folds import ChooseOn
@@ -97,7 +97,6 @@ def evaluate(
     --workflow is hybrid, lexical, dense, words, dense-words or words-dense. `counterpoint search --help`
     explains the other options of a search.
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.measure import with_judging
 
     if not measures.split():
@@ -192,8 +191,6 @@ def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
 
 def _saved(run: Run, path: Path) -> DataError | None:
     """Write the run. Return the error of an id that TREC files cannot hold, to raise after the figures."""
-    from counterpoint.errors import DataError
-
     try:
         run.write(path)
     except DataError as error:

@@ -13,6 +13,7 @@ import typer
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.progress import progress
 from counterpoint.cli.sampling import drawn
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ def fit(
     for the number of vectors. --power -0.5 makes the variances equal, -0.25 goes half the way, 0 only centres
     and rotates. --level applies to sets of one vector per text.
     """
-    from counterpoint.errors import ArtifactError, ConfigError
     from counterpoint.folders import SAVED_PART, check_replaceable
     from counterpoint.learn import FitTexts, fit_transform, fitted_dim, recentre_transform
     from counterpoint.loading import load_model
@@ -139,8 +139,6 @@ def fit(
 
 
 def _share(shrinkage: str | None) -> float | Literal["oas"]:
-    from counterpoint.errors import ConfigError
-
     if shrinkage is None or shrinkage == "oas":
         return shrinkage or 0.0
     try:
@@ -171,7 +169,6 @@ def _check_rows(made: Sequence[Transform], rows: int) -> None:
     Raises:
         ConfigError: the rank is too high; the message names a possible one.
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.transform import Flow
 
     flow = made[-1] if len(made) > 1 else None  # alone it is fitted to all components, and warns

@@ -10,6 +10,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.outputs import check_outputs
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 
 __all__ = ["fuse"]
@@ -39,7 +40,6 @@ def fuse(
     --missing says what a run adds for a document that it lacks. error refuses (the default of convex), min
     adds the run's lowest score or rank, zero adds nothing (the default of rrf). Every weight is 1 by default.
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.search import Fusion, Run, fuse_runs
     from counterpoint.search.settings import parse_weights
 
@@ -63,8 +63,6 @@ def fuse(
 
 def _named(runs: list[Path]) -> dict[str, Path]:
     """Runs by file name, or by path where several files have the same name."""
-    from counterpoint.errors import ConfigError
-
     count = Counter(path.name for path in runs)
     named = {path.name if count[path.name] == 1 else str(path): path for path in runs}
     if len(named) < len(runs):

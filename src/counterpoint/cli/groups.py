@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from counterpoint.cli.judgements import Judged, judgements_of
+from counterpoint.errors import ConfigError
 
 __all__ = ["Group", "each", "groups_of"]
 
@@ -26,8 +27,6 @@ class Group:
 
 def groups_of(what: Sequence[str], splits: list[str] | None) -> list[Group]:
     """Group the words of a command line: a run belongs to the last collection before it."""
-    from counterpoint.errors import ConfigError
-
     sources = [(at, *_named(word)) for at, word in enumerate(what) if not _is_run(_named(word)[1])]
     if not sources or sources[0][0] != 0:
         raise ConfigError(f"name a collection or a qrels file before its runs; {what[0]!r} is a run")
@@ -78,8 +77,6 @@ def _short(source: str) -> str:
 
 def each(values: list[T] | None, collections: int, option: str) -> Sequence[T | None]:
     """Return one value per collection: none, the same for all, or one each."""
-    from counterpoint.errors import ConfigError
-
     if not values:
         return [None] * collections
     if len(values) not in (1, collections):

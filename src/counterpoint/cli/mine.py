@@ -11,6 +11,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.progress import progress
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ def mine(
     """
     import numpy as np
 
-    from counterpoint.errors import ConfigError, DataError
     from counterpoint.learn import BM25Negatives, Mining, ModelNegatives, drawn_lists, graded_lists
     from counterpoint.learn.formats import read_collection, write_n_way
     from counterpoint.learn.seeds import seed_of
@@ -101,7 +101,6 @@ def _teacher(named: str | None, weights: str | None) -> Teacher | None:
     Raises:
         ConfigError: the kind is unknown, or weights are given for a teacher without vector sets.
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.learn import CrossEncoderTeacher, ModelTeacher, RunTeacher
     from counterpoint.score import MaxSim, Sum
     from counterpoint.search.settings import parse_weights

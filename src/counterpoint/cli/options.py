@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from counterpoint.cli.complete import models, workflows
+from counterpoint.errors import ConfigError
 from counterpoint.library.options import SearchOptions
 
 __all__ = [
@@ -88,8 +89,6 @@ CUTOFF = re.compile(r"0*[1-9][0-9]{0,8}")
 
 def cutoffs_of(text: str, option: str) -> list[int]:
     """Parse cutoffs such as `10,100`; sorted, without duplicates."""
-    from counterpoint.errors import ConfigError
-
     words = text.replace(",", " ").split()
     if not words or not all(CUTOFF.fullmatch(word) for word in words):
         shown = text if len(text) <= 60 else f"{text[:60]}…"
@@ -113,8 +112,6 @@ def asked_of(
     Raises:
         ConfigError: options exclude each other.
     """
-    from counterpoint.errors import ConfigError
-
     if feedback is not None and workflow != "hybrid":
         raise ConfigError(f"--feedback works with the hybrid only; leave it or --workflow {workflow} out")
     return SearchOptions(

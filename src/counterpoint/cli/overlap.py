@@ -15,6 +15,7 @@ from counterpoint.cli.options import BackendName, ModelName, cutoffs_of
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
 from counterpoint.cli.tables import text_table
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 from counterpoint.library.options import BACKEND
 
@@ -58,7 +59,6 @@ def overlap(
 
     Example: counterpoint overlap my-collection/ --index my-index --parts lexical,mean -k 10,100
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.library import OpenIndex
     from counterpoint.measure import share_of
     from counterpoint.plots import check_format
@@ -100,7 +100,6 @@ def overlap(
 
 def _named_runs(given: Sequence[str]) -> dict[str, Run]:
     """Read runs by name: `NAME=FILE`, or a file by its name up to the first full stop."""
-    from counterpoint.errors import ConfigError
     from counterpoint.search import Run
 
     runs: dict[str, Run] = {}

@@ -11,6 +11,7 @@ import typer
 
 from counterpoint.cli.groups import Group
 from counterpoint.cli.slicing import SlicingData
+from counterpoint.errors import ConfigError
 
 if TYPE_CHECKING:
     from counterpoint.measure import Report, Slicing, Table, WinTieLoss
@@ -69,7 +70,6 @@ class Asked:
         Raises:
             ConfigError: a baseline or another option is missing, or a picture has an unknown format.
         """
-        from counterpoint.errors import ConfigError
         from counterpoint.plots import check_format
 
         for option, value in (("--halves", self.halves), ("--wins", self.wins)):

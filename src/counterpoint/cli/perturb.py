@@ -10,6 +10,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.judgements import judgements_of
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.escapes import escaped, json_text
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ def perturb(
     then `compare` the runs on both. A folder for --synonyms holds WordNet's senses and synsets.
     """
     from counterpoint.data import BEIR, open_thesaurus, write_beir
-    from counterpoint.errors import ArtifactError, ConfigError
     from counterpoint.folders import FolderKind, publish_folder
     from counterpoint.measure import Adversary, Tally
     from counterpoint.measure import perturb as perturbed

@@ -11,6 +11,7 @@ import typer
 from counterpoint.cli.console import Json, emit, note, typed
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
+from counterpoint.errors import DataError
 from counterpoint.escapes import escaped, json_text
 
 if TYPE_CHECKING:
@@ -74,7 +75,6 @@ def rerank(
 
 
 def _of_split(run: Run, collection: Collection, split: str | None) -> Run:
-    from counterpoint.errors import DataError
     from counterpoint.search import Run
 
     if split is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from counterpoint.cli.judgements import judgements_of
 from counterpoint.cli.progress import progress
+from counterpoint.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,7 +96,6 @@ def sample_of(source: str, split: str | None, size: int, seed: int, retrieved: i
     import numpy as np
 
     from counterpoint.data import open_collection
-    from counterpoint.errors import DataError
     from counterpoint.measure.alignment import distinct_texts
 
     rng = np.random.default_rng(seed)

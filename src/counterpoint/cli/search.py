@@ -29,6 +29,7 @@ from counterpoint.cli.options import (
     asked_of,
 )
 from counterpoint.cli.outputs import check_outputs
+from counterpoint.errors import ConfigError
 from counterpoint.library.options import BACKEND, SearchOptions
 
 __all__ = ["app", "search"]
@@ -139,8 +140,6 @@ def _check(asked: Mapping[str, Any], queries: Path | None, as_json: bool) -> Non
     Raises:
         ConfigError: naming the options as they are typed.
     """
-    from counterpoint.errors import ConfigError
-
     given = [name for name, value in asked.items() if value is not None]
     if queries is not None:
         if others := [name for name in given if name != "-o"]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 from counterpoint.cli.judgements import Judged
 from counterpoint.cli.progress import progress
 from counterpoint.cli.tables import text_table
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -75,7 +76,6 @@ def slicings_of(kinds: Sequence[str], material: SlicingData) -> list[Slicing]:
 
 
 def _slicing(kind: str, material: SlicingData) -> Slicing:
-    from counterpoint.errors import ConfigError
     from counterpoint.measure import slice_by_field, slice_by_length
 
     head, _, rest = kind.partition(":")
@@ -110,8 +110,6 @@ def _by_bm25(kind: str, rest: str, material: SlicingData) -> Slicing:
 
 
 def _edges(kind: str, text: str) -> list[float] | None:
-    from counterpoint.errors import ConfigError
-
     if not text:
         return None
     with suppress(ValueError):

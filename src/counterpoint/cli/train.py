@@ -16,6 +16,7 @@ import typer
 from counterpoint.cli.console import Json, emit, is_quiet, note, typed
 from counterpoint.cli.progress import progress
 from counterpoint.cli.recipe import RecipeSource, Settings, recipe_of
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ def train(
     --data is a collection with judgements, or a file of training data. --dev-split is evaluated during
     training; its default is the recipe's choice. --memory is for stages that remember hidden states.
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.recipe import check, describe_run, read_recipe_data, run_recipe
     from counterpoint.recipe.run_folder import check_folder, is_first_process
 

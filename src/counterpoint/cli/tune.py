@@ -22,6 +22,7 @@ from counterpoint.cli.options import (
     asked_of,
 )
 from counterpoint.cli.progress import progress
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.escapes import escaped
 from counterpoint.library.options import BACKEND
 
@@ -58,7 +59,6 @@ def tune(
 
     `counterpoint search --help` explains the options of a search.
     """
-    from counterpoint.errors import ConfigError, DataError
     from counterpoint.index import keep_search
     from counterpoint.library import OpenIndex, settings_of
     from counterpoint.measure import parse_measure, tune_shares, tune_weight
@@ -110,8 +110,6 @@ def _grid(text: str) -> list[float]:
     Raises:
         ConfigError: the grid is malformed or too large.
     """
-    from counterpoint.errors import ConfigError
-
     try:
         low, high, step = (Decimal(number) for number in text.split(":"))
         if not (0 <= low <= high and step > 0 and high.is_finite() and step.is_finite()):
@@ -130,8 +128,6 @@ def _ways(steps: int, parts: int) -> int:
     Raises:
         ConfigError: there are none or too many.
     """
-    from counterpoint.errors import ConfigError
-
     if steps < 1:
         raise ConfigError(f"--shares: expected the number of steps, 1 or more, found {steps}")
     count = comb(steps + parts - 1, parts - 1) if parts else 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoint.cli.diagnosis.space import Space
 from counterpoint.cli.sampling import DEPTH, Sample, bm25_run, encode_texts
+from counterpoint.errors import ConfigError
 
 if TYPE_CHECKING:
     from counterpoint.index import VectorSet
@@ -54,8 +55,6 @@ def ends_of(sets: Mapping[str, VectorSet], high: str | None, low: str | None) ->
     Raises:
         ConfigError: the model lacks a named set, or one set is named for both.
     """
-    from counterpoint.errors import ConfigError
-
     for option, name in (("--high", high), ("--low", low)):
         if name is not None and name not in sets:
             raise ConfigError(f"{option} {name}: no such vector set; the model has {', '.join(sets)}")

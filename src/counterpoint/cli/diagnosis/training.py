@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.cli.tables import text_table
+from counterpoint.errors import DataError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     Raises:
         DataError: a line is not one that `train` writes, or there are no lines.
     """
-    from counterpoint.errors import DataError
-
     records = []
     for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
         if not line.endswith(b"\n"):
