@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from counterpoint.cli.console import Json, emit
-from counterpoint.cli.options import IndexFolder, Where
-from counterpoint.cli.sources import Compact
+from counterpoint.cli.options import Compact, IndexFolder, Where
 from counterpoint.errors import ConfigError
 
 __all__ = ["delete"]

@@ -12,21 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from counterpoint.cli import complete
+from counterpoint.cli import options as shared
 from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.judgements import Judged, judgements_of, measure_runs, read_runs
-from counterpoint.cli.options import (
-    Adapt,
-    BackendName,
-    Exhaustive,
-    Feedback,
-    FusionName,
-    MaybeWorkflow,
-    ModelName,
-    Probes,
-    Weights,
-    Where,
-    asked_of,
-)
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
 from counterpoint.cli.slicing import KINDS, SlicingData, slice_rows, slice_text, slice_values, slicings_of
@@ -51,9 +39,7 @@ def evaluate(
     collection: Annotated[str, typer.Argument(help="Collection with judgements, or with --run a qrels file")],
     index: Annotated[Path | None, typer.Option(help="Search and measure this index")] = None,
     run: Annotated[list[Path] | None, typer.Option(help="Measure this TREC run (repeatable)")] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Choose the split (default: test, or the only one)")
-    ] = None,
+    split: shared.Split = None,
     measures: Annotated[
         str, typer.Option(help="Set the measures, by their usual names", autocompletion=complete.measures)
     ] = "nDCG@10 R@100 RR@10",
@@ -63,14 +49,14 @@ def evaluate(
     relevant_from: Annotated[
         int | None, typer.Option(min=1, help="Set the lowest relevant grade for binary measures")
     ] = None,
-    workflow: MaybeWorkflow = None,
-    weights: Weights = None,
-    adapt: Adapt = None,
-    fusion: FusionName = None,
-    feedback: Feedback = None,
-    exhaustive: Exhaustive = False,
-    probes: Probes = None,
-    where: Where = None,
+    workflow: shared.MaybeWorkflow = None,
+    weights: shared.Weights = None,
+    adapt: shared.Adapt = None,
+    fusion: shared.FusionName = None,
+    feedback: shared.Feedback = None,
+    exhaustive: shared.Exhaustive = False,
+    probes: shared.Probes = None,
+    where: shared.Where = None,
     k: Annotated[
         int | None, typer.Option("-k", min=1, help="Retrieve this many documents (default: as measures need)")
     ] = None,
@@ -88,8 +74,8 @@ def evaluate(
     slice_table: Annotated[Path | None, typer.Option(help="Write the slices as CSV")] = None,
     save_run: Annotated[Path | None, typer.Option(help="Save the index's run in TREC format")] = None,
     per_query: Annotated[Path | None, typer.Option(help="Write per-query values as CSV")] = None,
-    model: ModelName = None,
-    backend: BackendName = BACKEND,
+    model: shared.ModelName = None,
+    backend: shared.BackendName = BACKEND,
     json: Json = False,
 ) -> None:
     """Evaluate an index, or saved runs, on COLLECTION.
@@ -126,7 +112,7 @@ def evaluate(
     extra: dict[str, Any] = {}
     late = None
     if index is not None:
-        options = asked_of(workflow or "hybrid", weights, fusion, feedback, exhaustive, adapt)
+        options = shared.asked_of(workflow or "hybrid", weights, fusion, feedback, exhaustive, adapt)
         asked = Asked(index, replace(options, k=depth, probes=probes, where=where), rerank, model, backend)
         found, extra = _search(asked, judged)
         runs = {str(index): found}

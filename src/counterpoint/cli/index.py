@@ -8,23 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from counterpoint.cli import options as shared
 from counterpoint.cli.ahead import sized
 from counterpoint.cli.complete import models
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.dry_index import tell, told
 from counterpoint.cli.progress import loading, progress
-from counterpoint.cli.sources import (
-    Exclude,
-    Gitignore,
-    IdField,
-    Include,
-    Lenient,
-    PassageWords,
-    Source,
-    TextField,
-    TitleField,
-    given,
-)
 from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 from counterpoint.index.codec_names import CodecChoice
@@ -37,7 +26,7 @@ __all__ = ["index"]
 
 
 def index(
-    source: Source,
+    source: shared.Source,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the index to this folder")
     ] = None,
@@ -70,18 +59,18 @@ def index(
     b: Annotated[
         float | None, typer.Option("--b", help="Set BM25's length normalisation, 0 to 1 (default: 0.4)")
     ] = None,
-    passage_words: PassageWords = None,
-    id: IdField = None,
-    title: TitleField = None,
-    text: TextField = None,
+    passage_words: shared.PassageWords = None,
+    id: shared.IdField = None,
+    title: shared.TitleField = None,
+    text: shared.TextField = None,
     metadata: Annotated[
         list[str] | None,
         typer.Option("--metadata", help="Keep metadata fields, as in year:int,lang:str (repeatable)"),
     ] = None,
-    include: Include = None,
-    exclude: Exclude = None,
-    gitignore: Gitignore = True,
-    lenient: Lenient = None,
+    include: shared.Include = None,
+    exclude: shared.Exclude = None,
+    gitignore: shared.Gitignore = True,
+    lenient: shared.Lenient = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing index")] = False,
     resume: Annotated[bool, typer.Option(help="Continue an unfinished build in the same folder")] = False,
     processes: Annotated[
@@ -111,8 +100,7 @@ def index(
         model=model, codec=codec, gate=gate, ann=ann, lexical=lexical, analyzer=analyzer,
         identifiers=identifiers, k1=k1, b=b, passage_words=passage_words, lenient=lenient,
         overwrite=overwrite, resume=resume, processes=processes, id=id, title=title, text=text,
-        metadata=given(metadata), include=given(include), exclude=given(exclude), gitignore=gitignore,
-        vectors=vectors,
+        metadata=metadata, include=include, exclude=exclude, gitignore=gitignore, vectors=vectors,
     )  # fmt: skip
     if dry_run:
         tell(source, chosen, json)

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that several commands share: of searching, and of reading documents."""
 
 from __future__ import annotations
 
@@ -15,13 +15,24 @@ from counterpoint.library.options import SearchOptions
 __all__ = [
     "Adapt",
     "BackendName",
+    "Compact",
+    "Exclude",
     "Exhaustive",
     "Feedback",
     "FusionName",
+    "Gitignore",
+    "IdField",
+    "Include",
     "IndexFolder",
+    "Lenient",
     "MaybeWorkflow",
     "ModelName",
+    "PassageWords",
     "Probes",
+    "Source",
+    "Split",
+    "TextField",
+    "TitleField",
     "Weights",
     "Where",
     "WorkflowName",
@@ -36,6 +47,7 @@ ModelName = Annotated[
         "--model", autocompletion=models, help="Load the model from here, if it moved since indexing"
     ),
 ]
+Split = Annotated[str | None, typer.Option(help="Choose the split (default: test, or the only one)")]
 BackendName = Annotated[
     Literal["auto", "onnx", "torch"],
     typer.Option("--backend", help="Encode queries with onnx (in the index), torch, or auto"),
@@ -83,6 +95,20 @@ MaybeWorkflow = Annotated[
     ),
 ]
 
+Source = Annotated[str, typer.Argument(help="Folder, file, collection, - (stdin), ir_datasets:ID, stdlib:")]
+PassageWords = Annotated[
+    int | None, typer.Option(min=0, help="Limit passages to this many words; 0 keeps documents whole")
+]
+IdField = Annotated[str | None, typer.Option("--id", help="Name the id field (CSV, TSV, JSON, JSON Lines)")]
+TitleField = Annotated[str | None, typer.Option("--title", help="Name the title field")]
+TextField = Annotated[str | None, typer.Option("--text", help="Name the text field")]
+Include = Annotated[
+    list[str] | None, typer.Option(help="Read only files like this, as in '*.md' (repeatable)")
+]
+Exclude = Annotated[list[str] | None, typer.Option(help="Skip files and folders like this (repeatable)")]
+Gitignore = Annotated[bool, typer.Option(help="Skip what .gitignore names")]
+Lenient = Annotated[bool | None, typer.Option(help="Skip bad input (default for folders), or stop at it")]
+Compact = Annotated[bool, typer.Option("--compact/--no-compact", help="Merge segments afterwards if due")]
 
 CUTOFF = re.compile(r"0*[1-9][0-9]{0,8}")
 

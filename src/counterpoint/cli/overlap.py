@@ -11,7 +11,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.judgements import Judged, judgements_of
-from counterpoint.cli.options import BackendName, ModelName, cutoffs_of
+from counterpoint.cli.options import BackendName, ModelName, Split, cutoffs_of
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
 from counterpoint.cli.tables import text_table
@@ -39,9 +39,7 @@ def overlap(
         list[str] | None, typer.Option(help="Compare a TREC run: FILE or NAME=FILE (repeatable)")
     ] = None,
     k: Annotated[str, typer.Option("-k", help="Set the cutoffs, separated by commas")] = "10,100,1000",
-    split: Annotated[
-        str | None, typer.Option(help="Choose the split (default: test, or the only one)")
-    ] = None,
+    split: Split = None,
     relevant_from: Annotated[int, typer.Option(min=1, help="Set the lowest relevant grade")] = 1,
     model: ModelName = None,
     backend: BackendName = BACKEND,

@@ -10,6 +10,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.judgements import judgements_of
+from counterpoint.cli.options import Split
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.escapes import escaped, json_text
 
@@ -27,9 +28,7 @@ def perturb(
     synonyms: Annotated[
         str, typer.Option(help="Take synonyms from nltk, or from a folder with WordNet")
     ] = "nltk",
-    split: Annotated[
-        str | None, typer.Option(help="Choose the split (default: test, or the only one)")
-    ] = None,
+    split: Split = None,
     relevant_from: Annotated[int, typer.Option(min=1, help="Set the lowest relevant grade")] = 1,
     seed: Annotated[int, typer.Option(help="Set the seed that draws synonyms")] = 0,
     share: Annotated[

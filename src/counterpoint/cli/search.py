@@ -11,23 +11,10 @@ from typing import Annotated, Any, final
 import typer
 from typer.core import TyperCommand
 
+from counterpoint.cli import options as shared
 from counterpoint.cli.asking import Asking, Explained, show
 from counterpoint.cli.batch import DEEP, answer_lines, write_run
 from counterpoint.cli.console import Json, emit, note
-from counterpoint.cli.options import (
-    Adapt,
-    BackendName,
-    Exhaustive,
-    Feedback,
-    FusionName,
-    IndexFolder,
-    ModelName,
-    Probes,
-    Weights,
-    Where,
-    WorkflowName,
-    asked_of,
-)
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.errors import ConfigError
 from counterpoint.library.options import BACKEND, SearchOptions
@@ -54,7 +41,7 @@ class _Command(TyperCommand):
 
 @app.command(name="search", cls=_Command)
 def search(
-    index: IndexFolder,
+    index: shared.IndexFolder,
     query: Annotated[
         str | None, typer.Argument(help="Query; - reads queries from stdin (default: a prompt)")
     ] = None,
@@ -79,16 +66,16 @@ def search(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="With --queries: write this TREC run")
     ] = None,
-    workflow: WorkflowName = SearchOptions.workflow,
-    weights: Weights = None,
-    adapt: Adapt = None,
-    fusion: FusionName = None,
-    feedback: Feedback = None,
-    exhaustive: Exhaustive = False,
-    probes: Probes = None,
-    where: Where = None,
-    model: ModelName = None,
-    backend: BackendName = BACKEND,
+    workflow: shared.WorkflowName = SearchOptions.workflow,
+    weights: shared.Weights = None,
+    adapt: shared.Adapt = None,
+    fusion: shared.FusionName = None,
+    feedback: shared.Feedback = None,
+    exhaustive: shared.Exhaustive = False,
+    probes: shared.Probes = None,
+    where: shared.Where = None,
+    model: shared.ModelName = None,
+    backend: shared.BackendName = BACKEND,
     json: Json = False,
 ) -> None:
     """Search INDEX for QUERY, for every query of a file or of stdin, or for questions at a prompt.
@@ -102,7 +89,7 @@ def search(
     """
     from counterpoint.library import OpenIndex
 
-    options = asked_of(workflow, weights, fusion, feedback, exhaustive, adapt)
+    options = shared.asked_of(workflow, weights, fusion, feedback, exhaustive, adapt)
     options = replace(options, k=k, probes=probes, where=where)
     asked = {"QUERY": query, "--explain": None if explain == "no" else explain, "--html": html, "-o": output}
     _check(asked, queries, json)

@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from counterpoint.cli import options as shared
 from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.judgements import judgements_of
-from counterpoint.cli.options import (
-    Adapt,
-    BackendName,
-    Feedback,
-    FusionName,
-    IndexFolder,
-    ModelName,
-    Weights,
-    asked_of,
-)
 from counterpoint.cli.progress import progress
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.escapes import escaped
@@ -36,7 +27,7 @@ MOST = 1000  # weights or combinations tried
 
 
 def tune(
-    index: IndexFolder,
+    index: shared.IndexFolder,
     collection: Annotated[str, typer.Argument(help="Collection with queries and judgements")],
     split: Annotated[str, typer.Option(help="Tune on this split; never on the test split")] = "dev",
     part: Annotated[str | None, typer.Option(help="Part to tune (default: the pooled vectors)")] = None,
@@ -45,14 +36,14 @@ def tune(
         int | None, typer.Option(help="Tune all parts: share 1 among them in this many steps")
     ] = None,
     measure: Annotated[str, typer.Option(help="Measure to optimise")] = "AP",
-    weights: Weights = None,
-    adapt: Adapt = None,
-    fusion: FusionName = None,
-    feedback: Feedback = None,
+    weights: shared.Weights = None,
+    adapt: shared.Adapt = None,
+    fusion: shared.FusionName = None,
+    feedback: shared.Feedback = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Retrieve this many documents per query")] = 1000,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Leave the index unchanged")] = False,
-    model: ModelName = None,
-    backend: BackendName = BACKEND,
+    model: shared.ModelName = None,
+    backend: shared.BackendName = BACKEND,
     json: Json = False,
 ) -> None:
     """Tune the weights of INDEX's hybrid on a split of COLLECTION, and store them in INDEX.
@@ -72,7 +63,7 @@ def tune(
     asked = judged.whole("tune").queries(judged.split), judged.qrels
     with OpenIndex(index, model, backend) as library:
         opened = library.index
-        settings = settings_of(opened, asked_of("hybrid", weights, fusion, feedback, adapt=adapt))
+        settings = settings_of(opened, shared.asked_of("hybrid", weights, fusion, feedback, adapt=adapt))
         if shares is not None and weights is None:
             # Include parts that an earlier tuning left without a weight.
             parts = [*settings.weights, *opened.layouts, *([LEXICAL] if opened.lexical is not None else [])]
