@@ -63,7 +63,7 @@ def _add(index: Path, source: str, options: AddOptions, how: tuple[str | None, b
     model, compact = how
     with OpenIndex(index, model) as opened:
         reading = reading_for(opened.index, source, options)
-        note(*reading.decided) if reading.decided else None
+        note(*reading.decided)
         if opened.index.layouts:
             with loading((opened.index.manifest.model or {}).get("name")):
                 _ = opened.model  # load it here, so that a terminal shows a note

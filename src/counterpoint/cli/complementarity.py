@@ -13,7 +13,7 @@ from counterpoint.cli.console import note
 from counterpoint.cli.groups import Group
 from counterpoint.cli.judgements import Judged
 from counterpoint.cli.options import cutoffs_of
-from counterpoint.cli.progress import progress
+from counterpoint.cli.progress import reading
 from counterpoint.cli.tables import csv_table
 from counterpoint.errors import ConfigError, DataError
 
@@ -177,14 +177,8 @@ def _by_answers(judged: Judged, path: Path, runs: Mapping[str, Run], k: int) -> 
         raise DataError(f"has no answers for the judged queries of {judged.source}", path=path)
     if without := len(judged.qrels) - len(answers):
         note(f"{path}: {without} judged queries of {judged.source} have no answers; they are left out")
-    with progress("reading", "documents", collection.size) as update:
-
-        def counted() -> Iterator:
-            for number, document in enumerate(collection.documents(), 1):
-                yield document
-                update(number)
-
-        return judged_by_answers(runs.values(), counted(), answers, k)
+    with reading(collection) as documents:
+        return judged_by_answers(runs.values(), documents, answers, k)
 
 
 def draw_venn(path: Path, found: Sequence[Overlaps]) -> None:

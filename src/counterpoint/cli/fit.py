@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.progress import progress
 from counterpoint.cli.sampling import drawn
 from counterpoint.errors import ArtifactError, ConfigError
@@ -106,12 +105,10 @@ def fit(
         _check_rows(made, len(FitTexts(texts, more).divided()[0]))
     started = time.perf_counter()
     with (
-        warnings.catch_warnings(record=True) as raised,
+        warned(),
         progress("encoding", "texts", len(texts) + len(more)) as encoded,
         progress("training", "steps") as trained,
     ):
-        warnings.simplefilter("always")
-
         fitted = FitTexts(texts, more, encoded)
         if method == "centre":
             recentre_transform(loaded, chosen, fitted)
@@ -120,8 +117,6 @@ def fit(
                 loaded, chosen, lambda dim: made, fitted, level, lambda step, total, bits: trained(step)
             )
     mapped = level or ("sequence" if loaded.sets[chosen].pooled else "token")
-    for warning in raised:
-        note(str(warning.message))
     if method != "normalise" and mapped == "sequence" and len(more) > MOST_QUERIES * len(fitted):
         note(MANY_QUERIES.format(len(more) / len(fitted)))
     if plain and method not in ("normalise", "centre"):

@@ -138,13 +138,12 @@ def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
         build = prepare(source, output, chosen)
     build = sized(build, source, whole=not chosen.passage_words)
     report, decided = build.reading.report, build.reading.decided
-    told_first = (*decided, *((build.told,) if build.told else ()))
-    note(*told_first) if told_first else None
+    note(*decided, *([build.told] if build.told else []))
     _run(build)
     note(report.summary(), *told(report, decided))
     with Index(output) as built:
         info = built.info()
-    note(*(text for text in (auto_text(info), queries_text(info), cut_text(info)) if text))
+    note(*filter(None, (auto_text(info), queries_text(info), cut_text(info))))
     result = {
         "index": str(output), "documents": info["documents"], "passages": info["passages"],
         "longer_than_model": info["longer_than_model"], "bytes": info["bytes"],

@@ -86,8 +86,7 @@ def check(recipe: RecipeSource, settings: Settings = None, json: Json = False) -
     if json or not faults:
         result = {"recipe": found.name, "ok": not faults, "faults": faults}
         emit(result, lambda: escaped(f"{found.name}: no fault found"), json)
-    for fault in faults:
-        note(f"error: {fault}")
+    note(*(f"error: {fault}" for fault in faults))
     if faults:
         raise typer.Exit(2)
 

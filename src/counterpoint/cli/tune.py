@@ -86,8 +86,7 @@ def tune(
         )
     if not dry_run:
         keep_search(index, found.settings.to_dict())
-    for line in result.pop("notes"):
-        note(line)
+    note(*result.pop("notes"))
     result |= {
         "index": str(index), "split": judged.split, "measure": measure,
         "search": found.settings.to_dict(), "kept": not dry_run,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.cli.diagnosis.space import Space
-from counterpoint.cli.sampling import DEPTH, Sample, bm25_run, encode_texts
+from counterpoint.cli.sampling import DEPTH, Sample, bm25_run, encode_texts, some
 from counterpoint.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -90,9 +90,7 @@ def retrieved_of(source: str, sample: Sample, size: int, seed: int) -> Retrieved
         for at, query in enumerate(sample.queries)
         for document, _ in (run[query] if query in run else [])
     ]
-    if len(found) > size:
-        chosen = np.random.default_rng(seed).choice(len(found), size, replace=False)
-        found = [found[at] for at in np.sort(chosen)]
+    found = some(found, size, np.random.default_rng(seed))
     wanted = {document for _, document in found}
     texts = {document.id: document.full_text for document in collection.documents() if document.id in wanted}
     places = {document: at for at, document in enumerate(texts)}
