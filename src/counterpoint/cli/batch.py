@@ -29,8 +29,7 @@ def answer_lines(asking: Asking) -> None:
         DataError: a line is not UTF-8.
     """
     for query in _lines():
-        _, data = asking.answer(query)
-        emit(data, str, True)
+        emit(asking.answer(query)[1], str, True)
 
 
 def write_run(asking: Asking, queries: Path, output: Path, as_json: bool) -> None:

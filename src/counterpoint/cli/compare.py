@@ -150,12 +150,11 @@ def compare(
         )
     if forest is not None:
         check_format(forest)
-    check_outputs(
-        {
-            "--forest": forest, "--per-query": per_query, "--answered": answered, "--venn": venn,
-            "--wins-plot": wins_plot, "--lengths-plot": lengths_plot,
-        }
-    )  # fmt: skip
+    outputs = {
+        "--forest": forest, "--per-query": per_query, "--answered": answered, "--venn": venn,
+        "--wins-plot": wins_plot, "--lengths-plot": lengths_plot,
+    }  # fmt: skip
+    check_outputs(outputs)
     cutoffs = checked_cutoffs(complementarity, {"--answers": answers, "--answered": answered, "--venn": venn})
     parts = Asked(baseline, halves, wins, wins_plot, lengths, lengths_plot)
     parts.check()

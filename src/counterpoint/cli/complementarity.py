@@ -82,9 +82,7 @@ class Overlaps:
             }
             found = {**shared.to_dict(), "per_query": queries}
             if self.by_answers:  # not known: other passages may contain an answer, too
-                found = {
-                    name: value for name, value in found.items() if name not in ("recall", "union_recall")
-                }
+                del found["recall"], found["union_recall"]
             cutoffs.append(found)
         relevance = "answers" if self.by_answers else "judgements"
         return {

@@ -14,7 +14,7 @@ import typer
 from counterpoint.cli import complete
 from counterpoint.cli import options as shared
 from counterpoint.cli.console import Json, emit, note, warned
-from counterpoint.cli.judgements import Judged, judgements_of, measure_runs, read_runs
+from counterpoint.cli.judgements import Judged, judgements_of, measure_runs
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
 from counterpoint.cli.slicing import KINDS, SlicingData, slice_rows, slice_text, slice_values, slicings_of
@@ -84,6 +84,7 @@ def evaluate(
     explains the other options of a search.
     """
     from counterpoint.measure import with_judging
+    from counterpoint.search import Run
 
     if not measures.split():
         raise ConfigError("--measures names no measure")
@@ -118,7 +119,7 @@ def evaluate(
         runs = {str(index): found}
         late = None if save_run is None else _saved(found, save_run)
     else:
-        runs = read_runs(run or [])
+        runs = {str(path): Run.read(path) for path in run or []}
     reports = measure_runs(runs, judged.qrels, names)
     results = [{"run": name, **extra, **_summary(report)} for name, report in reports.items()]
     if folds is not None:

@@ -159,11 +159,7 @@ def _declared(
 
 
 def _check_rows(made: Sequence[Transform], rows: int) -> None:
-    """Refuse a flow of more directions than this number of vectors can vary in.
-
-    Raises:
-        ConfigError: the rank is too high; the message names a possible one.
-    """
+    """Refuse a flow of more directions than this number of vectors can vary in."""
     from counterpoint.transform import Flow
 
     flow = made[-1] if len(made) > 1 else None  # alone it is fitted to all components, and warns

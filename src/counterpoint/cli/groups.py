@@ -32,9 +32,8 @@ def groups_of(what: Sequence[str], splits: list[str] | None) -> list[Group]:
         raise ConfigError(f"name a collection or a qrels file before its runs; {what[0]!r} is a run")
     ends = [at for at, _, _ in sources[1:]] + [len(what)]
     groups = []
-    for (at, name, source), end, split in zip(
-        sources, ends, each(splits, len(sources), "--split"), strict=True
-    ):
+    chosen = each(splits, len(sources), "--split")
+    for (at, name, source), end, split in zip(sources, ends, chosen, strict=True):
         group = Group(name or _short(source), judgements_of(source, split))
         if any(group.name == other.name for other in groups):
             raise ConfigError(f"two collections are called {group.name!r}; name them: NAME={source}")

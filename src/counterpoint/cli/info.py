@@ -79,7 +79,11 @@ def verify(
     repaired = _repaired(index, encode, drop_damaged, model) if repair else None
     manifest = Manifest.read(index)
     damaged = manifest.damaged(index)
-    remedies = _remedies(index, damaged) if damaged else {}
+    remedies = {}
+    if damaged:
+        from counterpoint.index.repairing import remedies as remedies_of
+
+        remedies = remedies_of(index, damaged)
     if damaged_copy(index):
         damaged[COPY] = "damaged"
         remedies[COPY] = "--repair makes it again"
@@ -119,12 +123,6 @@ def _repaired(index: Path, encode: bool, drop: Path | None, model: str | None) -
 
     with progress("encoding", "documents", None) as update:
         return repair(index, load=load if encode else None, drop=drop, on_progress=update)
-
-
-def _remedies(index: Path, damaged: Mapping[str, str]) -> dict[str, str]:
-    from counterpoint.index.repairing import remedies
-
-    return remedies(index, damaged)
 
 
 def _recall(index: Path, count: int) -> dict[str, Any]:
@@ -174,19 +172,13 @@ def _text(found: Mapping[str, Any]) -> str:
         queries_text,
     )
 
-    total = found["bytes"]
+    total, model, built = found["bytes"], found["model"], built_text(found)
     lines = [
         f"{counted_text(found)}, {total:,} bytes ({found['bytes_per_document']:,.0f} per document)",
         escaped(f"written {found['created']} by counterpoint {found['software']}"),
-        *([changed] if (changed := changed_text(found)) else []),
-        *([fit] if (fit := fit_text(found)) else []),
-        *([f"built in {built}"] if (built := built_text(found)) else []),
-        escaped(f"model {found['model']['name']} ({found['model']['fingerprint'][:12]})")
-        if found["model"]
-        else "no model",
-        *([auto] if (auto := auto_text(found)) else []),
-        *([escaped(queries)] if (queries := queries_text(found)) else []),
-        *([escaped(cut)] if (cut := cut_text(found)) else []),
+        *filter(None, (changed_text(found), fit_text(found), built and f"built in {built}")),
+        escaped(f"model {model['name']} ({model['fingerprint'][:12]})") if model else "no model",
+        *map(escaped, filter(None, (auto_text(found), queries_text(found), cut_text(found)))),
         "",
         f"{'':24}{'bytes':>14}{'share':>8}{'per doc':>12}",
     ]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from counterpoint.search import Run
     from counterpoint.types import Qrels
 
-__all__ = ["Judged", "judgements_of", "measure_runs", "read_runs"]
+__all__ = ["Judged", "judgements_of", "measure_runs"]
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,6 @@ def _judged(qrels: Qrels, source: str) -> Qrels:
     if not found:
         raise DataError(f"{source}: no judgements; is this the right split?")
     return found
-
-
-def read_runs(paths: Sequence[Path]) -> dict[str, Run]:
-    """Saved runs by their paths."""
-    from counterpoint.search import Run
-
-    return {str(path): Run.read(path) for path in paths}
 
 
 def measure_runs(

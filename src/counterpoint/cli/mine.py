@@ -96,11 +96,7 @@ def mine(
 
 
 def _teacher(named: str | None, weights: str | None) -> Teacher | None:
-    """Build the teacher from its options.
-
-    Raises:
-        ConfigError: the kind is unknown, or weights are given for a teacher without vector sets.
-    """
+    """Build the teacher from its options."""
     from counterpoint.learn import CrossEncoderTeacher, ModelTeacher, RunTeacher
     from counterpoint.score import MaxSim, Sum
     from counterpoint.search.settings import parse_weights

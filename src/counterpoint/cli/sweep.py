@@ -16,7 +16,7 @@ from counterpoint.cli.progress import progress
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
-    from counterpoint.sweep import SweepModel, SweepPlan
+    from counterpoint.sweep import SweepPlan
 
 __all__ = ["sweep"]
 
@@ -42,7 +42,9 @@ def sweep(
     asked = read_grid(grid)
     if forget_encodings:
         asked = replace(asked, keep_encodings=False)
-    load = lru_cache(maxsize=1)(_load)  # keeps one model in memory, so that a single one is loaded once
+    from counterpoint.loading import load_model  # brings torch with it
+
+    load = lru_cache(maxsize=1)(load_model)  # keeps one model in memory, so that a single one is loaded once
     note("reading collections and models")
     plan = plan_sweep(asked, load)
     if dry_run:
@@ -59,12 +61,6 @@ def sweep(
         note(f"error: {failure['where']}: {failure['message']}")
     if described["failures"]:
         raise typer.Exit(2)
-
-
-def _load(name: str) -> SweepModel:
-    from counterpoint.loading import load_model  # brings torch with it
-
-    return load_model(name)
 
 
 def _described(plan: SweepPlan, folder: Path) -> dict[str, Any]:

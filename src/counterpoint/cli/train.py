@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Self, final
 
 import typer
@@ -99,9 +98,7 @@ class Bars:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.open.close()
         self.bar = None
 
@@ -109,7 +106,7 @@ class Bars:
         """Open the stage's bar."""
         from tqdm import tqdm
 
-        self.__exit__(None, None, None)
+        self.__exit__()
         if is_quiet() or not sys.stderr.isatty():
             self.update = self.open.enter_context(progress(name, "steps", steps, done))
             return

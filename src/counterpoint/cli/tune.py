@@ -95,11 +95,7 @@ def tune(
 
 
 def _grid(text: str) -> list[float]:
-    """Parse a grid: FROM, FROM + STEP, … up to TO, without the rounding errors of sums.
-
-    Raises:
-        ConfigError: the grid is malformed or too large.
-    """
+    """Parse a grid: FROM, FROM + STEP, … up to TO, without the rounding errors of sums."""
     try:
         low, high, step = (Decimal(number) for number in text.split(":"))
         if not (0 <= low <= high and step > 0 and high.is_finite() and step.is_finite()):
@@ -113,11 +109,7 @@ def _grid(text: str) -> list[float]:
 
 
 def _ways(steps: int, parts: int) -> int:
-    """Number of ways to share the steps among the parts.
-
-    Raises:
-        ConfigError: there are none or too many.
-    """
+    """Number of ways to share the steps among the parts."""
     if steps < 1:
         raise ConfigError(f"--shares: expected the number of steps, 1 or more, found {steps}")
     count = comb(steps + parts - 1, parts - 1) if parts else 0
