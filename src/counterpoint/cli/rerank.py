@@ -49,7 +49,7 @@ def rerank(
     checksum = sha256_file(run) if run.is_file() else None  # a pipe cannot be read again
     judge = load_interactive(model)
     wanted = {document for query in first for document, _ in first[query]}
-    with reading(opened) as found:
+    with reading(opened) as found:  # scoring reports a document that is missing
         documents = {document.id: document.full_text for document in found if document.id in wanted}
     started = time.perf_counter()
     pairs = sum(len(first[query]) for query in first)
