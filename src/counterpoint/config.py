@@ -155,11 +155,7 @@ def restore(value: Any) -> Any:
                 return cls(**arguments)
             except CounterpointError:
                 raise
-            except (
-                KeyError,
-                TypeError,
-                ValueError,
-            ) as error:  # such as torch's, for names like "a.b"
+            except (KeyError, TypeError, ValueError) as error:  # such as torch's, for names like "a.b"
                 raise ConfigError(f"{cls.__name__}: {error}") from error
         return {key: restore(item) for key, item in value.items()}
     if isinstance(value, list):

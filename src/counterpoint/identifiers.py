@@ -127,13 +127,9 @@ def _pieces(word: str) -> tuple[tuple[int, int], ...]:
     cuts = [0, *(at for at in range(1, len(word)) if _cut(word, at)), len(word)]
     runs = [(start, end) for start, end in pairwise(cuts) if word[start] != "_"]
     named = any(not word[end - 1].isdigit() and end - start >= LETTERS for start, end in runs)
-    if not (named or _cut_at_case(word)):
+    if not (named or "_" in word.strip("_") or any(_humps(word, at) for at in range(1, len(word)))):
         return ()
     return tuple(runs) if runs != [(0, len(word))] else ()
-
-
-def _cut_at_case(word: str) -> bool:
-    return "_" in word.strip("_") or any(_humps(word, at) for at in range(1, len(word)))
 
 
 def _cut(word: str, at: int) -> bool:

@@ -14,15 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from counterpoint.encode import (
-    DualEncoder,
-    EncodeOptions,
-    Gate,
-    Head,
-    Keyed,
-    Mean,
-    Tokens,
-)
+from counterpoint.encode import DualEncoder, EncodeOptions, Gate, Head, Keyed, Mean, Tokens
 from counterpoint.errors import ConfigError
 from counterpoint.index import CodecName, IndexSettings, LexicalSettings, VectorSet
 from counterpoint.index.analysis import AnalyzerName, check_analyzer
@@ -145,8 +137,7 @@ class Model(Part):
 
     def forward(self, tokens: Tokens) -> Representation:
         """Vector sets of a batch of texts of one side, for training; gradients pass the transforms."""
-        made = dict(self.encoder(tokens))
-        return {name: self._map(name, vectors) for name, vectors in made.items()}
+        return {name: self._map(name, vectors) for name, vectors in self.encoder(tokens).items()}
 
     def has_unit_length(self, name: str) -> bool:
         """Whether the last step of a set scales its vectors to length 1."""

@@ -6,23 +6,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+from counterpoint.cli import options as shared
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.dry_index import told
-from counterpoint.cli.options import IndexFolder, ModelName
 from counterpoint.cli.progress import loading, progress
-from counterpoint.cli.sources import (
-    Compact,
-    Exclude,
-    Gitignore,
-    IdField,
-    Include,
-    Lenient,
-    PassageWords,
-    Source,
-    TextField,
-    TitleField,
-    given,
-)
 from counterpoint.library.options import AddOptions
 
 __all__ = ["add", "replace"]
@@ -32,23 +19,23 @@ def _command(replaces: bool, line: str) -> Callable[..., None]:
     """Make a command that adds documents; `add` and `replace` have the same options."""
 
     def command(
-        index: IndexFolder,
-        source: Source,
-        passage_words: PassageWords = None,
-        id: IdField = None,
-        title: TitleField = None,
-        text: TextField = None,
-        include: Include = None,
-        exclude: Exclude = None,
-        gitignore: Gitignore = True,
-        lenient: Lenient = None,
-        compact: Compact = True,
-        model: ModelName = None,
+        index: shared.IndexFolder,
+        source: shared.Source,
+        passage_words: shared.PassageWords = None,
+        id: shared.IdField = None,
+        title: shared.TitleField = None,
+        text: shared.TextField = None,
+        include: shared.Include = None,
+        exclude: shared.Exclude = None,
+        gitignore: shared.Gitignore = True,
+        lenient: shared.Lenient = None,
+        compact: shared.Compact = True,
+        model: shared.ModelName = None,
         json: Json = False,
     ) -> None:
         options = AddOptions(
             replace=replaces, passage_words=passage_words, lenient=lenient, id=id, title=title, text=text,
-            include=given(include), exclude=given(exclude), gitignore=gitignore,
+            include=include, exclude=exclude, gitignore=gitignore,
         )  # fmt: skip
         _add(index, source, options, (model, compact), json)
 
@@ -76,7 +63,7 @@ def _add(index: Path, source: str, options: AddOptions, how: tuple[str | None, b
     model, compact = how
     with OpenIndex(index, model) as opened:
         reading = reading_for(opened.index, source, options)
-        note(*reading.decided) if reading.decided else None
+        note(*reading.decided)
         if opened.index.layouts:
             with loading((opened.index.manifest.model or {}).get("name")):
                 _ = opened.model  # load it here, so that a terminal shows a note

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from counterpoint.cli.asking import Asking
 from counterpoint.cli.console import emit
 from counterpoint.cli.progress import progress
+from counterpoint.errors import DataError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ def answer_lines(asking: Asking) -> None:
         DataError: a line is not UTF-8.
     """
     for query in _lines():
-        _, data = asking.answer(query)
-        emit(data, str, True)
+        emit(asking.answer(query)[1], str, True)
 
 
 def write_run(asking: Asking, queries: Path, output: Path, as_json: bool) -> None:
@@ -55,8 +55,6 @@ def write_run(asking: Asking, queries: Path, output: Path, as_json: bool) -> Non
 
 def _lines() -> Iterator[str]:
     """Lines of stdin that are not blank, read as UTF-8 whatever the locale."""
-    from counterpoint.errors import DataError
-
     stream = getattr(sys.stdin, "buffer", None)
     for number, line in enumerate(sys.stdin if stream is None else stream, start=1):
         try:

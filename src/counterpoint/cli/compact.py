@@ -17,11 +17,7 @@ __all__ = ["compact"]
 def compact(
     index: IndexFolder,
     refit: Annotated[
-        bool,
-        typer.Option(
-            "--refit",
-            help="Re-encode all documents; refit word means and centroids",
-        ),
+        bool, typer.Option("--refit", help="Re-encode all documents; refit word means and centroids")
     ] = False,
     model: ModelName = None,
     json: Json = False,

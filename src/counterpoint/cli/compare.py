@@ -37,6 +37,7 @@ from counterpoint.cli.parts import (
     parts_of,
 )
 from counterpoint.cli.tables import csv_table
+from counterpoint.errors import ConfigError
 
 if TYPE_CHECKING:
     from counterpoint.measure import CompareSettings, Comparison, Report
@@ -71,7 +72,6 @@ def compare(
         typer.Argument(
             metavar="COLLECTION RUN RUN… [COLLECTION RUN RUN…]…",
             help="Each collection or qrels file, then the TREC runs on it",
-            show_default=False,
         ),
     ],
     measures: Annotated[
@@ -101,18 +101,14 @@ def compare(
     ] = None,
     condensed: Annotated[bool, typer.Option(help="Remove unjudged documents from the runs first")] = False,
     relevant_from: Annotated[
-        list[int] | None,
-        typer.Option(help="Set the lowest relevant grade: once, or once per collection"),
+        list[int] | None, typer.Option(help="Set the lowest relevant grade: once, or once per collection")
     ] = None,
     format: Annotated[
         Literal["text", "markdown", "latex"], typer.Option(help="Choose the format of tables")
     ] = "text",
-    forest: Annotated[
-        Path | None,
-        typer.Option(help="Draw the meta-analysis (.svg, .png or .pdf)", show_default=False),
-    ] = None,
+    forest: Annotated[Path | None, typer.Option(help="Draw the meta-analysis (.svg, .png or .pdf)")] = None,
     per_query: Annotated[
-        Path | None, typer.Option(help="Write per-query values and differences as CSV", show_default=False)
+        Path | None, typer.Option(help="Write per-query values and differences as CSV")
     ] = None,
     complementarity: Complementarity = None,
     answers: Answers = None,
@@ -142,7 +138,6 @@ def compare(
     Example: counterpoint compare dl19=qrels19.txt bm25=a19.trec tasb=b19.trec dl20=qrels20.txt
     bm25=a20.trec tasb=b20.trec --forest forest.svg
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.measure import CompareSettings, comparison_data, comparison_tables, synthesise
     from counterpoint.plots import check_format
 
@@ -155,12 +150,11 @@ def compare(
         )
     if forest is not None:
         check_format(forest)
-    check_outputs(
-        {
-            "--forest": forest, "--per-query": per_query, "--answered": answered, "--venn": venn,
-            "--wins-plot": wins_plot, "--lengths-plot": lengths_plot,
-        }
-    )  # fmt: skip
+    outputs = {
+        "--forest": forest, "--per-query": per_query, "--answered": answered, "--venn": venn,
+        "--wins-plot": wins_plot, "--lengths-plot": lengths_plot,
+    }  # fmt: skip
+    check_outputs(outputs)
     cutoffs = checked_cutoffs(complementarity, {"--answers": answers, "--answered": answered, "--venn": venn})
     parts = Asked(baseline, halves, wins, wins_plot, lengths, lengths_plot)
     parts.check()

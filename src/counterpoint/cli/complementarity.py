@@ -13,8 +13,9 @@ from counterpoint.cli.console import note
 from counterpoint.cli.groups import Group
 from counterpoint.cli.judgements import Judged
 from counterpoint.cli.options import cutoffs_of
-from counterpoint.cli.progress import progress
+from counterpoint.cli.progress import reading
 from counterpoint.cli.tables import csv_table
+from counterpoint.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from counterpoint.measure import CompareSettings, Comparison, Shared, Table
@@ -34,28 +35,15 @@ __all__ = [
 ]
 
 Complementarity = Annotated[
-    str | None,
-    typer.Option(
-        metavar="10,100",
-        help="Compare which queries are answered up to these ranks",
-        show_default=False,
-    ),
+    str | None, typer.Option(metavar="10,100", help="Compare which queries are answered up to these ranks")
 ]
 Answers = Annotated[
-    list[Path] | None,
-    typer.Option(
-        help="Judge by a file of answers; once, or once per collection",
-        show_default=False,
-    ),
+    list[Path] | None, typer.Option(help="Judge by a file of answers; once, or once per collection")
 ]
 AnsweredTable = Annotated[
-    Path | None,
-    typer.Option("--answered", help="Write the systems that answer each query as CSV", show_default=False),
+    Path | None, typer.Option("--answered", help="Write the systems that answer each query as CSV")
 ]
-Venn = Annotated[
-    Path | None,
-    typer.Option(help="Draw the queries answered (.svg, .png or .pdf)", show_default=False),
-]
+Venn = Annotated[Path | None, typer.Option(help="Draw the queries answered (.svg, .png or .pdf)")]
 
 
 @dataclass(frozen=True)
@@ -94,9 +82,7 @@ class Overlaps:
             }
             found = {**shared.to_dict(), "per_query": queries}
             if self.by_answers:  # not known: other passages may contain an answer, too
-                found = {
-                    name: value for name, value in found.items() if name not in ("recall", "union_recall")
-                }
+                del found["recall"], found["union_recall"]
             cutoffs.append(found)
         relevance = "answers" if self.by_answers else "judgements"
         return {
@@ -125,7 +111,6 @@ def checked_cutoffs(cutoffs: str | None, needed: Mapping[str, object]) -> list[i
     Raises:
         ConfigError: they are not whole numbers, or an option that needs them is given without them.
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.plots import check_format
 
     if cutoffs is None:
@@ -151,7 +136,6 @@ def overlaps_of(
     Raises:
         ConfigError: a system has several runs, or answers are given without texts.
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.measure import condense, share_of
 
     for system, found in runs.items():
@@ -182,7 +166,6 @@ def _within(qrels: Qrels, runs: Mapping[str, Run], k: int) -> Qrels:
 def _by_answers(judged: Judged, path: Path, runs: Mapping[str, Run], k: int) -> Qrels:
     """Judge retrieved documents by answers, for the queries of the split that have some."""
     from counterpoint.data import read_answers
-    from counterpoint.errors import DataError
     from counterpoint.measure import judged_by_answers
 
     collection = judged.whole("--answers")
@@ -192,14 +175,8 @@ def _by_answers(judged: Judged, path: Path, runs: Mapping[str, Run], k: int) -> 
         raise DataError(f"has no answers for the judged queries of {judged.source}", path=path)
     if without := len(judged.qrels) - len(answers):
         note(f"{path}: {without} judged queries of {judged.source} have no answers; they are left out")
-    with progress("reading", "documents", collection.size) as update:
-
-        def counted() -> Iterator:
-            for number, document in enumerate(collection.documents(), 1):
-                yield document
-                update(number)
-
-        return judged_by_answers(runs.values(), counted(), answers, k)
+    with reading(collection) as documents:
+        return judged_by_answers(runs.values(), documents, answers, k)
 
 
 def draw_venn(path: Path, found: Sequence[Overlaps]) -> None:

@@ -35,8 +35,8 @@ def emit(result: Mapping[str, Any], text: Callable[[], str], as_json: bool) -> N
 
 
 def note(*lines: str) -> None:
-    """Print lines on stderr unless --quiet. A line end within a line is escaped."""
-    if not is_quiet():
+    """Print lines, if there are any, on stderr unless --quiet. A line end within a line is escaped."""
+    if lines and not is_quiet():
         complain(*lines)
 
 
@@ -46,7 +46,7 @@ def warned() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", UserWarning)
         yield
-    note(*(str(one.message) for one in raised)) if raised else None
+    note(*(str(one.message) for one in raised))
 
 
 def complain(*lines: str) -> None:

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from counterpoint.cli.console import Json, emit
-from counterpoint.cli.options import IndexFolder, Where
-from counterpoint.cli.sources import Compact
+from counterpoint.cli.options import Compact, IndexFolder, Where
 from counterpoint.errors import ConfigError
 
 __all__ = ["delete"]
@@ -20,8 +19,7 @@ STDIN = "-"
 def delete(
     index: IndexFolder,
     ids: Annotated[
-        list[str] | None,
-        typer.Argument(help="Document ids; - reads them from stdin, one per line", show_default=False),
+        list[str] | None, typer.Argument(help="Document ids; - reads them from stdin, one per line")
     ] = None,
     where: Where = None,
     missing_ok: Annotated[bool, typer.Option("--missing-ok", help="Ignore ids that no document has")] = False,

@@ -14,6 +14,7 @@ import typer
 from counterpoint.cli.asking import show
 from counterpoint.cli.console import note
 from counterpoint.cli.progress import progress
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ def _index(output: Path, model: Model) -> Index:
     Another index in that folder is never replaced.
     """
     from counterpoint.data import open_collection
-    from counterpoint.errors import ConfigError
     from counterpoint.index import Index, build_index
 
     settings = model.index_settings("minilm")

@@ -20,6 +20,7 @@ from counterpoint.cli.diagnosis.training import curves, read_metrics, summary, t
 from counterpoint.cli.diagnosis.whitened import Whitened, whitened
 from counterpoint.cli.sampling import DEPTH, Sample, sample_of
 from counterpoint.cli.token_counts import count_collection, counts_text
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -33,59 +34,35 @@ __all__ = ["diagnose"]
 
 def diagnose(
     model: Annotated[
-        str | None,
-        typer.Argument(help="Model name, folder or hub id, or a training run's folder", show_default=False),
+        str | None, typer.Argument(help="Model name, folder or hub id, or a training run's folder")
     ] = None,
     collection: Annotated[
-        str | None,
-        typer.Argument(help="Collection of the texts; optional for a training run", show_default=False),
+        str | None, typer.Argument(help="Collection of the texts; optional for a training run")
     ] = None,
     split: Annotated[
-        str | None,
-        typer.Option(help="Choose the queries' split (default: test, or the only one)"),
+        str | None, typer.Option(help="Choose the queries' split (default: test, or the only one)")
     ] = None,
-    on: Annotated[
-        str | None,
-        typer.Option(help="Diagnose only this vector set", show_default=False),
-    ] = None,
+    on: Annotated[str | None, typer.Option(help="Diagnose only this vector set")] = None,
     pairs: Annotated[
         Literal["judged", "bm25"],
         typer.Option(help="Pair queries with judged or with BM25's first documents"),
     ] = "judged",
-    high: Annotated[
-        str | None,
-        typer.Option(help="Name the anisotropic set (H) of ΔInterIso", show_default=False),
-    ] = None,
-    low: Annotated[
-        str | None,
-        typer.Option(help="Name the isotropic set (L) of ΔInterIso", show_default=False),
-    ] = None,
+    high: Annotated[str | None, typer.Option(help="Name the anisotropic set (H) of ΔInterIso")] = None,
+    low: Annotated[str | None, typer.Option(help="Name the isotropic set (L) of ΔInterIso")] = None,
     sample: Annotated[int, typer.Option(min=10, help="Sample at most this many queries and documents")] = 500,
     seed: Annotated[int, typer.Option(min=0, help="Set the sampling seed")] = 0,
-    plots: Annotated[
-        Path | None, typer.Option(help="Write pictures to this folder", show_default=False)
-    ] = None,
+    plots: Annotated[Path | None, typer.Option(help="Write pictures to this folder")] = None,
     layers: Annotated[
         bool, typer.Option("--layers", help="Measure every layer of the backbone as well")
     ] = False,
     against: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Compare with another model on the same texts (repeatable)",
-            show_default=False,
-        ),
+        typer.Option(metavar="MODEL", help="Compare with another model on the same texts (repeatable)"),
     ] = None,
     form: Annotated[
         Literal["png", "svg", "pdf"], typer.Option("--format", help="Choose the format of pictures")
     ] = "png",
-    tokens: Annotated[
-        str | None,
-        typer.Option(
-            help="Count the tokens of this collection instead",
-            show_default=False,
-        ),
-    ] = None,
+    tokens: Annotated[str | None, typer.Option(help="Count the tokens of this collection instead")] = None,
     stem: Annotated[
         Literal["snowball", "porter", "nltk", "lower", "none"],
         typer.Option(help="With --tokens: choose the stemmer (ColBERTer's is nltk)"),
@@ -106,7 +83,6 @@ def diagnose(
     --tokens counts word-pieces, words and distinct words with MODEL's tokenizer (default: minilm's, which is
     BERT's).
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.files import writing
 
     if tokens is not None:

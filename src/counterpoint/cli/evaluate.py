@@ -12,30 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from counterpoint.cli import complete
+from counterpoint.cli import options as shared
 from counterpoint.cli.console import Json, emit, note, warned
-from counterpoint.cli.judgements import Judged, judgements_of, measure_runs, read_runs
-from counterpoint.cli.options import (
-    Adapt,
-    BackendName,
-    Exhaustive,
-    Feedback,
-    FusionName,
-    MaybeWorkflow,
-    ModelName,
-    Probes,
-    Weights,
-    Where,
-    asked_of,
-)
+from counterpoint.cli.judgements import Judged, judgements_of, measure_runs
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
 from counterpoint.cli.slicing import KINDS, SlicingData, slice_rows, slice_text, slice_values, slicings_of
 from counterpoint.cli.tables import csv_table, text_table
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.escapes import escaped
 from counterpoint.library.options import BACKEND, Backend
 
 if TYPE_CHECKING:
-    from counterpoint.errors import DataError
     from counterpoint.library import SearchOptions
     from counterpoint.measure import Report, Slicing
     from counterpoint.measure.folds import ChooseOn
@@ -48,22 +36,10 @@ CROSSED = "cross-validated"  # name of the row with the runs that the folds chos
 
 
 def evaluate(
-    collection: Annotated[
-        str,
-        typer.Argument(
-            help="Collection with judgements, or with --run a qrels file",
-            show_default=False,
-        ),
-    ],
-    index: Annotated[
-        Path | None, typer.Option(help="Search and measure this index", show_default=False)
-    ] = None,
-    run: Annotated[
-        list[Path] | None, typer.Option(help="Measure this TREC run (repeatable)", show_default=False)
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Choose the split (default: test, or the only one)")
-    ] = None,
+    collection: Annotated[str, typer.Argument(help="Collection with judgements, or with --run a qrels file")],
+    index: Annotated[Path | None, typer.Option(help="Search and measure this index")] = None,
+    run: Annotated[list[Path] | None, typer.Option(help="Measure this TREC run (repeatable)")] = None,
+    split: shared.Split = None,
     measures: Annotated[
         str, typer.Option(help="Set the measures, by their usual names", autocompletion=complete.measures)
     ] = "nDCG@10 R@100 RR@10",
@@ -71,25 +47,22 @@ def evaluate(
         bool, typer.Option("--condensed", help="Remove unjudged documents before measuring")
     ] = False,
     relevant_from: Annotated[
-        int | None,
-        typer.Option(min=1, help="Set the lowest relevant grade for binary measures"),
+        int | None, typer.Option(min=1, help="Set the lowest relevant grade for binary measures")
     ] = None,
-    workflow: MaybeWorkflow = None,
-    weights: Weights = None,
-    adapt: Adapt = None,
-    fusion: FusionName = None,
-    feedback: Feedback = None,
-    exhaustive: Exhaustive = False,
-    probes: Probes = None,
-    where: Where = None,
+    workflow: shared.MaybeWorkflow = None,
+    weights: shared.Weights = None,
+    adapt: shared.Adapt = None,
+    fusion: shared.FusionName = None,
+    feedback: shared.Feedback = None,
+    exhaustive: shared.Exhaustive = False,
+    probes: shared.Probes = None,
+    where: shared.Where = None,
     k: Annotated[
-        int | None,
-        typer.Option("-k", min=1, help="Retrieve this many documents (default: as measures need)"),
+        int | None, typer.Option("-k", min=1, help="Retrieve this many documents (default: as measures need)")
     ] = None,
     rerank: Annotated[Path | None, typer.Option(help="Rescore only the documents of this TREC run")] = None,
     folds: Annotated[
-        Path | None,
-        typer.Option(help="Choose between runs by cross-validation on these folds"),
+        Path | None, typer.Option(help="Choose between runs by cross-validation on these folds")
     ] = None,
     choose_on: Annotated[
         Literal["train+validation", "validation"], typer.Option(help="With --folds: choose by these queries")
@@ -101,8 +74,8 @@ def evaluate(
     slice_table: Annotated[Path | None, typer.Option(help="Write the slices as CSV")] = None,
     save_run: Annotated[Path | None, typer.Option(help="Save the index's run in TREC format")] = None,
     per_query: Annotated[Path | None, typer.Option(help="Write per-query values as CSV")] = None,
-    model: ModelName = None,
-    backend: BackendName = BACKEND,
+    model: shared.ModelName = None,
+    backend: shared.BackendName = BACKEND,
     json: Json = False,
 ) -> None:
     """Evaluate an index, or saved runs, on COLLECTION.
@@ -110,8 +83,8 @@ def evaluate(
     --workflow is hybrid, lexical, dense, words, dense-words or words-dense. `counterpoint search --help`
     explains the other options of a search.
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.measure import with_judging
+    from counterpoint.search import Run
 
     if not measures.split():
         raise ConfigError("--measures names no measure")
@@ -140,13 +113,13 @@ def evaluate(
     extra: dict[str, Any] = {}
     late = None
     if index is not None:
-        options = asked_of(workflow or "hybrid", weights, fusion, feedback, exhaustive, adapt)
+        options = shared.asked_of(workflow or "hybrid", weights, fusion, feedback, exhaustive, adapt)
         asked = Asked(index, replace(options, k=depth, probes=probes, where=where), rerank, model, backend)
         found, extra = _search(asked, judged)
         runs = {str(index): found}
         late = None if save_run is None else _saved(found, save_run)
     else:
-        runs = read_runs(run or [])
+        runs = {str(path): Run.read(path) for path in run or []}
     reports = measure_runs(runs, judged.qrels, names)
     results = [{"run": name, **extra, **_summary(report)} for name, report in reports.items()]
     if folds is not None:
@@ -205,8 +178,6 @@ def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
 
 def _saved(run: Run, path: Path) -> DataError | None:
     """Write the run. Return the error of an id that TREC files cannot hold, to raise after the figures."""
-    from counterpoint.errors import DataError
-
     try:
         run.write(path)
     except DataError as error:

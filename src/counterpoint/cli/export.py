@@ -18,7 +18,7 @@ __all__ = ["export"]
 
 def export(
     index: IndexFolder,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Write to this folder", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write to this folder")],
     vectors: Annotated[
         bool, typer.Option(help="Write vectors as well (safetensors, float32)")
     ] = ExportOptions.vectors,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from counterpoint.cli.console import Json, emit, note
+from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.progress import progress
 from counterpoint.cli.sampling import drawn
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -36,59 +36,33 @@ MANY_QUERIES = (
 
 
 def fit(
-    method: Annotated[Method, typer.Argument(help="Map to fit", show_default=False)],
-    model: Annotated[str, typer.Argument(help="Model name, folder or hub id", show_default=False)],
-    collection: Annotated[
-        str, typer.Argument(help="Collection of the texts to fit it to", show_default=False)
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the model to this folder", show_default=False)
-    ],
-    on: Annotated[
-        str | None,
-        typer.Option(help="Map this vector set; required if there are several", show_default=False),
-    ] = None,
+    method: Annotated[Method, typer.Argument(help="Map to fit")],
+    model: Annotated[str, typer.Argument(help="Model name, folder or hub id")],
+    collection: Annotated[str, typer.Argument(help="Collection of the texts to fit it to")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the model to this folder")],
+    on: Annotated[str | None, typer.Option(help="Map this vector set; required if there are several")] = None,
     level: Annotated[
         Literal["token", "sequence"] | None,
-        typer.Option(
-            show_default=False,
-            help="Map tokens before pooling, or pooled vectors (default)",
-        ),
+        typer.Option(help="Map tokens before pooling, or pooled vectors (default)"),
     ] = None,
     rank: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Keep this many principal components (default: all)",
-            show_default=False,
-        ),
+        int | None, typer.Option(min=1, help="Keep this many principal components (default: all)")
     ] = None,
     shrinkage: Annotated[
-        str | None,
-        typer.Option(
-            help="Whitening: shrink the covariance by 0 to 1, or oas",
-            show_default=False,
-        ),
+        str | None, typer.Option(help="Whitening: shrink the covariance by 0 to 1, or oas")
     ] = None,
     steps: Annotated[
-        int | None,
-        typer.Option(min=1, help="Flows: limit the training steps (default: 1000)", show_default=False),
+        int | None, typer.Option(min=1, help="Flows: limit the training steps (default: 1000)")
     ] = None,
     power: Annotated[
         float | None,
-        typer.Option(
-            help="Whitening: set the exponent of variances (default: -0.5)",
-            min=-0.5,
-            max=0.0,
-            show_default=False,
-        ),
+        typer.Option(help="Whitening: set the exponent of variances (default: -0.5)", min=-0.5, max=0.0),
     ] = None,
     documents: Annotated[
         int, typer.Option(min=0, help="Fit to this many random documents; 0 takes all")
     ] = 10_000,
     queries: Annotated[
-        str | None,
-        typer.Option(metavar="SPLIT", help="Fit to the queries of this split as well", show_default=False),
+        str | None, typer.Option(metavar="SPLIT", help="Fit to the queries of this split as well")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Set the seed of the sample and of flows")] = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing folder")] = False,
@@ -103,7 +77,6 @@ def fit(
     for the number of vectors. --power -0.5 makes the variances equal, -0.25 goes half the way, 0 only centres
     and rotates. --level applies to sets of one vector per text.
     """
-    from counterpoint.errors import ArtifactError, ConfigError
     from counterpoint.folders import SAVED_PART, check_replaceable
     from counterpoint.learn import FitTexts, fit_transform, fitted_dim, recentre_transform
     from counterpoint.loading import load_model
@@ -132,12 +105,10 @@ def fit(
         _check_rows(made, len(FitTexts(texts, more).divided()[0]))
     started = time.perf_counter()
     with (
-        warnings.catch_warnings(record=True) as raised,
+        warned(),
         progress("encoding", "texts", len(texts) + len(more)) as encoded,
         progress("training", "steps") as trained,
     ):
-        warnings.simplefilter("always")
-
         fitted = FitTexts(texts, more, encoded)
         if method == "centre":
             recentre_transform(loaded, chosen, fitted)
@@ -146,8 +117,6 @@ def fit(
                 loaded, chosen, lambda dim: made, fitted, level, lambda step, total, bits: trained(step)
             )
     mapped = level or ("sequence" if loaded.sets[chosen].pooled else "token")
-    for warning in raised:
-        note(str(warning.message))
     if method != "normalise" and mapped == "sequence" and len(more) > MOST_QUERIES * len(fitted):
         note(MANY_QUERIES.format(len(more) / len(fitted)))
     if plain and method not in ("normalise", "centre"):
@@ -165,8 +134,6 @@ def fit(
 
 
 def _share(shrinkage: str | None) -> float | Literal["oas"]:
-    from counterpoint.errors import ConfigError
-
     if shrinkage is None or shrinkage == "oas":
         return shrinkage or 0.0
     try:
@@ -192,12 +159,7 @@ def _declared(
 
 
 def _check_rows(made: Sequence[Transform], rows: int) -> None:
-    """Refuse a flow of more directions than this number of vectors can vary in.
-
-    Raises:
-        ConfigError: the rank is too high; the message names a possible one.
-    """
-    from counterpoint.errors import ConfigError
+    """Refuse a flow of more directions than this number of vectors can vary in."""
     from counterpoint.transform import Flow
 
     flow = made[-1] if len(made) > 1 else None  # alone it is fitted to all components, and warns

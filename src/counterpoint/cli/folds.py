@@ -9,23 +9,18 @@ import typer
 
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.judgements import judgements_of
+from counterpoint.cli.options import Split
 from counterpoint.escapes import escaped
 
 __all__ = ["folds"]
 
 
 def folds(
-    collection: Annotated[
-        str, typer.Argument(help="Collection with judgements, or a qrels file", show_default=False)
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the folds to this file", show_default=False)
-    ],
+    collection: Annotated[str, typer.Argument(help="Collection with judgements, or a qrels file")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the folds to this file")],
     number: Annotated[int, typer.Option("--folds", min=3, help="Set the number of folds")] = 5,
     seed: Annotated[int, typer.Option(help="Set the seed of the split into folds")] = 0,
-    split: Annotated[
-        str | None, typer.Option(help="Choose the split (default: test, or the only one)")
-    ] = None,
+    split: Split = None,
     json: Json = False,
 ) -> None:
     """Split the judged queries of COLLECTION into folds for training, validation and test."""

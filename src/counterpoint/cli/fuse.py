@@ -10,16 +10,15 @@ import typer
 
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.outputs import check_outputs
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 
 __all__ = ["fuse"]
 
 
 def fuse(
-    runs: Annotated[list[Path], typer.Argument(help="TREC runs, plain or .gz", show_default=False)],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the fused run to this file", show_default=False)
-    ],
+    runs: Annotated[list[Path], typer.Argument(help="TREC runs, plain or .gz")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the fused run to this file")],
     method: Annotated[
         Literal["rrf", "convex"], typer.Option(help="Add reciprocal ranks, or weighted scores")
     ] = "rrf",
@@ -29,14 +28,10 @@ def fuse(
     ] = "none",
     missing: Annotated[
         Literal["error", "min", "zero"] | None,
-        typer.Option(
-            help="Choose what a run adds for a document that it lacks",
-            show_default=False,
-        ),
+        typer.Option(help="Choose what a run adds for a document that it lacks"),
     ] = None,
     weights: Annotated[
-        str | None,
-        typer.Option(help='Weight runs by file name: "bm25.trec=1 dense.trec=0.5"', show_default=False),
+        str | None, typer.Option(help='Weight runs by file name: "bm25.trec=1 dense.trec=0.5"')
     ] = None,
     json: Json = False,
 ) -> None:
@@ -45,7 +40,6 @@ def fuse(
     --missing says what a run adds for a document that it lacks. error refuses (the default of convex), min
     adds the run's lowest score or rank, zero adds nothing (the default of rrf). Every weight is 1 by default.
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.search import Fusion, Run, fuse_runs
     from counterpoint.search.settings import parse_weights
 
@@ -69,8 +63,6 @@ def fuse(
 
 def _named(runs: list[Path]) -> dict[str, Path]:
     """Runs by file name, or by path where several files have the same name."""
-    from counterpoint.errors import ConfigError
-
     count = Counter(path.name for path in runs)
     named = {path.name if count[path.name] == 1 else str(path): path for path in runs}
     if len(named) < len(runs):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from counterpoint.cli.judgements import Judged, judgements_of
+from counterpoint.errors import ConfigError
 
 __all__ = ["Group", "each", "groups_of"]
 
@@ -26,16 +27,13 @@ class Group:
 
 def groups_of(what: Sequence[str], splits: list[str] | None) -> list[Group]:
     """Group the words of a command line: a run belongs to the last collection before it."""
-    from counterpoint.errors import ConfigError
-
     sources = [(at, *_named(word)) for at, word in enumerate(what) if not _is_run(_named(word)[1])]
     if not sources or sources[0][0] != 0:
         raise ConfigError(f"name a collection or a qrels file before its runs; {what[0]!r} is a run")
     ends = [at for at, _, _ in sources[1:]] + [len(what)]
     groups = []
-    for (at, name, source), end, split in zip(
-        sources, ends, each(splits, len(sources), "--split"), strict=True
-    ):
+    chosen = each(splits, len(sources), "--split")
+    for (at, name, source), end, split in zip(sources, ends, chosen, strict=True):
         group = Group(name or _short(source), judgements_of(source, split))
         if any(group.name == other.name for other in groups):
             raise ConfigError(f"two collections are called {group.name!r}; name them: NAME={source}")
@@ -78,8 +76,6 @@ def _short(source: str) -> str:
 
 def each(values: list[T] | None, collections: int, option: str) -> Sequence[T | None]:
     """Return one value per collection: none, the same for all, or one each."""
-    from counterpoint.errors import ConfigError
-
     if not values:
         return [None] * collections
     if len(values) not in (1, collections):

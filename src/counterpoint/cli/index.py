@@ -8,23 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from counterpoint.cli import options as shared
 from counterpoint.cli.ahead import sized
 from counterpoint.cli.complete import models
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.dry_index import tell, told
 from counterpoint.cli.progress import loading, progress
-from counterpoint.cli.sources import (
-    Exclude,
-    Gitignore,
-    IdField,
-    Include,
-    Lenient,
-    PassageWords,
-    Source,
-    TextField,
-    TitleField,
-    given,
-)
 from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 from counterpoint.index.codec_names import CodecChoice
@@ -37,100 +26,58 @@ __all__ = ["index"]
 
 
 def index(
-    source: Source,
+    source: shared.Source,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the index to this folder", show_default=False)
+        Path | None, typer.Option("--output", "-o", help="Write the index to this folder")
     ] = None,
     model: Annotated[
         str,
-        typer.Option(
-            help="Choose a model name, folder or hub id; none: BM25 only",
-            autocompletion=models,
-        ),
+        typer.Option(help="Choose a model name, folder or hub id; none: BM25 only", autocompletion=models),
     ] = AUTO_MODEL,
     codec: Annotated[
-        CodecChoice | None,
-        typer.Option(
-            help="Choose how vectors are stored (default: the model's own)",
-            show_default=False,
-        ),
+        CodecChoice | None, typer.Option(help="Choose how vectors are stored (default: the model's own)")
     ] = None,
     gate: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            show_default=False,
-            help="Prune vectors with a gate weight up to this (default: 0)",
-        ),
+        float | None, typer.Option(min=0.0, help="Prune vectors with a gate weight up to this (default: 0)")
     ] = None,
     ann: Annotated[
-        Literal["hnsw"] | None,
-        typer.Option(
-            help="Approximate search over pooled vectors (needs faiss)",
-            show_default=False,
-        ),
+        Literal["hnsw"] | None, typer.Option(help="Approximate search over pooled vectors (needs faiss)")
     ] = None,
     lexical: Annotated[
-        bool | None,
-        typer.Option(help="Keep BM25 postings (default: yes, or as in the export)", show_default=False),
+        bool | None, typer.Option(help="Keep BM25 postings (default: yes, or as in the export)")
     ] = None,
     analyzer: Annotated[
         Literal["english", "english-long", "simple", "none"] | None,
-        typer.Option(
-            help="Choose BM25's tokenisation (default: the model's own)",
-            show_default=False,
-        ),
+        typer.Option(help="Choose BM25's tokenisation (default: the model's own)"),
     ] = None,
     identifiers: Annotated[
-        bool | None,
-        typer.Option(
-            help="Split identifiers for BM25, and keep them whole as well",
-            show_default=False,
-        ),
+        bool | None, typer.Option(help="Split identifiers for BM25, and keep them whole as well")
     ] = None,
     k1: Annotated[
-        float | None,
-        typer.Option(
-            "--k1",
-            show_default=False,
-            help="Set BM25's term-frequency saturation (default: 0.9)",
-        ),
+        float | None, typer.Option("--k1", help="Set BM25's term-frequency saturation (default: 0.9)")
     ] = None,
     b: Annotated[
-        float | None,
-        typer.Option(
-            "--b",
-            show_default=False,
-            help="Set BM25's length normalisation, 0 to 1 (default: 0.4)",
-        ),
+        float | None, typer.Option("--b", help="Set BM25's length normalisation, 0 to 1 (default: 0.4)")
     ] = None,
-    passage_words: PassageWords = None,
-    id: IdField = None,
-    title: TitleField = None,
-    text: TextField = None,
+    passage_words: shared.PassageWords = None,
+    id: shared.IdField = None,
+    title: shared.TitleField = None,
+    text: shared.TextField = None,
     metadata: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metadata",
-            help="Keep metadata fields, as in year:int,lang:str (repeatable)",
-            show_default=False,
-        ),
+        typer.Option("--metadata", help="Keep metadata fields, as in year:int,lang:str (repeatable)"),
     ] = None,
-    include: Include = None,
-    exclude: Exclude = None,
-    gitignore: Gitignore = True,
-    lenient: Lenient = None,
+    include: shared.Include = None,
+    exclude: shared.Exclude = None,
+    gitignore: shared.Gitignore = True,
+    lenient: shared.Lenient = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing index")] = False,
     resume: Annotated[bool, typer.Option(help="Continue an unfinished build in the same folder")] = False,
     processes: Annotated[
         int, typer.Option(min=1, help="Encode in this many processes; each loads the model")
     ] = BuildOptions.processes,
     vectors: Annotated[
-        bool | None,
-        typer.Option(
-            help="Take vectors from an export instead of encoding",
-            show_default=False,
-        ),
+        bool | None, typer.Option(help="Take vectors from an export instead of encoding")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only read, and print what would be indexed")
@@ -153,8 +100,7 @@ def index(
         model=model, codec=codec, gate=gate, ann=ann, lexical=lexical, analyzer=analyzer,
         identifiers=identifiers, k1=k1, b=b, passage_words=passage_words, lenient=lenient,
         overwrite=overwrite, resume=resume, processes=processes, id=id, title=title, text=text,
-        metadata=given(metadata), include=given(include), exclude=given(exclude), gitignore=gitignore,
-        vectors=vectors,
+        metadata=metadata, include=include, exclude=exclude, gitignore=gitignore, vectors=vectors,
     )  # fmt: skip
     if dry_run:
         tell(source, chosen, json)
@@ -192,13 +138,12 @@ def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
         build = prepare(source, output, chosen)
     build = sized(build, source, whole=not chosen.passage_words)
     report, decided = build.reading.report, build.reading.decided
-    told_first = (*decided, *((build.told,) if build.told else ()))
-    note(*told_first) if told_first else None
+    note(*decided, *([build.told] if build.told else []))
     _run(build)
     note(report.summary(), *told(report, decided))
     with Index(output) as built:
         info = built.info()
-    note(*(text for text in (auto_text(info), queries_text(info), cut_text(info)) if text))
+    note(*filter(None, (auto_text(info), queries_text(info), cut_text(info))))
     result = {
         "index": str(output), "documents": info["documents"], "passages": info["passages"],
         "longer_than_model": info["longer_than_model"], "bytes": info["bytes"],

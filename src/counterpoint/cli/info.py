@@ -22,9 +22,7 @@ __all__ = ["info", "verify"]
 
 
 def info(
-    index: Annotated[
-        Path | None, typer.Argument(help="Folder that `counterpoint index` wrote", show_default=False)
-    ] = None,
+    index: Annotated[Path | None, typer.Argument(help="Folder that `counterpoint index` wrote")] = None,
     hardware: Annotated[
         bool, typer.Option("--hardware", help="Show which kernel computes scores on this machine")
     ] = False,
@@ -51,10 +49,7 @@ def verify(
     recall: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            metavar="QUERIES",
-            show_default=False,
-            help="Measure recall against brute force, over this many titles",
+            min=1, metavar="QUERIES", help="Measure recall against brute force, over this many titles"
         ),
     ] = None,
     repair: Annotated[
@@ -65,11 +60,7 @@ def verify(
     ] = False,
     drop_damaged: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="With --repair: drop damaged documents, and list them here",
-        ),
+        typer.Option(metavar="FILE", help="With --repair: drop damaged documents, and list them here"),
     ] = None,
     model: ModelName = None,
     json: Json = False,
@@ -88,7 +79,11 @@ def verify(
     repaired = _repaired(index, encode, drop_damaged, model) if repair else None
     manifest = Manifest.read(index)
     damaged = manifest.damaged(index)
-    remedies = _remedies(index, damaged) if damaged else {}
+    remedies = {}
+    if damaged:
+        from counterpoint.index.repairing import remedies as remedies_of
+
+        remedies = remedies_of(index, damaged)
     if damaged_copy(index):
         damaged[COPY] = "damaged"
         remedies[COPY] = "--repair makes it again"
@@ -128,12 +123,6 @@ def _repaired(index: Path, encode: bool, drop: Path | None, model: str | None) -
 
     with progress("encoding", "documents", None) as update:
         return repair(index, load=load if encode else None, drop=drop, on_progress=update)
-
-
-def _remedies(index: Path, damaged: Mapping[str, str]) -> dict[str, str]:
-    from counterpoint.index.repairing import remedies
-
-    return remedies(index, damaged)
 
 
 def _recall(index: Path, count: int) -> dict[str, Any]:
@@ -183,19 +172,13 @@ def _text(found: Mapping[str, Any]) -> str:
         queries_text,
     )
 
-    total = found["bytes"]
+    total, model, built = found["bytes"], found["model"], built_text(found)
     lines = [
         f"{counted_text(found)}, {total:,} bytes ({found['bytes_per_document']:,.0f} per document)",
         escaped(f"written {found['created']} by counterpoint {found['software']}"),
-        *([changed] if (changed := changed_text(found)) else []),
-        *([fit] if (fit := fit_text(found)) else []),
-        *([f"built in {built}"] if (built := built_text(found)) else []),
-        escaped(f"model {found['model']['name']} ({found['model']['fingerprint'][:12]})")
-        if found["model"]
-        else "no model",
-        *([auto] if (auto := auto_text(found)) else []),
-        *([escaped(queries)] if (queries := queries_text(found)) else []),
-        *([escaped(cut)] if (cut := cut_text(found)) else []),
+        *filter(None, (changed_text(found), fit_text(found), built and f"built in {built}")),
+        escaped(f"model {model['name']} ({model['fingerprint'][:12]})") if model else "no model",
+        *map(escaped, filter(None, (auto_text(found), queries_text(found), cut_text(found)))),
         "",
         f"{'':24}{'bytes':>14}{'share':>8}{'per doc':>12}",
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from counterpoint.cli.console import note
+from counterpoint.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from counterpoint.data import Collection
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from counterpoint.search import Run
     from counterpoint.types import Qrels
 
-__all__ = ["Judged", "judgements_of", "measure_runs", "read_runs"]
+__all__ = ["Judged", "judgements_of", "measure_runs"]
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,6 @@ class Judged:
         Raises:
             ConfigError: there is no collection.
         """
-        from counterpoint.errors import ConfigError
-
         if self.collection is None:
             raise ConfigError(
                 f"{what}: {self.source} holds judgements only; name the whole collection instead"
@@ -57,7 +56,6 @@ def judgements_of(source: str, split: str | None, *, bare: bool = True) -> Judge
         DataError: they cannot be read, or there are none.
     """
     from counterpoint.data import open_collection, read_qrels
-    from counterpoint.errors import ConfigError
 
     if bare and Path(source).is_file():
         if split is not None:
@@ -75,19 +73,10 @@ def judgements_of(source: str, split: str | None, *, bare: bool = True) -> Judge
 
 
 def _judged(qrels: Qrels, source: str) -> Qrels:
-    from counterpoint.errors import DataError
-
     found = {query: grades for query, grades in qrels.items() if grades}
     if not found:
         raise DataError(f"{source}: no judgements; is this the right split?")
     return found
-
-
-def read_runs(paths: Sequence[Path]) -> dict[str, Run]:
-    """Saved runs by their paths."""
-    from counterpoint.search import Run
-
-    return {str(path): Run.read(path) for path in paths}
 
 
 def measure_runs(

@@ -80,10 +80,7 @@ def _load(name: str) -> Any:
         found = app
     command = get_command(found)
     command.name = name
-    for one in (
-        command,
-        *getattr(command, "commands", {}).values(),
-    ):  # for all of them, whichever is loaded first
+    for one in (command, *getattr(command, "commands", {}).values()):  # whichever is loaded first
         one.context_settings.setdefault("help_option_names", ["-h", "--help"])
     if entry.examples:
         command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in entry.examples)])

@@ -24,19 +24,10 @@ __all__ = ["app", "main"]
 UsageMistake: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 INTERRUPTED = 130
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of stdout: for our own files `writing` reports it
-THE_SYSTEMS = frozenset(  # errors of a file that the user named: no permission, a loop of links, …
-    {
-        errno.EACCES,
-        errno.EPERM,
-        errno.ELOOP,
-        errno.ENAMETOOLONG,
-        errno.ENOTDIR,
-        errno.EIO,
-        errno.EMFILE,
-        errno.ESTALE,
-    }
-)
-
+THE_SYSTEMS = (  # errors of a file that the user named: no permission, a loop of links, …
+    errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EIO, errno.EMFILE,
+    errno.ESTALE,
+)  # fmt: skip
 
 app = typer.Typer(
     name="counterpoint",
@@ -99,15 +90,10 @@ def _run(arguments: list[str], debug: bool) -> int:
     except UsageMistake as error:
         _show(error)
         return 2
-    except ConfigError as error:
-        if debug:
-            raise
-        _complain(*error.faults)
-        return 2
     except CounterpointError as error:
         if debug:
             raise
-        _complain(str(error))
+        _complain(*(error.faults if isinstance(error, ConfigError) else [str(error)]))
         return 2
     except Interrupted as interrupt:
         _complain("; ".join(["interrupted", *interrupt.args]))

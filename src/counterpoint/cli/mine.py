@@ -11,6 +11,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.progress import progress
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -20,12 +21,8 @@ __all__ = ["mine"]
 
 
 def mine(
-    collection: Annotated[
-        str, typer.Argument(help="Collection with queries and judgements", show_default=False)
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the lists to this file", show_default=False)
-    ],
+    collection: Annotated[str, typer.Argument(help="Collection with queries and judgements")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the lists to this file")],
     source: Annotated[
         str, typer.Option(help="Search with bm25, or a model's name, folder or hub id")
     ] = "bm25",
@@ -33,18 +30,10 @@ def mine(
     depth: Annotated[int, typer.Option(min=1, help="Draw from this many top documents")] = 100,
     skip: Annotated[int, typer.Option(min=0, help="Skip this many documents at the top")] = 0,
     teacher: Annotated[
-        str | None,
-        typer.Option(
-            show_default=False,
-            help="Add scores of model:NAME, cross-encoder:NAME or run:FILE",
-        ),
+        str | None, typer.Option(help="Add scores of model:NAME, cross-encoder:NAME or run:FILE")
     ] = None,
     weights: Annotated[
-        str | None,
-        typer.Option(
-            show_default=False,
-            help="Weight the teacher's vector sets, as in 'mean=5 tokens=0.5'",
-        ),
+        str | None, typer.Option(help="Weight the teacher's vector sets, as in 'mean=5 tokens=0.5'")
     ] = None,
     split: Annotated[str, typer.Option(help="Choose the split")] = "train",
     seed: Annotated[int, typer.Option(help="Set the seed that draws negatives")] = 0,
@@ -57,7 +46,6 @@ def mine(
     """
     import numpy as np
 
-    from counterpoint.errors import ConfigError, DataError
     from counterpoint.learn import BM25Negatives, Mining, ModelNegatives, drawn_lists, graded_lists
     from counterpoint.learn.formats import read_collection, write_n_way
     from counterpoint.learn.seeds import seed_of
@@ -108,12 +96,7 @@ def mine(
 
 
 def _teacher(named: str | None, weights: str | None) -> Teacher | None:
-    """Build the teacher from its options.
-
-    Raises:
-        ConfigError: the kind is unknown, or weights are given for a teacher without vector sets.
-    """
-    from counterpoint.errors import ConfigError
+    """Build the teacher from its options."""
     from counterpoint.learn import CrossEncoderTeacher, ModelTeacher, RunTeacher
     from counterpoint.score import MaxSim, Sum
     from counterpoint.search.settings import parse_weights

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that several commands share: of searching, and of reading documents."""
 
 from __future__ import annotations
 
@@ -9,18 +9,30 @@ from typing import Annotated, Literal
 import typer
 
 from counterpoint.cli.complete import models, workflows
+from counterpoint.errors import ConfigError
 from counterpoint.library.options import SearchOptions
 
 __all__ = [
     "Adapt",
     "BackendName",
+    "Compact",
+    "Exclude",
     "Exhaustive",
     "Feedback",
     "FusionName",
+    "Gitignore",
+    "IdField",
+    "Include",
     "IndexFolder",
+    "Lenient",
     "MaybeWorkflow",
     "ModelName",
+    "PassageWords",
     "Probes",
+    "Source",
+    "Split",
+    "TextField",
+    "TitleField",
     "Weights",
     "Where",
     "WorkflowName",
@@ -28,72 +40,40 @@ __all__ = [
     "cutoffs_of",
 ]
 
-IndexFolder = Annotated[
-    Path, typer.Argument(help="Folder that `counterpoint index` wrote", show_default=False)
-]
+IndexFolder = Annotated[Path, typer.Argument(help="Folder that `counterpoint index` wrote")]
 ModelName = Annotated[
     str | None,
     typer.Option(
-        "--model",
-        autocompletion=models,
-        help="Load the model from here, if it moved since indexing",
+        "--model", autocompletion=models, help="Load the model from here, if it moved since indexing"
     ),
 ]
+Split = Annotated[str | None, typer.Option(help="Choose the split (default: test, or the only one)")]
 BackendName = Annotated[
     Literal["auto", "onnx", "torch"],
-    typer.Option(
-        "--backend",
-        help="Encode queries with onnx (in the index), torch, or auto",
-    ),
+    typer.Option("--backend", help="Encode queries with onnx (in the index), torch, or auto"),
 ]
-Weights = Annotated[
-    str | None,
-    typer.Option(help='Weight the hybrid\'s parts, as in "lexical=1 mean=1"', show_default=False),
-]
+Weights = Annotated[str | None, typer.Option(help='Weight the hybrid\'s parts, as in "lexical=1 mean=1"')]
 Adapt = Annotated[
     bool | None,
-    typer.Option(
-        "--adapt/--no-adapt",
-        help="Adapt weights to each query (default: as the index says)",
-        show_default=False,
-    ),
+    typer.Option("--adapt/--no-adapt", help="Adapt weights to each query (default: as the index says)"),
 ]
 Feedback = Annotated[
-    str | None,
-    typer.Option(
-        "--feedback",
-        help='Weight and documents of pseudo-relevance feedback ("0.1,5")',
-        show_default=False,
-    ),
+    str | None, typer.Option("--feedback", help='Weight and documents of pseudo-relevance feedback ("0.1,5")')
 ]
 FusionName = Annotated[
-    str | None,
-    typer.Option(
-        "--fusion",
-        help="Fuse by ceiling (default), min-max, z-score, rrf or none",
-        show_default=False,
-    ),
+    str | None, typer.Option("--fusion", help="Fuse by ceiling (default), min-max, z-score, rrf or none")
 ]
 Exhaustive = Annotated[
-    bool,
-    typer.Option("--exhaustive", help="Score every vector; ignore sketches, graphs and lists"),
+    bool, typer.Option("--exhaustive", help="Score every vector; ignore sketches, graphs and lists")
 ]
 Probes = Annotated[
     int | None,
-    typer.Option(
-        "--probes",
-        min=1,
-        help="Set the lists probed per query token (default: the index's)",
-        show_default=False,
-    ),
+    typer.Option("--probes", min=1, help="Set the lists probed per query token (default: the index's)"),
 ]
 Where = Annotated[
     str | None,
     typer.Option(
-        "--where",
-        metavar="CONDITION",
-        help="Filter by metadata: \"year >= 2020 and lang in ('en', 'de')\"",
-        show_default=False,
+        "--where", metavar="CONDITION", help="Filter by metadata: \"year >= 2020 and lang in ('en', 'de')\""
     ),
 ]
 WorkflowName = Annotated[
@@ -112,18 +92,29 @@ MaybeWorkflow = Annotated[
         "-w",
         autocompletion=workflows,
         help="Choose the workflow of the search (default: hybrid)",
-        show_default=False,
     ),
 ]
 
+Source = Annotated[str, typer.Argument(help="Folder, file, collection, - (stdin), ir_datasets:ID, stdlib:")]
+PassageWords = Annotated[
+    int | None, typer.Option(min=0, help="Limit passages to this many words; 0 keeps documents whole")
+]
+IdField = Annotated[str | None, typer.Option("--id", help="Name the id field (CSV, TSV, JSON, JSON Lines)")]
+TitleField = Annotated[str | None, typer.Option("--title", help="Name the title field")]
+TextField = Annotated[str | None, typer.Option("--text", help="Name the text field")]
+Include = Annotated[
+    list[str] | None, typer.Option(help="Read only files like this, as in '*.md' (repeatable)")
+]
+Exclude = Annotated[list[str] | None, typer.Option(help="Skip files and folders like this (repeatable)")]
+Gitignore = Annotated[bool, typer.Option(help="Skip what .gitignore names")]
+Lenient = Annotated[bool | None, typer.Option(help="Skip bad input (default for folders), or stop at it")]
+Compact = Annotated[bool, typer.Option("--compact/--no-compact", help="Merge segments afterwards if due")]
 
 CUTOFF = re.compile(r"0*[1-9][0-9]{0,8}")
 
 
 def cutoffs_of(text: str, option: str) -> list[int]:
     """Parse cutoffs such as `10,100`; sorted, without duplicates."""
-    from counterpoint.errors import ConfigError
-
     words = text.replace(",", " ").split()
     if not words or not all(CUTOFF.fullmatch(word) for word in words):
         shown = text if len(text) <= 60 else f"{text[:60]}…"
@@ -147,8 +138,6 @@ def asked_of(
     Raises:
         ConfigError: options exclude each other.
     """
-    from counterpoint.errors import ConfigError
-
     if feedback is not None and workflow != "hybrid":
         raise ConfigError(f"--feedback works with the hybrid only; leave it or --workflow {workflow} out")
     return SearchOptions(

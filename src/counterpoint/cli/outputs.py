@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from counterpoint.errors import ConfigError
+
 __all__ = ["check_outputs"]
 
 
@@ -19,8 +21,6 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | No
     Raises:
         ConfigError: naming the option.
     """
-    from counterpoint.errors import ConfigError
-
     # not `Path.resolve`, which raises on a loop of links
     read = {os.path.realpath(path) for path in inputs if path is not None}
     written: dict[str, str] = {}

@@ -11,10 +11,11 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.judgements import Judged, judgements_of
-from counterpoint.cli.options import BackendName, ModelName, cutoffs_of
+from counterpoint.cli.options import BackendName, ModelName, Split, cutoffs_of
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
 from counterpoint.cli.tables import text_table
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 from counterpoint.library.options import BACKEND
 
@@ -28,40 +29,24 @@ __all__ = ["overlap"]
 
 def overlap(
     collection: Annotated[
-        str,
-        typer.Argument(
-            help="Collection with judgements, or with only --run a qrels file",
-            show_default=False,
-        ),
+        str, typer.Argument(help="Collection with judgements, or with only --run a qrels file")
     ],
-    index: Annotated[Path | None, typer.Option(help="Search this index", show_default=False)] = None,
+    index: Annotated[Path | None, typer.Option(help="Search this index")] = None,
     parts: Annotated[
-        str | None,
-        typer.Option(
-            help="Compare these parts, as in lexical,mean (default: all)",
-            show_default=False,
-        ),
+        str | None, typer.Option(help="Compare these parts, as in lexical,mean (default: all)")
     ] = None,
     run: Annotated[
-        list[str] | None,
-        typer.Option(help="Compare a TREC run: FILE or NAME=FILE (repeatable)", show_default=False),
+        list[str] | None, typer.Option(help="Compare a TREC run: FILE or NAME=FILE (repeatable)")
     ] = None,
     k: Annotated[str, typer.Option("-k", help="Set the cutoffs, separated by commas")] = "10,100,1000",
-    split: Annotated[
-        str | None, typer.Option(help="Choose the split (default: test, or the only one)")
-    ] = None,
+    split: Split = None,
     relevant_from: Annotated[int, typer.Option(min=1, help="Set the lowest relevant grade")] = 1,
     model: ModelName = None,
     backend: BackendName = BACKEND,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the overlap (.svg, .png or .pdf)", show_default=False)
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the overlap (.svg, .png or .pdf)")] = None,
     plot_of: Annotated[
         Literal["found", "relevant", "answered"] | None,
-        typer.Option(
-            help="Draw documents (default), relevant ones, or queries",
-            show_default=False,
-        ),
+        typer.Option(help="Draw documents (default), relevant ones, or queries"),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -72,7 +57,6 @@ def overlap(
 
     Example: counterpoint overlap my-collection/ --index my-index --parts lexical,mean -k 10,100
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.library import OpenIndex
     from counterpoint.measure import share_of
     from counterpoint.plots import check_format
@@ -114,7 +98,6 @@ def overlap(
 
 def _named_runs(given: Sequence[str]) -> dict[str, Run]:
     """Read runs by name: `NAME=FILE`, or a file by its name up to the first full stop."""
-    from counterpoint.errors import ConfigError
     from counterpoint.search import Run
 
     runs: dict[str, Run] = {}

@@ -11,6 +11,7 @@ import typer
 
 from counterpoint.cli.groups import Group
 from counterpoint.cli.slicing import SlicingData
+from counterpoint.errors import ConfigError
 
 if TYPE_CHECKING:
     from counterpoint.measure import Report, Slicing, Table, WinTieLoss
@@ -22,33 +23,18 @@ Measured = Mapping[str, Mapping[str, Values]]  # measure to system to query to v
 
 Halves = Annotated[
     str | None,
-    typer.Option(
-        metavar="MEASURE",
-        help="Average over easy and hard queries, split by this measure",
-        show_default=False,
-    ),
+    typer.Option(metavar="MEASURE", help="Average over easy and hard queries, split by this measure"),
 ]
 Wins = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MEASURE",
-        help="Count wins over the baseline by this measure, as RR@10",
-        show_default=False,
-    ),
+    str | None, typer.Option(metavar="MEASURE", help="Count wins over the baseline by this measure, as RR@10")
 ]
-WinsPlot = Annotated[Path | None, typer.Option(help="Draw the wins (.svg, .png or .pdf)", show_default=False)]
+WinsPlot = Annotated[Path | None, typer.Option(help="Draw the wins (.svg, .png or .pdf)")]
 Lengths = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        metavar="WORDS",
-        help="Average over queries, binned by relevant documents' length",
-        show_default=False,
-    ),
+    typer.Option(min=1, metavar="WORDS", help="Average over queries, binned by relevant documents' length"),
 ]
 LengthsPlot = Annotated[
-    Path | None,
-    typer.Option(help="Draw the first measure over lengths (.svg, .png or .pdf)", show_default=False),
+    Path | None, typer.Option(help="Draw the first measure over lengths (.svg, .png or .pdf)")
 ]
 
 
@@ -84,7 +70,6 @@ class Asked:
         Raises:
             ConfigError: a baseline or another option is missing, or a picture has an unknown format.
         """
-        from counterpoint.errors import ConfigError
         from counterpoint.plots import check_format
 
         for option, value in (("--halves", self.halves), ("--wins", self.wins)):

@@ -10,6 +10,8 @@ import typer
 
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.judgements import judgements_of
+from counterpoint.cli.options import Split
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.escapes import escaped, json_text
 
 if TYPE_CHECKING:
@@ -21,19 +23,12 @@ RECORD = "perturbation.json"  # marks a folder that this command wrote and may r
 
 
 def perturb(
-    collection: Annotated[
-        str, typer.Argument(help="Collection with queries and judgements", show_default=False)
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write to this BEIR folder", show_default=False)
-    ],
+    collection: Annotated[str, typer.Argument(help="Collection with queries and judgements")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write to this BEIR folder")],
     synonyms: Annotated[
-        str,
-        typer.Option(help="Take synonyms from nltk, or from a folder with WordNet"),
+        str, typer.Option(help="Take synonyms from nltk, or from a folder with WordNet")
     ] = "nltk",
-    split: Annotated[
-        str | None, typer.Option(help="Choose the split (default: test, or the only one)")
-    ] = None,
+    split: Split = None,
     relevant_from: Annotated[int, typer.Option(min=1, help="Set the lowest relevant grade")] = 1,
     seed: Annotated[int, typer.Option(help="Set the seed that draws synonyms")] = 0,
     share: Annotated[
@@ -48,7 +43,6 @@ def perturb(
     then `compare` the runs on both. A folder for --synonyms holds WordNet's senses and synsets.
     """
     from counterpoint.data import BEIR, open_thesaurus, write_beir
-    from counterpoint.errors import ArtifactError, ConfigError
     from counterpoint.folders import FolderKind, publish_folder
     from counterpoint.measure import Adversary, Tally
     from counterpoint.measure import perturb as perturbed

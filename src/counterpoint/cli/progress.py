@@ -8,11 +8,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
+from typing import TYPE_CHECKING
 
 from counterpoint.cli.console import is_quiet, note
 from counterpoint.escapes import escaped
 
-__all__ = ["loading", "progress"]
+if TYPE_CHECKING:
+    from counterpoint.data import Collection
+    from counterpoint.types import Document
+
+__all__ = ["counting", "loading", "progress", "reading"]
 
 EVERY = 10.0  # seconds between lines
 TICK = 1.0  # seconds between refreshes of a bar that does not move, so that its clock does
@@ -38,6 +43,33 @@ def progress(
     else:
         with _lines(label, unit, total, begun) as update:
             yield update
+
+
+@contextmanager
+def counting(label: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Show `progress`; yield a function that takes the number done since its last call."""
+    with progress(label, unit, total) as update:
+        done = 0
+
+        def more(count: int) -> None:
+            nonlocal done
+            done += count
+            update(done)
+
+        yield more
+
+
+@contextmanager
+def reading(collection: Collection, label: str = "reading") -> Iterator[Iterator[Document]]:
+    """Yield the documents of a collection, and show `progress` while they are read."""
+    with progress(label, "documents", collection.size) as update:
+
+        def watched() -> Iterator[Document]:
+            for number, document in enumerate(collection.documents(), 1):
+                yield document
+                update(number)
+
+        yield watched()
 
 
 @contextmanager

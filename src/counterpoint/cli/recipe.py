@@ -24,7 +24,6 @@ RecipeSource = Annotated[
         help="Recipe name, NAME:VARIANT, .py or .toml file, or run folder",
         metavar="RECIPE",
         autocompletion=recipes,
-        show_default=False,
     ),
 ]
 Settings = Annotated[
@@ -87,8 +86,7 @@ def check(recipe: RecipeSource, settings: Settings = None, json: Json = False) -
     if json or not faults:
         result = {"recipe": found.name, "ok": not faults, "faults": faults}
         emit(result, lambda: escaped(f"{found.name}: no fault found"), json)
-    for fault in faults:
-        note(f"error: {fault}")
+    note(*(f"error: {fault}" for fault in faults))
     if faults:
         raise typer.Exit(2)
 

@@ -10,7 +10,8 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note, typed
 from counterpoint.cli.outputs import check_outputs
-from counterpoint.cli.progress import progress
+from counterpoint.cli.progress import counting, reading
+from counterpoint.errors import DataError
 from counterpoint.escapes import escaped, json_text
 
 if TYPE_CHECKING:
@@ -21,17 +22,10 @@ __all__ = ["rerank"]
 
 
 def rerank(
-    collection: Annotated[
-        str, typer.Argument(help="Collection with the run's documents and queries", show_default=False)
-    ],
-    run: Annotated[Path, typer.Option(help="Rerank this TREC run, plain or .gz", show_default=False)],
-    model: Annotated[
-        str,
-        typer.Option(help="Score with this cross-encoder: run or model folder, hub id", show_default=False),
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the new TREC run to this file", show_default=False)
-    ],
+    collection: Annotated[str, typer.Argument(help="Collection with the run's documents and queries")],
+    run: Annotated[Path, typer.Option(help="Rerank this TREC run, plain or .gz")],
+    model: Annotated[str, typer.Option(help="Score with this cross-encoder: run or model folder, hub id")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the new TREC run to this file")],
     k: Annotated[
         int, typer.Option("-k", min=1, help="Score this many documents per query; drop the others")
     ] = 100,
@@ -54,20 +48,15 @@ def rerank(
     first = _of_split(Run.read(run).top(k), opened, split)
     checksum = sha256_file(run) if run.is_file() else None  # a pipe cannot be read again
     judge = load_interactive(model)
-    documents = _texts(opened, {document for query in first for document, _ in first[query]})
+    wanted = {document for query in first for document, _ in first[query]}
+    with reading(opened) as found:  # scoring reports a document that is missing
+        documents = {document.id: document.full_text for document in found if document.id in wanted}
     started = time.perf_counter()
     pairs = sum(len(first[query]) for query in first)
-    done = 0
-    with progress("scoring", "pairs", pairs) as update:
-
-        def scored(count: int) -> None:
-            nonlocal done
-            done += count
-            update(done)
-
-        found = judge.rerank(first, opened.queries(), documents, k, EncodeOptions(progress=scored))
+    with counting("scoring", "pairs", pairs) as scored:
+        reranked = judge.rerank(first, opened.queries(), documents, k, EncodeOptions(progress=scored))
     seconds = time.perf_counter() - started
-    found.write(output)
+    reranked.write(output)
     result: dict[str, Any] = {
         "output": str(output), "collection": collection, "split": split, "run": str(run), "model": model,
         "k": k, "queries": len(first), "pairs": pairs,
@@ -81,7 +70,6 @@ def rerank(
 
 
 def _of_split(run: Run, collection: Collection, split: str | None) -> Run:
-    from counterpoint.errors import DataError
     from counterpoint.search import Run
 
     if split is None:
@@ -92,17 +80,6 @@ def _of_split(run: Run, collection: Collection, split: str | None) -> Run:
     if len(wanted) < len(run):
         note(f"{len(run) - len(wanted):,} queries of the run are not in the split {split}; left out")
     return Run({query: run.scores(query) for query in wanted}, provenance=run.provenance)
-
-
-def _texts(collection: Collection, wanted: set[str]) -> dict[str, str]:
-    """Read the texts of the wanted documents; scoring reports a missing one."""
-    with progress("reading", "documents", collection.size) as update:
-        found = {}
-        for number, document in enumerate(collection.documents(), 1):
-            if document.id in wanted:
-                found[document.id] = document.full_text
-            update(number)
-    return found
 
 
 def _tell(output: Path, settings: dict[str, Any]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from counterpoint.cli.judgements import judgements_of
-from counterpoint.cli.progress import progress
+from counterpoint.cli.progress import counting, progress, reading
+from counterpoint.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from counterpoint.search import Run
     from counterpoint.types import Document, Qrels, Ragged
 
-__all__ = ["DEPTH", "Sample", "bm25_run", "drawn", "encode_texts", "sample_of"]
+__all__ = ["DEPTH", "Sample", "bm25_run", "drawn", "encode_texts", "sample_of", "some"]
 
+T = TypeVar("T")
 DEPTH = 100  # documents per query if BM25 gives the pairs; HIL reranks as many
 
 
@@ -95,14 +97,13 @@ def sample_of(source: str, split: str | None, size: int, seed: int, retrieved: i
     import numpy as np
 
     from counterpoint.data import open_collection
-    from counterpoint.errors import DataError
     from counterpoint.measure.alignment import distinct_texts
 
     rng = np.random.default_rng(seed)
     collection = open_collection(source)
     judged = judgements_of(source, split, bare=False) if split or collection.splits else None
     found = collection.queries(None if judged is None else judged.split)
-    texts = _some(distinct_texts(found.values()), size, rng)
+    texts = some(distinct_texts(found.values()), size, rng)
     ids = dict(zip(reversed(found.values()), reversed(found), strict=True))  # the first id of every text
     queries = {ids[text]: text for text in texts}
     relevant: dict[str, dict[str, int]]
@@ -116,7 +117,7 @@ def sample_of(source: str, split: str | None, size: int, seed: int, retrieved: i
             if (owner := ids.get(found[query])) in queries:
                 above = {document: grade for document, grade in grades.items() if grade > 0}
                 relevant[owner] = {**relevant.get(owner, {}), **above}
-    wanted = set(_some(sorted({document for grades in relevant.values() for document in grades}), size, rng))
+    wanted = set(some(sorted({document for grades in relevant.values() for document in grades}), size, rng))
     kept, matching = _drawn(collection, wanted, size, rng)
     if len(queries) < 2 or len(kept) < 2:
         raise DataError(
@@ -134,14 +135,13 @@ def _drawn(
     collection: Collection, wanted: set[str], size: int, rng: np.random.Generator
 ) -> tuple[dict[str, str], dict[str, str]]:
     matching: dict[str, str] = {}
-    with progress("reading", "documents", collection.size) as update:
+    with reading(collection) as documents:
 
         def watched() -> Iterator[Document]:
-            for read, document in enumerate(collection.documents(), 1):
+            for document in documents:
                 if document.id in wanted:
                     matching[document.id] = document.full_text
                 yield document
-                update(read)
 
         kept = drawn(watched(), size, rng)
     return {document.id: document.full_text for document in kept}, matching
@@ -183,24 +183,13 @@ def encode_texts(
     """
     from counterpoint.encode import EncodeOptions
 
-    made: dict[str, dict[str, Ragged]] = {}
-    with progress("encoding", "texts", sum(len(texts) for _, texts in sides.values())) as update:
-        done = 0
-
-        def more(count: int) -> None:
-            nonlocal done
-            done += count
-            update(done)
-
-        for name, (encode, texts) in sides.items():
-            made[name] = encode(texts, EncodeOptions(1024, "fp32", progress=more))
-    return made
+    with counting("encoding", "texts", sum(len(texts) for _, texts in sides.values())) as more:
+        options = EncodeOptions(1024, "fp32", progress=more)
+        return {name: encode(texts, options) for name, (encode, texts) in sides.items()}
 
 
-def _some(texts: Sequence[str], size: int, rng: np.random.Generator) -> list[str]:
-    """Draw at most `size` of the texts; keep their order."""
-    import numpy as np
-
-    if len(texts) <= size:
-        return list(texts)
-    return [texts[int(at)] for at in np.sort(rng.choice(len(texts), size, replace=False))]
+def some(items: Sequence[T], size: int, rng: np.random.Generator) -> list[T]:
+    """Draw at most `size` of the items; keep their order."""
+    if len(items) <= size:
+        return list(items)
+    return [items[at] for at in sorted(rng.choice(len(items), size, replace=False).tolist())]

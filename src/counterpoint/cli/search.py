@@ -11,24 +11,12 @@ from typing import Annotated, Any, final
 import typer
 from typer.core import TyperCommand
 
+from counterpoint.cli import options as shared
 from counterpoint.cli.asking import Asking, Explained, show
 from counterpoint.cli.batch import DEEP, answer_lines, write_run
 from counterpoint.cli.console import Json, emit, note
-from counterpoint.cli.options import (
-    Adapt,
-    BackendName,
-    Exhaustive,
-    Feedback,
-    FusionName,
-    IndexFolder,
-    ModelName,
-    Probes,
-    Weights,
-    Where,
-    WorkflowName,
-    asked_of,
-)
 from counterpoint.cli.outputs import check_outputs
+from counterpoint.errors import ConfigError
 from counterpoint.library.options import BACKEND, SearchOptions
 
 __all__ = ["app", "search"]
@@ -53,13 +41,9 @@ class _Command(TyperCommand):
 
 @app.command(name="search", cls=_Command)
 def search(
-    index: IndexFolder,
+    index: shared.IndexFolder,
     query: Annotated[
-        str | None,
-        typer.Argument(
-            help="Query; - reads queries from stdin (default: a prompt)",
-            show_default=False,
-        ),
+        str | None, typer.Argument(help="Query; - reads queries from stdin (default: a prompt)")
     ] = None,
     k: Annotated[
         int, typer.Option("-k", help=f"Return this many documents (default of a run: {DEEP:,})", min=1)
@@ -77,22 +61,21 @@ def search(
         Path | None, typer.Option(help="Write an explained HTML page to this file as well")
     ] = None,
     queries: Annotated[
-        Path | None,
-        typer.Option(help="Search for all queries of this .tsv or .jsonl file"),
+        Path | None, typer.Option(help="Search for all queries of this .tsv or .jsonl file")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="With --queries: write this TREC run")
     ] = None,
-    workflow: WorkflowName = SearchOptions.workflow,
-    weights: Weights = None,
-    adapt: Adapt = None,
-    fusion: FusionName = None,
-    feedback: Feedback = None,
-    exhaustive: Exhaustive = False,
-    probes: Probes = None,
-    where: Where = None,
-    model: ModelName = None,
-    backend: BackendName = BACKEND,
+    workflow: shared.WorkflowName = SearchOptions.workflow,
+    weights: shared.Weights = None,
+    adapt: shared.Adapt = None,
+    fusion: shared.FusionName = None,
+    feedback: shared.Feedback = None,
+    exhaustive: shared.Exhaustive = False,
+    probes: shared.Probes = None,
+    where: shared.Where = None,
+    model: shared.ModelName = None,
+    backend: shared.BackendName = BACKEND,
     json: Json = False,
 ) -> None:
     """Search INDEX for QUERY, for every query of a file or of stdin, or for questions at a prompt.
@@ -106,7 +89,7 @@ def search(
     """
     from counterpoint.library import OpenIndex
 
-    options = asked_of(workflow, weights, fusion, feedback, exhaustive, adapt)
+    options = shared.asked_of(workflow, weights, fusion, feedback, exhaustive, adapt)
     options = replace(options, k=k, probes=probes, where=where)
     asked = {"QUERY": query, "--explain": None if explain == "no" else explain, "--html": html, "-o": output}
     _check(asked, queries, json)
@@ -139,13 +122,7 @@ def _answer(asking: Asking, query: str, html: Path | None, as_json: bool) -> Non
 
 
 def _check(asked: Mapping[str, Any], queries: Path | None, as_json: bool) -> None:
-    """Refuse what does not go together.
-
-    Raises:
-        ConfigError: naming the options as they are typed.
-    """
-    from counterpoint.errors import ConfigError
-
+    """Refuse what does not go together."""
     given = [name for name, value in asked.items() if value is not None]
     if queries is not None:
         if others := [name for name in given if name != "-o"]:

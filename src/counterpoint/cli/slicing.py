@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from math import isfinite
@@ -11,14 +11,14 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, final
 
 from counterpoint.cli.judgements import Judged
-from counterpoint.cli.progress import progress
+from counterpoint.cli.progress import reading
 from counterpoint.cli.tables import text_table
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
     from counterpoint.measure import Report, Slicing
     from counterpoint.measure.slices import Facts
-    from counterpoint.types import Document
 
 __all__ = ["KINDS", "SlicingData", "slice_rows", "slice_text", "slice_values", "slicings_of"]
 
@@ -38,8 +38,7 @@ class SlicingData:
         from counterpoint.measure import relevant_documents
 
         collection = self.judged.whole("slices by documents")
-        with progress("reading", "documents", collection.size) as update:
-            documents = _counted(collection.documents(), update)
+        with reading(collection) as documents:
             return relevant_documents(documents, self.judged.qrels, self.relevant_from)
 
     @cached_property
@@ -75,7 +74,6 @@ def slicings_of(kinds: Sequence[str], material: SlicingData) -> list[Slicing]:
 
 
 def _slicing(kind: str, material: SlicingData) -> Slicing:
-    from counterpoint.errors import ConfigError
     from counterpoint.measure import slice_by_field, slice_by_length
 
     head, _, rest = kind.partition(":")
@@ -110,8 +108,6 @@ def _by_bm25(kind: str, rest: str, material: SlicingData) -> Slicing:
 
 
 def _edges(kind: str, text: str) -> list[float] | None:
-    from counterpoint.errors import ConfigError
-
     if not text:
         return None
     with suppress(ValueError):
@@ -119,12 +115,6 @@ def _edges(kind: str, text: str) -> list[float] | None:
         if all(map(isfinite, edges)):
             return edges
     raise ConfigError(f"slice {kind!r}: expected edges such as 40,80,120, found {text!r}")
-
-
-def _counted(documents: Iterator[Document], update: Callable[[int], None]) -> Iterator[Document]:
-    for number, document in enumerate(documents, 1):
-        yield document
-        update(number)
 
 
 def slice_values(slicings: Sequence[Slicing], reports: Mapping[str, Report]) -> list[dict[str, Any]]:

@@ -16,16 +16,14 @@ from counterpoint.cli.progress import progress
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
-    from counterpoint.sweep import SweepModel, SweepPlan
+    from counterpoint.sweep import SweepPlan
 
 __all__ = ["sweep"]
 
 
 def sweep(
-    grid: Annotated[Path, typer.Argument(help="TOML file that says what to evaluate", show_default=False)],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the sweep to this folder", show_default=False)
-    ],
+    grid: Annotated[Path, typer.Argument(help="TOML file that says what to evaluate")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the sweep to this folder")],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only list the cells, and which are done")
     ] = False,
@@ -44,7 +42,9 @@ def sweep(
     asked = read_grid(grid)
     if forget_encodings:
         asked = replace(asked, keep_encodings=False)
-    load = lru_cache(maxsize=1)(_load)  # keeps one model in memory, so that a single one is loaded once
+    from counterpoint.loading import load_model  # brings torch with it
+
+    load = lru_cache(maxsize=1)(load_model)  # keeps one model in memory, so that a single one is loaded once
     note("reading collections and models")
     plan = plan_sweep(asked, load)
     if dry_run:
@@ -61,12 +61,6 @@ def sweep(
         note(f"error: {failure['where']}: {failure['message']}")
     if described["failures"]:
         raise typer.Exit(2)
-
-
-def _load(name: str) -> SweepModel:
-    from counterpoint.loading import load_model  # brings torch with it
-
-    return load_model(name)
 
 
 def _described(plan: SweepPlan, folder: Path) -> dict[str, Any]:

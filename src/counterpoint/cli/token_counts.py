@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from counterpoint.cli.progress import progress
+from counterpoint.cli.progress import reading
 from counterpoint.cli.tables import text_table
 
 if TYPE_CHECKING:
@@ -22,14 +22,9 @@ def count_collection(source: str, model: str, stem: Stem) -> dict[str, Any]:
 
     tokenizer = Tokenizer.from_pretrained(locate(model))
     collection = open_collection(source, passage_words=None)
-    with progress("counting", "documents", collection.size) as update:
-
-        def texts():
-            for done, document in enumerate(collection.documents(), 1):
-                yield document.full_text
-                update(done)
-
-        counts = count_tokens(texts(), lambda batch: [found.ids for found in tokenizer.encode(batch)], stem)
+    with reading(collection, "counting") as documents:
+        texts = (document.full_text for document in documents)
+        counts = count_tokens(texts, lambda batch: [found.ids for found in tokenizer.encode(batch)], stem)
     return {"collection": source, "tokenizer": model, "stem": stem, "tokens": counts.to_dict()}
 
 

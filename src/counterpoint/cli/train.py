@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Self, final
 
 import typer
@@ -16,6 +15,7 @@ import typer
 from counterpoint.cli.console import Json, emit, is_quiet, note, typed
 from counterpoint.cli.progress import progress
 from counterpoint.cli.recipe import RecipeSource, Settings, recipe_of
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -28,34 +28,20 @@ __all__ = ["train"]
 
 def train(
     recipe: RecipeSource,
-    data: Annotated[
-        str,
-        typer.Option(help="Train on this collection, ir_datasets:ID or file", show_default=False),
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the run to this folder", show_default=False)
-    ],
+    data: Annotated[str, typer.Option(help="Train on this collection, ir_datasets:ID or file")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the run to this folder")],
     documents: Annotated[
-        str | None,
-        typer.Option(help="Take texts from this collection if --data has only ids", show_default=False),
+        str | None, typer.Option(help="Take texts from this collection if --data has only ids")
     ] = None,
     split: Annotated[
         str | None, typer.Option(help="Train on this split (default: the recipe's, train)")
     ] = None,
     dev_split: Annotated[
-        str | None,
-        typer.Option(
-            help="Evaluate on this split, or hold out this many queries",
-            show_default=False,
-        ),
+        str | None, typer.Option(help="Evaluate on this split, or hold out this many queries")
     ] = None,
     settings: Settings = None,
     memory: Annotated[
-        Path | None,
-        typer.Option(
-            help="Share hidden states of frozen backbones in this folder",
-            show_default=False,
-        ),
+        Path | None, typer.Option(help="Share hidden states of frozen backbones in this folder")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in that folder")] = False,
     json: Json = False,
@@ -65,7 +51,6 @@ def train(
     --data is a collection with judgements, or a file of training data. --dev-split is evaluated during
     training; its default is the recipe's choice. --memory is for stages that remember hidden states.
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.recipe import check, describe_run, read_recipe_data, run_recipe
     from counterpoint.recipe.run_folder import check_folder, is_first_process
 
@@ -113,9 +98,7 @@ class Bars:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.open.close()
         self.bar = None
 
@@ -123,7 +106,7 @@ class Bars:
         """Open the stage's bar."""
         from tqdm import tqdm
 
-        self.__exit__(None, None, None)
+        self.__exit__()
         if is_quiet() or not sys.stderr.isatty():
             self.update = self.open.enter_context(progress(name, "steps", steps, done))
             return

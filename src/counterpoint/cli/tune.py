@@ -9,19 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from counterpoint.cli import options as shared
 from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.judgements import judgements_of
-from counterpoint.cli.options import (
-    Adapt,
-    BackendName,
-    Feedback,
-    FusionName,
-    IndexFolder,
-    ModelName,
-    Weights,
-    asked_of,
-)
 from counterpoint.cli.progress import progress
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.escapes import escaped
 from counterpoint.library.options import BACKEND
 
@@ -35,42 +27,29 @@ MOST = 1000  # weights or combinations tried
 
 
 def tune(
-    index: IndexFolder,
-    collection: Annotated[
-        str, typer.Argument(help="Collection with queries and judgements", show_default=False)
-    ],
+    index: shared.IndexFolder,
+    collection: Annotated[str, typer.Argument(help="Collection with queries and judgements")],
     split: Annotated[str, typer.Option(help="Tune on this split; never on the test split")] = "dev",
-    part: Annotated[
-        str | None,
-        typer.Option(help="Part to tune (default: the pooled vectors)", show_default=False),
-    ] = None,
-    grid: Annotated[
-        str | None,
-        typer.Option(help="Try weights FROM:TO:STEP (default: 0:2:0.1)", show_default=False),
-    ] = None,
+    part: Annotated[str | None, typer.Option(help="Part to tune (default: the pooled vectors)")] = None,
+    grid: Annotated[str | None, typer.Option(help="Try weights FROM:TO:STEP (default: 0:2:0.1)")] = None,
     shares: Annotated[
-        int | None,
-        typer.Option(
-            help="Tune all parts: share 1 among them in this many steps",
-            show_default=False,
-        ),
+        int | None, typer.Option(help="Tune all parts: share 1 among them in this many steps")
     ] = None,
     measure: Annotated[str, typer.Option(help="Measure to optimise")] = "AP",
-    weights: Weights = None,
-    adapt: Adapt = None,
-    fusion: FusionName = None,
-    feedback: Feedback = None,
+    weights: shared.Weights = None,
+    adapt: shared.Adapt = None,
+    fusion: shared.FusionName = None,
+    feedback: shared.Feedback = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Retrieve this many documents per query")] = 1000,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Leave the index unchanged")] = False,
-    model: ModelName = None,
-    backend: BackendName = BACKEND,
+    model: shared.ModelName = None,
+    backend: shared.BackendName = BACKEND,
     json: Json = False,
 ) -> None:
     """Tune the weights of INDEX's hybrid on a split of COLLECTION, and store them in INDEX.
 
     `counterpoint search --help` explains the options of a search.
     """
-    from counterpoint.errors import ConfigError, DataError
     from counterpoint.index import keep_search
     from counterpoint.library import OpenIndex, settings_of
     from counterpoint.measure import parse_measure, tune_shares, tune_weight
@@ -84,7 +63,7 @@ def tune(
     asked = judged.whole("tune").queries(judged.split), judged.qrels
     with OpenIndex(index, model, backend) as library:
         opened = library.index
-        settings = settings_of(opened, asked_of("hybrid", weights, fusion, feedback, adapt=adapt))
+        settings = settings_of(opened, shared.asked_of("hybrid", weights, fusion, feedback, adapt=adapt))
         if shares is not None and weights is None:
             # Include parts that an earlier tuning left without a weight.
             parts = [*settings.weights, *opened.layouts, *([LEXICAL] if opened.lexical is not None else [])]
@@ -107,8 +86,7 @@ def tune(
         )
     if not dry_run:
         keep_search(index, found.settings.to_dict())
-    for line in result.pop("notes"):
-        note(line)
+    note(*result.pop("notes"))
     result |= {
         "index": str(index), "split": judged.split, "measure": measure,
         "search": found.settings.to_dict(), "kept": not dry_run,
@@ -117,13 +95,7 @@ def tune(
 
 
 def _grid(text: str) -> list[float]:
-    """Parse a grid: FROM, FROM + STEP, … up to TO, without the rounding errors of sums.
-
-    Raises:
-        ConfigError: the grid is malformed or too large.
-    """
-    from counterpoint.errors import ConfigError
-
+    """Parse a grid: FROM, FROM + STEP, … up to TO, without the rounding errors of sums."""
     try:
         low, high, step = (Decimal(number) for number in text.split(":"))
         if not (0 <= low <= high and step > 0 and high.is_finite() and step.is_finite()):
@@ -137,13 +109,7 @@ def _grid(text: str) -> list[float]:
 
 
 def _ways(steps: int, parts: int) -> int:
-    """Number of ways to share the steps among the parts.
-
-    Raises:
-        ConfigError: there are none or too many.
-    """
-    from counterpoint.errors import ConfigError
-
+    """Number of ways to share the steps among the parts."""
     if steps < 1:
         raise ConfigError(f"--shares: expected the number of steps, 1 or more, found {steps}")
     count = comb(steps + parts - 1, parts - 1) if parts else 0

@@ -30,7 +30,8 @@ def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
     if asked.feedback is not None:
         if asked.workflow != "hybrid":
             raise ConfigError(f"--feedback works with the hybrid only; leave it or -w {asked.workflow} out")
-        settings = replace(settings, **parse_feedback(_written(asked.feedback)))
+        given = asked.feedback if isinstance(asked.feedback, tuple | list) else [asked.feedback]
+        settings = replace(settings, **parse_feedback(",".join(map(str, given))))
         if settings.feedback and not any(layout.pooled for layout in index.layouts.values()):
             raise ConfigError("--feedback needs pooled vectors, and this index has no such set")
     if asked.weights is not None:
@@ -44,7 +45,3 @@ def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
     if asked.adapt and not settings.adapt:
         raise ConfigError("--adapt: this index has no settings to adapt weights to a query; build it again")
     return settings if asked.fusion is None else settings.with_fusion(asked.fusion)
-
-
-def _written(feedback: str | float | tuple[float, int]) -> str:
-    return ",".join(map(str, feedback)) if isinstance(feedback, tuple | list) else str(feedback)

@@ -153,8 +153,7 @@ def prepare(source: Any, folder: str | Path, options: BuildOptions) -> Build:
 
 def model_name(source: Any, options: BuildOptions) -> str | Path | Model | None:
     """The model of the options, with "auto" resolved."""
-    exported = import_of(source)
-    return _named(options, exported)
+    return _named(options, import_of(source))
 
 
 def _named(options: BuildOptions, exported: Import | None) -> str | Path | Model | None:
@@ -195,9 +194,7 @@ def _model(options: BuildOptions, exported: Import | None) -> Model | None:
 
         model = load_model(named)
     else:
-        model = (
-            named if options.gate is None else copy.deepcopy(named)
-        )  # the caller's own model stays unchanged
+        model = named if options.gate is None else copy.deepcopy(named)  # the caller's stays unchanged
     if options.gate is not None:
         return model.prune(options.gate)
     return model if exported is None else exported.closed(model)

@@ -31,6 +31,7 @@ from counterpoint.index.vector_shards import ExportedSet, ShardWriter
 from counterpoint.library.export_description import EXPORT, MODEL, SETTINGS, Description
 from counterpoint.library.options import ExportOptions
 from counterpoint.types import Document, Ragged, rows_of_sets
+from counterpoint.version import version
 
 __all__ = ["export_index"]
 
@@ -77,7 +78,7 @@ def export_index(
             shards.close()
         whole = len(positions) == index.end
         about = Description(
-            software=_version(),
+            software=version(),
             documents=pass_.wholes,
             passages=len(positions),
             model=_model(index, home, target),
@@ -162,9 +163,3 @@ def _model(index: Index, home: Path, target: Path) -> dict[str, str | None] | No
         else:
             name = "./" + Path(os.path.relpath(model, home)).as_posix()
     return {"name": name, "fingerprint": about["fingerprint"]}
-
-
-def _version() -> str:
-    from counterpoint.version import version
-
-    return version()

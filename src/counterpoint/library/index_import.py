@@ -17,7 +17,7 @@ from counterpoint.index.codec import CODECS, Bits
 from counterpoint.index.settings import IndexSettings
 from counterpoint.index.vector_shards import VectorShards
 from counterpoint.library.export_description import MODEL, Description, is_export
-from counterpoint.library.stored import as_built
+from counterpoint.library.stored import load_as_built
 from counterpoint.search import SearchSettings
 
 if TYPE_CHECKING:
@@ -83,12 +83,8 @@ class Import:
         name, about = self.model_name, self.about.model
         if name is None or about is None:
             return None
-        from counterpoint.loading import load_model  # brings torch with it
-
         expected = str(about["fingerprint"])
-        model = as_built(load_model(name), name, expected)
-        closed = self.settings.gate
-        model = model if closed is None else model.prune(closed)
+        model = load_as_built(name, expected, self.settings.gate)
         if model.fingerprint() != expected:
             raise ArtifactError(
                 f"exported from an index of the model {expected[:12]}, and {name!r} is "

@@ -91,8 +91,13 @@ def with_names(keywords: type) -> Callable[[Function], Function]:
     def show(function: Function) -> Function:
         kept = signature(function)
         named = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name), annotation=hint)
-            for name, hint in _hints(keywords).items()
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=DEFAULTS.get(name),
+                annotation=getattr(hint, "__forward_arg__", str(hint)),
+            )
+            for name, hint in keywords.__annotations__.items()
         ]
         others = [one for one in kept.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
         shown = Signature([*others, *named], return_annotation=kept.return_annotation)
@@ -113,9 +118,3 @@ def check_keywords(given: Mapping[str, Any], *known: str) -> None:
             near = get_close_matches(str(name), known, n=1)
             guess = f"; did you mean {near[0]!r}?" if near else ""
             raise ConfigError(f"unknown setting {name!r}; expected {', '.join(known)}{guess}")
-
-
-def _hints(keywords: type) -> dict[str, str]:
-    return {
-        name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in keywords.__annotations__.items()
-    }

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final, overload
 from counterpoint.index import Index
 from counterpoint.library.asked import settings_of
 from counterpoint.library.changeable import Changeable
-from counterpoint.library.keywords import (
-    RunKeywords,
-    SearchKeywords,
-    check_keywords,
-    with_names,
-)
+from counterpoint.library.keywords import RunKeywords, SearchKeywords, check_keywords, with_names
 from counterpoint.library.options import BACKEND, CACHED_QUERIES, Backend, SearchOptions
 from counterpoint.library.remembered import Remembered
 from counterpoint.library.stored import encoder_of
@@ -75,9 +70,8 @@ class OpenIndex(Changeable):
             ArtifactError: the model is missing, or is not the one that the index was built with.
         """
         options = options or SearchOptions()
-        with (
-            self._lock
-        ):  # reading settings takes as long as a BM25 search, and most searches use the same ones
+        # Reading settings takes as long as a BM25 search, and most searches use the same ones.
+        with self._lock:
             before, searcher = self._last
             if searcher is None or before != options:
                 searcher = self._made(options)
@@ -187,8 +181,7 @@ class OpenIndex(Changeable):
             return False
         with self._lock:
             searcher = vars(self).pop("_with_model", None)
-            same = now.manifest.model == self.index.manifest.model
-            if searcher is not None and same:
+            if searcher is not None and now.manifest.model == self.index.manifest.model:
                 vars(self)["_with_model"] = Searcher(now, searcher.model)
             self.index, self._last = now, (None, None)
         return True

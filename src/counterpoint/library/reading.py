@@ -13,7 +13,7 @@ from counterpoint.library.keywords import check_keywords
 from counterpoint.library.options import BuildOptions
 
 if TYPE_CHECKING:
-    from counterpoint.data import Collection, Fields, FileChoice, ReadPolicy, ReadReport
+    from counterpoint.data import Collection, ReadPolicy, ReadReport
     from counterpoint.index.where import FieldType
     from counterpoint.types import Document
 
@@ -87,10 +87,14 @@ def read(source: Any, options: BuildOptions) -> Reading:
         ConfigError: the source is not supported, or an option does not apply to it.
         DataError: it cannot be read, or lacks a named field.
     """
-    from counterpoint.data import Collection, ReadReport, items_of, open_collection
+    from counterpoint.data import Collection, Fields, FileChoice, ReadReport, items_of, open_collection
 
-    policy, fields, choice = _policy(options), _fields(options), _choice(options)
-    words = options.passage_words
+    policy, words = _policy(options), options.passage_words
+    named = named_fields(_several(options.metadata))
+    # If all have types, they are declared and nothing is left out.
+    kept = tuple(named) if None in named.values() else None
+    fields = Fields(options.id, options.title, options.text, kept)
+    choice = FileChoice(_several(options.include), _several(options.exclude), options.gitignore)
     if isinstance(source, str | Path):
         whole = {} if words is None else {"passage_words": None}
         found = open_collection(source, policy=policy, fields=fields, choice=choice, **whole)
@@ -150,25 +154,10 @@ def _policy(options: BuildOptions) -> ReadPolicy:
     return ReadPolicy.lenient() if options.lenient else ReadPolicy(files="error")
 
 
-def _fields(options: BuildOptions) -> Fields:
-    from counterpoint.data import Fields
-
-    named = named_fields(_several(options.metadata))
-    # If all have types, they are declared and nothing is left out.
-    kept = tuple(named) if None in named.values() else None
-    return Fields(options.id, options.title, options.text, kept)
-
-
 def declared_fields(options: BuildOptions) -> dict[str, FieldType]:
     """The metadata fields that have a type."""
     named = named_fields(_several(options.metadata))
     return {name: kind for name, kind in named.items() if kind is not None}
-
-
-def _choice(options: BuildOptions) -> FileChoice:
-    from counterpoint.data import FileChoice
-
-    return FileChoice(_several(options.include), _several(options.exclude), options.gitignore)
 
 
 def _several(given: Any) -> tuple[str, ...]:

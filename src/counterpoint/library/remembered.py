@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -59,7 +59,8 @@ class Remembered:
         missing = [text for text in dict.fromkeys(texts) if text not in found]
         if missing:
             made = self._model.encode_query(missing)
-            found |= {text: _one(made, at) for at, text in enumerate(missing)}
+            for at, text in enumerate(missing):
+                found[text] = {name: packed.take(np.array([at])) for name, packed in made.items()}
         with self._lock:
             for text in texts:
                 self._known[text] = found[text]
@@ -89,7 +90,3 @@ class Remembered:
     def table(self, name: str) -> Float[np.ndarray, "v d"]:
         """The vector of every id in a static set."""
         return self._model.table(name)
-
-
-def _one(made: Encoded, at: int) -> Encoded:
-    return {name: packed.take(cast(Any, [at])) for name, packed in made.items()}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from counterpoint.index import Index, Manifest, TextModel
     from counterpoint.model import Model
 
-__all__ = ["as_built", "encoder_of", "model_for", "model_of"]
+__all__ = ["encoder_of", "load_as_built", "model_for", "model_of"]
 
 
 def encoder_of(
@@ -41,10 +41,9 @@ def encoder_of(
     if backend not in ("auto", "onnx", "torch"):
         raise ConfigError(f"backend must be 'auto', 'onnx' or 'torch', found {backend!r}")
     name = model if isinstance(model, str | Path) else None
-    load: Callable[[], Any] = partial(model_of, index, name=name)
     if name is not model:
         index.check_model(cast("Model", model).fingerprint())
-        load = partial(_itself, cast("Model", model))
+    load: Callable[[], Any] = partial(model_of, index, name=name) if name is model else lambda: model
     try:
         found = None if backend == "torch" else _exported(index, name, load)
     except ArtifactError as error:
@@ -62,11 +61,7 @@ def encoder_of(
 
 
 def _exported(index: Index, name: str | Path | None, load: Callable[[], Any]) -> ExportedModel | None:
-    """The export of an index, if it has one; None if a model is named that it does not belong to.
-
-    Raises:
-        ArtifactError: as `counterpoint.exported.open_export`.
-    """
+    """The export of an index, if it has one; None if a model is named that it does not belong to."""
     files = index.manifest.files
     folder = next((path.rpartition("/")[0] for path in files if path.endswith("/queries.json")), None)
     if folder is None:
@@ -80,11 +75,7 @@ def _exported(index: Index, name: str | Path | None, load: Callable[[], Any]) ->
 
 
 def _folder_of(index: Index, name: str | Path | None) -> Path:
-    """The folder of the named model, or of the model recorded in the index.
-
-    Raises:
-        ArtifactError: there is none.
-    """
+    """The folder of the named model, or of the model recorded in the index."""
     from counterpoint.encode.sources import locate
 
     if name is None and (index.manifest.model or {}).get("name") is None:
@@ -113,22 +104,20 @@ def model_for(folder: Path, manifest: Manifest, name: str | Path | None = None) 
     """Load the model of an index from its manifest alone; None if it was built without a model."""
     if manifest.model is None:
         return None
-    from counterpoint.loading import load_model  # brings torch with it
-
     named = str(name or _remembered(folder, manifest))
-    model = as_built(load_model(named), named, (manifest.model or {}).get("fingerprint"))
-    gate = manifest.settings.get("gate")
-    return model if gate is None else model.prune(gate)
+    return load_as_built(named, manifest.model.get("fingerprint"), manifest.settings.get("gate"))
 
 
-def as_built(model: Model, name: str, built_with: str | None) -> Model:
-    """The model, or the older version of its preset that has the fingerprint `built_with`."""
+def load_as_built(name: str, built_with: str | None, gate: float | None) -> Model:
+    """Load a model, or its preset's older version with the fingerprint `built_with`; prune it at the gate."""
+    from counterpoint.loading import load_model  # brings torch with it
     from counterpoint.presets import EARLIER
 
+    model = load_model(name)
     if name in EARLIER and model.fingerprint() != built_with:
         earlier = (make().setup().eval().came_from(name) for make in EARLIER[name])
-        return next((older for older in earlier if older.fingerprint() == built_with), model)
-    return model
+        model = next((older for older in earlier if older.fingerprint() == built_with), model)
+    return model if gate is None else model.prune(gate)
 
 
 def _remembered(folder: Path, manifest: Manifest) -> str:
@@ -139,7 +128,3 @@ def _remembered(folder: Path, manifest: Manifest) -> str:
             f"{folder}: the index does not record where its model is; name the model (model=, --model)"
         )
     return str((folder / name).resolve()) if name.startswith("./") else str(name)
-
-
-def _itself(model: Model) -> Model:
-    return model

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.cli.diagnosis.space import Space
-from counterpoint.cli.sampling import DEPTH, Sample, bm25_run, encode_texts
+from counterpoint.cli.sampling import DEPTH, Sample, bm25_run, encode_texts, some
+from counterpoint.errors import ConfigError
 
 if TYPE_CHECKING:
     from counterpoint.index import VectorSet
@@ -54,8 +55,6 @@ def ends_of(sets: Mapping[str, VectorSet], high: str | None, low: str | None) ->
     Raises:
         ConfigError: the model lacks a named set, or one set is named for both.
     """
-    from counterpoint.errors import ConfigError
-
     for option, name in (("--high", high), ("--low", low)):
         if name is not None and name not in sets:
             raise ConfigError(f"{option} {name}: no such vector set; the model has {', '.join(sets)}")
@@ -91,9 +90,7 @@ def retrieved_of(source: str, sample: Sample, size: int, seed: int) -> Retrieved
         for at, query in enumerate(sample.queries)
         for document, _ in (run[query] if query in run else [])
     ]
-    if len(found) > size:
-        chosen = np.random.default_rng(seed).choice(len(found), size, replace=False)
-        found = [found[at] for at in np.sort(chosen)]
+    found = some(found, size, np.random.default_rng(seed))
     wanted = {document for _, document in found}
     texts = {document.id: document.full_text for document in collection.documents() if document.id in wanted}
     places = {document: at for at, document in enumerate(texts)}

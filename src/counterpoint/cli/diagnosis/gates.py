@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from counterpoint.cli.progress import progress
+from counterpoint.cli.progress import counting
 from counterpoint.cli.tables import text_table
 from counterpoint.escapes import escaped
 
@@ -33,14 +33,7 @@ def _gate_of(model: Model, texts: Sequence[str], name: str, threshold: float) ->
     from counterpoint.encode import EncodeOptions
     from counterpoint.measure.gate_words import gate_words
 
-    with progress(f"gate of {name}", "texts", len(texts)) as update:
-        done = 0
-
-        def more(count: int) -> None:
-            nonlocal done
-            done += count
-            update(done)
-
+    with counting(f"gate of {name}", "texts", len(texts)) as more:
         weights = model.gate_weights(texts, name, EncodeOptions(progress=more))
     rows = [
         ([span.text for span in spans], weights.ids_of(at), weights[at][:, 0])

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from counterpoint.cli.progress import progress
-from counterpoint.cli.sampling import Sample
+from counterpoint.cli.progress import counting
+from counterpoint.cli.sampling import Sample, some
 from counterpoint.cli.tables import Cell, text_table
 from counterpoint.escapes import escaped
 
@@ -31,10 +31,7 @@ def layers_of(model: Model, sample: Sample, seed: int) -> tuple[list[LayerIsotro
     from counterpoint.encode import EncodeOptions
     from counterpoint.measure.layers import layer_isotropy
 
-    pairs = sample.pairs()
-    if len(pairs) > PAIRS:
-        chosen = np.random.default_rng(seed).choice(len(pairs), PAIRS, replace=False)
-        pairs = [pairs[at] for at in np.sort(chosen)]
+    pairs = some(sample.pairs(), PAIRS, np.random.default_rng(seed))
     queries = sorted({query for query, _ in pairs}) or list(range(len(sample.queries)))[:PAIRS]
     documents = sorted({document for _, document in pairs}) or list(range(len(sample.documents)))[:PAIRS]
     # Texts of different pairs may belong together, too.
@@ -44,14 +41,7 @@ def layers_of(model: Model, sample: Sample, seed: int) -> tuple[list[LayerIsotro
         if query in queries and document in documents
     ]
     texts = list(sample.queries.values()), list(sample.texts.values())
-    with progress("layers", "texts", len(queries) + len(documents)) as update:
-        done = 0
-
-        def more(count: int) -> None:
-            nonlocal done
-            done += count
-            update(done)
-
+    with counting("layers", "texts", len(queries) + len(documents)) as more:
         options = EncodeOptions(progress=more)
         found = layer_isotropy(
             model.encoder.encode_layers([texts[0][at] for at in queries], "query", options),

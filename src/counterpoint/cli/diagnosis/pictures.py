@@ -65,28 +65,22 @@ def layer_pictures(found: Mapping[str, Any]) -> Iterator[tuple[str, Picture]]:
     from counterpoint.plots.curves import Curve, curves_plot
 
     layers: Sequence[Mapping[str, Any]] = found["layers"]
+
+    def curve(name: str, values: Sequence[float | None]) -> list[Curve]:
+        points = [(layer["layer"], x) for layer, x in zip(layers, values, strict=True) if x is not None]
+        return [Curve(name, *zip(*points, strict=True))] if points else []
+
     curves = []
     for name, what in (("mean cosine", "cosine"), ("I(W)", "partition")):
         for side, plural in LAYERED:
-            points = [(layer["layer"], layer[side][what]) for layer in layers if layer[side] is not None]
-            curves.append(Curve(f"{name}, {plural}", *map(tuple, zip(*points, strict=True))))
+            curves += curve(f"{name}, {plural}", [layer[side] and layer[side][what] for layer in layers])
     for name, what in (("InterIso, pairs", "inter_iso"), ("InterIso, others", "other_inter_iso")):
-        points = [(layer["layer"], layer[what]) for layer in layers if layer[what] is not None]
-        if points:
-            curves.append(Curve(name, *map(tuple, zip(*points, strict=True))))
+        curves += curve(name, [layer[what] for layer in layers])
     yield "layers", curves_plot(curves, value="of hidden states", along="layer")
-    points = [
-        (layer["layer"], layer["log_difference"])
-        for layer in layers
-        if layer.get("log_difference") is not None
-    ]
-    if points:
-        curve = Curve(f"against {found['against']}", *map(tuple, zip(*points, strict=True)))
-        levels = {"equal": 0.0}
-        yield (
-            "layers-against",
-            curves_plot([curve], value="difference of ln InterIso", along="layer", levels=levels),
-        )
+    against = curve(f"against {found['against']}", [layer.get("log_difference") for layer in layers])
+    if against:
+        value = "difference of ln InterIso"
+        yield "layers-against", curves_plot(against, value=value, along="layer", levels={"equal": 0.0})
 
 
 def _components(space: Space, made: Whitened) -> Iterator[tuple[str, Picture]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.cli.sampling import Sample, encode_texts
+from counterpoint.errors import ConfigError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,7 +113,6 @@ def spaces_of(model: Model, sample: Sample, on: str | None, seed: int) -> dict[s
     Raises:
         ConfigError: the model does not have the set.
     """
-    from counterpoint.errors import ConfigError
     from counterpoint.learn import raw_length
 
     if on is not None and on not in model.sets:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.cli.tables import text_table
+from counterpoint.errors import DataError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     Raises:
         DataError: a line is not one that `train` writes, or there are no lines.
     """
-    from counterpoint.errors import DataError
-
     records = []
     for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
         if not line.endswith(b"\n"):
@@ -47,8 +46,11 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def summary(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The stages, and the measures on the development set, in numbers."""
-    return {"stages": _stages(records), "measures": _measures(records)}
+    """The stages, and by measure on the development set its values at steps counted over all stages."""
+    from counterpoint.plots.curves import measures_of
+
+    measures = {one.name: list(zip(one.steps, one.values, strict=True)) for one in measures_of(records)}
+    return {"stages": _stages(records), "measures": measures}
 
 
 def curves(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Picture]]:
@@ -85,13 +87,6 @@ def _stages(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         stopped = [record["stopped"] for record in mine if "stopped" in record]
         found.append({**stage, "stopped": stopped[-1] if stopped else None})
     return found
-
-
-def _measures(records: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[int, float]]]:
-    """Steps, counted over all stages, and values of every measure on the development set."""
-    from counterpoint.plots.curves import measures_of
-
-    return {curve.name: list(zip(curve.steps, curve.values, strict=True)) for curve in measures_of(records)}
 
 
 def _development(name: str, found: Sequence[tuple[int, float]]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.cli.diagnosis.space import Space, some_rows
+from counterpoint.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,7 +118,6 @@ def whitened(space: Space) -> Whitened | str:
     """Fit both maps on a random half of the documents; return the reason if that is not possible."""
     import numpy as np
 
-    from counterpoint.errors import DataError
     from counterpoint.transform import Whitening
 
     order = np.random.default_rng(space.seed).permutation(len(space.documents))
