@@ -91,10 +91,7 @@ class AutoCodec:
 
 
 def choose_codec(
-    documents: Sequence[Document],
-    vectors: Mapping[str, Ragged],
-    model: TextModel,
-    settings: IndexSettings,
+    documents: Sequence[Document], vectors: Mapping[str, Ragged], model: TextModel, settings: IndexSettings
 ) -> AutoCodec:
     """Choose by the first documents of a collection; deterministic for the same documents.
 

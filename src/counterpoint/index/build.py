@@ -34,13 +34,7 @@ from counterpoint.index.parallel import encoders_of
 from counterpoint.index.paths import compile_all
 from counterpoint.index.progress import Progress
 from counterpoint.index.sealing import sealed
-from counterpoint.index.settings import (
-    BuildModel,
-    ExportsQueries,
-    IndexSettings,
-    TextModel,
-    remembered_name,
-)
+from counterpoint.index.settings import BuildModel, ExportsQueries, IndexSettings, TextModel, remembered_name
 from counterpoint.index.stream import DocumentStream
 from counterpoint.index.writing import Work, Written, write_documents
 from counterpoint.memory import peak_resident

@@ -259,7 +259,4 @@ def _sums(folder: Path, entries: dict[str, FileEntry]) -> dict[str, UInt64[np.nd
 
 def _check_size(path: Path, size: int, entry: FileEntry | None) -> None:
     if entry is not None and size != entry.bytes:
-        raise ArtifactError(
-            f"{size:,} bytes, but the manifest says {entry.bytes:,}; {REMEDY}",
-            path=path,
-        )
+        raise ArtifactError(f"{size:,} bytes, but the manifest says {entry.bytes:,}; {REMEDY}", path=path)

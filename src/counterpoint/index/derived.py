@@ -122,10 +122,6 @@ def _write_counts(folder: Path, name: str, layout: SetLayout, documents: int) ->
 
 
 def _write_of_rows(
-    folder: Path,
-    write: Callable[[Path, str, Rows, int], None],
-    name: str,
-    layout: SetLayout,
-    documents: int,
+    folder: Path, write: Callable[[Path, str, Rows, int], None], name: str, layout: SetLayout, documents: int
 ) -> None:
     write(folder, name, Rows(CheckedFolder(folder), name, layout, documents), documents)

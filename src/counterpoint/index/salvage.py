@@ -87,10 +87,7 @@ class Salvage:
 
 
 def opened_salvage(
-    segment: Segment,
-    layouts: Mapping[str, SetLayout],
-    lost: tuple[bool, set[str]],
-    model: TextModel | None,
+    segment: Segment, layouts: Mapping[str, SetLayout], lost: tuple[bool, set[str]], model: TextModel | None
 ) -> Salvage:
     """Try to read every document of a segment that is not deleted.
 

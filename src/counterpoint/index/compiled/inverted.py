@@ -122,11 +122,7 @@ def add_postings(scores, query, lists, stored, documents):
 
 @njit(
     types.float32[::1](
-        QUERY,
-        STORED,
-        types.Tuple((LONG_1, given(types.uint32, 1))),
-        types.UniTuple(LONG_1, 2),
-        types.boolean,
+        QUERY, STORED, types.Tuple((LONG_1, given(types.uint32, 1))), types.UniTuple(LONG_1, 2), types.boolean
     ),
     nogil=True,
     cache=True,
