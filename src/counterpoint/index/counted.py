@@ -47,23 +47,18 @@ class IdCounts:
         self._folder, self._name, self._ranked = folder, name, ranked
         file = folder / f"{name}.{'raw_ids' if ranked else 'ids'}.npy"
         self._writer = NpyWriter(file, np.uint32, kept=kept[0])
-        self._totals: dict[int, int] = {}
-        ids, offsets = self._writer.read(), np.concatenate([[0], np.cumsum(kept[1], dtype=np.int64)])
-        for first in range(0, len(kept[1]), DOCUMENTS):
-            mine = offsets[first : first + DOCUMENTS + 1]
-            self._count(ids[mine[0] : mine[-1]], mine - mine[0])
+        offsets = np.concatenate([[0], np.cumsum(kept[1], dtype=np.int64)])
+        self._totals = _totals(self._writer.read(), offsets)
 
     def append(self, ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> None:
         """Add the ids of the next documents."""
-        self._writer.append(ids.astype(np.uint32))
-        self._count(ids, offsets)
+        stored = ids.astype(np.uint32)
+        self._writer.append(stored)
+        _add(self._totals, stored, offsets)
 
     def sync(self) -> dict[str, Written]:
         """Sync all ids to disk."""
         return {self._writer.path.name: self._writer.sync()}
-
-    def _count(self, ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> None:
-        _add(self._totals, ids, offsets)
 
     def close(self) -> None:
         """Write the vocabulary, and the ids' places in it if `ranked`."""
@@ -96,14 +91,19 @@ def write_counts(folder: Path, name: str, offsets: Int[np.ndarray, " b1"]) -> No
     """
     ranked = (folder / f"{name}.ranks.npy").exists()
     ids = open_npy(folder / f"{name}.{'ranks' if ranked else 'ids'}.npy")
+    vocabulary, counts = _table(_totals(ids, offsets))
+    if not ranked:
+        np.save(folder / f"{name}.vocabulary.npy", vocabulary)
+    np.save(folder / f"{name}.frequencies.npy", counts)
+
+
+def _totals(ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> dict[int, int]:
+    """The number of documents in which each id occurs."""
     totals: dict[int, int] = {}
     for first in range(0, len(offsets) - 1, DOCUMENTS):
         mine = offsets[first : first + DOCUMENTS + 1]
         _add(totals, ids[mine[0] : mine[-1]], mine - mine[0])
-    vocabulary, counts = _table(totals)
-    if not ranked:
-        np.save(folder / f"{name}.vocabulary.npy", vocabulary)
-    np.save(folder / f"{name}.frequencies.npy", counts)
+    return totals
 
 
 def _add(totals: dict[int, int], ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> None:
@@ -127,8 +127,14 @@ def distinct(
     return (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32)
 
 
-def check_finite(rows: np.ndarray, batch: Ragged, documents: Sequence[Document], fault: str) -> None:
-    """Check that all rows of a batch are finite.
+def check_finite(
+    rows: np.ndarray,
+    batch: Ragged,
+    documents: Sequence[Document],
+    name: str,
+    fault: str = "is NaN or infinite; check the model, or leave the document out",
+) -> None:
+    """Check that all rows of a batch of the set `name` are finite.
 
     Raises:
         DataError: naming the first document with a row that is not; `fault` says what is wrong.
@@ -136,4 +142,4 @@ def check_finite(rows: np.ndarray, batch: Ragged, documents: Sequence[Document],
     if rows.dtype.kind == "f" and not np.isfinite(rows).all():
         row = np.argwhere(~np.isfinite(rows))[0, 0]
         document = documents[int(np.searchsorted(batch.offsets, row, side="right")) - 1]
-        raise DataError(f"document {document.id!r}: {fault}; nothing was indexed")
+        raise DataError(f"document {document.id!r}: its vector in {name!r} {fault}; nothing was indexed")

@@ -19,7 +19,7 @@ from counterpoint.index import coarse
 from counterpoint.index.arrays_writer import ArraysWriter
 from counterpoint.index.centroid_lists import write_lists
 from counterpoint.index.clusters import Clusters, in_cells
-from counterpoint.index.counted import IdCounts, check_finite
+from counterpoint.index.counted import check_finite
 from counterpoint.index.inverted import write_postings
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import write_means
@@ -59,14 +59,11 @@ class JoinedWriter(ArraysWriter):
         kinds = {**kinds_of(layout), "lengths": (np.uint32, ())}
         if isinstance(self._base, _Clusters):
             kinds["clusters"] = (np.uint16, ())
-        super().__init__(folder, name, kinds)
-        if layout.ids:
-            self._counts = IdCounts(folder, name, ranked=True)
+        super().__init__(folder, name, kinds, True if layout.ids else None)
 
     def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
         """Add the vectors of new documents."""
-        fault = f"its vector in {self.name!r} is NaN or infinite; check the model, or leave the document out"
-        check_finite(batch.values, batch, documents, fault)
+        check_finite(batch.values, batch, documents, self.name)
         self._write(self._coded(batch.values, batch.offsets, batch.ids), batch.offsets, batch.ids)
 
     def copy(self, piece: Piece, documents: Int[np.ndarray, " k"]) -> None:
@@ -81,14 +78,6 @@ class JoinedWriter(ArraysWriter):
         else:
             arrays = self._coded(source.values(where), offsets, ids)
         self._write(arrays, offsets, ids)
-
-    def _write(self, arrays: Arrays, offsets: Int[np.ndarray, " b1"], ids: np.ndarray | None) -> None:
-        for key, rows in arrays.items():
-            self._writers[key].append(rows)
-        self._writers["lengths"].append(np.diff(offsets).astype(np.uint32))
-        if self._counts is not None and ids is not None:
-            self._counts.append(ids, offsets)
-        self.vectors += int(offsets[-1])
 
     def _coded(
         self, values: Float[np.ndarray, "n d"], offsets: Int[np.ndarray, " b1"], ids: np.ndarray | None
