@@ -15,12 +15,11 @@ from counterpoint.index import residual as residual_module
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS
 from counterpoint.index.dense import DenseStore
-from counterpoint.index.exact import ExactStore
 from counterpoint.index.paths import Meter
 from counterpoint.index.piece import Piece
 from counterpoint.index.rotation import rotation
 from counterpoint.index.segment import SegmentWriter
-from counterpoint.index.several import SeveralStore
+from counterpoint.index.several import ExactStore, SeveralStore
 from counterpoint.types import Document, Ragged
 
 CODES = ["1-bit", "2-bit", "4-bit"]

@@ -163,7 +163,7 @@ class Database:
         found = self._answer(f"SELECT row FROM documents WHERE {sql} ORDER BY row", *values)
         return [row for (row,) in found]
 
-    def kinds(self, but: Integers = ()) -> list[tuple[str, str]]:
+    def kinds(self, but: Integers) -> list[tuple[str, str]]:
         """Every metadata field with each type of JSON value that it has, by SQLite's name of the type.
 
         Args:
@@ -173,14 +173,14 @@ class Database:
         fields = f"SELECT DISTINCT key, type FROM documents, json_each(metadata) {LEAVING_OUT}"
         return [(str(name), kind) for name, kind in self._answer(fields, _json(but))]
 
-    def text_bytes(self, but: Integers = ()) -> int:
+    def text_bytes(self, but: Integers) -> int:
         """Bytes of titles and texts in UTF-8."""
         self._file.whole()
         lengths = "length(CAST(title AS BLOB)) + length(CAST(text AS BLOB))"
         sql = f"SELECT coalesce(sum({lengths}), 0) FROM documents {LEAVING_OUT}"
         return self._answer(sql, _json(but))[0][0]
 
-    def passages(self, but: Integers = ()) -> list[tuple[str, str]]:
+    def passages(self, but: Integers) -> list[tuple[str, str]]:
         """Id and parent of every passage."""
         if not self._has_passages:
             return []
@@ -188,7 +188,7 @@ class Database:
         sql = f"SELECT id, parent FROM documents {LEAVING_OUT} AND parent IS NOT NULL"
         return self._answer(sql, _json(but))
 
-    def parents(self, but: Integers = ()) -> tuple[int, int]:
+    def parents(self, but: Integers) -> tuple[int, int]:
         """Number of documents that were cut into passages, and number of their passages."""
         if not self._has_passages:
             return 0, 0

@@ -79,7 +79,7 @@ def disk_usage(folder: Path, held: Opened, distinct: Callable[[str], int]) -> di
             purpose = _purpose(path.relative_to(folder), layouts)
             purposes[purpose] = purposes.get(purpose, 0) + path.stat().st_size
     total, documents, passages = sum(purposes.values()), _whole(segments), manifest.documents
-    text = sum(segment.text_bytes() for segment in segments)
+    text = sum(segment.database.text_bytes(segment.gone) for segment in segments)
     derived = total - purposes.get("documents", 0)
     counted = manifest.report
     return {
@@ -229,7 +229,7 @@ def _fit(segments: Sequence[Segment], layouts: Mapping[str, SetLayout]) -> dict[
 
 def _whole(segments: Sequence[Segment]) -> int:
     """Number of documents, counting one that was cut into passages once."""
-    cut = [segment.parents() for segment in segments]
+    cut = [segment.database.parents(segment.gone) for segment in segments]
     return sum(segment.entry.live for segment in segments) + sum(
         parents - passages for parents, passages in cut
     )

@@ -107,11 +107,9 @@ class Rows:
 
     def against(self, query: Float[np.ndarray, "m d"]) -> Callable[[Where], Products]:
         """A function for products of stored rows with a query, as `kernels.maxsim_by` needs it."""
-        if isinstance(self._codec, Integral):
-            return self._of_integers(query, self._codec)
-        return self._of_floats(query)
+        if self.integral is not None:
+            return self._of_integers(query, self.integral)
 
-    def _of_floats(self, query: Float[np.ndarray, "m d"]) -> Callable[[Where], Products]:
         def load(where: Where) -> Products:
             stored = self.values(where)
             return lambda asked: dot_scores(query[asked], stored)
@@ -120,7 +118,9 @@ class Rows:
 
     def _of_integers(self, query: Float[np.ndarray, "m d"], codec: Integral) -> Callable[[Where], Products]:
         """Integer products, which are exact in any order; floats are only used once they are summed."""
-        whole, bases = self._prepared(query, codec)
+        whole, bases = codec.asked(query), np.zeros((len(query), 1), np.float32)
+        if self._bases is not None:
+            bases = self._bases.products(whole)
 
         def load(where: Where) -> Products:
             arrays = self.stored(where)
@@ -140,21 +140,21 @@ class Rows:
 
         return load
 
-    def scan(self, query: Float[np.ndarray, "q d"], kernels: Kernels) -> Float[np.ndarray, "q n"]:
-        """Inner products with every row, by a compiled kernel; only for 8-bit integers."""
-        values, factors = (self._arrays[key].all() for key in ("values", "scales"))
-        whole = cast(Integral, self._codec).asked(query)
-        stored = values, factors.view(np.uint16), kernels.halves
-        return kernels.scan(whole.rows.astype(np.int8), whole.scales, *stored)
+    def scan(
+        self, query: Float[np.ndarray, "q d"], kernels: Kernels, where: Int[np.ndarray, " k"] | None = None
+    ) -> Float[np.ndarray, "q n"]:
+        """Inner products by a compiled kernel, only for 8-bit integers.
 
-    def scan_some(
-        self, query: Float[np.ndarray, "1 d"], kernels: Kernels, where: Int[np.ndarray, " k"]
-    ) -> Float[np.ndarray, " k"]:
-        """The same for one query with some rows."""
-        values, factors = (self._arrays[key].checked(where, where + 1) for key in ("values", "scales"))
-        whole = cast(Integral, self._codec).asked(query)
-        stored = values, factors.view(np.uint16), kernels.halves
-        return kernels.scan_some(whole.rows.astype(np.int8), whole.scales, *stored, where)
+        Args:
+            query: one row per query; a single one with `where`.
+            kernels: the compiled kernels.
+            where: numbers of the rows to multiply; None for every row.
+        """
+        firsts, ends = (np.zeros(1, np.int64), self.offsets[-1:]) if where is None else (where, where + 1)
+        (rows, scales), (values, factors) = self.factors(query, firsts, ends)
+        if where is None:
+            return kernels.scan(rows, scales, values, factors, kernels.halves)
+        return kernels.scan_some(rows, scales, values, factors, kernels.halves, where)[None]
 
     def stored_centres(self, documents: Int[np.ndarray, " k"]) -> Mapping[str, np.ndarray]:
         """The stored centres of some documents, by array; empty if the codec has none."""
@@ -239,15 +239,6 @@ class Rows:
         if kernels is None:
             return self._centres.products(query, documents)
         return self._centres.compiled_products(kernels.asked(query), documents, kernels).T[: len(query.rows)]
-
-    def _prepared(
-        self, query: Float[np.ndarray, "m d"], codec: Integral
-    ) -> tuple[Rounded, Float[np.ndarray, "m c"]]:
-        """A query's rows as integers, and their products with means or centroids."""
-        whole = codec.asked(query)
-        if self._bases is None:
-            return whole, np.zeros((len(query), 1), np.float32)
-        return whole, self._bases.products(whole)
 
     def _documents(self, where: Where) -> tuple[Int[np.ndarray, " k"], Int[np.ndarray, " r"]]:
         """The documents of some rows, and for each row its number among these."""

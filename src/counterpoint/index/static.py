@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from counterpoint.errors import ConfigError, ShapeError
 from counterpoint.index.arrays_writer import ArraysWriter
 from counterpoint.index.counted import check_finite, distinct
+from counterpoint.index.deletes import Counts
 from counterpoint.index.kernels import best_rows
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NOTHING, Kept
@@ -28,7 +29,7 @@ from counterpoint.index.piece import Piece
 from counterpoint.index.rows import offsets_of
 from counterpoint.index.static_ids import StaticIds
 from counterpoint.index.store import PROBES, Asked, Everything, VectorStore
-from counterpoint.index.stored_rows import merged_counts
+from counterpoint.index.stored_rows import merged_counts, split_by_segment
 from counterpoint.types import Document, Ragged, rows_of_sets
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class StaticStore(VectorStore):
         """Number of distinct ids of each document."""
         return np.concatenate([np.diff(part.offsets) for part in self.parts])
 
-    def frequencies(self) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+    def frequencies(self) -> Counts:
         """The distinct ids of all documents, ascending, and their document frequencies."""
         return merged_counts([(part.vocabulary, part.frequencies) for part in self.parts])
 
@@ -156,10 +157,9 @@ class StaticStore(VectorStore):
     def scores(self, query: Asked, positions: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
         """MaxSim of a query with some documents, from their ids; bit-identical to `all_scores`."""
         scores = np.zeros(len(positions), np.float32)
-        owners = np.searchsorted(self._starts, positions, side="right") - 1
         whole = self._similarity(query)
-        for i, (part, places) in enumerate(zip(self.parts, self._places, strict=True)):
-            mine = np.flatnonzero(owners == i)
+        for i, mine in split_by_segment(self._starts, positions):
+            part, places = self.parts[i], self._places[i]
             where, offsets = rows_of_sets(part.offsets, positions[mine] - self._starts[i])
             filled = np.flatnonzero(np.diff(offsets) > 0)  # reduceat needs strictly increasing starts
             if len(filled):
@@ -169,14 +169,12 @@ class StaticStore(VectorStore):
                 scores[mine[filled]] = _summed(list(best), np.ones(len(filled)))
         return scores
 
-    def counts_of(
-        self, positions: Int[np.ndarray, " k"]
-    ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+    def counts_of(self, positions: Int[np.ndarray, " k"]) -> Counts:
         """The distinct ids of some documents, ascending, and in how many of them each occurs."""
-        owners = np.searchsorted(self._starts, positions, side="right") - 1
         tables = []
-        for i, part in enumerate(self.parts):
-            where, _ = rows_of_sets(part.offsets, positions[owners == i] - self._starts[i])
+        for i, mine in split_by_segment(self._starts, positions):
+            part = self.parts[i]
+            where, _ = rows_of_sets(part.offsets, positions[mine] - self._starts[i])
             ranks, counts = np.unique(part.ranks[where], return_counts=True)  # distinct within a document
             tables.append((part.vocabulary[ranks], counts))
         return merged_counts(tables)
