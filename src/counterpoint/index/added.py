@@ -31,11 +31,6 @@ class Added:
     Rows of a codec that needs means or centroids are stored in 8 bits for now, since few documents give no
     useful means. A compaction encodes them once there are enough.
 
-    Args:
-        folder: of the index.
-        layouts: of its vector sets.
-        settings: of the manifest.
-
     Attributes:
         live: for each appended document, whether it was not deleted again.
         entry: its manifest entry; complete after `close`.

@@ -22,12 +22,8 @@ Kinds = Mapping[str, tuple[type[np.generic], tuple[int, ...]]]
 class ArraysWriter(VectorWriter):
     """A vector set as arrays `<set>.<name>.npy`; without `lengths` among them, each document has one row.
 
-    Args:
-        folder: of the segment.
-        name: of the set.
-        kinds: of the arrays.
-        ranked: store ids as places in the vocabulary; None for a set without ids.
-        kept: valid parts of the files of an interrupted build.
+    Ids are stored as places in the vocabulary if `ranked`; it is None if there are none. `kept` are the valid
+    parts of the files of an interrupted build.
     """
 
     def __init__(self, folder: Path, name: str, kinds: Kinds, ranked: bool | None, kept: Kept = NOTHING):

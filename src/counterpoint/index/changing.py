@@ -226,7 +226,6 @@ class Change:
                 self._added[number - len(self._dead)].live[rows] = False
 
     def _entry(self, segment: Segment, rows: Int[np.ndarray, " k"]) -> SegmentEntry:
-        """A segment with more documents deleted."""
         folder, entry = self._index.folder, segment.entry
         if segment.terms is not None and PARAMETERS in segment.terms:
             every = map(segment.document, range(segment.documents))

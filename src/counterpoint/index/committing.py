@@ -33,9 +33,6 @@ def exclusively(index: Index) -> Iterator[Index]:
     What a killed writer left is removed first. Afterwards everything that the last commit does not name is
     removed. An unfinished build that can be resumed stays.
 
-    Args:
-        index: any snapshot of it.
-
     Raises:
         ArtifactError: another process is writing the index, or it cannot be written.
     """
@@ -73,11 +70,7 @@ def _held(folder: Path, read: Callable[[], H]) -> Iterator[H]:
 
 @contextmanager
 def telling(folder: Path, manifest: Manifest) -> Iterator[None]:
-    """Turn a disk error during a write into an error that says what became of the index.
-
-    Args:
-        folder: of the index.
-        manifest: its state before the write.
+    """Turn a disk error during a write into one that says what became of the index with this manifest.
 
     Raises:
         ArtifactError: the disk failed.

@@ -19,7 +19,7 @@ from counterpoint.index.ours import mark, new_name, remove_temporary
 from counterpoint.index.piece import Piece
 from counterpoint.index.segment import Segment, SegmentWriter
 from counterpoint.index.term_files import TermFiles
-from counterpoint.index.term_merge import merge_terms
+from counterpoint.index.term_runs import merge_terms
 from counterpoint.index.term_scores import PARAMETERS
 
 __all__ = ["compact"]
@@ -61,7 +61,6 @@ def compact(
 
 
 def _merged(index: Index, merge: Merge, on_progress: Callable[[int], None]) -> SegmentEntry:
-    """Write the merged segment."""
     sources = index.segments[merge.first : merge.end]
     first = sources[0].entry  # the others are of its kind, or get the same fit
     entry = SegmentEntry(new_name(), 0, {}, codecs=first.codecs, fit=first.fit, fitted=first.fitted)
@@ -75,7 +74,7 @@ def _merged(index: Index, merge: Merge, on_progress: Callable[[int], None]) -> S
     mark(path)
     fields = index.manifest.settings.get("metadata", {})
     layouts = entry.layouts(index.layouts)
-    with SegmentWriter(path, layouts, fields, fit=_fits(index, merge, entry)) as writer:
+    with SegmentWriter(path, layouts, fields, fit=_fits(index, entry)) as writer:
         for segment in sources:
             pieces = segment.pieces(index.layouts)
             for at in range(0, len(segment.rows), TOGETHER):
@@ -86,7 +85,7 @@ def _merged(index: Index, merge: Merge, on_progress: Callable[[int], None]) -> S
     return entry if not index.manifest.has_lexical else replace(entry, lexical=_lexical(index, sources))
 
 
-def _fits(index: Index, merge: Merge, entry: SegmentEntry) -> Mapping[str, list[Piece]]:
+def _fits(index: Index, entry: SegmentEntry) -> Mapping[str, list[Piece]]:
     """By set of few bits, the pieces that share the new segment's fit; empty if it gets its own."""
     if entry.fit is None or entry.fit == entry.name:
         return {}

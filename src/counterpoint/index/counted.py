@@ -29,11 +29,8 @@ DOCUMENTS = 2**12  # counted at a time
 class IdCounts:
     """Ids, appended batch by batch; memory grows with the number of distinct ids.
 
-    Args:
-        folder: of the segment.
-        name: of the set.
-        ranked: store places in the vocabulary instead of ids.
-        kept: valid files of an interrupted build, and the number of ids of each of its documents.
+    With `ranked`, places in the vocabulary are stored instead of ids. `kept` are the valid files of an
+    interrupted build, and the number of ids of each of its documents.
     """
 
     def __init__(
@@ -67,28 +64,18 @@ class IdCounts:
         np.save(self._folder / f"{self._name}.vocabulary.npy", ids)
         np.save(self._folder / f"{self._name}.frequencies.npy", counts)
         if self._ranked:
-            self._rank(ids)
+            raw, dtype = open_npy(self._writer.path), np.uint16 if len(ids) <= 2**16 else np.uint32
+            with NpyWriter(self._folder / f"{self._name}.ranks.npy", dtype) as ranks:
+                for at in range(0, len(raw), CHUNK):
+                    ranks.append(np.searchsorted(ids, raw[at : at + CHUNK]).astype(dtype))
 
     def abandon(self) -> None:
         """Close the file as it is."""
         self._writer.abandon()
 
-    def _rank(self, vocabulary: Int[np.ndarray, " v"]) -> None:
-        ids = open_npy(self._writer.path)
-        dtype = np.uint16 if len(vocabulary) <= 2**16 else np.uint32
-        with NpyWriter(self._folder / f"{self._name}.ranks.npy", dtype) as ranks:
-            for at in range(0, len(ids), CHUNK):
-                ranks.append(np.searchsorted(vocabulary, ids[at : at + CHUNK]).astype(dtype))
-
 
 def write_counts(folder: Path, name: str, offsets: Int[np.ndarray, " b1"]) -> None:
-    """Write vocabulary and frequencies of a set with complete ids; with ranks, only the frequencies.
-
-    Args:
-        folder: of the segment.
-        name: of the set.
-        offsets: where the ids of each document begin.
-    """
+    """Write vocabulary and frequencies of a set with complete ids; with ranks, only the frequencies."""
     ranked = (folder / f"{name}.ranks.npy").exists()
     ids = open_npy(folder / f"{name}.{'ranks' if ranked else 'ids'}.npy")
     vocabulary, counts = _table(_totals(ids, offsets))

@@ -77,7 +77,6 @@ class DenseStore(RowsStore):
         return np.concatenate([self._scan(part, rows) for part in self.parts], axis=1)
 
     def _scan(self, part: Rows, rows: Float[np.ndarray, "q d"]) -> Float[np.ndarray, "q n"]:
-        """Inner products with the documents of one segment."""
         documents = len(part.offsets) - 1
         if part.integral is not None:
             kernels = self._meter.kernels(rows.size * documents) if part.layout.codec == "int8" else None

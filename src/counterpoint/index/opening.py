@@ -24,10 +24,7 @@ Opened = tuple[Manifest, tuple[Segment, ...], Mapping[str, VectorStore]]
 def opened(folder: Path, known: Sequence[Segment], manifest: Manifest | None = None) -> Opened:
     """Open everything an index consists of; try again if a commit replaces it meanwhile.
 
-    Args:
-        folder: of the index.
-        known: segments that are open already.
-        manifest: if it was just read.
+    Segments in `known` are open already; `manifest` is given if it was just read.
     """
     left = OPENINGS
     while True:

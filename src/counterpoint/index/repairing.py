@@ -56,12 +56,7 @@ class Repaired:
 
 
 def remedies(folder: Path, damaged: Mapping[str, str]) -> dict[str, str]:
-    """The remedy for every damaged file of an index.
-
-    Args:
-        folder: of the index.
-        damaged: as returned by `Manifest.damaged`.
-    """
+    """The remedy for every file in `damaged`, which `Manifest.damaged` has returned."""
     return Plans(folder, Manifest.read(folder), damaged).remedies()
 
 

@@ -21,14 +21,13 @@ from counterpoint.errors import ArtifactError
 from counterpoint.index.centres import Centres
 from counterpoint.index.centroids import Centroids
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec import CODECS, Integral
+from counterpoint.index.codec import CODECS, Integral, Rounded
 from counterpoint.index.kernels import Products, dot_scores
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import Means
 from counterpoint.index.paths import Kernels
 from counterpoint.index.piece import Piece
 from counterpoint.index.rotation import rotation
-from counterpoint.index.rounded import Rounded
 from counterpoint.index.store import Asked
 from counterpoint.types import Ragged, rows_of_sets
 
@@ -102,7 +101,7 @@ class Rows:
             base = base + self._bases.rows(self._places(where))
         if self._centres is not None:
             documents, of_rows = self._documents(where)
-            base = base + self._centres.rows(documents)[of_rows]
+            base = base + self._centres.of(documents).decoded()[of_rows]
         return values + base @ rotation(self.layout.dim).T if len(base) == len(values) else values
 
     def against(self, query: Float[np.ndarray, "m d"]) -> Callable[[Where], Products]:
@@ -143,13 +142,7 @@ class Rows:
     def scan(
         self, query: Float[np.ndarray, "q d"], kernels: Kernels, where: Int[np.ndarray, " k"] | None = None
     ) -> Float[np.ndarray, "q n"]:
-        """Inner products by a compiled kernel, only for 8-bit integers.
-
-        Args:
-            query: one row per query; a single one with `where`.
-            kernels: the compiled kernels.
-            where: numbers of the rows to multiply; None for every row.
-        """
+        """Products with all 8-bit rows, or of a single query with some of them, by a compiled kernel."""
         firsts, ends = (np.zeros(1, np.int64), self.offsets[-1:]) if where is None else (where, where + 1)
         (rows, scales), (values, factors) = self.factors(query, firsts, ends)
         if where is None:
@@ -158,10 +151,7 @@ class Rows:
 
     def stored_centres(self, documents: Int[np.ndarray, " k"]) -> Mapping[str, np.ndarray]:
         """The stored centres of some documents, by array; empty if the codec has none."""
-        if self._centres is None:
-            return {}
-        stored = self._centres.stored(documents)
-        return {"centres": stored["values"], "centre_scales": stored["scales"]}
+        return {} if self._centres is None else self._centres.of(documents).arrays("centre")
 
     @property
     def intact(self) -> bool:
@@ -218,7 +208,7 @@ class Rows:
             bases, places = self._means.compiled_products(asked, kernels, some)
             words = ranks.view(np.uint8).reshape(len(ranks), ranks.itemsize)
         if self._centres is not None:
-            centres = self._centres.compiled_products(asked, documents, kernels)
+            centres = self._centres.of(documents).compiled_products(asked, kernels)
         values, factors = (self._arrays[key].checked(firsts, ends) for key in ("values", "scales"))
         stored = values.view(np.uint8), factors.view(np.uint16), words, codec.bits
         return kernels.maxsim(
@@ -236,9 +226,10 @@ class Rows:
         """Products of a query's rows with the centres of documents, without the rows' scales."""
         if self._centres is None:
             return np.zeros((len(query.rows), len(documents)), np.float32)
+        centres = self._centres.of(documents)
         if kernels is None:
-            return self._centres.products(query, documents)
-        return self._centres.compiled_products(kernels.asked(query), documents, kernels).T[: len(query.rows)]
+            return centres.products(query)
+        return centres.compiled_products(kernels.asked(query), kernels).T[: len(query.rows)]
 
     def _documents(self, where: Where) -> tuple[Int[np.ndarray, " k"], Int[np.ndarray, " r"]]:
         """The documents of some rows, and for each row its number among these."""

@@ -12,8 +12,7 @@ from jaxtyping import Int
 from counterpoint.errors import ShapeError
 from counterpoint.index.arrays_writer import ArraysWriter
 from counterpoint.index.centroid_lists import write_lists
-from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec import CODECS, Bits
+from counterpoint.index.codec import CODECS
 from counterpoint.index.counted import check_finite
 from counterpoint.index.graph import write_graph
 from counterpoint.index.inverted import write_postings
@@ -21,7 +20,7 @@ from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NOTHING, Kept
 from counterpoint.index.piece import Piece
 from counterpoint.index.residual import encode_residuals
-from counterpoint.index.rows import Rows, opened_rows
+from counterpoint.index.rows import opened_rows
 from counterpoint.index.sketch import LEAST, write_sketch
 from counterpoint.types import Document, Ragged, rows_of_sets
 
@@ -41,13 +40,12 @@ class RowsWriter(ArraysWriter):
     def __init__(self, folder: Path, name: str, layout: SetLayout, kept: Kept = NOTHING):
         self.layout = layout
         self._codec = CODECS[layout.codec]
-        self._waits = not layout.pooled and isinstance(self._codec, Bits)
         arrays: dict[str, tuple[type[np.generic], tuple[int, ...]]] = (
-            {RAW: (np.float16, (layout.dim,))} if self._waits else dict(self._codec.layout(layout.dim))
+            {RAW: (np.float16, (layout.dim,))} if self.layout.fitted else dict(self._codec.layout(layout.dim))
         )
         if not layout.pooled:
             arrays["lengths"] = (np.uint32, ())
-        super().__init__(folder, name, arrays, self._waits if layout.ids else None, kept)
+        super().__init__(folder, name, arrays, self.layout.fitted if layout.ids else None, kept)
 
     def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
         """Add the vectors of the next documents."""
@@ -55,9 +53,8 @@ class RowsWriter(ArraysWriter):
             raise ShapeError(f"{self.name!r} is pooled: {len(batch)} documents, {len(batch.values)} vectors")
         check_finite(batch.values, batch, documents, self.name)
         with np.errstate(over="ignore"):
-            encoded = (
-                {RAW: batch.values.astype(np.float16)} if self._waits else self._codec.encode(batch.values)
-            )
+            raw = self.layout.fitted
+            encoded = {RAW: batch.values.astype(np.float16)} if raw else self._codec.encode(batch.values)
         fault = f"is too large for {self.layout.codec}; use the codec float32"
         for rows in encoded.values():
             check_finite(rows, batch, documents, self.name, fault)
@@ -67,7 +64,7 @@ class RowsWriter(ArraysWriter):
         """Add some documents of another segment."""
         source = opened_rows(piece, self.name)
         where, offsets = rows_of_sets(source.offsets, documents)
-        if self._waits:
+        if self.layout.fitted:
             arrays = {RAW: source.values(where).astype(np.float16)}
         elif piece.layout.codec == self.layout.codec:
             arrays = source.stored(where)
@@ -78,16 +75,13 @@ class RowsWriter(ArraysWriter):
     def close(self) -> None:
         """Finish every file: encode raw rows, then write postings, lists, graph or sketch."""
         super().close()
-        if self._waits:
+        if self.layout.fitted:
             encode_residuals(self.folder, self.name, self.layout)
         if (self.folder / f"{self.name}.centroids.npy").exists():
             write_lists(self.folder, self.name)
         if self.layout.kind == "exact":
             write_postings(self.folder, self.name)
         if self.layout.kind == "graph" and self.documents:
-            write_graph(self.folder, self.name, self._written(), self.documents)
+            write_graph(self.folder, self.name, self.layout, self.documents)
         if self.layout.kind == "dense" and self.documents >= LEAST:
-            write_sketch(self.folder, self.name, self._written(), self.documents)
-
-    def _written(self) -> Rows:
-        return Rows(CheckedFolder(self.folder), self.name, self.layout, self.documents)
+            write_sketch(self.folder, self.name, self.layout, self.documents)

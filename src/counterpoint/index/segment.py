@@ -133,7 +133,6 @@ class SegmentWriter:
                     "before; give the same documents, or build from the start without --resume"
                 )
         self._insert(documents, rows)
-        self.documents += len(documents)
 
     def sync(self) -> Kept:
         """Sync what was appended to disk; return what the build's progress record keeps about files."""
@@ -155,20 +154,12 @@ class SegmentWriter:
         for name, writer in self._sets.items():
             writer.append(vectors[name], documents)
         self._append_documents(documents)
-        self.documents += len(documents)
 
     def copy(self, segment: Segment, pieces: Mapping[str, Piece], rows: Int[np.ndarray, " k"]) -> None:
-        """Add some documents of another segment with everything it keeps about them.
-
-        Args:
-            segment: the source.
-            pieces: its piece of each set.
-            rows: of the documents.
-        """
+        """Add the documents in some rows of another segment, with everything in its pieces about them."""
         for name, writer in self._sets.items():
             writer.copy(pieces[name], rows)
         self._append_documents([segment.document(row) for row in rows.tolist()])
-        self.documents += len(rows)
 
     def close(self) -> None:
         """Finish every file."""
@@ -220,6 +211,7 @@ class SegmentWriter:
                 raise DataError(f"cannot store a document ({error})") from error
         passages = [row for row, *_, parent, _, _ in rows if parent is not None]
         self._passages.append(np.array(passages, np.uint32))
+        self.documents += len(documents)
 
     def _repeated(self, documents: Sequence[Document]) -> str | None:
         """The message for the first duplicate id in a batch, with both places; None if there is none."""
@@ -247,11 +239,6 @@ def _metadata(document: Document) -> str:
 @final
 class Segment:
     """A finished segment, open for reading. All files are opened at once, so a rebuild may delete them.
-
-    Args:
-        files: of the segment.
-        entry: its entry in the manifest.
-        terms: files of its BM25 postings, if it has any.
 
     Attributes:
         files: of its vector sets; stores open them.

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from counterpoint.errors import ShapeError
 from counterpoint.index.counted import distinct
 from counterpoint.index.deletes import Counts
-from counterpoint.index.kernels import best_of_similarities, maxsim_by
+from counterpoint.index.kernels import best_of_similarities, check_dims, maxsim_by
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.paths import Meter
 from counterpoint.index.piece import Piece
@@ -24,13 +24,7 @@ BLOCK = 2**22  # bytes of decoded vectors held at a time; fits a CPU cache
 
 
 class RowsStore(VectorStore):
-    """A vector set whose rows are in the index.
-
-    Args:
-        name: of the set.
-        layout: how it is stored.
-        pieces: its piece of each segment; their codecs may differ.
-    """
+    """A vector set whose rows are in the index; the codecs of its pieces may differ."""
 
     def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
         self.name, self.layout = name, layout
@@ -100,11 +94,7 @@ class RowsStore(VectorStore):
     ) -> Float[np.ndarray, "q n"]:
         """MaxSim of queries with documents of one segment; None for all documents."""
         asked = np.concatenate([query.rows for query in queries])
-        if asked.shape[1] != self.layout.dim:
-            raise ShapeError(
-                f"query vectors of {asked.shape[1]} dimensions, document vectors of {self.layout.dim}; "
-                "was the index built with another model?"
-            )
+        check_dims(asked.shape[1], self.layout.dim)
         matching = queries[0].ids is not None
         some = np.arange(len(part.offsets) - 1) if documents is None else documents
         count = int((part.offsets[some + 1] - part.offsets[some]).sum())
