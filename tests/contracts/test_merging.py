@@ -43,6 +43,10 @@ def with_deletes(piece, rng):
     return Piece(piece.files, piece.documents, piece.layout, live)
 
 
+def rows_of(piece):
+    return np.arange(piece.documents) if piece.live is None else np.flatnonzero(piece.live)
+
+
 def merged(folder, layout, pieces, fit=None, together=7):
     """One segment of the live documents of others, some at a time."""
     folder.mkdir(parents=True)
@@ -51,10 +55,10 @@ def merged(folder, layout, pieces, fit=None, together=7):
     else:
         writer = JoinedWriter(folder, "v", layout, fit)
     for piece in pieces:
-        for at in range(0, len(piece.rows), together):
-            writer.copy(piece, piece.rows[at : at + together])
+        for at in range(0, len(rows_of(piece)), together):
+            writer.copy(piece, rows_of(piece)[at : at + together])
     writer.close()
-    return Piece(CheckedFolder(folder), sum(len(piece.rows) for piece in pieces), layout)
+    return Piece(CheckedFolder(folder), sum(len(rows_of(piece)) for piece in pieces), layout)
 
 
 def cut(rng):
@@ -80,7 +84,7 @@ def assert_same_answers(pieces, one):
     """To the last bit, whatever the live documents are asked; and of the others nothing is left."""
     before, after = store_of(pieces), store_of([one])
     starts = np.cumsum([0] + [piece.documents for piece in pieces])
-    live = np.concatenate([start + piece.rows for start, piece in zip(starts, pieces, strict=False)])
+    live = np.concatenate([start + rows_of(piece) for start, piece in zip(starts, pieces, strict=False)])
     every = np.arange(one.documents)
     assert len(live) == len(every) and np.array_equal(before.lengths[live], after.lengths)
     kept, now = before.take(live), after.take(every)
@@ -114,7 +118,7 @@ def test_a_merge_where_nothing_is_fitted_writes_what_a_build_writes(tmp_path, ki
         pieces = [as_format_1(piece) for piece in pieces]
     one = merged(tmp_path / "one", layout, pieces)
     assert_same_answers(pieces, one)
-    left = np.concatenate([run[piece.rows] for run, piece in zip(runs, pieces, strict=True)])
+    left = np.concatenate([run[rows_of(piece)] for run, piece in zip(runs, pieces, strict=True)])
     assert contents(one) == contents(built(tmp_path / "at once", layout, left))
 
 
@@ -128,7 +132,7 @@ def test_rows_of_few_bits_are_copied(tmp_path, kind, codec, seed):
     base = with_deletes(built(tmp_path / "base", layout, first), rng)
     waiting = [with_deletes(built(tmp_path / str(i), fresh, run), rng) for i, run in enumerate(others)]
     coded = merged(tmp_path / "coded", layout, waiting, fit=[base])
-    assert coded.documents == sum(len(piece.rows) for piece in waiting)
+    assert coded.documents == sum(len(rows_of(piece)) for piece in waiting)
     pieces = [base, with_deletes(coded, rng)]
     one = merged(tmp_path / "one", layout, pieces, fit=pieces)
     assert_same_answers(pieces, one)
@@ -144,7 +148,7 @@ def test_fresh_rows_are_fitted_as_a_build_of_them_would(tmp_path, kind, codec):
     pieces = [with_deletes(built(tmp_path / str(i), fresh, run), rng) for i, run in enumerate(cut(rng))]
     one = merged(tmp_path / "one", layout, pieces)
     starts = np.cumsum([0] + [piece.documents for piece in pieces])
-    live = np.concatenate([start + piece.rows for start, piece in zip(starts, pieces, strict=False)])
+    live = np.concatenate([start + rows_of(piece) for start, piece in zip(starts, pieces, strict=False)])
     (tmp_path / "at once").mkdir()
     writer = KINDS[kind].write(tmp_path / "at once", "v", layout, NOTHING)
     writer.append(store_of(pieces).take(live), [Document(str(i), "") for i in live])

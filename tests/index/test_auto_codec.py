@@ -1,6 +1,7 @@
 """`codec="auto"`: the fewest bytes that keep the ranking of a sample."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ def test_an_index_is_built_by_the_choice(tmp_path):
     assert manifest.settings["codec"] == found.codec == manifest.settings["layouts"]["words"]["codec"]
     with Index(tmp_path / "auto") as index:
         told = index.info()["auto_codec"]
-    assert told == json.loads(json.dumps(found.to_dict()))
+    assert told == json.loads(json.dumps(asdict(found)))
     build_index(DOCUMENTS, model, tmp_path / "named", IndexSettings(codec=found.codec))
     assert files(tmp_path / "auto") == files(tmp_path / "named")
     with Index(tmp_path / "named") as index:

@@ -15,12 +15,11 @@ from counterpoint.index import residual as residual_module
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS
 from counterpoint.index.dense import DenseStore
-from counterpoint.index.exact import ExactStore
 from counterpoint.index.paths import Meter
 from counterpoint.index.piece import Piece
 from counterpoint.index.rotation import rotation
 from counterpoint.index.segment import SegmentWriter
-from counterpoint.index.several import SeveralStore
+from counterpoint.index.several import ExactStore, SeveralStore
 from counterpoint.types import Document, Ragged
 
 CODES = ["1-bit", "2-bit", "4-bit"]
@@ -153,7 +152,7 @@ def test_means_are_those_of_the_rows(tmp_path, monkeypatch):
     ranks = np.load(tmp_path / "i" / "w.mean_ranks.npy")
     assert ranks.tolist() == np.flatnonzero(counts >= 3).tolist() and 0 < len(ranks) < len(ids)
     values, scales = (np.load(tmp_path / "i" / f"w.{kind}.npy") for kind in ("means", "mean_scales"))
-    means = coarse.decoded({"values": values, "scales": scales}, 24) @ rotation(24).T
+    means = coarse.Table(values, scales, 24).decoded() @ rotation(24).T
     wanted = np.stack([vectors.values[vectors.ids == number].mean(0) for number in ids[ranks]])
     error = np.linalg.norm(means - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
     assert error.max() < 0.2
@@ -248,6 +247,6 @@ def test_a_centre_is_the_mean_of_what_means_leave(tmp_path, monkeypatch):
     vectors = Ragged.from_list(rows, [np.arange(len(some)) for some in rows], dim=32)
     store = opened(tmp_path / "i", vectors, "1-bit")
     np.testing.assert_allclose(store.take(np.arange(3)).values, vectors.values, atol=0.2)
-    centres = store.parts[0]._centres.rows(np.arange(3)) @ rotation(32).T
+    centres = store.parts[0]._centres.of(np.arange(3)).decoded() @ rotation(32).T
     np.testing.assert_allclose(centres[[0, 2]], [rows[0][0], rows[2][0]], atol=0.3)
     assert not centres[1].any()

@@ -20,13 +20,13 @@ from counterpoint.index import Asked, Index, IndexSettings, Manifest, SetLayout,
 from counterpoint.index import inverted as inverted_module
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS
-from counterpoint.index.exact import ExactStore
 from counterpoint.index.kernels import maxsim_scores
 from counterpoint.index.manifest import FileEntry
 from counterpoint.index.paths import Meter
 from counterpoint.index.piece import Piece
 from counterpoint.index.rows import Rows
 from counterpoint.index.segment import SegmentWriter
+from counterpoint.index.several import ExactStore
 from counterpoint.score import MaxSim
 from counterpoint.search import Searcher
 from counterpoint.types import Document, Ragged

@@ -10,12 +10,11 @@ from counterpoint.index import build_index
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
-from counterpoint.index.npy import HEADER_BYTES, NpyWriter, _header
+from counterpoint.index.npy import HEADER_BYTES, NpyWriter, _header, ends_type
 from counterpoint.index.paths import Meter
 from counterpoint.index.piece import Piece
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.store import Asked
-from counterpoint.index.term_files import _ends_type
 from counterpoint.types import Document, Ragged, rows_of_sets
 
 MANY = 2**32 + 2**31  # rows of the first document
@@ -85,7 +84,7 @@ def test_a_file_grows_beyond_32_bits(tmp_path):
 
 
 def test_ends_of_postings_have_64_bits_where_they_need_them():
-    assert _ends_type(2**32 - 1) is np.uint32 and _ends_type(2**32) is np.uint64
+    assert ends_type(2**32 - 1) is np.uint32 and ends_type(2**32) is np.uint64
 
 
 def test_documents_beyond_32_bits_are_refused(tmp_path, monkeypatch):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from counterpoint.errors import ArtifactError
-from counterpoint.index import term_files
+from counterpoint.index import npy, term_files
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.term_files import TermFiles, TermFilesWriter, encoded
 
@@ -36,7 +36,7 @@ def write(folder, postings, documents=71, text=100):
 @pytest.mark.parametrize("narrow", [2**32, 1])
 def test_terms_are_found_with_their_postings(tmp_path, monkeypatch, narrow):
     """Also where offsets are of 64 bits."""
-    monkeypatch.setattr(term_files, "NARROW", narrow)
+    monkeypatch.setattr(npy, "NARROW", narrow)
     files = write(tmp_path, POSTINGS)
     for name in ("term_ends", "posting_ends"):
         assert np.load(tmp_path / f"{name}.npy").dtype == (np.uint32 if narrow > 1 else np.uint64)

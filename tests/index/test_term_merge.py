@@ -10,7 +10,7 @@ from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.lexical import LexicalSettings
 from counterpoint.index.lexical_builder import LexicalBuilder
 from counterpoint.index.term_files import TermFiles
-from counterpoint.index.term_merge import merge_terms
+from counterpoint.index.term_runs import merge_terms
 
 TEXTS = st.lists(st.sampled_from("a b ba bb c é 東 𝔘 z".split()), max_size=9).map(" ".join)
 SEGMENTS = st.lists(st.lists(st.tuples(TEXTS, st.booleans()), min_size=1, max_size=9), min_size=1, max_size=4)

@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Int
 
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec_names import CodecName
-from counterpoint.index.deletes import Counts, write_deletes
-from counterpoint.index.kinds import KINDS
+from counterpoint.index.deletes import with_deletes
+from counterpoint.index.kinds import counts_in
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.lexical import LexicalSettings
 from counterpoint.index.lexical_builder import LexicalBuilder
 from counterpoint.index.manifest import SegmentEntry
 from counterpoint.index.ours import mark, new_name
-from counterpoint.index.piece import Piece
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.types import Document, Ragged
 
@@ -33,11 +31,6 @@ class Added:
     Rows of a codec that needs means or centroids are stored in 8 bits for now, since few documents give no
     useful means. A compaction encodes them once there are enough.
 
-    Args:
-        folder: of the index.
-        layouts: of its vector sets.
-        settings: of the manifest.
-
     Attributes:
         live: for each appended document, whether it was not deleted again.
         entry: its manifest entry; complete after `close`.
@@ -45,26 +38,20 @@ class Added:
 
     def __init__(self, folder: Path, layouts: Mapping[str, SetLayout], settings: Mapping[str, Any]):
         self.live = np.zeros(0, bool)
-        self._folder, self._name = folder, new_name()
+        self._folder = folder
         self._rows: dict[str, list[int]] = {}
         self._names: list[str] = []
         self._passages: set[int] = set()
-        codecs: dict[str, CodecName] = {name: "int8" for name, layout in layouts.items() if layout.fitted}
-        self._layouts = {
-            name: replace(layout, codec=codecs.get(name, layout.codec)) for name, layout in layouts.items()
-        }
         self._terms: LexicalBuilder | None = None
         lexical = None
         if settings["lexical"] is not None:
             lexical = f"lexical/{new_name()}"
             self._terms = LexicalBuilder(LexicalSettings.from_dict(settings["lexical"]), folder / lexical)
-        mark(self._path, *([] if lexical is None else [folder / lexical]))
+        codecs: dict[str, CodecName] = {name: "int8" for name, layout in layouts.items() if layout.fitted}
+        self.entry = SegmentEntry(new_name(), 0, {}, lexical, codecs=codecs)
+        mark(*(folder / name for name in self.entry.folders()))
+        self._path, self._layouts = folder / "segments" / self.entry.name, self.entry.layouts(layouts)
         self._writer = SegmentWriter(self._path, self._layouts, settings.get("metadata", {}))
-        self.entry = SegmentEntry(self._name, 0, {}, lexical, codecs=codecs)
-
-    @property
-    def _path(self) -> Path:
-        return self._folder / "segments" / self._name
 
     def __len__(self) -> int:
         """Number of documents appended, including deleted ones."""
@@ -108,19 +95,10 @@ class Added:
             self._terms.write(self._folder / self.entry.lexical)
         self.entry = replace(self.entry, documents=len(self), vectors=self._writer.vectors)
         if not self.live.all():
-            deletes = f"deletes/{new_name()}"
-            mark(self._folder / deletes)
-            write_deletes(self._folder / deletes, self.live, self._counts(np.flatnonzero(~self.live)))
-            self.entry = replace(self.entry, deletes=deletes, deleted=int((~self.live).sum()))
+            files, rows = CheckedFolder(self._path), np.flatnonzero(~self.live)
+            counts = counts_in(files, self._layouts, len(self), rows)
+            self.entry = with_deletes(self._folder, self.entry, self.live, counts)
 
     def abandon(self) -> None:
         """Close the files as they are; does nothing after `close`."""
         self._writer.abandon()
-
-    def _counts(self, rows: Int[np.ndarray, " k"]) -> dict[str, Counts]:
-        files, counts = CheckedFolder(self._path), {}
-        for name, layout in self._layouts.items():
-            if layout.ids:
-                store = KINDS[layout.kind].open(name, layout, [Piece(files, len(self), layout)])
-                counts[name] = store.counts_of(rows)
-        return counts

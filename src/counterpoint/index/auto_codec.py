@@ -11,11 +11,11 @@ in the whole collection than in a sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float
@@ -85,25 +85,11 @@ class AutoCodec:
     bound: float
     measured: tuple[Measured, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """The choice as plain data."""
-        return asdict(self)
-
 
 def choose_codec(
-    documents: Sequence[Document],
-    vectors: Mapping[str, Ragged],
-    model: TextModel,
-    settings: IndexSettings,
+    documents: Sequence[Document], vectors: Mapping[str, Ragged], model: TextModel, settings: IndexSettings
 ) -> AutoCodec:
-    """Choose by the first documents of a collection; deterministic for the same documents.
-
-    Args:
-        documents: the sample.
-        vectors: of the sample, by vector set.
-        model: encodes the queries.
-        settings: of the index; everything but the codec matters.
-    """
+    """Choose by the first documents of a collection; deterministic for the same documents."""
     layouts: dict[CodecName, Mapping[str, SetLayout]] = {
         name: replace(settings, codec=name).layouts(model) for name in CODECS
     }
@@ -159,8 +145,9 @@ class _Sample:
             for name in self.vectors:
                 folder, layout = Path(temporary, name), layouts[name]
                 folder.mkdir()
-                store = self._stored(folder, name, layout)
-                found[name] = store.all_scores(list(self._questions(name, layout)))
+                rows, exact = self.asked[name], layout.kind == "exact"
+                asked = [Asked(rows[i], rows.ids_of(i) if exact else None, exact) for i in range(len(rows))]
+                found[name] = self._stored(folder, name, layout).all_scores(asked)
                 size += sum(path.stat().st_size for path in made(folder) if is_of_index(path))
         return found, size
 
@@ -174,8 +161,3 @@ class _Sample:
             writer.abandon()
         piece = Piece(CheckedFolder(folder), len(self.documents), layout)
         return KINDS[layout.kind].open(name, layout, [piece])
-
-    def _questions(self, name: str, layout: SetLayout) -> Iterator[Asked]:
-        rows, exact = self.asked[name], layout.kind == "exact"
-        for query in range(len(rows)):
-            yield Asked(rows[query], rows.ids_of(query) if exact else None, exact)

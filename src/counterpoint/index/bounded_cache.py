@@ -12,26 +12,19 @@ OVERHEAD = 400
 """Bytes of an entry in addition to its content, so that empty ones count, too."""
 
 
-class HasBytes(Protocol):
-    """An object that knows its size in bytes."""
-
+class _HasBytes(Protocol):
     @property
-    def nbytes(self) -> int:
-        """Bytes of its content."""
-        ...
+    def nbytes(self) -> int: ...
 
 
-Kept = TypeVar("Kept", bound=HasBytes)
+Kept = TypeVar("Kept", bound=_HasBytes)
 
 
 @final
 class BoundedCache(Generic[Kept]):
-    """Keeps items by name and drops the least recently used.
+    """Keeps items of at most `most` bytes in total by name, and drops the least recently used.
 
     Thread-safe.
-
-    Args:
-        most: maximum number of bytes in total; larger items are not kept.
     """
 
     def __init__(self, most: int):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from counterpoint.errors import ArtifactError
 from counterpoint.files import writing
+from counterpoint.index.committing import sealed
 from counterpoint.index.database import as_os_error
 from counterpoint.index.graph import check_faiss
 from counterpoint.index.lock import locked
@@ -33,14 +34,7 @@ from counterpoint.index.ours import (
 from counterpoint.index.parallel import encoders_of
 from counterpoint.index.paths import compile_all
 from counterpoint.index.progress import Progress
-from counterpoint.index.sealing import sealed
-from counterpoint.index.settings import (
-    BuildModel,
-    ExportsQueries,
-    IndexSettings,
-    TextModel,
-    remembered_name,
-)
+from counterpoint.index.settings import BuildModel, ExportsQueries, IndexSettings, TextModel, remembered_name
 from counterpoint.index.stream import DocumentStream
 from counterpoint.index.writing import Work, Written, write_documents
 from counterpoint.memory import peak_resident

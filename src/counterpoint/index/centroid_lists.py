@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import final
@@ -18,7 +17,8 @@ from jaxtyping import Int, Integer
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.npy import NpyWriter, open_npy
+from counterpoint.index.kernels import runs_of
+from counterpoint.index.npy import NpyWriter, ends_type, open_npy
 from counterpoint.index.packing import pack, unpack
 
 __all__ = ["CentroidLists", "write_lists"]
@@ -69,7 +69,7 @@ def write_lists(folder: Path, name: str) -> None:
     counts, ends = np.zeros(centroids, np.uint32), np.zeros(centroids, np.int64)
     written = 0
     with NpyWriter(folder / f"{name}.lists.npy", np.uint8) as writer:
-        for first, last in _runs(sizes):
+        for first, last in runs_of(np.concatenate([[0], np.cumsum(sizes)]), HELD):
             of_list, documents = _pairs(clusters, offsets, first, last)
             some, begin, mine = np.unique(of_list, return_index=True, return_counts=True)
             if len(some):
@@ -80,17 +80,7 @@ def write_lists(folder: Path, name: str) -> None:
                 counts[some], ends[some] = mine, lengths
                 written += len(packed)
     np.save(folder / f"{name}.list_counts.npy", counts)
-    np.save(folder / f"{name}.list_ends.npy", np.cumsum(ends).astype(_smallest(written)))
-
-
-def _runs(sizes: Int[np.ndarray, " c"]) -> Iterator[tuple[int, int]]:
-    """Groups of centroids with at most `HELD` rows together, or one centroid."""
-    ends, first = np.cumsum(sizes), 0
-    while first < len(sizes):
-        before = ends[first] - sizes[first]
-        last = max(first + 1, int(np.searchsorted(ends, before + HELD, side="right")))
-        yield first, last
-        first = last
+    np.save(folder / f"{name}.list_ends.npy", np.cumsum(ends).astype(ends_type(written)))
 
 
 def _pairs(
@@ -105,7 +95,3 @@ def _pairs(
         found.append(some[rows].astype(np.uint64) << np.uint64(40) | owners.astype(np.uint64))
     pairs = np.unique(np.concatenate(found))
     return (pairs >> np.uint64(40)).astype(np.int64), (pairs & np.uint64(2**40 - 1)).astype(np.int64)
-
-
-def _smallest(most: int) -> type[np.unsignedinteger]:
-    return np.uint32 if most < 2**32 else np.uint64

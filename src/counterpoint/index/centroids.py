@@ -10,7 +10,7 @@ stored. A set of few rows has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -19,12 +19,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError
-from counterpoint.index import coarse
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.clusters import clusters_of
+from counterpoint.index.coarse import Table
+from counterpoint.index.codec import Rounded
 from counterpoint.index.npy import NpyWriter
 from counterpoint.index.rotation import rotation
-from counterpoint.index.rounded import Rounded
 
 if TYPE_CHECKING:
     from counterpoint.index.paths import Kernels
@@ -50,17 +50,14 @@ class Centroids:
     def __init__(self, files: CheckedFolder, name: str, dim: int, rows: int):
         self._dim = dim
         self.places = files.array(f"{name}.clusters.npy")
-        self._files = {
-            key: files.array(f"{name}.{file}.npy")
-            for key, file in (("values", "centroids"), ("scales", "centroid_scales"))
-        }
+        self._files = [files.array(f"{name}.{key}.npy") for key in ("centroids", "centroid_scales")]
         self._last: tuple[bytes, np.ndarray] = b"", np.zeros((0, 0), np.float32)
-        if len(self.places) != rows or len(self._files["values"]) != len(self._files["scales"]):
+        if len(self.places) != rows or len(self._files[0]) != len(self._files[1]):
             raise ArtifactError(f"the centroids of {name!r} do not fit its rows", path=files.folder)
 
     def __len__(self) -> int:
         """Number of centroids."""
-        return len(self._files["values"])
+        return len(self._files[0])
 
     @cached_property
     def numbers(self) -> Int[np.ndarray, " c"]:
@@ -68,8 +65,8 @@ class Centroids:
         return np.arange(len(self))
 
     @cached_property
-    def _arrays(self) -> Mapping[str, np.ndarray]:
-        return {key: array.all() for key, array in self._files.items()}
+    def _table(self) -> Table:
+        return Table(self._files[0].all(), self._files[1].all(), self._dim)
 
     def of(self, where: slice | Int[np.ndarray, " k"]) -> Int[np.ndarray, " k"]:
         """The places of the centroids of some rows."""
@@ -77,15 +74,15 @@ class Centroids:
 
     def rows(self, places: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
         """The rotated centroids at some places."""
-        return coarse.decoded({key: array[places] for key, array in self._arrays.items()}, self._dim)
+        return self._table.taken(places).decoded()
 
     def products(self, query: Rounded) -> Float[np.ndarray, "m c"]:
         """Inner products with rounded query rows, without the rows' scales."""
-        return self._kept(b"numpy" + query.rows.tobytes(), lambda: coarse.products(query, self._arrays))
+        return self._kept(b"numpy" + query.rows.tobytes(), lambda: self._table.products(query))
 
     def compiled_products(self, asked: Any, kernels: Kernels) -> Float[np.ndarray, "c lanes"]:
         """The same by a compiled kernel, transposed; `asked` is the query in the kernels' form."""
-        return self._kept(asked[0].tobytes(), lambda: coarse.compiled_products(asked, self._arrays, kernels))
+        return self._kept(asked[0].tobytes(), lambda: self._table.compiled_products(asked, kernels))
 
     def _kept(self, query: bytes, compute: Callable[[], np.ndarray]) -> np.ndarray:
         """The products with the last query, cached: the first stage and scoring both need them."""
@@ -110,9 +107,7 @@ def write_centroids(folder: Path, name: str, raw: Float[np.ndarray, "n d"], coun
     turn, most = rotation(raw.shape[1]), min(SAMPLE * count, MOST_SAMPLED)
     drawn = np.unique(np.random.default_rng(0).integers(len(raw), size=most))
     clusters = clusters_of(raw if most >= len(raw) else raw[drawn], count)
-    arrays = coarse.coded(clusters.centroids @ turn)
-    np.save(folder / f"{name}.centroids.npy", arrays["values"])
-    np.save(folder / f"{name}.centroid_scales.npy", arrays["scales"])
+    Table.of(clusters.centroids @ turn).write(folder, name, "centroid")
     with NpyWriter(folder / f"{name}.clusters.npy", np.uint16) as writer:
         for at in range(0, len(raw), CHUNK):
             writer.append(clusters.nearest(raw[at : at + CHUNK].astype(np.float32)).astype(np.uint16))

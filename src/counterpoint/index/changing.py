@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import final
 
 import numpy as np
@@ -21,16 +20,15 @@ from jaxtyping import Int
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index.added import Added
 from counterpoint.index.committing import commit, exclusively, telling
-from counterpoint.index.deletes import Counts, write_deletes
+from counterpoint.index.deletes import Counts, with_deletes
 from counterpoint.index.index import Index
+from counterpoint.index.lexical_builder import terms_again
 from counterpoint.index.manifest import SegmentEntry
-from counterpoint.index.ours import mark, new_name
 from counterpoint.index.segment import Segment
 from counterpoint.index.settings import TextModel
 from counterpoint.index.stored_rows import merged_counts
 from counterpoint.index.stream import BATCH, DocumentStream
 from counterpoint.index.term_scores import PARAMETERS
-from counterpoint.index.terms_again import terms_again
 from counterpoint.types import Document
 
 __all__ = ["Change", "changing"]
@@ -62,7 +60,7 @@ def changing(
         change = Change(now, load or (lambda: model), on_progress)
         try:
             yield change  # errors in the block are the caller's
-            with telling(now):
+            with telling(now.folder, now.manifest):
                 change.commit()
         finally:
             change.abandon()
@@ -80,10 +78,6 @@ class Change:
         self._added: list[Added] = []
         self._longer = 0
 
-    @property
-    def _folder(self) -> Path:
-        return self._index.folder
-
     def add(self, documents: Iterable[Document], *, replace: bool = False) -> int:
         """Add documents from a stream. The passages of one document must follow each other.
 
@@ -99,8 +93,9 @@ class Change:
             ConfigError: the index has vectors, and there is no model.
         """
         before, mine = sum(len(each) for each in self._added), set[str]()
-        stream = DocumentStream(self._checked(documents, replace, mine), self._model, self._told(before))
-        with telling(self._index):
+        checked = self._checked(documents, replace, mine)
+        stream = DocumentStream(checked, self._model, lambda done: self._on_progress(before + done))
+        with telling(self._index.folder, self._index.manifest):
             for batch, vectors in stream.batches():
                 self._current().append(batch, vectors or {})
         self._longer += stream.longer
@@ -148,16 +143,12 @@ class Change:
         added = [each for each in self._added if each.live.any()]
         if not added and not any(dead.any() for dead in self._dead):
             return
-        entries, new = [], []
-        for segment, dead in zip(self._index.segments, self._dead, strict=True):
-            entry, made = self._entry(segment, np.flatnonzero(dead))
-            entries.append(entry)
-            new += made
+        pairs = zip(self._index.segments, self._dead, strict=True)
+        entries = [self._entry(segment, np.flatnonzero(dead)) for segment, dead in pairs]
         for each in added:
             each.close()
-            entries.append(each.entry)
-            new += each.entry.folders()
-        commit(self._index, entries, new, self._longer)
+        entries += [each.entry for each in added]
+        commit(self._index.folder, self._index.manifest, entries, self._longer)
 
     def abandon(self) -> None:
         """Close the files."""
@@ -176,16 +167,13 @@ class Change:
 
     # -- steps -----------------------------------------------------------------------------------------
 
-    def _told(self, before: int) -> Callable[[int], None]:
-        return lambda done: self._on_progress(before + done)
-
     def _current(self) -> Added:
         """The segment that receives new documents.
 
         A segment has every id once, so a new one is begun after a document of the last was deleted.
         """
         if not self._added or not self._added[-1].live.all():
-            self._added.append(Added(self._folder, self._index.layouts, self._index.manifest.settings))
+            self._added.append(Added(self._index.folder, self._index.layouts, self._index.manifest.settings))
         return self._added[-1]
 
     def _checked(self, documents: Iterable[Document], replace: bool, mine: set[str]) -> Iterator[Document]:
@@ -237,21 +225,16 @@ class Change:
             else:
                 self._added[number - len(self._dead)].live[rows] = False
 
-    def _entry(self, segment: Segment, rows: Int[np.ndarray, " k"]) -> tuple[SegmentEntry, list[str]]:
-        """A segment with more documents deleted, and the folders that were made for it."""
-        entry, made = segment.entry, list[str]()
+    def _entry(self, segment: Segment, rows: Int[np.ndarray, " k"]) -> SegmentEntry:
+        folder, entry = self._index.folder, segment.entry
         if segment.terms is not None and PARAMETERS in segment.terms:
             every = map(segment.document, range(segment.documents))
-            entry = replace(entry, lexical=terms_again(self._folder, self._index.manifest, every))
-            made.append(entry.lexical or "")
+            entry = replace(entry, lexical=terms_again(folder, self._index.manifest, every))
         if not len(rows):
-            return entry, made
+            return entry
         live = np.ones(segment.documents, bool) if segment.live is None else segment.live.copy()
         live[rows] = False
-        name = f"deletes/{new_name()}"
-        mark(self._folder / name)
-        write_deletes(self._folder / name, live, self._counts(segment, rows))
-        return replace(entry, deletes=name, deleted=int((~live).sum())), [*made, name]
+        return with_deletes(folder, entry, live, self._counts(segment, rows))
 
     def _counts(self, segment: Segment, rows: Int[np.ndarray, " k"]) -> dict[str, Counts]:
         """For each set, ids and document frequencies of all deleted documents, old and new."""

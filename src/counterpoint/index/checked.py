@@ -54,6 +54,10 @@ class CheckedFile:
         entry: its size and checksum; None for a file just written, which needs no check.
         sums: of its blocks; None to check the whole file by `entry`.
 
+    Attributes:
+        unchecked: the bytes. Only those that `check` has passed may be trusted.
+        intact: whether every byte has been checked.
+
     Raises:
         ArtifactError: the file is missing or has another size.
     """
@@ -65,26 +69,20 @@ class CheckedFile:
         try:
             with open(path, "rb") as file:
                 size = os.fstat(file.fileno()).st_size
-                _check_size(path, size, entry)
-                self._map = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b"")
+                if entry is not None and size != entry.bytes:
+                    told = f"{size:,} bytes, but the manifest says {entry.bytes:,}; {REMEDY}"
+                    raise ArtifactError(told, path=path)
+                self.unchecked = memoryview(
+                    mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+                )
         except FileNotFoundError as error:
             raise ArtifactError(MISSING, path=path) from error
         except OSError as error:
             raise ArtifactError(f"cannot be read: {error.strerror}", path=path) from error
         self._checked = np.zeros(-(-size // BLOCK), bool)
-        self._intact = entry is None
+        self.intact = entry is None
         if sums is not None and size:
             self.check(0, 1)  # so that a damaged header is found when the index opens
-
-    @property
-    def intact(self) -> bool:
-        """Whether every byte has been checked."""
-        return self._intact
-
-    @property
-    def unchecked(self) -> memoryview:
-        """The bytes. Only those that `check` has passed may be trusted."""
-        return self._map
 
     def whole(self) -> memoryview:
         """All bytes, checked.
@@ -92,8 +90,8 @@ class CheckedFile:
         Raises:
             ArtifactError: the file is damaged.
         """
-        self.check(0, len(self._map))
-        return self._map
+        self.check(0, len(self.unchecked))
+        return self.unchecked
 
     def check(self, start: int, end: int) -> None:
         """Check the bytes from `start` to `end`.
@@ -101,7 +99,7 @@ class CheckedFile:
         Raises:
             ArtifactError: the file is damaged.
         """
-        if not self._intact and start < end:
+        if not self.intact and start < end:
             self._check_blocks(np.arange(start // BLOCK, (end - 1) // BLOCK + 1))
 
     def check_runs(self, starts: Int[np.ndarray, " k"], ends: Int[np.ndarray, " k"]) -> None:
@@ -111,7 +109,7 @@ class CheckedFile:
             ArtifactError: the file is damaged.
         """
         filled = starts < ends
-        if self._intact or not filled.any():
+        if self.intact or not filled.any():
             return
         first, last = starts[filled] // BLOCK, (ends[filled] - 1) // BLOCK
         across = range(int((last - first).max()) + 1)
@@ -123,15 +121,15 @@ class CheckedFile:
             return
         if self._sums is not None:
             for block in sorted(set(new.tolist())):  # np.unique imports numpy.ma
-                piece = self._map[block * BLOCK : (block + 1) * BLOCK]
+                piece = self.unchecked[block * BLOCK : (block + 1) * BLOCK]
                 if xxhash.xxh3_64_intdigest(piece) != self._sums[block]:
                     raise ArtifactError(DAMAGED, path=self.path)
                 self._checked[block] = True
         elif self._entry is not None:
-            if hashlib.sha256(self._map).hexdigest() != self._entry.sha256:
+            if hashlib.sha256(self.unchecked).hexdigest() != self._entry.sha256:
                 raise ArtifactError(DAMAGED, path=self.path)
             self._checked[:] = True
-        self._intact = bool(self._checked.all())
+        self.intact = bool(self._checked.all())
 
 
 @final
@@ -255,11 +253,3 @@ def _sums(folder: Path, entries: dict[str, FileEntry]) -> dict[str, UInt64[np.nd
         raise ArtifactError("does not fit the files of its folder", path=path)
     starts = [0, *ends]
     return {name: sums[start:end] for name, start, end in zip(entries, starts, ends, strict=False)}
-
-
-def _check_size(path: Path, size: int, entry: FileEntry | None) -> None:
-    if entry is not None and size != entry.bytes:
-        raise ArtifactError(
-            f"{size:,} bytes, but the manifest says {entry.bytes:,}; {REMEDY}",
-            path=path,
-        )

@@ -60,46 +60,29 @@ class Clusters:
         return found
 
 
-def clusters_of(sample: Float[np.ndarray, "n d"], count: int, seed: int = 0) -> Clusters:
+def clusters_of(sample: Float[np.ndarray, "n d"], count: int) -> Clusters:
     """Fit about `count` centroids to a sample; each cell gets its share of them.
 
     Args:
         sample: at least one row; may be float16.
-        count: of centroids; fewer if a cell has fewer rows.
-        seed: for the rows that centroids start from. The result is deterministic on one machine.
+        count: of centroids; fewer if a cell has fewer rows. The result is deterministic on one machine.
     """
-    rng = np.random.default_rng(seed)
-    groups = _groups(count)
+    rng, groups = np.random.default_rng(0), _groups(count)
     some = rng.permutation(len(sample))[: groups * STARTS]
     cells = _fitted(sample[np.sort(some)].astype(np.float32), groups, rng)
     pieces = [sample[at : at + PIECE].astype(np.float32) for at in range(0, len(sample), PIECE)]
     owners = np.concatenate([_nearest(piece, cells, 1)[:, 0] for piece in pieces])
     order, sizes = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=len(cells))
-    ends = np.cumsum(sizes)
-    filled = np.flatnonzero(sizes)
-    found = [
-        _fitted(
-            sample[order[ends[cell] - sizes[cell] : ends[cell]]].astype(np.float32),
-            max(1, round(count * sizes[cell] / len(sample))),
-            rng,
-        )
-        for cell in filled
-    ]
+    filled, members = np.flatnonzero(sizes), np.split(order, np.cumsum(sizes)[:-1])
+    shares = [max(1, round(count * size / len(sample))) for size in sizes]
+    found = [_fitted(sample[members[cell]].astype(np.float32), shares[cell], rng) for cell in filled]
     starts = np.concatenate([[0], np.cumsum([len(each) for each in found])])
     return Clusters(cells[filled], np.concatenate(found), starts)
 
 
-def in_cells(centroids: Float[np.ndarray, "k d"], seed: int = 0) -> tuple[Clusters, Int[np.ndarray, " k"]]:
-    """Group existing centroids in cells.
-
-    Args:
-        centroids: at least one.
-        seed: as for `clusters_of`.
-
-    Returns:
-        The clusters, and for each of their centroids its place among those given.
-    """
-    cells = _fitted(centroids, _groups(len(centroids)), np.random.default_rng(seed))
+def in_cells(centroids: Float[np.ndarray, "k d"]) -> tuple[Clusters, Int[np.ndarray, " k"]]:
+    """Group existing centroids, at least one, in cells; also returns for each its place among those given."""
+    cells = _fitted(centroids, _groups(len(centroids)), np.random.default_rng(0))
     owners = _nearest(centroids, cells, 1)[:, 0]
     order, sizes = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=len(cells))
     filled = np.flatnonzero(sizes)

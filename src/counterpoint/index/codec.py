@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import final
@@ -16,9 +17,10 @@ from jaxtyping import Float, Shaped, UInt
 
 from counterpoint.index.codec_names import CodecName
 from counterpoint.index.rotation import Turn, rotated, rotation
-from counterpoint.index.rounded import Rounded, rounded
 
-__all__ = ["CODECS", "Bits", "Codec", "Integral"]
+__all__ = ["CODECS", "Bits", "Codec", "Integral", "Rounded", "rounded"]
+
+EXACT = 2**24  # up to here every integer is a float32
 
 
 class Codec(ABC):
@@ -55,6 +57,35 @@ class Plain(Codec):
     def decode(self, arrays: Mapping[str, np.ndarray], dim: int) -> Float[np.ndarray, "n d"]:
         """Cast back."""
         return np.asarray(arrays["values"], dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """Query rows: `scales` times integers.
+
+    Attributes:
+        rows: integers in [-127, 127].
+        scales: of each row.
+    """
+
+    rows: Float[np.ndarray, "m d"]
+    scales: Float[np.ndarray, " m"]
+
+    def times(self, other: Float[np.ndarray, "n d"], most: int) -> Float[np.ndarray, "m n"]:
+        """Exact inner products of the integers with other integers of at most `most`, as float32.
+
+        BLAS may add in any order. As long as every sum is an exact float, the order does not matter.
+        """
+        if 127 * most * self.rows.shape[1] < EXACT:
+            return self.rows @ other.T
+        return (self.rows.astype(np.float64) @ other.T.astype(np.float64)).astype(np.float32)
+
+
+def rounded(rows: Float[np.ndarray, "m d"]) -> Rounded:
+    """Round rows to integers of at most 127, with one scale per row; a row of zeros stays zero."""
+    scales = (np.abs(rows).max(axis=1, initial=0.0) / 127).astype(np.float32)
+    steps = np.where(scales > 0, scales, np.float32(1))
+    return Rounded(np.rint(rows / steps[:, None]).clip(-127, 127).astype(np.float32), scales)
 
 
 class Integral(Codec):

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from counterpoint.errors import ArtifactError
-from counterpoint.files import writing
+from counterpoint.files import sync_all, writing
+from counterpoint.index.checked import write_blocks
 from counterpoint.index.database import as_os_error
 from counterpoint.index.index import Index
 from counterpoint.index.lock import locked
-from counterpoint.index.manifest import NAME, Manifest, SegmentEntry
-from counterpoint.index.ours import remove_unfinished, unfinished_segment
-from counterpoint.index.sealing import sealed
+from counterpoint.index.manifest import NAME, FileEntry, Manifest, SegmentEntry
+from counterpoint.index.ours import is_of_index, made, remove_unfinished, unfinished_segment
 from counterpoint.version import version
 
-__all__ = ["commit", "commit_segments", "exclusively", "holding", "telling"]
+__all__ = ["commit", "exclusively", "holding", "sealed", "telling"]
 
 H = TypeVar("H", Index, Manifest)
 
@@ -33,9 +33,6 @@ def exclusively(index: Index) -> Iterator[Index]:
     What a killed writer left is removed first. Afterwards everything that the last commit does not name is
     removed. An unfinished build that can be resumed stays.
 
-    Args:
-        index: any snapshot of it.
-
     Raises:
         ArtifactError: another process is writing the index, or it cannot be written.
     """
@@ -46,7 +43,7 @@ def exclusively(index: Index) -> Iterator[Index]:
 @contextmanager
 def holding(folder: Path) -> Iterator[Manifest]:
     """The same for an index that may be too damaged to open; yield its manifest."""
-    with _held(folder, partial(Manifest.read, folder)) as now, _telling(folder, now):
+    with _held(folder, partial(Manifest.read, folder)) as now, telling(folder, now):
         yield now
 
 
@@ -72,21 +69,12 @@ def _held(folder: Path, read: Callable[[], H]) -> Iterator[H]:
 
 
 @contextmanager
-def telling(index: Index) -> Iterator[None]:
-    """Turn a disk error during a write into an error that says what became of the index.
-
-    Args:
-        index: its state before the write.
+def telling(folder: Path, manifest: Manifest) -> Iterator[None]:
+    """Turn a disk error during a write into one that says what became of the index with this manifest.
 
     Raises:
         ArtifactError: the disk failed.
     """
-    with _telling(index.folder, index.manifest):
-        yield
-
-
-@contextmanager
-def _telling(folder: Path, manifest: Manifest) -> Iterator[None]:
     with writing(folder, lambda: Manifest.read(folder) != manifest):
         try:
             yield
@@ -94,31 +82,25 @@ def _telling(folder: Path, manifest: Manifest) -> Iterator[None]:
             raise as_os_error(error) from error
 
 
-def commit(index: Index, segments: Sequence[SegmentEntry], new: Sequence[str], longer: int = 0) -> None:
+def commit(folder: Path, manifest: Manifest, segments: Sequence[SegmentEntry], longer: int = 0) -> None:
     """Replace an index's manifest by one with these segments.
 
     Args:
-        index: its current state, locked by `exclusively`.
+        folder: of the index, locked by the caller.
+        manifest: its current state.
         segments: in the order of their documents. Those without a live document are left out, unless there
             are no others.
-        new: folders that were made for them.
         longer: number of new documents with more word-pieces than the model reads.
     """
-    commit_segments(index.folder, index.manifest, segments, new, longer)
-
-
-def commit_segments(
-    folder: Path, manifest: Manifest, segments: Sequence[SegmentEntry], new: Sequence[str], longer: int = 0
-) -> None:
-    """The same for an index of which only the manifest was read."""
     kept = [entry for entry in segments if entry.live] or list(segments[-1:])
-    named = {name for entry in kept for name in entry.folders()}
+    before = {name for entry in manifest.segments for name in entry.folders()}
+    named = dict.fromkeys(name for entry in kept for name in entry.folders())
     files = {
         path: found
         for path, found in manifest.files.items()
         if path.startswith("models/") or path.rpartition("/")[0] in named
     }
-    files |= sealed(folder, [name for name in new if name in named])
+    files |= sealed(folder, [name for name in named if name not in before])
     report = dict(manifest.report)
     if "longer" in report:
         report["longer"] += longer
@@ -130,3 +112,17 @@ def commit_segments(
         files=files,
         report=report,
     ).write(folder)
+
+
+def sealed(folder: Path, names: Sequence[str]) -> dict[str, FileEntry]:
+    """Sync the files of new folders to disk; return sizes and checksums by path, for the manifest.
+
+    The files must not change afterwards.
+    """
+    roots = [folder / name for name in names]
+    for root in roots:
+        if root.parent.name != "models":  # a model has checksums of its own
+            write_blocks(root, filter(is_of_index, made(root)))
+    paths = sorted(path for root in roots for path in root.rglob("*") if is_of_index(path))
+    sync_all([*paths, *roots])
+    return {path.relative_to(folder).as_posix(): FileEntry.of(path) for path in paths}

@@ -12,17 +12,15 @@ from functools import partial
 
 from counterpoint.index.committing import commit, exclusively, telling
 from counterpoint.index.index import Index
-from counterpoint.index.layout import SetLayout
+from counterpoint.index.lexical_builder import terms_again
 from counterpoint.index.manifest import SegmentEntry
 from counterpoint.index.merge_rule import Merge, all_due, due
-from counterpoint.index.opening import piece_of
 from counterpoint.index.ours import mark, new_name, remove_temporary
 from counterpoint.index.piece import Piece
 from counterpoint.index.segment import Segment, SegmentWriter
 from counterpoint.index.term_files import TermFiles
-from counterpoint.index.term_merge import merge_terms
+from counterpoint.index.term_runs import merge_terms
 from counterpoint.index.term_scores import PARAMETERS
-from counterpoint.index.terms_again import terms_again
 
 __all__ = ["compact"]
 
@@ -49,7 +47,7 @@ def compact(
     if not everything and rule(index.refreshed().manifest.segments) is None:
         return 0  # with `everything` the lock is taken anyway, to remove what a killed writer left
     while True:
-        with exclusively(index) as now, telling(now):
+        with exclusively(index) as now, telling(now.folder, now.manifest):
             merge = rule(now.manifest.segments)
             if merge is None:
                 return commits
@@ -58,12 +56,11 @@ def compact(
             done += entry.documents
             entries = list(now.manifest.segments)
             entries[merge.first : merge.end] = [entry]
-            commit(now, entries, entry.folders())
+            commit(now.folder, now.manifest, entries)
             commits += 1
 
 
 def _merged(index: Index, merge: Merge, on_progress: Callable[[int], None]) -> SegmentEntry:
-    """Write the merged segment."""
     sources = index.segments[merge.first : merge.end]
     first = sources[0].entry  # the others are of its kind, or get the same fit
     entry = SegmentEntry(new_name(), 0, {}, codecs=first.codecs, fit=first.fit, fitted=first.fitted)
@@ -76,10 +73,10 @@ def _merged(index: Index, merge: Merge, on_progress: Callable[[int], None]) -> S
     path = index.folder / "segments" / entry.name
     mark(path)
     fields = index.manifest.settings.get("metadata", {})
-    layouts = _layouts(index, entry)
-    with SegmentWriter(path, layouts, fields, fit=_fits(index, merge, entry)) as writer:
+    layouts = entry.layouts(index.layouts)
+    with SegmentWriter(path, layouts, fields, fit=_fits(index, entry)) as writer:
         for segment in sources:
-            pieces = _pieces(index, segment)
+            pieces = segment.pieces(index.layouts)
             for at in range(0, len(segment.rows), TOGETHER):
                 writer.copy(segment, pieces, segment.rows[at : at + TOGETHER])
                 on_progress(writer.documents)
@@ -88,24 +85,13 @@ def _merged(index: Index, merge: Merge, on_progress: Callable[[int], None]) -> S
     return entry if not index.manifest.has_lexical else replace(entry, lexical=_lexical(index, sources))
 
 
-def _layouts(index: Index, entry: SegmentEntry) -> dict[str, SetLayout]:
-    return {
-        name: replace(layout, codec=entry.codecs.get(name, layout.codec))
-        for name, layout in index.layouts.items()
-    }
-
-
-def _pieces(index: Index, segment: Segment) -> dict[str, Piece]:
-    return {name: piece_of(segment, name, layout) for name, layout in index.layouts.items()}
-
-
-def _fits(index: Index, merge: Merge, entry: SegmentEntry) -> Mapping[str, list[Piece]]:
+def _fits(index: Index, entry: SegmentEntry) -> Mapping[str, list[Piece]]:
     """By set of few bits, the pieces that share the new segment's fit; empty if it gets its own."""
     if entry.fit is None or entry.fit == entry.name:
         return {}
-    chosen = [segment for segment in index.segments if segment.entry.fit == entry.fit]
     fitted = {name: layout for name, layout in index.layouts.items() if layout.fitted}
-    return {name: [piece_of(segment, name, layout) for segment in chosen] for name, layout in fitted.items()}
+    chosen = [each.pieces(fitted) for each in index.segments if each.entry.fit == entry.fit]
+    return {name: [pieces[name] for pieces in chosen] for name in fitted}
 
 
 def _lexical(index: Index, sources: Sequence[Segment]) -> str:

@@ -29,11 +29,8 @@ DOCUMENTS = 2**12  # counted at a time
 class IdCounts:
     """Ids, appended batch by batch; memory grows with the number of distinct ids.
 
-    Args:
-        folder: of the segment.
-        name: of the set.
-        ranked: store places in the vocabulary instead of ids.
-        kept: valid files of an interrupted build, and the number of ids of each of its documents.
+    With `ranked`, places in the vocabulary are stored instead of ids. `kept` are the valid files of an
+    interrupted build, and the number of ids of each of its documents.
     """
 
     def __init__(
@@ -47,23 +44,18 @@ class IdCounts:
         self._folder, self._name, self._ranked = folder, name, ranked
         file = folder / f"{name}.{'raw_ids' if ranked else 'ids'}.npy"
         self._writer = NpyWriter(file, np.uint32, kept=kept[0])
-        self._totals: dict[int, int] = {}
-        ids, offsets = self._writer.read(), np.concatenate([[0], np.cumsum(kept[1], dtype=np.int64)])
-        for first in range(0, len(kept[1]), DOCUMENTS):
-            mine = offsets[first : first + DOCUMENTS + 1]
-            self._count(ids[mine[0] : mine[-1]], mine - mine[0])
+        offsets = np.concatenate([[0], np.cumsum(kept[1], dtype=np.int64)])
+        self._totals = _totals(self._writer.read(), offsets)
 
     def append(self, ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> None:
         """Add the ids of the next documents."""
-        self._writer.append(ids.astype(np.uint32))
-        self._count(ids, offsets)
+        stored = ids.astype(np.uint32)
+        self._writer.append(stored)
+        _add(self._totals, stored, offsets)
 
     def sync(self) -> dict[str, Written]:
         """Sync all ids to disk."""
         return {self._writer.path.name: self._writer.sync()}
-
-    def _count(self, ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> None:
-        _add(self._totals, ids, offsets)
 
     def close(self) -> None:
         """Write the vocabulary, and the ids' places in it if `ranked`."""
@@ -72,38 +64,33 @@ class IdCounts:
         np.save(self._folder / f"{self._name}.vocabulary.npy", ids)
         np.save(self._folder / f"{self._name}.frequencies.npy", counts)
         if self._ranked:
-            self._rank(ids)
+            raw, dtype = open_npy(self._writer.path), np.uint16 if len(ids) <= 2**16 else np.uint32
+            with NpyWriter(self._folder / f"{self._name}.ranks.npy", dtype) as ranks:
+                for at in range(0, len(raw), CHUNK):
+                    ranks.append(np.searchsorted(ids, raw[at : at + CHUNK]).astype(dtype))
 
     def abandon(self) -> None:
         """Close the file as it is."""
         self._writer.abandon()
 
-    def _rank(self, vocabulary: Int[np.ndarray, " v"]) -> None:
-        ids = open_npy(self._writer.path)
-        dtype = np.uint16 if len(vocabulary) <= 2**16 else np.uint32
-        with NpyWriter(self._folder / f"{self._name}.ranks.npy", dtype) as ranks:
-            for at in range(0, len(ids), CHUNK):
-                ranks.append(np.searchsorted(vocabulary, ids[at : at + CHUNK]).astype(dtype))
-
 
 def write_counts(folder: Path, name: str, offsets: Int[np.ndarray, " b1"]) -> None:
-    """Write vocabulary and frequencies of a set with complete ids; with ranks, only the frequencies.
-
-    Args:
-        folder: of the segment.
-        name: of the set.
-        offsets: where the ids of each document begin.
-    """
+    """Write vocabulary and frequencies of a set with complete ids; with ranks, only the frequencies."""
     ranked = (folder / f"{name}.ranks.npy").exists()
     ids = open_npy(folder / f"{name}.{'ranks' if ranked else 'ids'}.npy")
+    vocabulary, counts = _table(_totals(ids, offsets))
+    if not ranked:
+        np.save(folder / f"{name}.vocabulary.npy", vocabulary)
+    np.save(folder / f"{name}.frequencies.npy", counts)
+
+
+def _totals(ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> dict[int, int]:
+    """The number of documents in which each id occurs."""
     totals: dict[int, int] = {}
     for first in range(0, len(offsets) - 1, DOCUMENTS):
         mine = offsets[first : first + DOCUMENTS + 1]
         _add(totals, ids[mine[0] : mine[-1]], mine - mine[0])
-    vocabulary, counts = _table(totals)
-    if not ranked:
-        np.save(folder / f"{name}.vocabulary.npy", vocabulary)
-    np.save(folder / f"{name}.frequencies.npy", counts)
+    return totals
 
 
 def _add(totals: dict[int, int], ids: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " b1"]) -> None:
@@ -127,8 +114,14 @@ def distinct(
     return (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32)
 
 
-def check_finite(rows: np.ndarray, batch: Ragged, documents: Sequence[Document], fault: str) -> None:
-    """Check that all rows of a batch are finite.
+def check_finite(
+    rows: np.ndarray,
+    batch: Ragged,
+    documents: Sequence[Document],
+    name: str,
+    fault: str = "is NaN or infinite; check the model, or leave the document out",
+) -> None:
+    """Check that all rows of a batch of the set `name` are finite.
 
     Raises:
         DataError: naming the first document with a row that is not; `fault` says what is wrong.
@@ -136,4 +129,4 @@ def check_finite(rows: np.ndarray, batch: Ragged, documents: Sequence[Document],
     if rows.dtype.kind == "f" and not np.isfinite(rows).all():
         row = np.argwhere(~np.isfinite(rows))[0, 0]
         document = documents[int(np.searchsorted(batch.offsets, row, side="right")) - 1]
-        raise DataError(f"document {document.id!r}: {fault}; nothing was indexed")
+        raise DataError(f"document {document.id!r}: its vector in {name!r} {fault}; nothing was indexed")

@@ -58,11 +58,7 @@ def _id_check(row: int, document_id: object) -> int:
 
 @final
 class Database:
-    """The documents of a segment, open for reading.
-
-    Args:
-        files: of the segment.
-        documents: how many there must be.
+    """The documents of a segment, of which there must be so many, open for reading.
 
     Raises:
         ArtifactError: the database is damaged, or has another number of documents. Every method raises it,
@@ -109,16 +105,12 @@ class Database:
         """The ids of the documents of some rows, in the order asked for."""
         if self._checks is None:
             self._file.whole()
-        found: dict[int, str] = {}
         wanted = sorted(set(rows))
-        for at in range(0, len(wanted), TOGETHER):
-            some = wanted[at : at + TOGETHER]
-            marks = ", ".join("?" * len(some))
-            found.update(self._answer(f"SELECT row, id FROM documents WHERE row IN ({marks})", *some))
-            for row in some:
-                if row not in found:
-                    raise self._without(row)
-                self._check_id(row, found[row])
+        found: dict[int, str] = dict(self._having("row, id", "row", wanted))
+        for row in wanted:
+            if row not in found:
+                raise self._without(row)
+            self._check_id(row, found[row])
         return [found[row] for row in rows]
 
     def row(self, document_id: str) -> int | None:
@@ -141,12 +133,8 @@ class Database:
         wanted = [name for name in ids if _storable(name)]
         found: dict[str, list[int]] = {}
         for column in ("id", "parent") if self._has_passages else ("id",):
-            for at in range(0, len(wanted), TOGETHER):
-                some = wanted[at : at + TOGETHER]  # as parameters, as SQLite's JSON cuts strings at a NUL
-                marks = ", ".join("?" * len(some))
-                sql = f"SELECT {column}, row FROM documents WHERE {column} IN ({marks})"
-                for name, row in self._answer(sql, *some):
-                    found.setdefault(name, []).append(row)
+            for name, row in self._having(f"{column}, row", column, wanted):
+                found.setdefault(name, []).append(row)
         return found
 
     def is_passage(self, row: int) -> bool:
@@ -163,24 +151,23 @@ class Database:
         found = self._answer(f"SELECT row FROM documents WHERE {sql} ORDER BY row", *values)
         return [row for (row,) in found]
 
-    def kinds(self, but: Integers = ()) -> list[tuple[str, str]]:
+    def kinds(self, but: Integers) -> list[tuple[str, str]]:
         """Every metadata field with each type of JSON value that it has, by SQLite's name of the type.
 
-        Args:
-            but: rows to leave out, here and below: those of deleted documents.
+        Rows in `but` are left out, here and below: those of deleted documents.
         """
         self._file.whole()
         fields = f"SELECT DISTINCT key, type FROM documents, json_each(metadata) {LEAVING_OUT}"
         return [(str(name), kind) for name, kind in self._answer(fields, _json(but))]
 
-    def text_bytes(self, but: Integers = ()) -> int:
+    def text_bytes(self, but: Integers) -> int:
         """Bytes of titles and texts in UTF-8."""
         self._file.whole()
         lengths = "length(CAST(title AS BLOB)) + length(CAST(text AS BLOB))"
         sql = f"SELECT coalesce(sum({lengths}), 0) FROM documents {LEAVING_OUT}"
         return self._answer(sql, _json(but))[0][0]
 
-    def passages(self, but: Integers = ()) -> list[tuple[str, str]]:
+    def passages(self, but: Integers) -> list[tuple[str, str]]:
         """Id and parent of every passage."""
         if not self._has_passages:
             return []
@@ -188,7 +175,7 @@ class Database:
         sql = f"SELECT id, parent FROM documents {LEAVING_OUT} AND parent IS NOT NULL"
         return self._answer(sql, _json(but))
 
-    def parents(self, but: Integers = ()) -> tuple[int, int]:
+    def parents(self, but: Integers) -> tuple[int, int]:
         """Number of documents that were cut into passages, and number of their passages."""
         if not self._has_passages:
             return 0, 0
@@ -216,6 +203,13 @@ class Database:
         if not found:
             raise self._without(row)
         return found[0]
+
+    def _having(self, columns: str, column: str, values: Sequence[str | int]) -> Iterator[Any]:
+        """Some columns of the rows that have one of some values in a column."""
+        for at in range(0, len(values), TOGETHER):
+            some = values[at : at + TOGETHER]  # as parameters, as SQLite's JSON cuts strings at a NUL
+            marks = ", ".join("?" * len(some))
+            yield from self._answer(f"SELECT {columns} FROM documents WHERE {column} IN ({marks})", *some)
 
     def _without(self, row: int) -> ArtifactError:
         """Error for a missing row. The number of rows was right, so the file is damaged."""

@@ -14,6 +14,7 @@ Document frequencies are those of the segment minus those here, so idf counts li
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import final
@@ -23,8 +24,10 @@ from jaxtyping import Bool, Int
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.manifest import SegmentEntry
+from counterpoint.index.ours import mark, new_name
 
-__all__ = ["BOTH", "Counts", "Deletes", "write_deletes"]
+__all__ = ["BOTH", "Counts", "Deletes", "with_deletes", "write_deletes"]
 
 Counts = tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]
 """Distinct ids, ascending, and in how many documents each occurs."""
@@ -69,6 +72,16 @@ class Deletes:
         """The ids of a set in the deleted documents, and in how many of them each occurs."""
         ids, counts = (self._files.array(f"{name}.{kind}.npy").all() for kind in ("ids", "counts"))
         return ids, counts
+
+
+def with_deletes(
+    folder: Path, entry: SegmentEntry, live: Bool[np.ndarray, " n"], counts: Mapping[str, Counts]
+) -> SegmentEntry:
+    """Write the deletes of a segment into a new folder of the index; return its entry with them."""
+    name = f"deletes/{new_name()}"
+    mark(folder / name)
+    write_deletes(folder / name, live, counts)
+    return replace(entry, deletes=name, deleted=int((~live).sum()))
 
 
 def write_deletes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -29,13 +30,15 @@ class DenseStore(RowsStore):
 
     def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
         super().__init__(name, layout, pieces)
-        linked = pieces if layout.kind == "graph" else ()
+        linked, file = pieces if layout.kind == "graph" else (), f"{name}.hnsw"
         sketched = [f"{name}.signs.npy" in each.files for each in pieces]
         self._sketches = [
             Sketch(each.files, name, layout.dim, each.documents) if signs else None
             for each, signs in zip(pieces, sketched, strict=True)
         ]
-        self._graphs = [_graph_of(each, name) for each in linked]
+        self._graphs = [  # read once and shared by all commits with the segment
+            each.files.once(file, partial(Graph, each.files.file(file), each.documents)) for each in linked
+        ]
 
     def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Look:
         """Use the graph if there is one, else the sketch if there is one; else score every document."""
@@ -62,11 +65,10 @@ class DenseStore(RowsStore):
         self, queries: Sequence[Asked], part: Rows, documents: Int[np.ndarray, " n"] | None
     ) -> Float[np.ndarray, "q n"]:
         """As for multi-vector sets; a single query with some documents has its own kernel."""
-        bits = part.integral.bits if part.integral is not None else None
-        if documents is not None and len(queries) == 1 and bits == 8:
+        if documents is not None and len(queries) == 1 and part.layout.codec == "int8":
             kernels = self._meter.kernels(documents.size * queries[0].rows.size)
             if kernels is not None:
-                return part.scan_some(queries[0].rows, kernels, documents)[None]
+                return part.scan(queries[0].rows, kernels, documents)
         return super()._table(queries, part, documents)
 
     def all_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
@@ -75,22 +77,15 @@ class DenseStore(RowsStore):
         return np.concatenate([self._scan(part, rows) for part in self.parts], axis=1)
 
     def _scan(self, part: Rows, rows: Float[np.ndarray, "q d"]) -> Float[np.ndarray, "q n"]:
-        """Inner products with the documents of one segment."""
         documents = len(part.offsets) - 1
         if part.integral is not None:
-            kernels = self._meter.kernels(rows.size * documents) if part.integral.bits == 8 else None
+            kernels = self._meter.kernels(rows.size * documents) if part.layout.codec == "int8" else None
             if kernels is not None:
                 return part.scan(rows, kernels)
             return part.against(rows)(slice(0, documents))(slice(None))
         step = max(1, BLOCK // (4 * self.layout.dim))
         blocks = [dot_scores(rows, part.values(slice(at, at + step))) for at in range(0, documents, step)]
         return np.concatenate(blocks, axis=1)
-
-
-def _graph_of(piece: Piece, name: str) -> Graph:
-    """The graph of a segment, read once and shared by all commits with the segment."""
-    file = piece.files.file(f"{name}.hnsw")
-    return piece.files.once(("graph", name), lambda: Graph(file, piece.documents))
 
 
 @final

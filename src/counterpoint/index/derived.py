@@ -19,7 +19,7 @@ from counterpoint.index.graph import write_graph
 from counterpoint.index.inverted import write_ids, write_postings
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NpyWriter
-from counterpoint.index.rows import Rows, offsets_of
+from counterpoint.index.rows import offsets_of
 from counterpoint.index.sketch import write_sketch
 
 __all__ = ["Derivation", "derivations", "steps_for"]
@@ -44,13 +44,7 @@ class Derivation:
 
 
 def derivations(names: Collection[str], layouts: Mapping[str, SetLayout], documents: int) -> list[Derivation]:
-    """All derivations in a segment.
-
-    Args:
-        names: of its files.
-        layouts: of its vector sets, as they are stored there.
-        documents: how many it has, including deleted ones.
-    """
+    """All derivations in a segment with these files, sets (as they are stored there) and documents."""
     found = [_derivation((CHECKS, PASSAGES), (DATABASE,), partial(_write_checks, documents=documents))]
     for name, layout in layouts.items():
         found += _of_set(name, layout, names, documents)
@@ -97,8 +91,7 @@ def _of_set(name: str, layout: SetLayout, names: Collection[str], documents: int
     if layout.pooled:
         rows = [*files(*CODECS[layout.codec].layout(layout.dim)), *(files(ids) if layout.ids else [])]
         for makes, write in ((files("signs", "sign_scales"), write_sketch), ([f"{name}.hnsw"], write_graph)):
-            again = partial(_write_of_rows, write=write, name=name, layout=layout, documents=documents)
-            yield _derivation(makes, rows, again)
+            yield _derivation(makes, rows, partial(write, name=name, layout=layout, documents=documents))
 
 
 def _write_checks(folder: Path, documents: int) -> None:
@@ -119,13 +112,3 @@ def _write_counts(folder: Path, name: str, layout: SetLayout, documents: int) ->
     pooled = layout.pooled
     offsets = np.arange(documents + 1) if pooled else offsets_of(CheckedFolder(folder), name, documents)
     write_counts(folder, name, offsets)
-
-
-def _write_of_rows(
-    folder: Path,
-    write: Callable[[Path, str, Rows, int], None],
-    name: str,
-    layout: SetLayout,
-    documents: int,
-) -> None:
-    write(folder, name, Rows(CheckedFolder(folder), name, layout, documents), documents)

@@ -29,33 +29,22 @@ __all__ = [
 
 REFIT = 0.5  # a refit is recommended once a larger share of documents was added after the fit
 
+KINDS = {
+    "vectors": ("values", "scales"),
+    "means": ("means", "mean_scales", "mean_ranks"),
+    "centroids": ("centroids", "centroid_scales"),
+    "clusters": ("clusters",),
+    "lists": ("lists", "list_counts", "list_ends"),
+    "centres": ("centres", "centre_scales"),
+    "ids": ("ids", "ranks"),
+    "offsets": ("lengths", "offsets"),
+    "vocabulary": ("vocabulary", "frequencies"),
+    "postings": ("postings", "starts"),
+    "graph": ("hnsw",),
+    "sketch": ("signs", "sign_scales"),
+}
 PURPOSES: Mapping[str, str] = MappingProxyType(
-    {
-        "values": "vectors",
-        "scales": "vectors",
-        "means": "means",
-        "mean_scales": "means",
-        "mean_ranks": "means",
-        "centroids": "centroids",
-        "centroid_scales": "centroids",
-        "clusters": "clusters",
-        "lists": "lists",
-        "list_counts": "lists",
-        "list_ends": "lists",
-        "centres": "centres",
-        "centre_scales": "centres",
-        "ids": "ids",
-        "ranks": "ids",
-        "lengths": "offsets",
-        "offsets": "offsets",
-        "vocabulary": "vocabulary",
-        "frequencies": "vocabulary",
-        "postings": "postings",
-        "starts": "postings",
-        "hnsw": "graph",
-        "signs": "sketch",
-        "sign_scales": "sketch",
-    }
+    {kind: name for name, kinds in KINDS.items() for kind in kinds}
 )
 """The purpose of a vector set's file, by the part of its name after the set."""
 
@@ -79,7 +68,7 @@ def disk_usage(folder: Path, held: Opened, distinct: Callable[[str], int]) -> di
             purpose = _purpose(path.relative_to(folder), layouts)
             purposes[purpose] = purposes.get(purpose, 0) + path.stat().st_size
     total, documents, passages = sum(purposes.values()), _whole(segments), manifest.documents
-    text = sum(segment.text_bytes() for segment in segments)
+    text = sum(segment.database.text_bytes(segment.gone) for segment in segments)
     derived = total - purposes.get("documents", 0)
     counted = manifest.report
     return {
@@ -229,7 +218,7 @@ def _fit(segments: Sequence[Segment], layouts: Mapping[str, SetLayout]) -> dict[
 
 def _whole(segments: Sequence[Segment]) -> int:
     """Number of documents, counting one that was cut into passages once."""
-    cut = [segment.parents() for segment in segments]
+    cut = [segment.database.parents(segment.gone) for segment in segments]
     return sum(segment.entry.live for segment in segments) + sum(
         parents - passages for parents, passages in cut
     )

@@ -13,17 +13,16 @@ import importlib
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError, MissingExtraError
 from counterpoint.index.best import Among
-from counterpoint.index.checked import CheckedFile
-
-if TYPE_CHECKING:
-    from counterpoint.index.rows import Rows
+from counterpoint.index.checked import CheckedFile, CheckedFolder
+from counterpoint.index.layout import SetLayout
+from counterpoint.index.rows import Rows
 
 __all__ = ["Graph", "check_faiss", "write_graph"]
 
@@ -45,15 +44,15 @@ def check_faiss() -> Any:
         raise MissingExtraError("an approximate first stage", package="faiss-cpu", extra="faiss") from error
 
 
-def write_graph(folder: Path, name: str, rows: Rows, documents: int) -> None:
+def write_graph(folder: Path, name: str, layout: SetLayout, documents: int) -> None:
     """Build the graph of a pooled set's stored vectors, by inner product.
 
     The graph contains a float16 copy of them. Several threads build it, so two builds may differ slightly;
     with `OMP_NUM_THREADS=1` they do not.
     """
-    faiss = check_faiss()
+    faiss, rows = check_faiss(), Rows(CheckedFolder(folder), name, layout, documents)
     quantizer = faiss.ScalarQuantizer.QT_fp16
-    graph = faiss.IndexHNSWSQ(rows.layout.dim, quantizer, NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+    graph = faiss.IndexHNSWSQ(layout.dim, quantizer, NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
     graph.hnsw.efConstruction = BUILD_EFFORT
     graph.is_trained = True  # float16 needs no training
     for start in range(0, documents, ROWS):
@@ -104,12 +103,7 @@ class Graph:
     def nearest(
         self, queries: Float[np.ndarray, "q d"], k: int, among: Among = None
     ) -> list[Int[np.ndarray, " c"]]:
-        """For each query, positions of approximately the `k` vectors of highest inner product, unordered.
-
-        Args:
-            queries: one row each.
-            k: how many.
-            among: the allowed documents; None for all.
+        """For each query, approximately the `k` allowed vectors of highest inner product, unordered.
 
         Raises:
             MissingExtraError: faiss is not installed.

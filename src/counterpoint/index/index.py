@@ -162,13 +162,17 @@ class Index:
             raise self._without(int(outside[0]))
         names = np.empty(len(positions), object)
         for i, where in split_by_segment(self.starts, positions):
-            names[where] = self.segments[i].names_of((positions[where] - self.starts[i]).tolist())
+            names[where] = self.segments[i].database.names((positions[where] - self.starts[i]).tolist())
         return names.tolist()
 
     @cached_property
     def parents(self) -> dict[str, str]:
         """For each passage id, the id of the document that it was cut from."""
-        return {name: parent for segment in self.segments for name, parent in segment.passages()}
+        return {
+            name: parent
+            for segment in self.segments
+            for name, parent in segment.database.passages(segment.gone)
+        }
 
     # -- parts of a score ------------------------------------------------------------------------------
 
@@ -267,7 +271,8 @@ class Index:
         condition = where_of(where, self._fields_for(names_in(where)), self._tested)
         found = np.zeros(self.end, bool)
         for segment, start in zip(self.segments, self.starts, strict=False):
-            found[int(start) + np.array(segment.rows_where(condition), np.int64)] = True
+            rows = segment.database.rows_where(condition.sql, condition.values)
+            found[int(start) + np.array(rows, np.int64)] = True
         if self.live is not None:
             found &= self.live
         found.setflags(write=False)
@@ -293,7 +298,7 @@ class Index:
     @cached_property
     def _others(self) -> tuple[Mapping[str, FieldType], Mapping[str, str]]:
         """The types of undeclared fields, and for fields without a single type, the types found."""
-        return types_of({pair for segment in self.segments for pair in segment.kinds()})
+        return types_of({pair for segment in self.segments for pair in segment.database.kinds(segment.gone)})
 
     # -- accounts --------------------------------------------------------------------------------------
 

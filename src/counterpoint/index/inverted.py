@@ -19,8 +19,8 @@ from jaxtyping import Float, Int, UInt32
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.near import documents_near
-from counterpoint.index.npy import open_npy
+from counterpoint.index.kernels import documents_near
+from counterpoint.index.npy import ends_type, open_npy
 from counterpoint.index.store import Asked
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def write_postings(folder: Path, name: str) -> None:
         ranks = ids[at : at + CHUNK] if ranked else np.searchsorted(vocabulary, ids[at : at + CHUNK])
         counts += np.bincount(ranks, minlength=len(vocabulary))
     starts = np.concatenate([[0], np.cumsum(counts)])
-    dtype = np.uint32 if len(ids) < 2**32 else np.uint64
+    dtype = ends_type(len(ids))
     np.save(folder / f"{name}.starts.npy", starts.astype(dtype))
     path, free = folder / f"{name}.postings.npy", starts[:-1].copy()
     if not len(ids):  # an empty file cannot be mapped
@@ -69,13 +69,7 @@ def write_postings(folder: Path, name: str) -> None:
 
 
 def write_ids(folder: Path, name: str, kind: str) -> None:
-    """Write the ids of a set's rows from its postings: the inverse of `write_postings`.
-
-    Args:
-        folder: of the segment.
-        name: of the set.
-        kind: `ids`, or `ranks` for their places in the vocabulary.
-    """
+    """Write the `ids` or `ranks` (the kind) of a set's rows from its postings: undo `write_postings`."""
     postings, starts, vocabulary = (
         open_npy(folder / f"{name}.{key}.npy") for key in ("postings", "starts", "vocabulary")
     )
@@ -120,7 +114,7 @@ class Postings:
     def _near(self) -> UInt32[np.ndarray, " b"]:
         return documents_near(self._store.offsets)
 
-    def lists_of(self, words: Int[np.ndarray, " m"]) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
+    def lists_of(self, words: Int[np.ndarray, " m"]) -> Lists:
         """Where the postings of each word begin and end; an empty range for an unknown word."""
         vocabulary, starts = self._vocabulary.all(), self._starts.all()
         stored = (words >= 0) & (words < 2**32)
@@ -130,22 +124,15 @@ class Postings:
         found = stored & (at < len(vocabulary))
         found[found] = vocabulary[at[found]] == wanted[found]
         at = np.where(found, at, 0)
-        firsts, ends = (
-            starts[at].astype(np.int64),
-            starts[np.minimum(at + 1, len(vocabulary))].astype(np.int64),
-        )
+        firsts = starts[at].astype(np.int64)
+        ends = starts[np.minimum(at + 1, len(vocabulary))].astype(np.int64)
         return firsts, np.where(found, ends, firsts)
 
     def add_scores(self, query: Asked, scores: Float[np.ndarray, " n"], meter: Meter) -> None:
         """Add Σ max(0, best exact match) of every document, from the postings of the query's words only.
 
         As in COIL and UniCOIL (Hofstätter et al. 2022, section 6.1): one product per posting, summed by
-        document. If a document has several rows of one id, the best counts.
-
-        Args:
-            query: with ids; without ids nothing is added.
-            scores: changed in place.
-            meter: counts the work.
+        document. If a document has several rows of one id, the best counts. Without ids nothing is added.
         """
         ids = np.zeros(0, np.int64) if query.ids is None else query.ids
         firsts, ends = self.lists_of(ids)
@@ -172,9 +159,8 @@ class Postings:
         postings = self._rows.checked(*lists)
         rows = np.zeros(0, np.int64)
         if not self._store.intact:
-            rows = np.concatenate([postings[first:end] for first, end in zip(*lists, strict=True)]).astype(
-                np.int64
-            )
+            pieces = [postings[first:end] for first, end in zip(*lists, strict=True)]
+            rows = np.concatenate(pieces).astype(np.int64)
         asked, stored = self._store.factors(query.rows, rows, rows + 1)
         stored, documents = (*stored, kernels.halves), (self._store.offsets.view(np.uint64), self._near)
         kernels.add_postings(scores, asked, (postings, *lists), stored, documents)

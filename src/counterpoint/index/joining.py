@@ -15,11 +15,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ArtifactError
-from counterpoint.index import coarse
 from counterpoint.index.arrays_writer import ArraysWriter
 from counterpoint.index.centroid_lists import write_lists
 from counterpoint.index.clusters import Clusters, in_cells
-from counterpoint.index.counted import IdCounts, check_finite
+from counterpoint.index.coarse import Table
+from counterpoint.index.counted import check_finite
 from counterpoint.index.inverted import write_postings
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import write_means
@@ -36,13 +36,7 @@ Arrays = dict[str, np.ndarray]
 
 @final
 class JoinedWriter(ArraysWriter):
-    """Write rows of few bits, encoded with an existing fit.
-
-    Args:
-        folder: of the new segment.
-        name: of the set.
-        layout: how it is stored.
-        fit: pieces that share the fit, in the codec of `layout`.
+    """Write rows of few bits, encoded with the fit that some pieces share.
 
     Raises:
         ArtifactError: the pieces have different fits.
@@ -59,14 +53,11 @@ class JoinedWriter(ArraysWriter):
         kinds = {**kinds_of(layout), "lengths": (np.uint32, ())}
         if isinstance(self._base, _Clusters):
             kinds["clusters"] = (np.uint16, ())
-        super().__init__(folder, name, kinds)
-        if layout.ids:
-            self._counts = IdCounts(folder, name, ranked=True)
+        super().__init__(folder, name, kinds, True if layout.ids else None)
 
     def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
         """Add the vectors of new documents."""
-        fault = f"its vector in {self.name!r} is NaN or infinite; check the model, or leave the document out"
-        check_finite(batch.values, batch, documents, fault)
+        check_finite(batch.values, batch, documents, self.name)
         self._write(self._coded(batch.values, batch.offsets, batch.ids), batch.offsets, batch.ids)
 
     def copy(self, piece: Piece, documents: Int[np.ndarray, " k"]) -> None:
@@ -82,14 +73,6 @@ class JoinedWriter(ArraysWriter):
             arrays = self._coded(source.values(where), offsets, ids)
         self._write(arrays, offsets, ids)
 
-    def _write(self, arrays: Arrays, offsets: Int[np.ndarray, " b1"], ids: np.ndarray | None) -> None:
-        for key, rows in arrays.items():
-            self._writers[key].append(rows)
-        self._writers["lengths"].append(np.diff(offsets).astype(np.uint32))
-        if self._counts is not None and ids is not None:
-            self._counts.append(ids, offsets)
-        self.vectors += int(offsets[-1])
-
     def _coded(
         self, values: Float[np.ndarray, "n d"], offsets: Int[np.ndarray, " b1"], ids: np.ndarray | None
     ) -> Arrays:
@@ -97,7 +80,7 @@ class JoinedWriter(ArraysWriter):
         if isinstance(self._base, _Clusters):
             places = self._base.nearest(rows)
             found["clusters"] = places.astype(np.uint16)
-            rows -= self._base.rows(places)
+            rows -= self._base.decoded[places]
         elif self._base is not None and ids is not None:
             rows -= self._base.rows_of(ids)
         return coded(rows, offsets, self.layout) | found
@@ -118,23 +101,18 @@ class _Words:
     """The means of all words that have one in any of some pieces."""
 
     def __init__(self, fit: Sequence[Piece], name: str, dim: int):
-        self._dim, tables, ids, without = dim, [], [], []
+        ids, without, tables = [], [], [Table.read(piece.files, name, "mean", dim) for piece in fit]
         for piece in fit:
-            kept = {key: piece.files.array(f"{name}.{key}.npy").all() for key in ("means", "mean_scales")}
             ranks = piece.files.array(f"{name}.mean_ranks.npy").all()
             vocabulary = piece.files.array(f"{name}.vocabulary.npy").all()
             ids.append(vocabulary[ranks])
             without.append(np.delete(vocabulary, ranks))
-            tables.append(kept)
         whole = np.concatenate(ids).astype(np.int64)
         self._ids, first, places = np.unique(whole, return_index=True, return_inverse=True)
-        self._arrays: Arrays = {}
-        same = not np.isin(self._ids, np.concatenate(without)).any()
-        for key, stored in (("values", "means"), ("scales", "mean_scales")):
-            every = np.concatenate([table[stored] for table in tables])
-            self._arrays[key] = every[first]
-            same = same and np.array_equal(every, every[first][places])
-        if not same:
+        values, scales = zip(*((each.values, each.scales) for each in tables), strict=True)
+        every = Table(np.concatenate(values), np.concatenate(scales), dim)
+        self._table = every.taken(first)
+        if np.isin(self._ids, np.concatenate(without)).any() or not every.same(self._table.taken(places)):
             raise ArtifactError(
                 f"the means of {name!r} differ between segments that share them; build the index again",
                 path=fit[0].files.folder,
@@ -142,21 +120,18 @@ class _Words:
 
     def rows_of(self, ids: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n d"]:
         """The rotated means of some words; zero for a word without one."""
-        rows = np.zeros((len(ids), self._dim), np.float32)
+        rows = np.zeros((len(ids), self._table.dim), np.float32)
         if len(self._ids):
             at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
             known = self._ids[at] == ids
-            rows[known] = coarse.decoded(
-                {key: each[at[known]] for key, each in self._arrays.items()}, self._dim
-            )
+            rows[known] = self._table.taken(at[known]).decoded()
         return rows
 
     def write(self, folder: Path, name: str) -> None:
         """Write the means of the words that a segment has."""
         vocabulary = np.load(folder / f"{name}.vocabulary.npy")
-        kept = np.isin(self._ids, vocabulary)
-        arrays = {key: each[kept] for key, each in self._arrays.items()}
-        write_means(folder, name, arrays, np.searchsorted(vocabulary, self._ids[kept]))
+        kept = np.flatnonzero(np.isin(self._ids, vocabulary))
+        write_means(folder, name, self._table.taken(kept), np.searchsorted(vocabulary, self._ids[kept]))
 
 
 @final
@@ -164,18 +139,13 @@ class _Clusters:
     """The centroids that some pieces share."""
 
     def __init__(self, fit: Sequence[Piece], name: str, dim: int):
-        files = {"values": "centroids", "scales": "centroid_scales"}
-        tables = [
-            {key: piece.files.array(f"{name}.{file}.npy").all() for key, file in files.items()}
-            for piece in fit
-        ]
-        self._arrays, self._dim = tables[0], dim
-        if any(not np.array_equal(each[key], tables[0][key]) for each in tables[1:] for key in files):
+        self._table, *others = (Table.read(piece.files, name, "centroid", dim) for piece in fit)
+        if not all(each.same(self._table) for each in others):
             raise ArtifactError(
                 f"the centroids of {name!r} differ between segments that share them; build the index again",
                 path=fit[0].files.folder,
             )
-        self._decoded = coarse.decoded(self._arrays, dim)
+        self.decoded = self._table.decoded()  # still rotated
 
     def nearest(self, rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
         """The number of (approximately) the nearest centroid of each row, found as in a build."""
@@ -184,13 +154,8 @@ class _Clusters:
 
     @cached_property
     def _cells(self) -> tuple[Clusters, Int[np.ndarray, " c"]]:
-        return in_cells(self._decoded)  # lazily: only needed to encode rows
-
-    def rows(self, places: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n d"]:
-        """The rotated centroids at some places."""
-        return self._decoded[places]
+        return in_cells(self.decoded)  # lazily: only needed to encode rows
 
     def write(self, folder: Path, name: str) -> None:
         """Write all centroids."""
-        np.save(folder / f"{name}.centroids.npy", self._arrays["values"])
-        np.save(folder / f"{name}.centroid_scales.npy", self._arrays["scales"])
+        self._table.write(folder, name, "centroid")

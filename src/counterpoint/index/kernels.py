@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped, UInt32
 
 from counterpoint.errors import ShapeError
 from counterpoint.types import Ragged
 
 __all__ = [
+    "BUCKET",
     "Products",
     "best_of_similarities",
     "best_rows",
+    "check_dims",
+    "documents_near",
     "dot_scores",
     "idf_of",
     "maxsim_by",
     "maxsim_scores",
     "maxsim_table",
+    "runs_of",
     "summed",
 ]
 
+BUCKET = 32  # rows, of which only the first one's document is stored
 ROWS = 256  # query rows multiplied at a time
 PRODUCTS = 2**17  # similarities held at a time: half a MiB, which fits a core's own cache
 
@@ -34,7 +39,7 @@ def dot_scores(
     BLAS adds in an order that depends on the number of rows. In single precision this would change the last
     digit, and a document's score would depend on the other documents of its segment.
     """
-    _check_dims(queries, documents)
+    check_dims(queries.shape[1], documents.shape[1])
     return (queries.astype(np.float64) @ documents.astype(np.float64).T).astype(np.float32)
 
 
@@ -62,15 +67,8 @@ def maxsim_scores(
 def maxsim_table(
     queries: Ragged, documents: Ragged, *, exact: bool = False, floor: bool = False
 ) -> Float[np.ndarray, "q n"]:
-    """`maxsim_scores` of every query with every document.
-
-    Args:
-        queries: with ids if `exact`.
-        documents: with ids if `exact`.
-        exact: two rows with different ids have similarity 0.
-        floor: raise a negative best similarity to 0.
-    """
-    _check_dims(queries.values, documents.values)
+    """`maxsim_scores` of every query with every document; with ids if `exact`."""
+    check_dims(queries.dim, documents.dim)
 
     def products(stored: slice) -> Products:
         columns = documents.values[stored].T
@@ -144,12 +142,29 @@ def _runs(
             `reduceat` needs strictly increasing starts.
     """
     filled = np.flatnonzero(np.diff(offsets) > 0)
-    firsts, ends = offsets[filled], offsets[filled + 1]
-    at = 0
-    while at < len(filled):
-        end = max(at + 1, int(np.searchsorted(ends, firsts[at] + most, side="right")))
-        yield filled[at:end], slice(firsts[at], ends[end - 1]), firsts[at:end] - firsts[at]
-        at = end
+    starts = np.append(offsets[filled], offsets[-1])
+    for at, end in runs_of(starts, most):
+        yield filled[at:end], slice(starts[at], starts[end]), starts[at:end] - starts[at]
+
+
+def runs_of(offsets: Int[np.ndarray, " n1"], most: int) -> Iterator[tuple[int, int]]:
+    """Runs of consecutive sets, first and end, with at most `most` rows together, or one set."""
+    first = 0
+    while first < len(offsets) - 1:
+        last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
+        end = max(last, first + 1)
+        yield first, end
+        first = end
+
+
+def documents_near(offsets: Int[np.ndarray, " n1"]) -> UInt32[np.ndarray, " b"]:
+    """The document of the first of every `BUCKET` rows, and the last document: 1/8 byte per row.
+
+    The search for the document of a row starts there.
+    """
+    firsts = np.arange(0, offsets[-1], BUCKET)
+    owners = np.searchsorted(offsets, firsts, side="right") - 1
+    return np.append(owners, max(len(offsets) - 2, 0)).astype(np.uint32)
 
 
 def best_rows(
@@ -161,13 +176,7 @@ def best_rows(
     """For each query row, the document row that `maxsim_scores` uses, and its contribution to the score.
 
     The first row on ties; -1 if no row gave the score: the document is empty, has no row with the same id, or
-    the best similarity is below the floor.
-
-    Args:
-        query: its rows.
-        document: one set.
-        ids: as for `maxsim_scores`.
-        floor: as for `maxsim_scores`.
+    the best similarity is below the floor. `ids` and `floor` are those of `maxsim_scores`.
     """
     if not len(document.values):
         return np.full(len(query), -1), np.zeros(len(query), np.float32)
@@ -207,9 +216,10 @@ def _ids(packed: Ragged) -> Int[np.ndarray, " n"]:
     return packed.ids
 
 
-def _check_dims(queries: np.ndarray, documents: np.ndarray) -> None:
-    if queries.shape[1] != documents.shape[1]:
+def check_dims(queries: int, documents: int) -> None:
+    """Raise ShapeError unless vectors of queries and documents have equally many components."""
+    if queries != documents:
         raise ShapeError(
-            f"query vectors of {queries.shape[1]} dimensions, document vectors of {documents.shape[1]}; "
+            f"query vectors of {queries} dimensions, document vectors of {documents}; "
             "was the index built with another model?"
         )

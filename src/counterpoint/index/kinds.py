@@ -7,18 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+from jaxtyping import Int
+
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.deletes import Counts
 from counterpoint.index.dense import DenseStore
-from counterpoint.index.exact import ExactStore
 from counterpoint.index.layout import Kind, SetLayout
 from counterpoint.index.lists import ListsStore
 from counterpoint.index.npy import Kept
 from counterpoint.index.piece import Piece
 from counterpoint.index.rows_writer import RowsWriter
-from counterpoint.index.several import SeveralStore
+from counterpoint.index.several import ExactStore, SeveralStore
 from counterpoint.index.static import StaticStore, StaticWriter
 from counterpoint.index.store import VectorStore, VectorWriter
 
-__all__ = ["KINDS", "StoreKind"]
+__all__ = ["KINDS", "StoreKind", "counts_in"]
 
 
 @dataclass(frozen=True)
@@ -45,3 +49,14 @@ KINDS: Mapping[Kind, StoreKind] = MappingProxyType(
         "static": StoreKind(StaticStore, StaticWriter),
     }
 )
+
+
+def counts_in(
+    files: CheckedFolder, layouts: Mapping[str, SetLayout], documents: int, rows: Int[np.ndarray, " k"]
+) -> dict[str, Counts]:
+    """For each set with ids, the ids in some of a segment's `documents`, and how many of these have each."""
+    pieces = {name: Piece(files, documents, layout) for name, layout in layouts.items() if layout.ids}
+    return {
+        name: KINDS[piece.layout.kind].open(name, piece.layout, [piece]).counts_of(rows)
+        for name, piece in pieces.items()
+    }

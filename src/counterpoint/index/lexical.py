@@ -133,7 +133,10 @@ class Lexical:
         frequencies = [
             frequency
             for frequency, span in found
-            if frequency or not any(_holds(span, other) for _, other in spans)
+            if frequency
+            or not any(
+                span.start <= other.start and other.end <= span.end and span != other for _, other in spans
+            )
         ]
         df = np.asarray(frequencies, dtype=np.float64)
         return df, np.log1p((self.documents - df + 0.5) / (df + 0.5))
@@ -157,8 +160,3 @@ class Lexical:
             found = ScoreColumn.of(*self._terms.scores(term), self._terms.end)
             self._kept.put(term, found)
         return found
-
-
-def _holds(span: Span, other: Span) -> bool:
-    """Whether `span` contains another span."""
-    return span.start <= other.start and other.end <= span.end and span != other

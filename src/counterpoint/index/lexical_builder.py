@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,9 +12,12 @@ from typing import final
 import numpy as np
 
 from counterpoint.index.lexical import LexicalSettings
+from counterpoint.index.manifest import Manifest
+from counterpoint.index.ours import mark, new_name
 from counterpoint.index.term_runs import SortedRun, sorted_run, write_runs
+from counterpoint.types import Document
 
-__all__ = ["LexicalBuilder"]
+__all__ = ["LexicalBuilder", "terms_again"]
 
 MEMORY = 256 * 2**20
 TOKEN = 28  # bytes of a token while a run is sorted: its number, and three arrays of 8 bytes
@@ -78,3 +82,17 @@ class LexicalBuilder:
     def _clear(self) -> None:
         self._vocabulary: dict[str, int] = {}
         self._tokens, self._lengths = array("I"), array("I")
+
+
+def terms_again(folder: Path, manifest: Manifest, documents: Iterable[Document]) -> str:
+    """Write BM25 of some documents into a new folder of an index; return the folder.
+
+    For damaged files, or for files in which an earlier version kept scores.
+    """
+    name = f"lexical/{new_name()}"
+    mark(folder / name)
+    builder = LexicalBuilder(LexicalSettings.from_dict(manifest.settings["lexical"]), folder / name)
+    for document in documents:
+        builder.add(document.full_text)
+    builder.write(folder / name)
+    return name

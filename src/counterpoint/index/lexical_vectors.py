@@ -20,6 +20,7 @@ from jaxtyping import Float, Int, Int8, Shaped
 from counterpoint.errors import ConfigError, ShapeError
 from counterpoint.index.kernels import idf_of
 from counterpoint.index.lexical import LexicalSettings
+from counterpoint.index.rotation import STEP, mixed
 from counterpoint.types import Ragged
 
 __all__ = [
@@ -33,8 +34,6 @@ __all__ = [
 ]
 
 SIGNS = 2**22  # signs made at a time; bounds the memory of a projection
-STEP = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64 (Steele, Lea and Flood 2014), as are those below
-MIXING = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
 
 
 @final
@@ -114,26 +113,17 @@ class BM25Vectors:
 
     def queries(self, texts: Sequence[str]) -> Ragged:
         """For each text, one row per distinct known term, in order: its idf, and its id."""
-
-        def weights(
-            counts: Shaped[np.ndarray, " n"], places: Int[np.ndarray, " n"], length: int
-        ) -> Shaped[np.ndarray, " n"]:
-            return self._idf[places] * (counts if self.repeats else 1)
-
-        return self._vectors(texts, weights)
+        return self._vectors(
+            texts, lambda counts, places, length: self._idf[places] * (counts if self.repeats else 1)
+        )
 
     def documents(self, texts: Sequence[str]) -> Ragged:
         """For each text, one row per distinct known term, in order: its saturated frequency, and its id."""
-        settings = self.settings
-
-        def weights(
-            counts: Shaped[np.ndarray, " n"], places: Int[np.ndarray, " n"], length: int
-        ) -> Shaped[np.ndarray, " n"]:
-            return saturation(counts, length, self.statistics.length, settings.k1, settings.b)
-
-        return self._vectors(texts, weights)
+        average, k1, b = self.statistics.length, self.settings.k1, self.settings.b
+        return self._vectors(texts, lambda counts, places, length: saturation(counts, length, average, k1, b))
 
     def _vectors(self, texts: Sequence[str], weights: Callable[..., Shaped[np.ndarray, " n"]]) -> Ragged:
+        """Rows of `weights(counts, places in the statistics, length of the text)`, with the terms' ids."""
         values, ids = [], []
         for text in texts:
             terms = Counter(self._analyzer.terms(text))
@@ -183,9 +173,9 @@ def term_signs(ids: Int[np.ndarray, " n"], dim: int, seed: int) -> Int8[np.ndarr
     SplitMix64 hashes a counter, whose start depends on term and seed, 64 signs at a time.
     """
     _check(dim, seed)
-    start = _mixed(ids.astype(np.uint64) ^ _mixed(np.array([seed], dtype=np.uint64) + STEP))
+    start = mixed(ids.astype(np.uint64) ^ mixed(np.array([seed], dtype=np.uint64) + STEP))
     counters = np.arange(1, -(-dim // 64) + 1, dtype=np.uint64) * STEP
-    words = _mixed(start[:, None] + counters).astype("<u8")
+    words = mixed(start[:, None] + counters).astype("<u8")
     bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, :dim]
     return bits.astype(np.int8) * np.int8(2) - np.int8(1)
 
@@ -237,10 +227,3 @@ def _check(dim: int, seed: int) -> None:
         raise ConfigError(
             f"a projection needs dim from 1 up and seed from 0 to 2**64 - 1, found {dim} and {seed}"
         )
-
-
-def _mixed(values: Shaped[np.ndarray, "*n"]) -> Shaped[np.ndarray, "*n"]:
-    """The finaliser of SplitMix64: every input bit flips each output bit half of the time."""
-    for shift, factor in MIXING:
-        values = (values ^ (values >> np.uint64(shift))) * factor
-    return values ^ (values >> np.uint64(31))

@@ -18,11 +18,10 @@ from counterpoint.index import proposing
 from counterpoint.index.best import Among, best_among, best_of
 from counterpoint.index.centroid_lists import CentroidLists
 from counterpoint.index.centroids import Centroids
-from counterpoint.index.codec import Integral
+from counterpoint.index.codec import Integral, Rounded, rounded
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.paths import Kernels
 from counterpoint.index.piece import Piece
-from counterpoint.index.rounded import Rounded, rounded
 from counterpoint.index.rows import Rows
 from counterpoint.index.store import PROBES, Asked, Everything, Look
 from counterpoint.index.stored_rows import RowsStore

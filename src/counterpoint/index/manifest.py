@@ -21,6 +21,7 @@ from counterpoint.headers import Header
 
 if TYPE_CHECKING:
     from counterpoint.index.codec_names import CodecName
+    from counterpoint.index.layout import SetLayout
 
 __all__ = ["FileEntry", "Manifest", "OtherVersion", "SegmentEntry", "checksum_of", "write_bytes"]
 
@@ -86,6 +87,11 @@ class SegmentEntry:
     def live(self) -> int:
         """Number of documents that are not deleted."""
         return self.documents - self.deleted
+
+    def layouts(self, layouts: Mapping[str, SetLayout]) -> dict[str, SetLayout]:
+        """How the vector sets of the index are stored in this segment."""
+        codecs = {name: self.codecs.get(name, layout.codec) for name, layout in layouts.items()}
+        return {name: replace(layout, codec=codecs[name]) for name, layout in layouts.items()}
 
     def folders(self) -> tuple[str, ...]:
         """Its folders, relative to the index."""

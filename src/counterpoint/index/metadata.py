@@ -108,11 +108,7 @@ def test_of(name: str) -> str:
 
 
 def types_of(seen: Iterable[tuple[str, str]]) -> tuple[dict[str, FieldType], dict[str, str]]:
-    """The types of fields by their JSON values in all documents; for others, the types found.
-
-    Args:
-        seen: distinct pairs of field and SQLite's name for a type of value.
-    """
+    """The types of fields by pairs of field and SQLite's type of a value; for others, the types found."""
     kinds: dict[str, set[str]] = {}
     for name, kind in seen:
         if kind != "null":

@@ -18,8 +18,9 @@ import xxhash
 
 from counterpoint.errors import ArtifactError, ShapeError
 
-__all__ = ["NOTHING", "Kept", "NpyWriter", "Written", "as_array", "open_npy"]
+__all__ = ["NOTHING", "Kept", "NpyWriter", "Written", "as_array", "ends_type", "open_npy"]
 
+NARROW = 2**32
 HEADER_BYTES = 128
 MAGIC = b"\x93NUMPY\x01\x00"
 HEADER = re.compile(
@@ -159,10 +160,6 @@ def as_array(content: bytes | mmap.mmap | memoryview, path: Path) -> np.ndarray:
     numpy's own reader tries to repair headers that it cannot parse, and fails in many ways on damaged ones.
     `NpyWriter` and `numpy.save` write plain numbers in one form; anything else is refused.
 
-    Args:
-        content: the whole file.
-        path: for messages.
-
     Raises:
         ArtifactError: it is not an array of numbers, or header and size disagree.
     """
@@ -171,14 +168,16 @@ def as_array(content: bytes | mmap.mmap | memoryview, path: Path) -> np.ndarray:
         raise ArtifactError("not an array of numbers (.npy); the file is damaged", path=path)
     dtype = np.dtype(found[2].decode())
     shape = tuple(int(number) for number in re.findall(rb"\d+", found[3]))
-    promised = found.end() + dtype.itemsize * math.prod(shape)
-    if promised != memoryview(content).nbytes:
-        raise ArtifactError(
-            f"its header promises {promised:,} bytes, the file has {memoryview(content).nbytes:,}; "
-            "it is damaged",
-            path=path,
-        )
+    promised, size = found.end() + dtype.itemsize * math.prod(shape), memoryview(content).nbytes
+    if promised != size:
+        told = f"its header promises {promised:,} bytes, the file has {size:,}; it is damaged"
+        raise ArtifactError(told, path=path)
     return np.ndarray(shape, dtype, buffer=content, offset=found.end())
+
+
+def ends_type(largest: int) -> type[np.unsignedinteger]:
+    """The type of numbers up to `largest`, such as places in a file: four bytes if they fit."""
+    return np.uint32 if largest < NARROW else np.uint64
 
 
 def _header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from counterpoint.errors import ArtifactError
@@ -12,11 +11,10 @@ from counterpoint.index.deletes import Deletes
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.manifest import Manifest, SegmentEntry
-from counterpoint.index.piece import Piece
 from counterpoint.index.segment import Segment
 from counterpoint.index.store import VectorStore
 
-__all__ = ["Opened", "opened", "piece_of"]
+__all__ = ["Opened", "opened"]
 
 OPENINGS = 10  # attempts, if a commit replaces the index each time
 
@@ -26,10 +24,7 @@ Opened = tuple[Manifest, tuple[Segment, ...], Mapping[str, VectorStore]]
 def opened(folder: Path, known: Sequence[Segment], manifest: Manifest | None = None) -> Opened:
     """Open everything an index consists of; try again if a commit replaces it meanwhile.
 
-    Args:
-        folder: of the index.
-        known: segments that are open already.
-        manifest: if it was just read.
+    Segments in `known` are open already; `manifest` is given if it was just read.
     """
     left = OPENINGS
     while True:
@@ -56,10 +51,11 @@ def _open(folder: Path, manifest: Manifest, known: Mapping[str, Segment]) -> Ope
         return CheckedFolder(folder / name, manifest.files_of(name))
 
     segments = tuple(_segment(entry, known.get(entry.name), files) for entry in manifest.segments)
-    sets = {}
-    for name, layout in layouts.items():
-        pieces = [piece_of(segment, name, layout) for segment in segments]
-        sets[name] = KINDS[layout.kind].open(name, layout, pieces)
+    pieces = [segment.pieces(layouts) for segment in segments]
+    sets = {
+        name: KINDS[layout.kind].open(name, layout, [each[name] for each in pieces])
+        for name, layout in layouts.items()
+    }
     return manifest, segments, sets
 
 
@@ -74,9 +70,3 @@ def _segment(entry: SegmentEntry, known: Segment | None, files: Callable[[str], 
     if entry.deletes is not None:
         deletes = Deletes(files(entry.deletes), entry.documents, entry.deleted)
     return known.at(entry, deletes)
-
-
-def piece_of(segment: Segment, name: str, layout: SetLayout) -> Piece:
-    """A segment's piece of a set, with the codec that the manifest gives for this segment."""
-    codec = segment.entry.codecs.get(name, layout.codec)
-    return Piece(segment.files, segment.documents, replace(layout, codec=codec), segment.live)

@@ -168,10 +168,6 @@ def unfinished_segment(folder: Path, manifest: Manifest | None = None) -> tuple[
     """The segment of an interrupted build that can be resumed; of several, the one with most documents.
 
     The manifest does not name it, and it has a progress record.
-
-    Args:
-        folder: of the index.
-        manifest: of the index, if it was read already.
     """
     listed = _listed(folder, manifest)
     if listed is None:
@@ -233,9 +229,7 @@ def remove_unfinished(
 def settle(folder: Path, settled: bool) -> None:
     """Before a removal, ensure that the manifest is synced, and that its copy is the same or absent.
 
-    Args:
-        folder: of the index, locked by the caller.
-        settled: whether the manifest is known to be synced.
+    `settled` says whether the manifest is known to be synced. The caller has locked the folder.
 
     Raises:
         ArtifactError: the manifest cannot be written again.

@@ -18,13 +18,11 @@ import numpy as np
 from jaxtyping import Float
 
 from counterpoint.index import proposing
-from counterpoint.index.codec import CODECS, Integral
-from counterpoint.index.kernels import Products, maxsim_by
-from counterpoint.index.near import documents_near
+from counterpoint.index.codec import CODECS, Integral, rounded
+from counterpoint.index.kernels import Products, documents_near, maxsim_by
 from counterpoint.index.packing import pack
 from counterpoint.index.postings import saturated
 from counterpoint.index.rotation import rotated
-from counterpoint.index.rounded import rounded
 
 __all__ = ["Kernels", "Meter", "compile_all", "described"]
 

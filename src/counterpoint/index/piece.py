@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.layout import SetLayout
@@ -31,8 +31,3 @@ class Piece:
     documents: int
     layout: SetLayout
     live: Bool[np.ndarray, " n"] | None = None
-
-    @property
-    def rows(self) -> Int[np.ndarray, " k"]:
-        """The documents that are not deleted, ascending."""
-        return np.arange(self.documents) if self.live is None else np.flatnonzero(self.live)

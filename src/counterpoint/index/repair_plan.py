@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
@@ -79,19 +79,12 @@ class Plans:
         listed = BOTH if entry.deletes is None else self.manifest.files_of(entry.deletes)
         return next((name for name in BOTH if name in listed and name not in damaged), None)
 
-    def layouts_of(self, entry: SegmentEntry) -> dict[str, SetLayout]:
-        """How the sets are stored in a segment."""
-        return {
-            name: replace(layout, codec=entry.codecs.get(name, layout.codec))
-            for name, layout in self.layouts.items()
-        }
-
     def plan(self, entry: SegmentEntry) -> Plan:
         """The plan for a segment's own folder."""
         where = f"segments/{entry.name}"
         damaged, listed = self.damaged_in(where), self.manifest.files_of(where)
         copies = {name: self._twins[path] for name in damaged if (path := f"{where}/{name}") in self._twins}
-        known = derivations(listed, self.layouts_of(entry), entry.documents)
+        known = derivations(listed, entry.layouts(self.layouts), entry.documents)
         steps, lost = steps_for(damaged - copies.keys() - {BLOCKS}, known)
         return Plan(damaged, copies, steps, lost, {self._owner(name) for name in lost - {DATABASE}} - {""})
 

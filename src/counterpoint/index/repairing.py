@@ -19,21 +19,20 @@ import numpy as np
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.files import write_atomically
 from counterpoint.index.checked import BLOCKS, CheckedFolder
-from counterpoint.index.committing import commit_segments, holding
+from counterpoint.index.committing import commit, holding
 from counterpoint.index.database import DATABASE, Database
-from counterpoint.index.deletes import Deletes, write_deletes
-from counterpoint.index.kinds import KINDS
+from counterpoint.index.deletes import Deletes, with_deletes
+from counterpoint.index.kinds import KINDS, counts_in
 from counterpoint.index.layout import SetLayout
+from counterpoint.index.lexical_builder import terms_again
 from counterpoint.index.manifest import Manifest, SegmentEntry
 from counterpoint.index.manifest_copy import restore
 from counterpoint.index.npy import NOTHING
 from counterpoint.index.ours import mark, new_name, remove_temporary
-from counterpoint.index.piece import Piece
 from counterpoint.index.repair_plan import Plan, Plans
-from counterpoint.index.salvage import Salvage, open_damaged, opened_salvage
+from counterpoint.index.salvage import open_damaged, opened_salvage
 from counterpoint.index.settings import TextModel
 from counterpoint.index.stream import DocumentStream
-from counterpoint.index.terms_again import terms_again
 
 __all__ = ["Repaired", "remedies", "repair"]
 
@@ -57,12 +56,7 @@ class Repaired:
 
 
 def remedies(folder: Path, damaged: Mapping[str, str]) -> dict[str, str]:
-    """The remedy for every damaged file of an index.
-
-    Args:
-        folder: of the index.
-        damaged: as returned by `Manifest.damaged`.
-    """
+    """The remedy for every file in `damaged`, which `Manifest.damaged` has returned."""
     return Plans(folder, Manifest.read(folder), damaged).remedies()
 
 
@@ -96,7 +90,7 @@ def repair(
 
 @final
 class _Repair:
-    """The repair of all segments, with the folders that it made."""
+    """The repair of all segments."""
 
     def __init__(
         self,
@@ -108,7 +102,6 @@ class _Repair:
         self._plans, self._folder, self._manifest = plans, plans.folder, plans.manifest
         self._load, self._drop, self._on_progress = load, drop, on_progress
         self._model: TextModel | None = None
-        self._new: list[str] = []
         self._given_up: list[dict[str, object]] = []
         self._done = Repaired()
 
@@ -122,7 +115,7 @@ class _Repair:
             lines = "".join(json.dumps(each) + "\n" for each in self._given_up)
             write_atomically(self._drop, lambda path: path.write_text(lines, encoding="utf-8"))
         if kept != list(self._manifest.segments):
-            commit_segments(self._folder, self._manifest, kept, self._new)
+            commit(self._folder, self._manifest, kept)
         told, left = self._plans.remedies(), {name for entry in kept for name in entry.folders()}
         for path in self._plans.damaged:
             if path.rpartition("/")[0] in left or path.startswith("models/"):
@@ -145,15 +138,14 @@ class _Repair:
         if plan.texts and entry.lexical is not None and self._plans.damaged_in(entry.lexical):
             now = replace(now, lexical=self._terms(entry))
         if whole and not rows_lost and entry.deletes is not None and self._plans.damaged_in(entry.deletes):
-            now = replace(now, deletes=self._deletes(now))
+            now = self._with_deletes(now)
         return now
 
     def _made_again(self, entry: SegmentEntry, plan: Plan) -> SegmentEntry:
         """A segment with all its documents: links to intact files, and the others recreated."""
         name, old = new_name(), self._folder / "segments" / entry.name
-        path, layouts = self._folder / "segments" / name, self._plans.layouts_of(entry)
+        path, layouts = self._folder / "segments" / name, entry.layouts(self._plans.layouts)
         mark(path)
-        self._new.append(f"segments/{name}")
         encoded = tuple(f"{each}." for each in plan.sets)
         for file in self._manifest.files_of(f"segments/{entry.name}"):
             if file != BLOCKS and not file.startswith(encoded):
@@ -175,9 +167,8 @@ class _Repair:
         }
         try:
             database = Database(CheckedFolder(path), entry.documents)
-            stream = DocumentStream(
-                map(database.document, range(entry.documents)), model, self._told(self._done.encoded)
-            )
+            documents, before = map(database.document, range(entry.documents)), self._done.encoded
+            stream = DocumentStream(documents, model, lambda done: self._on_progress(before + done))
             for batch, vectors in stream.batches():
                 for name, writer in writers.items():
                     writer.append((vectors or {})[name], batch)
@@ -211,15 +202,10 @@ class _Repair:
                 return entry
             for row, name in found.names_lost():
                 self._given_up.append({"id": name, "segment": entry.name, "row": row})
-            return self._written(found) if len(found.rows) else None
+            self._done.encoded += len(found.rows) if found.encoded else 0
+            return found.write(self._folder, self._manifest, self._model) if len(found.rows) else None
         finally:
             segment.close()
-
-    def _written(self, found: Salvage) -> SegmentEntry:
-        entry = found.write(self._folder, self._manifest, self._model)
-        self._new += entry.folders()
-        self._done.encoded += entry.documents if found.encoded else 0
-        return entry
 
     def _all_given_up(self, entry: SegmentEntry) -> SegmentEntry | None:
         if self._drop is None:
@@ -246,21 +232,13 @@ class _Repair:
         documents = map(database.document, range(entry.documents))
         name = terms_again(self._folder, self._manifest, documents)
         database.close()
-        self._new.append(name)
         return name
 
-    def _deletes(self, entry: SegmentEntry) -> str:
-        """Write the deletes of an intact segment, counted again; return the folder."""
-        deletes, name = self._deletes_of(entry), f"deletes/{new_name()}"
-        files, counts = CheckedFolder(self._folder / "segments" / entry.name), {}
-        for each, layout in self._plans.layouts_of(entry).items():
-            if layout.ids:
-                store = KINDS[layout.kind].open(each, layout, [Piece(files, entry.documents, layout)])
-                counts[each] = store.counts_of(deletes.rows)
-        mark(self._folder / name)
-        self._new.append(name)
-        write_deletes(self._folder / name, deletes.live, counts)
-        return name
+    def _with_deletes(self, entry: SegmentEntry) -> SegmentEntry:
+        """An intact segment with its deletes written and counted again."""
+        deletes, files = self._deletes_of(entry), CheckedFolder(self._folder / "segments" / entry.name)
+        counts = counts_in(files, entry.layouts(self._plans.layouts), entry.documents, deletes.rows)
+        return with_deletes(self._folder, entry, deletes.live, counts)
 
     def _loaded(self) -> TextModel:
         if self._model is None:
@@ -269,9 +247,6 @@ class _Repair:
                 raise ConfigError("encoding lost vectors needs the model that the index was built with")
             self._manifest.check_model(self._folder, self._model.fingerprint())
         return self._model
-
-    def _told(self, before: int) -> Callable[[int], None]:
-        return lambda done: self._on_progress(before + done)
 
 
 def _link(source: Path, target: Path) -> None:

@@ -7,7 +7,7 @@ without words use centroids instead of means (`counterpoint.index.centroids`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import cast
@@ -15,11 +15,12 @@ from typing import cast
 import numpy as np
 from jaxtyping import Float, Int
 
-from counterpoint.index import coarse
 from counterpoint.index.centres import centres_of
 from counterpoint.index.centroids import Centroids, count_for, write_centroids
 from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.coarse import CODEC, Table
 from counterpoint.index.codec import CODECS, Bits
+from counterpoint.index.kernels import runs_of
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import Means, write_means
 from counterpoint.index.npy import NpyWriter, open_npy
@@ -46,7 +47,7 @@ def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
             key: files.enter_context(NpyWriter(folder / f"{name}.{key}.npy", *kind))
             for key, kind in kinds.items()
         }
-        for first, last in _pieces(offsets):
+        for first, last in runs_of(offsets, CHUNK):
             where = slice(offsets[first], offsets[last])
             rows = raw[where].astype(np.float32) @ turn
             if base is not None:
@@ -57,7 +58,7 @@ def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
 
 def kinds_of(layout: SetLayout) -> dict[str, tuple[type[np.generic], tuple[int, ...]]]:
     """The arrays of a set of few bits: for its rows, and for its documents' centres."""
-    of_centres = coarse.layout(layout.dim)
+    of_centres = CODEC.layout(layout.dim)
     return {
         **cast(Bits, CODECS[layout.codec]).layout(layout.dim),
         "centres": of_centres["values"],
@@ -68,17 +69,13 @@ def kinds_of(layout: SetLayout) -> dict[str, tuple[type[np.generic], tuple[int, 
 def coded(
     rows: Float[np.ndarray, "n d"], offsets: Int[np.ndarray, " b1"], layout: SetLayout
 ) -> dict[str, np.ndarray]:
-    """The arrays of some documents, as listed by `kinds_of`.
+    """The arrays of some documents, as listed by `kinds_of`, whose rows begin at `offsets`.
 
-    Args:
-        rows: rotated, minus their words' means or their centroids; changed in place.
-        offsets: where the rows of each document begin.
-        layout: of the set.
+    The rows are rotated, minus their words' means or their centroids; they are changed in place.
     """
-    stored, centres = centres_of(rows, offsets)
-    rows -= np.repeat(centres, np.diff(offsets), axis=0)
-    renamed = {"centres": stored["values"], "centre_scales": stored["scales"]}
-    return cast(Bits, CODECS[layout.codec]).packed(rows) | renamed
+    centres = centres_of(rows, offsets)
+    rows -= np.repeat(centres.decoded(), np.diff(offsets), axis=0)
+    return cast(Bits, CODECS[layout.codec]).packed(rows) | centres.arrays("centre")
 
 
 def _base(
@@ -97,24 +94,14 @@ def _base(
     return lambda where: centroids.rows(centroids.of(where))
 
 
-def _pieces(offsets: Int[np.ndarray, " n1"]) -> Iterator[tuple[int, int]]:
-    """Runs of documents with at most `CHUNK` rows together, or one document."""
-    first = 0
-    while first < len(offsets) - 1:
-        last = int(np.searchsorted(offsets, offsets[first] + CHUNK, side="right")) - 1
-        last = min(max(last, first + 1), len(offsets) - 1)
-        yield first, last
-        first = last
-
-
 def _fitted(folder: Path, name: str, raw: Float[np.ndarray, "n d"], ranks: Int[np.ndarray, " n"]) -> Means:
     """Fit and write the means of words in enough documents; return them as they are stored."""
     frequencies = np.load(folder / f"{name}.frequencies.npy")
     chosen = np.flatnonzero(frequencies >= LEAST)
     sums, counts = _sums(raw, ranks, chosen, len(frequencies))
-    arrays = coarse.coded((sums / counts[:, None]).astype(np.float32))
-    write_means(folder, name, arrays, chosen)
-    return Means(arrays, chosen, len(frequencies), raw.shape[1])
+    means = Table.of((sums / counts[:, None]).astype(np.float32))
+    write_means(folder, name, means, chosen)
+    return Means(means, chosen, len(frequencies))
 
 
 def _sums(

@@ -11,10 +11,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
-__all__ = ["Turn", "rotated", "rotation"]
+__all__ = ["STEP", "Turn", "mixed", "rotated", "rotation"]
 
+STEP = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64 (Steele, Lea and Flood 2014), as are those below
+MIXING = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
 ROUNDS = 2  # of four steps each; one round would mix the middle components with the others only once
 
 
@@ -33,11 +35,7 @@ Turn = Callable[[Float[np.ndarray, "d n"], Float[np.ndarray, "s d"]], None]
 def rotated(rows: Float[np.ndarray, "n d"], turn: Turn | None = None) -> Float[np.ndarray, "n d"]:
     """Rotate rows in float64: bit-identical for any number of rows at a time.
 
-    A matrix product would add in an order that depends on shapes.
-
-    Args:
-        rows: to rotate.
-        turn: a compiled kernel that does the same.
+    A matrix product would add in an order that depends on shapes. `turn` is a kernel that does the same.
     """
     dim, found = rows.shape[1], rows.astype(np.float64)
     width, steps = 1 << (dim.bit_length() - 1), _signs(2 * ROUNDS * dim).reshape(2 * ROUNDS, dim)
@@ -68,9 +66,12 @@ def _hadamard(rows: Float[np.ndarray, "n w"]) -> Float[np.ndarray, "n w"]:
 @lru_cache(maxsize=8)
 def _signs(count: int) -> Float[np.ndarray, " c"]:
     """Pseudo-random signs by SplitMix64, which is specified exactly."""
-    with np.errstate(over="ignore"):
-        x = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        x ^= x >> np.uint64(31)
-    return np.where(x >> np.uint64(63), -1.0, 1.0)
+    drawn = mixed(np.arange(1, count + 1, dtype=np.uint64) * STEP)
+    return np.where(drawn >> np.uint64(63), -1.0, 1.0)
+
+
+def mixed(values: Shaped[np.ndarray, "*n"]) -> Shaped[np.ndarray, "*n"]:
+    """The finaliser of SplitMix64: every input bit flips each output bit half of the time."""
+    for shift, factor in MIXING:
+        values = (values ^ (values >> np.uint64(shift))) * factor
+    return values ^ (values >> np.uint64(31))

@@ -21,14 +21,13 @@ from counterpoint.errors import ArtifactError
 from counterpoint.index.centres import Centres
 from counterpoint.index.centroids import Centroids
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec import CODECS, Integral
+from counterpoint.index.codec import CODECS, Integral, Rounded
 from counterpoint.index.kernels import Products, dot_scores
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.means import Means
 from counterpoint.index.paths import Kernels
 from counterpoint.index.piece import Piece
 from counterpoint.index.rotation import rotation
-from counterpoint.index.rounded import Rounded
 from counterpoint.index.store import Asked
 from counterpoint.types import Ragged, rows_of_sets
 
@@ -102,16 +101,14 @@ class Rows:
             base = base + self._bases.rows(self._places(where))
         if self._centres is not None:
             documents, of_rows = self._documents(where)
-            base = base + self._centres.rows(documents)[of_rows]
+            base = base + self._centres.of(documents).decoded()[of_rows]
         return values + base @ rotation(self.layout.dim).T if len(base) == len(values) else values
 
     def against(self, query: Float[np.ndarray, "m d"]) -> Callable[[Where], Products]:
         """A function for products of stored rows with a query, as `kernels.maxsim_by` needs it."""
-        if isinstance(self._codec, Integral):
-            return self._of_integers(query, self._codec)
-        return self._of_floats(query)
+        if self.integral is not None:
+            return self._of_integers(query, self.integral)
 
-    def _of_floats(self, query: Float[np.ndarray, "m d"]) -> Callable[[Where], Products]:
         def load(where: Where) -> Products:
             stored = self.values(where)
             return lambda asked: dot_scores(query[asked], stored)
@@ -120,7 +117,9 @@ class Rows:
 
     def _of_integers(self, query: Float[np.ndarray, "m d"], codec: Integral) -> Callable[[Where], Products]:
         """Integer products, which are exact in any order; floats are only used once they are summed."""
-        whole, bases = self._prepared(query, codec)
+        whole, bases = codec.asked(query), np.zeros((len(query), 1), np.float32)
+        if self._bases is not None:
+            bases = self._bases.products(whole)
 
         def load(where: Where) -> Products:
             arrays = self.stored(where)
@@ -140,28 +139,19 @@ class Rows:
 
         return load
 
-    def scan(self, query: Float[np.ndarray, "q d"], kernels: Kernels) -> Float[np.ndarray, "q n"]:
-        """Inner products with every row, by a compiled kernel; only for 8-bit integers."""
-        values, factors = (self._arrays[key].all() for key in ("values", "scales"))
-        whole = cast(Integral, self._codec).asked(query)
-        stored = values, factors.view(np.uint16), kernels.halves
-        return kernels.scan(whole.rows.astype(np.int8), whole.scales, *stored)
-
-    def scan_some(
-        self, query: Float[np.ndarray, "1 d"], kernels: Kernels, where: Int[np.ndarray, " k"]
-    ) -> Float[np.ndarray, " k"]:
-        """The same for one query with some rows."""
-        values, factors = (self._arrays[key].checked(where, where + 1) for key in ("values", "scales"))
-        whole = cast(Integral, self._codec).asked(query)
-        stored = values, factors.view(np.uint16), kernels.halves
-        return kernels.scan_some(whole.rows.astype(np.int8), whole.scales, *stored, where)
+    def scan(
+        self, query: Float[np.ndarray, "q d"], kernels: Kernels, where: Int[np.ndarray, " k"] | None = None
+    ) -> Float[np.ndarray, "q n"]:
+        """Products with all 8-bit rows, or of a single query with some of them, by a compiled kernel."""
+        firsts, ends = (np.zeros(1, np.int64), self.offsets[-1:]) if where is None else (where, where + 1)
+        (rows, scales), (values, factors) = self.factors(query, firsts, ends)
+        if where is None:
+            return kernels.scan(rows, scales, values, factors, kernels.halves)
+        return kernels.scan_some(rows, scales, values, factors, kernels.halves, where)[None]
 
     def stored_centres(self, documents: Int[np.ndarray, " k"]) -> Mapping[str, np.ndarray]:
         """The stored centres of some documents, by array; empty if the codec has none."""
-        if self._centres is None:
-            return {}
-        stored = self._centres.stored(documents)
-        return {"centres": stored["values"], "centre_scales": stored["scales"]}
+        return {} if self._centres is None else self._centres.of(documents).arrays("centre")
 
     @property
     def intact(self) -> bool:
@@ -218,7 +208,7 @@ class Rows:
             bases, places = self._means.compiled_products(asked, kernels, some)
             words = ranks.view(np.uint8).reshape(len(ranks), ranks.itemsize)
         if self._centres is not None:
-            centres = self._centres.compiled_products(asked, documents, kernels)
+            centres = self._centres.of(documents).compiled_products(asked, kernels)
         values, factors = (self._arrays[key].checked(firsts, ends) for key in ("values", "scales"))
         stored = values.view(np.uint8), factors.view(np.uint16), words, codec.bits
         return kernels.maxsim(
@@ -236,18 +226,10 @@ class Rows:
         """Products of a query's rows with the centres of documents, without the rows' scales."""
         if self._centres is None:
             return np.zeros((len(query.rows), len(documents)), np.float32)
+        centres = self._centres.of(documents)
         if kernels is None:
-            return self._centres.products(query, documents)
-        return self._centres.compiled_products(kernels.asked(query), documents, kernels).T[: len(query.rows)]
-
-    def _prepared(
-        self, query: Float[np.ndarray, "m d"], codec: Integral
-    ) -> tuple[Rounded, Float[np.ndarray, "m c"]]:
-        """A query's rows as integers, and their products with means or centroids."""
-        whole = codec.asked(query)
-        if self._bases is None:
-            return whole, np.zeros((len(query), 1), np.float32)
-        return whole, self._bases.products(whole)
+            return centres.products(query)
+        return centres.compiled_products(kernels.asked(query), kernels).T[: len(query.rows)]
 
     def _documents(self, where: Where) -> tuple[Int[np.ndarray, " k"], Int[np.ndarray, " r"]]:
         """The documents of some rows, and for each row its number among these."""

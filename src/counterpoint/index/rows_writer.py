@@ -12,16 +12,15 @@ from jaxtyping import Int
 from counterpoint.errors import ShapeError
 from counterpoint.index.arrays_writer import ArraysWriter
 from counterpoint.index.centroid_lists import write_lists
-from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec import CODECS, Bits
-from counterpoint.index.counted import IdCounts, check_finite
+from counterpoint.index.codec import CODECS
+from counterpoint.index.counted import check_finite
 from counterpoint.index.graph import write_graph
 from counterpoint.index.inverted import write_postings
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NOTHING, Kept
 from counterpoint.index.piece import Piece
 from counterpoint.index.residual import encode_residuals
-from counterpoint.index.rows import Rows, opened_rows
+from counterpoint.index.rows import opened_rows
 from counterpoint.index.sketch import LEAST, write_sketch
 from counterpoint.types import Document, Ragged, rows_of_sets
 
@@ -41,76 +40,48 @@ class RowsWriter(ArraysWriter):
     def __init__(self, folder: Path, name: str, layout: SetLayout, kept: Kept = NOTHING):
         self.layout = layout
         self._codec = CODECS[layout.codec]
-        self._waits = not layout.pooled and isinstance(self._codec, Bits)
         arrays: dict[str, tuple[type[np.generic], tuple[int, ...]]] = (
-            {RAW: (np.float16, (layout.dim,))} if self._waits else dict(self._codec.layout(layout.dim))
+            {RAW: (np.float16, (layout.dim,))} if self.layout.fitted else dict(self._codec.layout(layout.dim))
         )
         if not layout.pooled:
             arrays["lengths"] = (np.uint32, ())
-        super().__init__(folder, name, arrays, kept)
-        counted = self._writers["values" if layout.pooled else "lengths"]
-        self.documents = counted.rows
-        if layout.ids:
-            try:
-                lengths = np.ones(counted.rows, np.int64) if layout.pooled else counted.read()
-                self._counts = IdCounts(folder, name, ranked=self._waits, kept=(kept, lengths))
-            except BaseException:
-                self.abandon()
-                raise
+        super().__init__(folder, name, arrays, self.layout.fitted if layout.ids else None, kept)
 
     def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
         """Add the vectors of the next documents."""
         if self.layout.pooled and len(batch.values) != len(batch):
             raise ShapeError(f"{self.name!r} is pooled: {len(batch)} documents, {len(batch.values)} vectors")
-        fault = f"its vector in {self.name!r} is NaN or infinite; check the model, or leave the document out"
-        check_finite(batch.values, batch, documents, fault)
+        check_finite(batch.values, batch, documents, self.name)
         with np.errstate(over="ignore"):
-            encoded = (
-                {RAW: batch.values.astype(np.float16)} if self._waits else self._codec.encode(batch.values)
-            )
-        for array, rows in encoded.items():
-            fault = f"its vector in {self.name!r} is too large for {self.layout.codec}; use the codec float32"
-            check_finite(rows, batch, documents, fault)
-            self._writers[array].append(rows)
-        if not self.layout.pooled:
-            self._writers["lengths"].append(batch.lengths.astype(np.uint32))
-        if self._counts is not None and batch.ids is not None:
-            self._counts.append(batch.ids.astype(np.uint32), batch.offsets)
-        self.vectors += len(batch.values)
-        self.documents += len(batch)
+            raw = self.layout.fitted
+            encoded = {RAW: batch.values.astype(np.float16)} if raw else self._codec.encode(batch.values)
+        fault = f"is too large for {self.layout.codec}; use the codec float32"
+        for rows in encoded.values():
+            check_finite(rows, batch, documents, self.name, fault)
+        self._write(encoded, batch.offsets, batch.ids)
 
     def copy(self, piece: Piece, documents: Int[np.ndarray, " k"]) -> None:
         """Add some documents of another segment."""
         source = opened_rows(piece, self.name)
         where, offsets = rows_of_sets(source.offsets, documents)
-        if self._waits:
+        if self.layout.fitted:
             arrays = {RAW: source.values(where).astype(np.float16)}
         elif piece.layout.codec == self.layout.codec:
             arrays = source.stored(where)
         else:
             arrays = self._codec.encode(source.values(where))
-        for array, rows in arrays.items():
-            self._writers[array].append(rows)
-        if not self.layout.pooled:
-            self._writers["lengths"].append(np.diff(offsets).astype(np.uint32))
-        if self._counts is not None and (ids := source.ids(where)) is not None:
-            self._counts.append(ids, offsets)
-        self.vectors += len(where)
-        self.documents += len(documents)
+        self._write(arrays, offsets, source.ids(where))
 
     def close(self) -> None:
         """Finish every file: encode raw rows, then write postings, lists, graph or sketch."""
         super().close()
-        if self._waits:
+        if self.layout.fitted:
             encode_residuals(self.folder, self.name, self.layout)
         if (self.folder / f"{self.name}.centroids.npy").exists():
             write_lists(self.folder, self.name)
         if self.layout.kind == "exact":
             write_postings(self.folder, self.name)
         if self.layout.kind == "graph" and self.documents:
-            write_graph(self.folder, self.name, self._written(), self.documents)
+            write_graph(self.folder, self.name, self.layout, self.documents)
         if self.layout.kind == "dense" and self.documents >= LEAST:
-            write_sketch(self.folder, self.name, self._written(), self.documents)
-
-    def _written(self) -> Rows:
-        return Rows(CheckedFolder(self.folder), self.name, self.layout, self.documents)
+            write_sketch(self.folder, self.name, self.layout, self.documents)

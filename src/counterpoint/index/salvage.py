@@ -15,8 +15,8 @@ from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import BLOCKS, CheckedFolder
 from counterpoint.index.database import CHECKS, DATABASE, PASSAGES
 from counterpoint.index.layout import SetLayout
+from counterpoint.index.lexical_builder import terms_again
 from counterpoint.index.manifest import Manifest, SegmentEntry
-from counterpoint.index.opening import piece_of
 from counterpoint.index.ours import mark, new_name, remove_temporary
 from counterpoint.index.piece import Piece
 from counterpoint.index.rows import offsets_of, opened_rows
@@ -24,7 +24,6 @@ from counterpoint.index.segment import Segment, SegmentWriter
 from counterpoint.index.settings import TextModel
 from counterpoint.index.static_ids import StaticIds
 from counterpoint.index.stream import DocumentStream
-from counterpoint.index.terms_again import terms_again
 from counterpoint.types import Document
 
 __all__ = ["Salvage", "open_damaged", "opened_salvage"]
@@ -87,10 +86,7 @@ class Salvage:
 
 
 def opened_salvage(
-    segment: Segment,
-    layouts: Mapping[str, SetLayout],
-    lost: tuple[bool, set[str]],
-    model: TextModel | None,
+    segment: Segment, layouts: Mapping[str, SetLayout], lost: tuple[bool, set[str]], model: TextModel | None
 ) -> Salvage:
     """Try to read every document of a segment that is not deleted.
 
@@ -101,7 +97,7 @@ def opened_salvage(
             fails later, that is an error and drops no document.
         model: encodes all documents again if a set is damaged; None to save what is intact.
     """
-    pieces = {name: piece_of(segment, name, layout) for name, layout in layouts.items()}
+    pieces = segment.pieces(layouts)
     texts, sets = lost
     encoded = model is not None and bool(sets)
     reads: list[Callable[[Int[np.ndarray, " k"]], object]] = []

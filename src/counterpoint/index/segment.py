@@ -39,7 +39,7 @@ from counterpoint.index.ours import made
 from counterpoint.index.piece import Piece
 from counterpoint.index.progress import PROGRESS, Progress
 from counterpoint.index.store import VectorWriter
-from counterpoint.index.where import FieldType, Where
+from counterpoint.index.where import FieldType
 from counterpoint.types import Document, Ragged
 
 __all__ = ["Segment", "SegmentWriter"]
@@ -133,7 +133,6 @@ class SegmentWriter:
                     "before; give the same documents, or build from the start without --resume"
                 )
         self._insert(documents, rows)
-        self.documents += len(documents)
 
     def sync(self) -> Kept:
         """Sync what was appended to disk; return what the build's progress record keeps about files."""
@@ -155,20 +154,12 @@ class SegmentWriter:
         for name, writer in self._sets.items():
             writer.append(vectors[name], documents)
         self._append_documents(documents)
-        self.documents += len(documents)
 
     def copy(self, segment: Segment, pieces: Mapping[str, Piece], rows: Int[np.ndarray, " k"]) -> None:
-        """Add some documents of another segment with everything it keeps about them.
-
-        Args:
-            segment: the source.
-            pieces: its piece of each set.
-            rows: of the documents.
-        """
+        """Add the documents in some rows of another segment, with everything in its pieces about them."""
         for name, writer in self._sets.items():
             writer.copy(pieces[name], rows)
         self._append_documents([segment.document(row) for row in rows.tolist()])
-        self.documents += len(rows)
 
     def close(self) -> None:
         """Finish every file."""
@@ -220,6 +211,7 @@ class SegmentWriter:
                 raise DataError(f"cannot store a document ({error})") from error
         passages = [row for row, *_, parent, _, _ in rows if parent is not None]
         self._passages.append(np.array(passages, np.uint32))
+        self.documents += len(documents)
 
     def _repeated(self, documents: Sequence[Document]) -> str | None:
         """The message for the first duplicate id in a batch, with both places; None if there is none."""
@@ -248,13 +240,9 @@ def _metadata(document: Document) -> str:
 class Segment:
     """A finished segment, open for reading. All files are opened at once, so a rebuild may delete them.
 
-    Args:
-        files: of the segment.
-        entry: its entry in the manifest.
-        terms: files of its BM25 postings, if it has any.
-
     Attributes:
         files: of its vector sets; stores open them.
+        database: its documents, including deleted ones.
         documents: how many it has, including deleted ones.
         deletes: which of them are deleted; None if none is.
     """
@@ -262,7 +250,12 @@ class Segment:
     def __init__(self, files: CheckedFolder, entry: SegmentEntry, terms: CheckedFolder | None = None):
         self.files, self.entry, self.terms = files, entry, terms
         self.documents, self.deletes = entry.documents, None
-        self._database = Database(files, entry.documents)
+        self.database = Database(files, entry.documents)
+
+    def pieces(self, layouts: Mapping[str, SetLayout]) -> dict[str, Piece]:
+        """Its piece of each vector set, by the layouts of the index."""
+        own = self.entry.layouts(layouts)
+        return {name: Piece(self.files, self.documents, layout, self.live) for name, layout in own.items()}
 
     def at(self, entry: SegmentEntry, deletes: Deletes | None) -> Segment:
         """The same segment as of a later commit. Files are shared, so closing one closes both."""
@@ -281,21 +274,22 @@ class Segment:
         return np.arange(self.documents) if self.live is None else np.flatnonzero(self.live)
 
     @property
-    def _gone(self) -> Int[np.ndarray, " k"]:
+    def gone(self) -> Int[np.ndarray, " k"]:
+        """The positions of the deleted documents, ascending."""
         return np.zeros(0, np.int64) if self.deletes is None else self.deletes.rows
 
     def document(self, row: int) -> Document:
         """The document at a position."""
-        return self._database.document(row)
+        return self.database.document(row)
 
     def row_of(self, document_id: str) -> int | None:
         """The position of a document; None if it is not here or deleted."""
-        row = self._database.row(document_id)
+        row = self.database.row(document_id)
         return None if row is None or (self.live is not None and not self.live[row]) else row
 
     def rows_of(self, ids: Sequence[str]) -> dict[str, list[int]]:
         """For each id, the positions of its document and of all passages cut from it."""
-        found = self._database.rows_of(ids)
+        found = self.database.rows_of(ids)
         if self.live is None:
             return found
         left = {name: [row for row in rows if self.live[row]] for name, rows in found.items()}
@@ -303,36 +297,12 @@ class Segment:
 
     def is_passage(self, row: int) -> bool:
         """Whether the document at a position was cut from a longer one."""
-        return self._database.is_passage(row)
+        return self.database.is_passage(row)
 
     def name_of(self, row: int) -> str:
         """The id of the document at a position."""
-        return self._database.name(row)
-
-    def rows_where(self, where: Where) -> list[int]:
-        """The positions of the documents that meet a condition, ascending; deleted ones are included."""
-        return self._database.rows_where(where.sql, where.values)
-
-    def kinds(self) -> list[tuple[str, str]]:
-        """Every metadata field with each type of JSON value that it has, by SQLite's name of the type."""
-        return self._database.kinds(self._gone)
-
-    def names_of(self, rows: Sequence[int]) -> list[str]:
-        """The ids of the documents at some positions, in the order asked for."""
-        return self._database.names(rows)
-
-    def text_bytes(self) -> int:
-        """Bytes of titles and texts in UTF-8."""
-        return self._database.text_bytes(self._gone)
-
-    def passages(self) -> list[tuple[str, str]]:
-        """Id and parent of every passage."""
-        return self._database.passages(self._gone)
-
-    def parents(self) -> tuple[int, int]:
-        """Number of documents that were cut into passages, and number of their passages."""
-        return self._database.parents(self._gone)
+        return self.database.name(row)
 
     def close(self) -> None:
         """Close the database; memory maps are closed with their arrays."""
-        self._database.close()
+        self.database.close()

@@ -209,13 +209,11 @@ class IndexSettings:
         """
         known = {} if model is None else dict(model.sets)
         wanted = tuple(known) if self.sets is None else self.sets
-        missing = [name for name in wanted if name not in known]
-        if missing:
+        if missing := [name for name in wanted if name not in known]:
             raise ConfigError(
                 f"the model has no vector set {missing[0]!r}; it has {', '.join(known) or 'none'}"
             )
-        odd = [name for name in wanted if not name.isidentifier()]
-        if odd:
+        if odd := [name for name in wanted if not name.isidentifier()]:
             raise ConfigError(f"a vector set must be named like a Python variable, found {odd[0]!r}")
         if taken := [name for name in wanted if name in RESERVED]:
             raise ConfigError(
@@ -236,7 +234,7 @@ class IndexSettings:
             name: SetLayout(x.dim, self._kind(x, name in exact), self._codec(x), x.ids)
             for name, x in ((name, known[name]) for name in wanted)
         }
-        for key, names in (("exact", exact), ("floor", (self.search or {}).get("floor", ()))):
+        for key, names in (("exact", exact), ("floor", search.get("floor", ()))):
             check_matching(key, names, layouts)
         if self.ann is not None and not any(layout.kind == "graph" for layout in layouts.values()):
             raise ConfigError(f"ann={self.ann!r}: there is no pooled set to search approximately")

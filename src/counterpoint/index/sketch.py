@@ -19,12 +19,13 @@ from jaxtyping import Float, UInt8
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS, Bits
+from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NpyWriter
 from counterpoint.index.rotation import rotation
+from counterpoint.index.rows import Rows
 
 if TYPE_CHECKING:
     from counterpoint.index.paths import Kernels
-    from counterpoint.index.rows import Rows
 
 __all__ = ["LEAST", "Sketch", "sketched", "write_sketch"]
 
@@ -39,10 +40,10 @@ CODEC = cast(Bits, CODECS["1-bit"])
 CHUNK = 2**14  # rows at a time
 
 
-def write_sketch(folder: Path, name: str, rows: Rows, documents: int) -> None:
+def write_sketch(folder: Path, name: str, layout: SetLayout, documents: int) -> None:
     """Write the one-bit codes of a pooled set's stored vectors."""
-    dim, turn = rows.layout.dim, rotation(rows.layout.dim)
-    kinds = CODEC.layout(dim)
+    rows, turn = Rows(CheckedFolder(folder), name, layout, documents), rotation(layout.dim)
+    kinds = CODEC.layout(layout.dim)
     signs = NpyWriter(folder / f"{name}.signs.npy", *kinds["values"])
     factors = NpyWriter(folder / f"{name}.sign_scales.npy", *kinds["scales"])
     for start in range(0, documents, CHUNK):

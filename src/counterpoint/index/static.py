@@ -19,15 +19,17 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from counterpoint.errors import ConfigError, ShapeError
-from counterpoint.index.counted import IdCounts, check_finite, distinct
+from counterpoint.index.arrays_writer import ArraysWriter
+from counterpoint.index.counted import check_finite, distinct
+from counterpoint.index.deletes import Counts
 from counterpoint.index.kernels import best_rows
 from counterpoint.index.layout import SetLayout
-from counterpoint.index.npy import NOTHING, Kept, NpyWriter, Written
+from counterpoint.index.npy import NOTHING, Kept
 from counterpoint.index.piece import Piece
 from counterpoint.index.rows import offsets_of
 from counterpoint.index.static_ids import StaticIds
-from counterpoint.index.store import PROBES, Asked, Everything, VectorStore, VectorWriter
-from counterpoint.index.stored_rows import merged_counts
+from counterpoint.index.store import PROBES, Asked, Everything, VectorStore
+from counterpoint.index.stored_rows import merged_counts, split_by_segment
 from counterpoint.types import Document, Ragged, rows_of_sets
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ class StaticStore(VectorStore):
         """Number of distinct ids of each document."""
         return np.concatenate([np.diff(part.offsets) for part in self.parts])
 
-    def frequencies(self) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+    def frequencies(self) -> Counts:
         """The distinct ids of all documents, ascending, and their document frequencies."""
         return merged_counts([(part.vocabulary, part.frequencies) for part in self.parts])
 
@@ -155,10 +157,9 @@ class StaticStore(VectorStore):
     def scores(self, query: Asked, positions: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
         """MaxSim of a query with some documents, from their ids; bit-identical to `all_scores`."""
         scores = np.zeros(len(positions), np.float32)
-        owners = np.searchsorted(self._starts, positions, side="right") - 1
         whole = self._similarity(query)
-        for i, (part, places) in enumerate(zip(self.parts, self._places, strict=True)):
-            mine = np.flatnonzero(owners == i)
+        for i, mine in split_by_segment(self._starts, positions):
+            part, places = self.parts[i], self._places[i]
             where, offsets = rows_of_sets(part.offsets, positions[mine] - self._starts[i])
             filled = np.flatnonzero(np.diff(offsets) > 0)  # reduceat needs strictly increasing starts
             if len(filled):
@@ -168,20 +169,25 @@ class StaticStore(VectorStore):
                 scores[mine[filled]] = _summed(list(best), np.ones(len(filled)))
         return scores
 
-    def counts_of(
-        self, positions: Int[np.ndarray, " k"]
-    ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+    def counts_of(self, positions: Int[np.ndarray, " k"]) -> Counts:
         """The distinct ids of some documents, ascending, and in how many of them each occurs."""
-        owners = np.searchsorted(self._starts, positions, side="right") - 1
         tables = []
-        for i, part in enumerate(self.parts):
-            where, _ = rows_of_sets(part.offsets, positions[owners == i] - self._starts[i])
+        for i, mine in split_by_segment(self._starts, positions):
+            part = self.parts[i]
+            where, _ = rows_of_sets(part.offsets, positions[mine] - self._starts[i])
             ranks, counts = np.unique(part.ranks[where], return_counts=True)  # distinct within a document
             tables.append((part.vocabulary[ranks], counts))
         return merged_counts(tables)
 
     def _similarity(self, query: Asked) -> Float[np.ndarray, "m v"]:
-        return _similarity(query, self._table, self.vocabulary)
+        """Inner products of query rows with all vectors; 0 where exact matching forbids a match."""
+        rows = self._table
+        if query.rows.shape[1] != rows.shape[1]:
+            raise ShapeError(f"query vectors of {query.rows.shape[1]} dimensions, a table of {rows.shape[1]}")
+        similarity = (rows @ query.rows.T).T.copy()
+        if query.ids is not None:
+            similarity[np.asarray(self.vocabulary) != query.ids[:, None]] = 0
+        return np.maximum(similarity, 0) if query.floor else similarity
 
 
 def _opened(piece: Piece, name: str) -> StaticIds:
@@ -198,18 +204,6 @@ def _ids_of(part: StaticIds, live: Bool[np.ndarray, " n"] | None) -> Int[np.ndar
         return part.vocabulary
     ranks = part.ranks[rows_of_sets(part.offsets, np.flatnonzero(live))[0]]
     return part.vocabulary[np.unique(ranks)]
-
-
-def _similarity(
-    query: Asked, rows: Float[np.ndarray, "v d"], vocabulary: Int[np.ndarray, " v"]
-) -> Float[np.ndarray, "m v"]:
-    """Inner products of query rows with the vectors of all ids; 0 where exact matching forbids a match."""
-    if query.rows.shape[1] != rows.shape[1]:
-        raise ShapeError(f"query vectors of {query.rows.shape[1]} dimensions, a table of {rows.shape[1]}")
-    similarity = (rows @ query.rows.T).T.copy()
-    if query.ids is not None:
-        similarity[np.asarray(vocabulary) != query.ids[:, None]] = 0
-    return np.maximum(similarity, 0) if query.floor else similarity
 
 
 def _visits(
@@ -240,44 +234,24 @@ def _summed(
 
 
 @final
-class StaticWriter(VectorWriter):
+class StaticWriter(ArraysWriter):
     """Writes each document's distinct ids, and no vectors."""
 
     def __init__(self, folder: Path, name: str, layout: SetLayout, kept: Kept = NOTHING):
-        self.name, self.vectors = name, 0
-        self._lengths = NpyWriter(folder / f"{name}.lengths.npy", np.uint32, kept=kept)
-        self._counts = IdCounts(folder, name, ranked=True, kept=(kept, self._lengths.read()))
+        super().__init__(folder, name, {"lengths": (np.uint32, ())}, True, kept)
 
     def append(self, batch: Ragged, documents: Sequence[Document]) -> None:
         """Add the ids of the next documents."""
         if batch.ids is None:
             raise ShapeError("a static set needs vectors with ids, but these have none")
-        fault = f"its vector in {self.name!r} is NaN or infinite; check the model, or leave the document out"
-        check_finite(batch.values, batch, documents, fault)
+        check_finite(batch.values, batch, documents, self.name)
         owners, ids = distinct(batch.ids, batch.offsets)
         lengths = np.bincount(owners, minlength=len(batch))
-        self._lengths.append(lengths.astype(np.uint32))
-        self._counts.append(ids, np.concatenate([[0], np.cumsum(lengths)]))
-        self.vectors += len(batch.values)
+        self._write({}, np.concatenate([[0], np.cumsum(lengths)]), ids)
+        self.vectors += len(batch.values) - len(ids)  # repeated ids count, too
 
     def copy(self, piece: Piece, documents: Int[np.ndarray, " k"]) -> None:
         """Add some documents of another segment; each of their ids counts as one vector."""
         source = _opened(piece, self.name)
         where, offsets = rows_of_sets(source.offsets, documents)
-        self._lengths.append(np.diff(offsets).astype(np.uint32))
-        self._counts.append(source.vocabulary[source.ranks[where]], offsets)
-        self.vectors += len(where)
-
-    def sync(self) -> dict[str, Written]:
-        """Sync what was appended to disk."""
-        return {self._lengths.path.name: self._lengths.sync(), **self._counts.sync()}
-
-    def close(self) -> None:
-        """Finish every file."""
-        self._lengths.close()
-        self._counts.close()
-
-    def abandon(self) -> None:
-        """Close every file as it is."""
-        self._lengths.abandon()
-        self._counts.abandon()
+        self._write({}, offsets, source.vocabulary[source.ranks[where]])

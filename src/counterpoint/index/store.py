@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.index.best import Among, best_among
+from counterpoint.index.deletes import Counts
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import Written
 from counterpoint.index.piece import Piece
@@ -136,13 +137,11 @@ class VectorStore(Store[Asked]):
         """
 
     @abstractmethod
-    def frequencies(self) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+    def frequencies(self) -> Counts:
         """The distinct ids of all documents, ascending, and their document frequencies."""
 
     @abstractmethod
-    def counts_of(
-        self, positions: Int[np.ndarray, " k"]
-    ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+    def counts_of(self, positions: Int[np.ndarray, " k"]) -> Counts:
         """The distinct ids of some documents, ascending, and in how many of them each occurs."""
 
     def bound(self, model: TextModel) -> VectorStore:

@@ -9,7 +9,8 @@ from jaxtyping import Float, Int
 
 from counterpoint.errors import ShapeError
 from counterpoint.index.counted import distinct
-from counterpoint.index.kernels import best_of_similarities, maxsim_by
+from counterpoint.index.deletes import Counts
+from counterpoint.index.kernels import best_of_similarities, check_dims, maxsim_by
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.paths import Meter
 from counterpoint.index.piece import Piece
@@ -23,13 +24,7 @@ BLOCK = 2**22  # bytes of decoded vectors held at a time; fits a CPU cache
 
 
 class RowsStore(VectorStore):
-    """A vector set whose rows are in the index.
-
-    Args:
-        name: of the set.
-        layout: how it is stored.
-        pieces: its piece of each segment; their codecs may differ.
-    """
+    """A vector set whose rows are in the index; the codecs of its pieces may differ."""
 
     def __init__(self, name: str, layout: SetLayout, pieces: Sequence[Piece]):
         self.name, self.layout = name, layout
@@ -76,13 +71,11 @@ class RowsStore(VectorStore):
         ids = None if query.ids is None else (query.ids, self._ids(part, rows))
         return best_of_similarities(similarity, ids, floor=query.floor)
 
-    def frequencies(self) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+    def frequencies(self) -> Counts:
         """The distinct ids of all documents, ascending, and their document frequencies."""
         return merged_counts([(ids.all(), counts.all()) for ids, counts in self._counted])
 
-    def counts_of(
-        self, positions: Int[np.ndarray, " k"]
-    ) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+    def counts_of(self, positions: Int[np.ndarray, " k"]) -> Counts:
         """The distinct ids of some documents, ascending, and in how many of them each occurs."""
         tables = []
         for part, mine, _ in self._split(positions):
@@ -101,22 +94,15 @@ class RowsStore(VectorStore):
     ) -> Float[np.ndarray, "q n"]:
         """MaxSim of queries with documents of one segment; None for all documents."""
         asked = np.concatenate([query.rows for query in queries])
-        if asked.shape[1] != self.layout.dim:
-            raise ShapeError(
-                f"query vectors of {asked.shape[1]} dimensions, document vectors of {self.layout.dim}; "
-                "was the index built with another model?"
-            )
+        check_dims(asked.shape[1], self.layout.dim)
         matching = queries[0].ids is not None
         some = np.arange(len(part.offsets) - 1) if documents is None else documents
         count = int((part.offsets[some + 1] - part.offsets[some]).sum())
-        if part.integral is not None and not matching:
+        if part.factored and self.layout.ids if matching else part.integral is not None:
             kernels = self._meter.kernels(count * asked.size)
             if kernels is not None:
-                return np.stack([part.compiled(kernels, query, some) for query in queries])
-        if part.factored and matching and self.layout.ids:
-            kernels = self._meter.kernels(count * asked.size)
-            if kernels is not None:
-                return np.stack([part.matched(kernels, query, some) for query in queries])
+                compiled = part.matched if matching else part.compiled
+                return np.stack([compiled(kernels, query, some) for query in queries])
         rows, offsets = (None, part.offsets) if documents is None else rows_of_sets(part.offsets, documents)
         ends = np.cumsum([0] + [len(query.rows) for query in queries])
         load, ids = part.against(asked), None
@@ -150,9 +136,7 @@ def split_by_segment(starts: Int[np.ndarray, " s1"], positions: Int[np.ndarray, 
             yield i, where
 
 
-def merged_counts(
-    tables: Sequence[tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]],
-) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+def merged_counts(tables: Sequence[Counts]) -> Counts:
     """Merge ids and counts of several segments."""
     if not tables:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -161,10 +145,7 @@ def merged_counts(
     return known, np.bincount(where, weights=counts, minlength=len(known)).astype(np.int64)
 
 
-def without_counts(
-    counted: tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]],
-    gone: Sequence[tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]],
-) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]:
+def without_counts(counted: Counts, gone: Sequence[Counts]) -> Counts:
     """Subtract the ids and counts of some documents; ids with count 0 are dropped."""
     if not gone:
         return counted

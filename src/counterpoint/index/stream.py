@@ -55,10 +55,7 @@ class DocumentStream:
         self.longer, self.encoder_seconds = 0, 0.0
 
     def batches(self, before: Progress | None = None) -> Iterator[Batch]:
-        """The documents, `BATCH` at a time, with their vectors; without a model there are none.
-
-        Args:
-            before: progress of an interrupted build.
+        """The documents, `BATCH` at a time, with their vectors: none without a model, or if encoded `before`.
 
         Raises:
             DataError: the source cannot be read: the operating system or the network gave an error.

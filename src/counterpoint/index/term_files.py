@@ -27,14 +27,14 @@ from jaxtyping import Int, Shaped, UInt8, UInt32
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.npy import NpyWriter
+from counterpoint.index.kernels import runs_of
+from counterpoint.index.npy import NpyWriter, ends_type
 from counterpoint.index.packing import LARGEST_PACKED, pack, place, unpack_all
 from counterpoint.index.postings import unpacked
 
 __all__ = ["TermFiles", "TermFilesWriter", "Terms", "encoded"]
 
 NAMES = ("terms", "term_ends", "frequencies", "postings", "posting_ends", "lengths")
-NARROW = 2**32
 TOGETHER = 2**17  # postings unpacked at a time when all are read; bounds the memory
 REMEMBERED = 2**16  # terms whose places are cached; the cache must not grow with the queries
 DAMAGED = "the BM25 postings are damaged; build the index again"
@@ -42,23 +42,16 @@ DAMAGED = "the BM25 postings are damaged; build the index again"
 
 @final
 class TermFilesWriter:
-    """Write the files term by term, in byte order of the terms.
-
-    Args:
-        folder: to write to.
-        postings: total number of postings.
-        text: maximum number of bytes of all terms.
-    """
+    """Write terms in byte order, with so many postings in all and at most `text` bytes, to files."""
 
     def __init__(self, folder: Path, postings: int, text: int):
         folder.mkdir(parents=True, exist_ok=True)
-        large = 2 * LARGEST_PACKED * postings
         kinds = {
             "terms": np.uint8,
-            "term_ends": _ends_type(text),
+            "term_ends": ends_type(text),
             "frequencies": np.uint32,
             "postings": np.uint8,
-            "posting_ends": _ends_type(large),
+            "posting_ends": ends_type(2 * LARGEST_PACKED * postings),
             "lengths": np.uint32,
         }
         self._files: dict[str, NpyWriter] = {}
@@ -198,12 +191,8 @@ class TermFiles:
     def every(self) -> Iterator[Terms]:
         """All terms in order, with at most `TOGETHER` postings at a time, or those of one term."""
         total = np.concatenate([[0], np.cumsum(self._counted, dtype=np.int64)])
-        first = 0
-        while first < len(self._counted):
-            last = int(np.searchsorted(total, total[first] + TOGETHER, side="right")) - 1
-            last = max(last, first + 1)
+        for first, last in runs_of(total, TOGETHER):
             yield self._between(first, last)
-            first = last
 
     def _between(self, first: int, last: int) -> Terms:
         text, ends = self._text.all(), _edges(self._ends.all(), first, last)
@@ -259,10 +248,6 @@ def _edges(ends: Shaped[np.ndarray, " n"], first: int, last: int) -> Int[np.ndar
 def encoded(term: str) -> bytes:
     """A term as it is stored and sorted; UTF-8 sorts like the characters."""
     return term.encode("utf-8", "surrogatepass")
-
-
-def _ends_type(largest: int) -> type[np.unsignedinteger]:
-    return np.uint32 if largest < NARROW else np.uint64
 
 
 def _interleaved(*lists: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -1,29 +1,43 @@
 """Sorted runs: the terms of some documents in order, in memory or on disk, and how runs are merged.
 
 A build collects terms in the order of documents and needs them in the order of terms. So it sorts as many as
-fit in memory, writes them as a run, and continues. At the end it merges all runs.
+fit in memory, writes them as a run, and continues. At the end it merges all runs. A merge of segments makes
+runs of their live documents; only counts are stored per document, so no text is analysed again.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from itertools import groupby, repeat
 from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import final
 
 import numpy as np
-from jaxtyping import Int, Integer, UInt8, UInt32
+from jaxtyping import Bool, Int, Integer, UInt8, UInt32
 
-from counterpoint.index.npy import open_npy
-from counterpoint.index.term_files import TermFilesWriter, encoded
+from counterpoint.index.npy import NpyWriter, open_npy
+from counterpoint.index.term_files import TermFiles, TermFilesWriter, encoded
 
-__all__ = ["Merged", "SortedRun", "merged", "sorted_run", "write_runs"]
+__all__ = ["Merged", "SortedRun", "merge_terms", "merged", "sorted_run", "write_runs"]
 
 READ = 2**12  # terms of a run in memory while runs are merged
 POSTINGS = 2**19  # packed at a time, or those of one term if it has more
+KINDS: Mapping[str, type[np.generic]] = MappingProxyType(
+    {
+        "text": np.uint8,
+        "ends": np.int64,
+        "frequencies": np.int64,
+        "documents": np.uint32,
+        "counts": np.uint32,
+        "lengths": np.uint32,
+    }
+)
+"""The arrays of a run on disk."""
 
 
 @final
@@ -116,11 +130,7 @@ class Merged:
 
 
 def merged(runs: Sequence[SortedRun]) -> Iterator[Merged]:
-    """The terms of all runs in order, a bounded number of postings at a time.
-
-    Args:
-        runs: in the order of their documents.
-    """
+    """The terms of all runs (by document) in order, a bounded number of postings at a time."""
     readers = [Reader(run) for run in runs]
     entries = heapq.merge(*(zip(run.terms(), repeat(i), strict=False) for i, run in enumerate(runs)))
     terms, postings = [], 0
@@ -175,3 +185,53 @@ def _joined(terms: list[bytes], readers: Sequence[Reader]) -> Merged:
     places, documents, counts = map(np.concatenate, zip(*(reader.read() for reader in readers), strict=True))
     order = np.argsort(places, kind="stable")
     return Merged(terms, np.bincount(places, minlength=len(terms)), documents[order], counts[order])
+
+
+def merge_terms(parts: Sequence[tuple[TermFiles, Bool[np.ndarray, " n"] | None]], folder: Path) -> None:
+    """Write the terms of all live documents of some segments, as a build of these documents would.
+
+    Postings are unpacked into temporary files in the same folder, so memory grows only with the postings of
+    one term.
+
+    Args:
+        parts: for each segment its terms, and which of its documents are not deleted; None for all.
+        folder: an existing one.
+
+    Raises:
+        ArtifactError: a segment's files are damaged.
+    """
+    runs, first = [], 0
+    try:
+        for number, (terms, live) in enumerate(parts):
+            runs.append(_run(terms, live, first, folder / f"run{number}"))
+            first += len(runs[-1].lengths)
+        write_runs(runs, folder)
+    finally:
+        for path in folder.glob("run*.*.npy"):
+            path.unlink()
+
+
+def _run(terms: TermFiles, live: Bool[np.ndarray, " n"] | None, first: int, stem: Path) -> SortedRun:
+    """Write the terms of a segment's live documents to disk; the first document gets the number `first`."""
+    kept = np.ones(terms.documents, bool) if live is None else live
+    numbers, end = np.cumsum(kept) - 1 + first, 0
+    writers: dict[str, NpyWriter] = {}
+    with ExitStack() as files:
+        for name, of in KINDS.items():
+            writers[name] = NpyWriter(stem.with_name(f"{stem.name}.{name}.npy"), of)
+            files.callback(writers[name].abandon)
+        writers["lengths"].append(terms.lengths[kept])
+        for part in terms.every():
+            mine = kept[part.documents]
+            owners = np.repeat(np.arange(len(part.sizes)), part.frequencies)
+            left = np.bincount(owners[mine], minlength=len(part.sizes))
+            some = left > 0
+            writers["text"].append(part.text[np.repeat(some, part.sizes)])
+            writers["ends"].append(end + np.cumsum(part.sizes[some]))
+            writers["frequencies"].append(left[some])
+            writers["documents"].append(numbers[part.documents[mine]].astype(np.uint32))
+            writers["counts"].append(part.counts[mine].astype(np.uint32))
+            end = writers["text"].rows
+        for writer in writers.values():
+            writer.close()
+    return SortedRun(**{name: open_npy(writer.path) for name, writer in writers.items()})

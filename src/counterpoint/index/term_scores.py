@@ -132,11 +132,7 @@ class ComputedScores(TermScores):
 
 
 def _compiled(
-    kernels: Kernels,
-    packed: UInt8[np.ndarray, " b"],
-    count: int,
-    norms: Float[np.ndarray, " d"],
-    live: Live,
+    kernels: Kernels, packed: UInt8[np.ndarray, " b"], count: int, norms: Float[np.ndarray, " d"], live: Live
 ) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
     """`saturated` by a kernel: the same to the last bit."""
     rows, shares = np.empty(count, np.int64), np.empty(count)

@@ -70,11 +70,7 @@ def shard_name(number: int) -> str:
 
 @final
 class ShardWriter:
-    """Write vectors of documents into a new folder, one file per 64 MiB.
-
-    Args:
-        folder: of the export.
-        sets: to write.
+    """Write vectors of documents into the folder of an export, one file per 64 MiB.
 
     Attributes:
         shards: the finished files.
@@ -240,14 +236,11 @@ class _Open:
                 raise self._fault(f"{name!r} has values of type {values.dtype}, expected float32")
         ids = self._ids[name]
         packed = Ragged(values, offsets - start, None if ids is None else ids[start:end].astype(np.int64))
-        self._check_finite(name, packed, documents)
-        return packed
-
-    def _check_finite(self, name: str, packed: Ragged, documents: Sequence[Document]) -> None:
         bad = np.flatnonzero(~np.isfinite(packed.values).all(axis=1))
         if len(bad):
             at = int(np.searchsorted(packed.offsets, bad[0], side="right")) - 1
             raise self._fault(f"a vector of {documents[at].id!r} in {name!r} is NaN or infinite")
+        return packed
 
     def _array(self, key: str, dtype: type[np.generic], shape: tuple[int, ...]) -> np.ndarray:
         if self._shapes[key] != shape:

@@ -15,7 +15,7 @@ negation.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -24,7 +24,6 @@ from counterpoint.errors import ConfigError
 __all__ = ["FieldType", "Where", "names_in", "where_of"]
 
 FieldType = Literal["int", "float", "str", "bool"]
-NUMBERS: Sequence[FieldType] = ("int", "float")
 LONGEST = 10_000  # characters of a condition
 VALUES = 1_000  # in one condition; SQLite takes 32,766
 DEEPEST = 20  # levels of `and`, `or` and `not`; SQLite's parser allows about 30
@@ -33,6 +32,7 @@ GRAMMAR = (
     "a condition compares fields with values: year >= 2020 and lang in ('en', 'de') and not draft; allowed "
     "are =, !=, <, <=, >, >=, in, between, like, is null, and, or, not"
 )
+NAMES = {"int": "a number", "float": "a number", "str": "text", "bool": "true or false"}
 COMPARED: Mapping[str, str] = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 
 
@@ -42,34 +42,23 @@ class Where:
     """A parsed condition.
 
     Attributes:
-        text: as it was given.
         sql: an SQL expression; fields appear in the form that `column` of `where_of` gave.
         values: of its parameters, in order.
-        fields: that it tests.
     """
 
-    text: str
     sql: str
     values: tuple[str | int | float, ...]
-    fields: tuple[str, ...]
 
 
 def where_of(text: str, fields: Mapping[str, FieldType], column: Callable[[str], str]) -> Where:
-    """Parse a condition.
-
-    Args:
-        text: the condition.
-        fields: that can be tested, with their types.
-        column: the SQL expression of a field.
+    """Parse a condition on some fields with their types; `column` gives the SQL expression of a field.
 
     Raises:
         ConfigError: it is not a condition, it is too long, it names an unknown field, or it compares a field
             with a value of another type.
     """
-    tree = _parsed(text)
-    reader = _Reader(text, fields, column)
-    sql = reader.condition(tree, 0)
-    return Where(text, sql, tuple(reader.values), tuple(dict.fromkeys(reader.tested)))
+    tree, reader = _parsed(text), _Reader(text, fields, column)
+    return Where(reader.condition(tree, 0), tuple(reader.values))
 
 
 def names_in(text: str) -> set[str]:
@@ -113,7 +102,6 @@ class _Reader:
     def __init__(self, text: str, fields: Mapping[str, FieldType], column: Callable[[str], str]):
         self.text, self.fields, self.column = text, fields, column
         self.values: list[str | int | float] = []
-        self.tested: list[str] = []
         self.tests = 0
 
     def condition(self, node: Any, depth: int) -> str:
@@ -145,15 +133,14 @@ class _Reader:
         self.tests += 1
         if self.tests > TESTS:
             raise _fault(self.text, f"it has more than {TESTS} comparisons; use in (…) for many values")
-        name = type(node).__name__
         if isinstance(node, exp.Column):
             field = self._field(node)
             if self.fields[field] != "bool":
                 raise _fault(self.text, f"{field!r} is not true or false; compare it with a value")
             return self.column(field)
-        if name in COMPARED:
+        if sign := COMPARED.get(type(node).__name__):
             field = self._field(node.this)
-            return f"({self.column(field)} {COMPARED[name]} {self._value(node.expression, field)})"
+            return f"({self.column(field)} {sign} {self._value(node.expression, field)})"
         if isinstance(node, exp.In) and set(_given(node)) == {"this", "expressions"}:
             field = self._field(node.this)
             listed = ", ".join(self._value(value, field) for value in node.expressions)
@@ -186,21 +173,13 @@ class _Reader:
             raise ConfigError(
                 f"the condition {self.text!r}: the documents have no metadata field {name!r}; {hint}"
             )
-        self.tested.append(name)
         return name
 
     def _value(self, node: Any, field: str) -> str:
         """Check a value against its field's type; return its SQL parameter."""
         value, wanted = self._literal(node), self.fields[field]
-        fits = {
-            "int": isinstance(value, int | float) and not isinstance(value, bool),
-            "float": isinstance(value, int | float) and not isinstance(value, bool),
-            "str": isinstance(value, str),
-            "bool": isinstance(value, bool),
-        }[wanted]
-        if not fits:
-            names = {"int": "a number", "float": "a number", "str": "text", "bool": "true or false"}
-            raise _fault(self.text, f"{field!r} is {names[wanted]}, {_shown(node)} is not")
+        if NAMES[type(value).__name__] != NAMES[wanted]:
+            raise _fault(self.text, f"{field!r} is {NAMES[wanted]}, {_shown(node)} is not")
         if len(self.values) == VALUES:
             raise _fault(self.text, f"it has more than {VALUES:,} values")
         self.values.append(int(value) if isinstance(value, bool) else value)

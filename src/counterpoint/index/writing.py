@@ -26,14 +26,7 @@ __all__ = ["Work", "Written", "write_documents"]
 @final
 @dataclass(frozen=True)
 class Work:
-    """What to write.
-
-    Attributes:
-        stream: the documents.
-        model: encodes them; None for a lexical index.
-        settings: what to keep.
-        before: progress of an interrupted build with the same plan.
-    """
+    """What to write; `before` is the progress of an interrupted build with the same plan."""
 
     stream: DocumentStream
     model: TextModel | None
@@ -126,7 +119,7 @@ def _with_codec(
     made = [cast("dict[str, Ragged]", vectors) for _, vectors in first]
     vectors = {name: Ragged.concatenate([each[name] for each in made]) for name in (made[0] if made else ())}
     found = choose_codec(documents, vectors, work.model, settings)
-    return replace(settings, codec=found.codec), found.to_dict(), chain(first, batches)
+    return replace(settings, codec=found.codec), asdict(found), chain(first, batches)
 
 
 @final

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
+from counterpoint.index.codec import Rounded
 from counterpoint.index.compiled.machine import (
     INTS,
     LANES,
@@ -26,7 +27,6 @@ from counterpoint.index.compiled.machine import (
     spread,
 )
 from counterpoint.index.compiled.vnni import multiplied
-from counterpoint.index.rounded import Rounded
 
 __all__ = ["ROWS", "STEP", "asked_of", "dots", "tiles_of"]
 

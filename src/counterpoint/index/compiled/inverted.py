@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit, types
 
 from counterpoint.index.compiled.machine import given, prefetch
-from counterpoint.index.near import BUCKET
+from counterpoint.index.kernels import BUCKET
 
 __all__ = ["add_postings", "matched"]
 
@@ -33,7 +33,6 @@ def _product(integers, asked, values, row):
 
 @njit(nogil=True, cache=True)
 def _owners(rows, count, offsets, near, owners):
-    """The documents of some rows."""
     one = np.uint64(1)
     for at in range(np.uint64(count)):
         row = rows[at]
@@ -101,7 +100,7 @@ def add_postings(scores, query, lists, stored, documents):
         lists: postings, (p,) row numbers; for each query row, where its postings begin and where they end.
         stored: integers, (r, d) int8, or (r, 0) if each row is only its factor; factors, (r,) float16 as
             uint16; `counterpoint.index.compiled.maxsim.HALVES`.
-        documents: where each document's rows begin, (n + 1,); and `counterpoint.index.near.documents_near`.
+        documents: where the rows of each begin, (n + 1,); and `counterpoint.index.kernels.documents_near`.
     """
     (postings, firsts, ends), (offsets, near) = lists, documents
     integers, scales = query
@@ -122,11 +121,7 @@ def add_postings(scores, query, lists, stored, documents):
 
 @njit(
     types.float32[::1](
-        QUERY,
-        STORED,
-        types.Tuple((LONG_1, given(types.uint32, 1))),
-        types.UniTuple(LONG_1, 2),
-        types.boolean,
+        QUERY, STORED, types.Tuple((LONG_1, given(types.uint32, 1))), types.UniTuple(LONG_1, 2), types.boolean
     ),
     nogil=True,
     cache=True,

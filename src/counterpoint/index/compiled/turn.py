@@ -10,11 +10,7 @@ from counterpoint.index.compiled.machine import given
 __all__ = ["turn"]
 
 
-@njit(
-    types.void(types.float64[:, ::1], given(types.float64, 2)),
-    nogil=True,
-    cache=True,
-)
+@njit(types.void(types.float64[:, ::1], given(types.float64, 2)), nogil=True, cache=True)
 def turn(columns, signs):
     """`counterpoint.index.rotation.rotated`, in place: the same sums and differences in the same order.
 
