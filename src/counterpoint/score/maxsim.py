@@ -50,12 +50,7 @@ class MaxSim(Scorer):
     unseen_: Float[Tensor, ""]
 
     def __init__(
-        self,
-        on: str,
-        exact: bool = False,
-        floor0: bool = False,
-        normalise: bool = False,
-        idf: float = 0.0,
+        self, on: str, exact: bool = False, floor0: bool = False, normalise: bool = False, idf: float = 0.0
     ):
         super().__init__()
         self.on, self.exact, self.floor0, self.normalise, self.idf = on, exact, floor0, normalise, idf

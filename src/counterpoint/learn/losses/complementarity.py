@@ -91,11 +91,7 @@ class ResidualMargin(Loss):
     needs = frozenset({"lexical", "negatives"})
 
     def __init__(
-        self,
-        name: str | None = None,
-        scorer: Scorer | None = None,
-        xi: float = 1.0,
-        lam: float = 0.1,
+        self, name: str | None = None, scorer: Scorer | None = None, xi: float = 1.0, lam: float = 0.1
     ):
         super().__init__(name, scorer)
         faults = [

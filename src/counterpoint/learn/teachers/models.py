@@ -172,9 +172,7 @@ class _Kept(Generic[Value]):
         self._held: OrderedDict[tuple[str, str], Value] = OrderedDict()
 
     def of(
-        self,
-        keys: Sequence[tuple[str, str]],
-        make: Callable[[Sequence[tuple[str, str]]], Sequence[Value]],
+        self, keys: Sequence[tuple[str, str]], make: Callable[[Sequence[tuple[str, str]]], Sequence[Value]]
     ) -> list[Value]:
         """The values of these keys. Missing ones are made in one call."""
         missing = [key for key in dict.fromkeys(keys) if key not in self._held]
