@@ -57,7 +57,9 @@ class Header:
         except OSError as error:
             raise self.error(f"cannot be read: {error.strerror}", path=path) from error
         except (ValueError, RecursionError) as error:
-            raise self.error(f"not valid {language}, so it is damaged ({error}); {self.remedy}", path=path) from error
+            raise self.error(
+                f"not valid {language}, so it is damaged ({error}); {self.remedy}", path=path
+            ) from error
         if not isinstance(found, dict) or (self.name is not None and found.get("format") != self.name):
             raise self.error(f"not a Counterpoint {self.what}; {self.remedy}", path=path)
         self.check(found, path)
