@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from counterpoint.learn.negatives.source import Mining
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Train
 from counterpoint.learn.teachers import taught
-
-if TYPE_CHECKING:
-    from counterpoint.learn.training_run import TrainingRun
+from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["BatchStream"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -16,15 +16,13 @@ from counterpoint.errors import ConfigError
 from counterpoint.index.kernels import idf_of
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Fit
+from counterpoint.learn.training_run import TrainingRun
 from counterpoint.model import Model
 from counterpoint.part import Part
 from counterpoint.score import MaxSim
 from counterpoint.transform import Flow, Transform, Whitening
 from counterpoint.transform.flow import HELD_OUT, MOST_HELD_OUT
 from counterpoint.vectors import Vectors
-
-if TYPE_CHECKING:
-    from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["FitTexts", "fit", "fit_faults", "linear_of", "rows_of_set", "token_rows", "tokenwise_of"]
 
@@ -68,7 +66,7 @@ def _apart(texts: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def fit(run: TrainingRun, stage: Fit, model: Model) -> None:
-    """TrainingRun the stage.
+    """Run the stage.
 
     Raises:
         ConfigError: the set has no such maps, or its projection cannot be set to principal directions.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import torch
 
@@ -28,10 +28,8 @@ from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Train
 from counterpoint.learn.step import Step
 from counterpoint.learn.stop import Situation
+from counterpoint.learn.training_run import TrainingRun
 from counterpoint.learn.watch import Observation, Watch
-
-if TYPE_CHECKING:
-    from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["Loop"]
 

@@ -57,16 +57,14 @@ class Processes:
         )
         return Vectors.concatenate(found).take(order.to(mine.values.device))
 
-    def sum_gradients(self, parameters: Iterable[nn.Parameter], *, mean: bool = False) -> None:
-        """Sum (or average) the gradients over processes. A missing gradient counts as 0."""
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Sum the gradients over processes. A missing gradient counts as 0."""
         if self.count == 1:
             return
         for parameter in parameters:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             torch.distributed.all_reduce(parameter.grad)
-            if mean:
-                parameter.grad /= self.count
 
     def first_says(self, value: T) -> T:
         """Broadcast the first process's value."""

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from counterpoint.errors import ArtifactError, ConfigError, DataError, ShapeError
 from counterpoint.index import VectorSet
+from counterpoint.learn.batches import Drawn
 from counterpoint.learn.cache import NegativeCache
-from counterpoint.learn.drawn import Drawn
 from counterpoint.learn.seeds import seed_of
 from counterpoint.vectors import Representation, Vectors
 

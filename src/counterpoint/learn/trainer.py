@@ -1,4 +1,4 @@
-"""TrainingRun a job's stages in order, from the beginning or from its latest checkpoint."""
+"""Run a job's stages in order, from the beginning or from its latest checkpoint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["train"]
 
 
 def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -> Path:
-    """TrainingRun a job's stages and return the folder of the trained model.
+    """Run a job's stages and return the folder of the trained model.
 
     The same call serves one process and several (torchrun). With several, `batch` is per process. A run that
     was killed and resumed has the same losses as an uninterrupted one.

@@ -10,7 +10,7 @@ from counterpoint.encode import BY_ROUTER, DualEncoder, Head, Routed
 from counterpoint.errors import ConfigError
 from counterpoint.learn import Fit, Train
 from counterpoint.learn.fit import fit_faults
-from counterpoint.learn.traits import SetTraits
+from counterpoint.learn.loss import SetTraits
 from counterpoint.model import Model
 from counterpoint.recipe.inside import outside_teachers, training
 from counterpoint.recipe.recipe import Recipe

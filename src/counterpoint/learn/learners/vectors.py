@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import torch
 from torch import nn
 
-from counterpoint.learn.batches import Batch, one_owner_each
+from counterpoint.learn.batches import Batch, Drawn, join_drawn, one_owner_each
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.development import DevelopmentSet, retrieve
-from counterpoint.learn.drawn import Drawn, join_drawn
 from counterpoint.learn.gradient_cache import TextEncoding
 from counterpoint.learn.learners.learner import Learner, Made
 from counterpoint.learn.lexical import RunningTerms
 from counterpoint.learn.running_cache import RunningCache
+from counterpoint.learn.stages import Train
 from counterpoint.learn.step import Step
+from counterpoint.learn.training_run import TrainingRun
 from counterpoint.model import Model
 from counterpoint.search import LEXICAL
 from counterpoint.types import Side
 from counterpoint.vectors import Representation
-
-if TYPE_CHECKING:
-    from counterpoint.learn.stages import Train
-    from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["VectorLearner"]
 

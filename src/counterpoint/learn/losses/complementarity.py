@@ -14,10 +14,9 @@ from counterpoint.errors import ConfigError
 from counterpoint.index import project_terms
 from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.lexical import bm25_scores, lexical_set
-from counterpoint.learn.loss import Loss
+from counterpoint.learn.loss import Loss, SetTraits
 from counterpoint.learn.losses.entries import own_entries, own_negatives, wide
 from counterpoint.learn.step import Step
-from counterpoint.learn.traits import SetTraits
 from counterpoint.score import Scorer
 from counterpoint.vectors import Vectors
 

@@ -11,10 +11,9 @@ from torch import Tensor
 from counterpoint.encode.gate import BY_GATE
 from counterpoint.errors import ConfigError
 from counterpoint.learn.cache import NegativeCache
-from counterpoint.learn.loss import Loss
+from counterpoint.learn.loss import Loss, SetTraits
 from counterpoint.learn.losses.entries import own_entries, wide
 from counterpoint.learn.step import Step
-from counterpoint.learn.traits import SetTraits
 
 __all__ = ["GateSparsity"]
 

@@ -11,10 +11,9 @@ from torch import Tensor
 from counterpoint.encode import BY_GATE, BY_LOAD
 from counterpoint.errors import ConfigError
 from counterpoint.learn.cache import NegativeCache
-from counterpoint.learn.loss import Loss
+from counterpoint.learn.loss import Loss, SetTraits
 from counterpoint.learn.losses.entries import own_documents, wide
 from counterpoint.learn.step import Step
-from counterpoint.learn.traits import SetTraits
 from counterpoint.vectors import Representation, Vectors
 
 __all__ = ["RouterBalance", "RouterSparsity"]

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from counterpoint.errors import ConfigError, ShapeError
 from counterpoint.learn.cache import NegativeCache
-from counterpoint.learn.loss import Loss
+from counterpoint.learn.loss import Loss, SetTraits
 from counterpoint.learn.losses.entries import own_documents, wide
 from counterpoint.learn.step import Step
-from counterpoint.learn.traits import SetTraits
 from counterpoint.types import Side
 from counterpoint.vectors import Vectors
 

@@ -1,22 +1,27 @@
-"""Negatives found by a search with BM25 or with the model in training."""
+"""Negatives found by a search with BM25 or with the model in training, and their lists on disk."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, final
 
 import numpy as np
 
-from counterpoint.errors import ConfigError
+from counterpoint.data import ReadPolicy
+from counterpoint.data.output import write_lines
+from counterpoint.errors import ArtifactError, ConfigError, DataError
+from counterpoint.files import writing
 from counterpoint.index import Index, IndexSettings, LexicalSettings, TextModel, build_index, remove_index
 from counterpoint.index.analysis import Analyzer, AnalyzerName
 from counterpoint.learn.batches import Draw
-from counterpoint.learn.negatives.lists import read_lists, write_lists
+from counterpoint.learn.examples import TrainingSet
+from counterpoint.learn.formats.rows import rows
 from counterpoint.learn.negatives.source import Mining, Negatives, check_count, checked, pick
 from counterpoint.model import Model
 from counterpoint.search import Searcher, Workflow
@@ -162,3 +167,41 @@ def ranked(
     finally:
         remove_index(folder)
     return {query: [document for document, _ in run[query]] for query in run}
+
+
+def write_lists(path: Path, header: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> None:
+    """Write `[query, document, …]` lines after the header, atomically.
+
+    Raises:
+        ArtifactError: the file could not be written.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps([query, *found], ensure_ascii=False) for query, found in lists.items())
+    write_lines(path, (line for part in ([json.dumps(header)], lines) for line in part))
+
+
+def read_lists(path: Path, header: Mapping[str, Any], data: TrainingSet) -> dict[str, list[str]] | None:
+    """Read the lists, one per query. None if there is no file or its header differs.
+
+    Raises:
+        ArtifactError: the file is damaged.
+    """
+    if not path.is_file():
+        return None
+    try:
+        stream = rows(path, ReadPolicy())
+        first = next(stream, None)
+        if first is None or first.value != header:
+            return None
+        # Interned: one object per id, however many lists contain it.
+        lists = {row.value[0]: [sys.intern(found) for found in row.value[1:]] for row in stream}
+        bare = next((example.query for example in data.examples if example.query not in lists), None)
+        if bare is not None:
+            raise DataError(f"nothing for query {bare!r}")
+        unknown = next((d for found in lists.values() for d in found if d not in data.documents), None)
+        if unknown is not None:
+            raise DataError(f"document {unknown!r} is not in the data")
+        return lists
+    except (DataError, TypeError, LookupError) as error:
+        raise ArtifactError(f"damaged ({error}); remove it to mine it again", path=path) from error
