@@ -8,6 +8,7 @@ from typing import ClassVar, final
 
 from counterpoint.config import Setting
 from counterpoint.errors import ConfigError
+from counterpoint.learn.limits import no_shares, too_low
 
 __all__ = ["NegativeCache"]
 
@@ -46,19 +47,14 @@ class NegativeCache(Setting):
     on: str | None = None
 
     def __post_init__(self) -> None:
-        faults = [
-            f"NegativeCache: {name} must be at least 1, found {getattr(self, name)}"
-            for name in ("size", "groups", "draws")
-            if getattr(self, name) < 1
-        ]
+        faults = too_low(self, "NegativeCache", size=1, groups=1, draws=1)
         if not faults and self.size % self.groups:
             faults.append(f"NegativeCache: size ({self.size}) must be a multiple of groups ({self.groups})")
         if self.draws > self.groups:
             faults.append(f"NegativeCache: {self.draws} draws from {self.groups} groups")
         if self.scale <= 0:
             faults.append(f"NegativeCache: scale must be above 0, found {self.scale}")
-        if not 0 <= self.refresh <= 1:
-            faults.append(f"NegativeCache: refresh is a share between 0 and 1, found {self.refresh}")
+        faults += no_shares(self, "NegativeCache", "refresh")
         if faults:
             raise ConfigError(*faults)
 

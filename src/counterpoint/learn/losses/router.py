@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Iterator, Mapping
 from typing import final
 
@@ -19,8 +20,34 @@ from counterpoint.vectors import Representation, Vectors
 __all__ = ["RouterBalance", "RouterSparsity"]
 
 
+class OfRouter(Loss, ABC):
+    """A loss of what a router makes beside its vector set. Abstract.
+
+    Args:
+        on: the routed vector set.
+        name: the loss's name in logs.
+    """
+
+    def __init__(self, on: str, name: str | None = None):
+        super().__init__(name)
+        self.on = on
+
+    def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
+        """The set has no router."""
+        if self.on in sets and not sets[self.on].routed:
+            yield f"{self.label} needs the router of {self.on!r}, which has none; make it Routed(Router())"
+
+    def _beside(self, sets: Representation, end: str) -> Vectors:
+        if self.on + end not in sets:
+            raise ConfigError(
+                f"{self.label}: {self.on!r} has no router that is being trained; give the encoder a head "
+                "Routed(Router()) of that name, and let it learn"
+            )
+        return sets[self.on + end]
+
+
 @final
-class RouterBalance(Loss):
+class RouterBalance(OfRouter):
     """Σ over keys of (mean tokens sent to it) · (mean sum of their softmax), of queries plus of documents.
 
     Li et al. 2023, the load balancing loss. As in their released code, the mean is over texts, after sums
@@ -33,26 +60,18 @@ class RouterBalance(Loss):
         name: the loss's name in logs.
     """
 
-    def __init__(self, on: str, name: str | None = None):
-        super().__init__(name)
-        self.on = on
-
-    def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
-        """The set has no router."""
-        yield from _unrouted(self, self.on, sets)
-
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The sum of both sides.
 
         Raises:
             ConfigError: the set has no router, or one that does not learn.
         """
-        queries, documents = _beside(self, step.q, BY_LOAD), _beside(self, step.d, BY_LOAD)
+        queries, documents = self._beside(step.q, BY_LOAD), self._beside(step.d, BY_LOAD)
         return _unevenness(queries.values) + _unevenness(documents.values[own_documents(step)])
 
 
 @final
-class RouterSparsity(Loss):
+class RouterSparsity(OfRouter):
     """The sum of a document's weights over its tokens and keys, averaged over documents.
 
     Li et al. 2023, the L1 regularisation.
@@ -62,38 +81,15 @@ class RouterSparsity(Loss):
         name: the loss's name in logs.
     """
 
-    def __init__(self, on: str, name: str | None = None):
-        super().__init__(name)
-        self.on = on
-
-    def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
-        """The set has no router."""
-        yield from _unrouted(self, self.on, sets)
-
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The mean over documents.
 
         Raises:
             ConfigError: as for `RouterBalance`.
         """
-        found = _beside(self, step.d, BY_GATE)
+        found = self._beside(step.d, BY_GATE)
         return wide(found.values[..., 0]).masked_fill(~found.mask, 0).sum(1)[own_documents(step)].mean()
-
-
-def _unrouted(loss: Loss, on: str, sets: Mapping[str, SetTraits]) -> Iterator[str]:
-    if on in sets and not sets[on].routed:
-        yield f"{loss.label} needs the router of {on!r}, which has none; make it Routed(Router())"
 
 
 def _unevenness(load: Float[Tensor, "b 2 v"]) -> Float[Tensor, ""]:
     return wide(load[:, 0]).mean(0) @ wide(load[:, 1]).mean(0)
-
-
-def _beside(loss: Loss, sets: Representation, end: str) -> Vectors:
-    on = getattr(loss, "on", "")
-    if on + end not in sets:
-        raise ConfigError(
-            f"{loss.label}: {on!r} has no router that is being trained; give the encoder a head "
-            "Routed(Router()) of that name, and let it learn"
-        )
-    return sets[on + end]
