@@ -111,7 +111,6 @@ def latest_place(folder: Path) -> tuple[int, int] | None:
 
 
 def _latest(folder: Path) -> tuple[str, int, int] | None:
-    """Name, stage and step of the latest checkpoint."""
     if not (folder / LATEST).is_file():
         return None
     try:

@@ -70,10 +70,7 @@ class Loop:
         done = 0 if checkpoint is None else checkpoint.step
         self.run.reporter.stage(self.stage.name, self.stream.total, done)
         self.learner.start(checkpoint)
-        if checkpoint is None:
-            reason = self._look(0)
-        else:
-            reason = self._restore(checkpoint)
+        reason = self._look(0) if checkpoint is None else self._restore(checkpoint)
         if reason is not None:
             return self._end(done, reason)
         for step, batches in self.stream.steps(done):
@@ -107,11 +104,10 @@ class Loop:
             )
         self.optimiser.step()
         self.learner.after_step()
-        loss = sum(terms.values())
         looked = self._watched(seen[-1], step + 1, terms)
         for warning in looked.warnings:
             self._warn(step + 1, warning)
-        self._log(step, {"loss": loss, **terms, "gradient_norm": norm}, looked.numbers)
+        self._log(step, {"loss": sum(terms.values()), **terms, "gradient_norm": norm}, looked.numbers)
 
     def _backward(self, step: int, part: int, batch: Batch) -> tuple[dict[str, float], Step]:
         """Add the gradients of one batch. Returns the loss terms and the step that the loss saw."""
@@ -125,8 +121,7 @@ class Loop:
     def _clipped_norm(self) -> float:
         """Sum the gradients over processes and clip them. Returns the norm before clipping."""
         alike = ("scorer.", "objective.")  # every process computes them over the whole batch
-        # Only parameters whose turn it is: momentum and decay would move the others even with a gradient of
-        # 0.
+        # Only parameters whose turn it is: momentum and decay would move the others even with gradient 0.
         self.processes.sum_gradients(
             p for name, p in self.chosen.items() if p.requires_grad and not name.startswith(alike)
         )

@@ -143,15 +143,11 @@ class Watch:
         self._recent[key] = rows[-limit:].clone()  # not a view of the batch
 
     def _numbers(self, profiles: Mapping[str, Profile]) -> dict[str, float]:
-        numbers: dict[str, float] = {}
-        for key, seen in profiles.items():
-            measures = {
-                "cosine": seen.cosine,
-                "spread": seen.spread,
-                "rank": seen.rank,
-                "first_share": seen.first_share,
-            }
-            numbers |= {f"watch.{key}.{name}": value for name, value in measures.items()}
+        numbers: dict[str, float] = {
+            f"watch.{key}.{name}": getattr(seen, name)
+            for key, seen in profiles.items()
+            for name in ("cosine", "spread", "rank", "first_share")
+        }
         for key in profiles:
             name, _, side = key.rpartition(".")
             other = f"{name}.query"

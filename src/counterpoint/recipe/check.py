@@ -29,8 +29,7 @@ def check(recipe: Recipe) -> list[str]:
 
     If values have wrong types, only these are listed, because other checks need correct types.
     """
-    faults = list(faults_of(recipe.resolved(), Recipe, "recipe"))
-    if faults:
+    if faults := list(faults_of(recipe.resolved(), Recipe, "recipe")):
         return faults
     model = recipe.declared_model()
     return [
@@ -119,7 +118,6 @@ def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
         for pattern in getattr(stage, field):
             if not _could_match(pattern, modules):
                 yield f"{field}: {pattern!r} matches no parameter; names begin with {', '.join(modules)}"
-    development = recipe.data.development is not None or recipe.data.held_out > 0
     if isinstance(stage.stop, NoImprovement) and stage.stop.measure not in recipe.measures:
         yield (
             f"stop: uses {stage.stop.measure}, which is not evaluated; the recipe's measures are "
@@ -127,6 +125,7 @@ def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
         )
     if stage.keep == "best" and not recipe.measures:
         yield "keep='best' needs a measure, and the recipe evaluates none; name measures or use keep='last'"
+    development = recipe.data.development is not None or recipe.data.held_out > 0
     if not development and (stage.keep == "best" or stage.stop is not None):
         yield (
             "keep='best' and a stop rule need development queries; name data.development, hold some out with "

@@ -172,8 +172,7 @@ def recipe_from(data: object, where: str, like: Recipe | None = None) -> Recipe:
         ConfigError: listing every fault.
         ArtifactError: the data name an unknown class.
     """
-    faults = list(faults_of(data, Recipe, "recipe"))
-    if faults:
+    if faults := list(faults_of(data, Recipe, "recipe")):
         raise ConfigError(*[f"{where}: {fault}" for fault in faults])
     try:
         made = Recipe.from_dict(data)  # pyright: ignore[reportArgumentType]

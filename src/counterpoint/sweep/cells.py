@@ -197,9 +197,8 @@ def _searched(
 
 
 def _on(judged: Judged, made: Resolved, k: int) -> Cell:
-    layouts = {name: asdict(layout) for name, layout in made.layouts.items()}
-    bm25 = None if made.index.lexical is None else asdict(made.index.lexical)
-    stored = {**layouts, LEXICAL: bm25}
+    stored: dict[str, Any] = {name: asdict(layout) for name, layout in made.layouts.items()}
+    stored[LEXICAL] = made.index.lexical and asdict(made.index.lexical)
     index_identity = {
         "corpus": judged.digests["corpus"],
         "model": made.fingerprint,

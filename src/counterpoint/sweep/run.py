@@ -167,7 +167,7 @@ class Work:
             "index": cell.index_key,
             "measured": self._measured(cell, run),
             "bytes_per_document": _bytes(cell, stored),
-            "milliseconds": {"search": search.to_dict(), "encode": encode and encode.to_dict()},
+            "milliseconds": {"search": asdict(search), "encode": encode and asdict(encode)},
             "provenance": provenance(self.command),
         }
         self.store.write_result(cell.key, result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -30,10 +30,6 @@ class Latency:
     median: float
     p95: float
     queries: int
-
-    def to_dict(self) -> dict[str, float]:
-        """Plain data."""
-        return asdict(self)
 
 
 def sample(texts: Sequence[str]) -> list[str]:

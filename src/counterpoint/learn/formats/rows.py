@@ -158,12 +158,10 @@ def _parquet(path: Path) -> Iterator[Row]:
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise MissingExtraError("reading Parquet", package="pyarrow", extra="train") from error
-    number = 0
     try:
         with ParquetFile(path) as table:
-            for batch in table.iter_batches():
-                for value in batch.to_pylist():
-                    number += 1
-                    yield Row(value, path, number)
+            values = (value for batch in table.iter_batches() for value in batch.to_pylist())
+            for number, value in enumerate(values, 1):
+                yield Row(value, path, number)
     except (ArrowException, OSError) as error:
         raise DataError(f"cannot be read as Parquet ({error}); copy it again", path=path) from error

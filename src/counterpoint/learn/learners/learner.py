@@ -97,9 +97,8 @@ class Learner(ABC):
             ArtifactError: the job's `memory` cannot be read or written.
         """
         size = self.stage.remember
-        backbones = [
-            module for part in self.parts() for module in part.modules() if isinstance(module, Transformer)
-        ]
+        modules = (module for part in self.parts() for module in part.modules())
+        backbones = [module for module in modules if isinstance(module, Transformer)]
         frozen = [b for b in backbones if not any(p.requires_grad for p in b.parameters())]
         if size and not frozen:
             raise ConfigError(

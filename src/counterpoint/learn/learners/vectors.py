@@ -97,22 +97,18 @@ class VectorLearner(Learner):
     def start(self, checkpoint: Checkpoint | None) -> None:
         """Count terms and fill the cache, or restore both."""
         documents, busy = self.run.job.data.documents, self.run.reporter.busy
-        if self.stage.lexical is not None and checkpoint is not None:
-            kept = checkpoint.tensors["lexical"], checkpoint.state["lexical"]
-            self.terms = self.stage.lexical.restore(*kept)
-        elif self.stage.lexical is not None:
-            self.terms = self.stage.lexical.start(
-                documents.values(), lambda done: busy("counting terms", done)
-            )
-        if self.stage.cache is None:
+        lexical, cache = self.stage.lexical, self.stage.cache
+        if lexical is not None and checkpoint is not None:
+            self.terms = lexical.restore(checkpoint.tensors["lexical"], checkpoint.state["lexical"])
+        elif lexical is not None:
+            self.terms = lexical.start(documents.values(), lambda done: busy("counting terms", done))
+        if cache is None:
             return
-        self.cache = RunningCache(
-            self.stage.cache, self.model.sets, sorted(documents), self.run.job.seed, self.device
-        )
+        self.cache = RunningCache(cache, self.model.sets, sorted(documents), self.run.job.seed, self.device)
         if checkpoint is not None:
             self.cache.restore(checkpoint.tensors["cache"], checkpoint.state["cache"])
-            return
-        self.cache.fill(self._encode_documents, lambda held: busy("filling the negative cache", held))
+        else:
+            self.cache.fill(self._encode_documents, lambda held: busy("filling the negative cache", held))
 
     def after_step(self) -> None:
         """Refresh a part of the cache."""
@@ -121,14 +117,10 @@ class VectorLearner(Learner):
 
     def state(self) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]]:
         """The state of the cache and of the terms, if they exist."""
-        kept = {
-            name: part.state()
-            for name, part in (("cache", self.cache), ("lexical", self.terms))
-            if part is not None
-        }
-        return {name: found[0] for name, found in kept.items()}, {
-            name: found[1] for name, found in kept.items()
-        }
+        parts = {"cache": self.cache, "lexical": self.terms}
+        kept = {name: part.state() for name, part in parts.items() if part is not None}
+        tensors = {name: found for name, (found, _) in kept.items()}
+        return tensors, {name: found for name, (_, found) in kept.items()}
 
     def _lexical(self, texts: Sequence[str], side: Side) -> Representation:
         return {} if self.terms is None else {LEXICAL: self.terms.of(texts, side, self.device)}

@@ -47,8 +47,7 @@ class Filtered(Filter):
     A document is kept if its score is at most a limit, which is one of (Moreira et al. 2024, section 3.1):
 
     - `relative` · positive, the default with 0.95. For negative scores this would be above the positive, so
-    the
-      limit is positive − (1 − relative) · |positive|, which is the same for scores above 0;
+      the limit is positive − (1 − relative) · |positive|, which is the same for scores above 0;
     - positive − `margin`;
     - `below`, independent of the positive.
 

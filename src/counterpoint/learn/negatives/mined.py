@@ -8,6 +8,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, final
 
@@ -154,16 +155,11 @@ def ranked(
     try:
         build_index(
             documents, model, folder, settings, overwrite=True, keep_model=False,
-            on_progress=lambda done: mining.on_progress("indexing", done),
+            on_progress=partial(mining.on_progress, "indexing"),
         )  # fmt: skip
         with Index(folder) as index:
-            searcher = Searcher(index, model)
-            run = searcher.run(
-                queries,
-                depth,
-                workflow=workflow,
-                on_progress=lambda done: mining.on_progress("searching", done),
-            )
+            searching = partial(mining.on_progress, "searching")
+            run = Searcher(index, model).run(queries, depth, workflow=workflow, on_progress=searching)
     finally:
         remove_index(folder)
     return {query: [document for document, _ in run[query]] for query in run}

@@ -98,7 +98,6 @@ class _ModelGrader(Grader):
         self._encoder, self._scorer, self._scaled = encoder, scorer.setup().eval(), scaled
 
     def prepare(self, asked: Sequence[tuple[str, Sequence[str]]]) -> None:
-        """Encode all texts together."""
         self._encoder.keep("query", [query for query, _ in asked])
         self._encoder.keep("document", [name for _, documents in asked for name in documents])
 
@@ -144,7 +143,6 @@ class _PairGrader(Grader):
         self._kept = _Kept[float](room, lambda score: 1)
 
     def prepare(self, asked: Sequence[tuple[str, Sequence[str]]]) -> None:
-        """Score all pairs together."""
         pairs = [(query, name) for query, documents in asked for name in documents]
         if pairs:
             self._kept.of(pairs, self._score)
