@@ -28,6 +28,8 @@ __all__ = [
     "make_batch",
     "mirrored",
     "one_owner_each",
+    "own_pairs",
+    "own_places",
 ]
 
 
@@ -121,6 +123,17 @@ def make_batch(
             teacher=_table(teacher, math.nan) if scored else None,
         ),
     )
+
+
+def own_places(targets: Targets) -> list[tuple[int, int]]:
+    """Rows and columns of each query with each of its own documents, query by query."""
+    return [(row, column) for row, own in enumerate(targets.own.tolist()) for column in own if column >= 0]
+
+
+def own_pairs(batch: Batch) -> tuple[list[str], list[str]]:
+    """The texts of `own_places`: a list of queries and a list of documents."""
+    places = own_places(batch.targets)
+    return [batch.queries[row] for row, _ in places], [batch.documents[column] for _, column in places]
 
 
 def one_owner_each(batch: Batch) -> tuple[Batch, list[int]]:

@@ -83,11 +83,7 @@ def fit_transform(
 
 
 def _check_directions(before: Transform, flow: Flow) -> None:
-    """Refuse a flow after a rotation that leaves some components always 0.
-
-    Raises:
-        DataError: naming the highest possible rank.
-    """
+    """Refuse a flow after a rotation that leaves some components always 0."""
     if isinstance(before, Whitening) and before.kept < flow.dim:
         possible = before.kept // flow.divisor * flow.divisor
         choose = f"choose the rank {possible} (--rank) or lower, or fit" if possible else "fit"

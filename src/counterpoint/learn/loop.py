@@ -211,13 +211,12 @@ class Loop:
         self._write(step, {"warning": text})
 
     def _watched(self, step: Step, number: int, terms: Mapping[str, float]) -> Observation:
-        return self.watch.see(step, number, terms.get(self._softmax_term())) if step.d else Observation()
-
-    def _softmax_term(self) -> str:
-        """The term whose value for equal scores is known, so that it can be compared. "" if there is none."""
+        """Look at the vectors, if any, and at a softmax term, whose value for equal scores is known."""
+        if not step.d:
+            return Observation()
         losses = list(self.objective.losses)
         softmax = len(losses) == 1 and isinstance(losses[0], Contrastive | CachedContrastive)
-        return self.objective.names[0] if softmax else ""
+        return self.watch.see(step, number, terms[self.objective.names[0]] if softmax else None)
 
     # -- log and checkpoints ---------------------------------------------------------------------------
 

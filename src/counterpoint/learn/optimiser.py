@@ -19,8 +19,7 @@ __all__ = ["choose_parameters", "make_optimiser", "named_parameters", "rate_at",
 def named_parameters(roots: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
     """Every parameter by the name that `learn` and `freeze` refer to, each object once.
 
-    Args:
-        roots: modules by the prefix of their parameters' names, such as "" or "transforms.".
+    `roots` are modules by the prefix of their parameters' names, such as "" or "transforms.".
     """
     found: dict[str, nn.Parameter] = {}
     seen: set[int] = set()
@@ -66,10 +65,7 @@ def _check_used(patterns: Iterable[str], names: Iterable[str], message: str) -> 
 def take_turns(chosen: Mapping[str, nn.Parameter], alternate: Sequence[str], step: int) -> None:
     """Enable training for the parameters whose turn it is at a step, and for those without turns.
 
-    Args:
-        chosen: all parameters that learn in the stage.
-        alternate: patterns of those that learn in turn, one pattern per step.
-        step: from 0.
+    `alternate` are patterns of those that learn in turn, one pattern per step, from step 0.
 
     Raises:
         ConfigError: a pattern matches no parameter that learns.

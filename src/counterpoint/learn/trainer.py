@@ -54,15 +54,13 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
         run.restore(checkpoint)
     else:
         run.begin()
-    for number, stage in enumerate(job.stages):
-        if checkpoint is not None and number < checkpoint.stage:
-            continue
+    first = 0 if checkpoint is None else checkpoint.stage
+    for number, stage in list(enumerate(job.stages))[first:]:
         run.scorer_to_search(number)
         run.leave_out(number)
-        here = checkpoint if checkpoint is not None and number == checkpoint.stage else None
         match stage:
             case Train():
-                Loop(run, number, stage).go(here)
+                Loop(run, number, stage).go(checkpoint if number == first else None)
             case Fit():
                 fit(run, stage, _vector_model(run, stage).eval())
             case Build():

@@ -163,11 +163,7 @@ def _could_match(pattern: str, roots: Mapping[str, nn.Module]) -> bool:
     """Whether a pattern can match a parameter once the parts are set up.
 
     The parameters of a part are not known yet, only that their names end in `_`. The pattern is therefore
-    followed through the tree of parts up to its first wildcard.
-
-    Args:
-        pattern: as for `fnmatch`: "query.backbone.*".
-        roots: the top modules, by the prefix of their parameters' names.
+    followed through the tree of parts up to its first wildcard. `roots` are the top modules by prefix.
     """
     start = min((pattern.find(sign) for sign in "*?[" if sign in pattern), default=len(pattern))
     literal = pattern[:start]

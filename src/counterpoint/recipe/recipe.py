@@ -141,11 +141,7 @@ class Recipe(Setting):
 
     @staticmethod
     def from_toml(text: str, where: str = "recipe.toml") -> Recipe:
-        """Read TOML as `to_toml` writes it. Omitted settings have their defaults.
-
-        Args:
-            text: the TOML.
-            where: its name in messages.
+        """Read TOML as `to_toml` writes it, named `where` in messages. Omitted settings have their defaults.
 
         Raises:
             ArtifactError: not a recipe in a format that this version reads.
@@ -162,11 +158,8 @@ class Recipe(Setting):
 def recipe_from(data: object, where: str, like: Recipe | None = None) -> Recipe:
     """Make a recipe from plain data. All values are checked against the signatures first.
 
-    Args:
-        data: as from `Recipe.to_dict`.
-        where: their name in messages.
-        like: the recipe that the data come from, if any. A class with the name of one of its classes must be
-            the same class.
+    `where` names the data in messages. If they come from the recipe `like`, a class with the name of one of
+    its classes must be the same class.
 
     Raises:
         ConfigError: listing every fault.

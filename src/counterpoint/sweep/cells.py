@@ -109,10 +109,7 @@ def cells_of(
 ) -> tuple[list[Cell], list[NotApplicable]]:
     """The cells of a grid for some of its models, in the order of the grid, and the impossible combinations.
 
-    Args:
-        grid: its workflows, settings and depth are used.
-        models: by their entries. None for BM25 alone.
-        collections: the collections to evaluate on.
+    A model is None for BM25 alone.
     """
     cells: dict[str, Cell] = {}
     impossible: dict[NotApplicable, None] = {}

@@ -135,14 +135,9 @@ def vectors(
     dtype: torch.dtype = torch.float32,
     holes: bool = False,
 ) -> Vectors:
-    """Padded vectors of a batch.
+    """Padded vectors of a batch, with `filler` at padded positions.
 
-    Args:
-        texts: their rows.
-        extra: number of padding positions after the longest text.
-        filler: the value at padded positions.
-        dtype: of the values.
-        holes: put padding between the real rows.
+    These are `extra` ones after the longest text and, with `holes`, one after each row.
     """
     step = 2 if holes else 1
     width = max([len(text) for text in texts], default=0) * step + extra

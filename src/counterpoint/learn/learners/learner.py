@@ -40,12 +40,7 @@ class Made:
 
 
 class Learner(ABC):
-    """Turns a stage's batches into steps, and evaluates its model. Abstract: one subclass per kind of model.
-
-    Args:
-        run: the run of the stage.
-        stage: its settings.
-    """
+    """Turns a stage's batches into steps, and evaluates the model. Abstract: one subclass a kind of model."""
 
     def __init__(self, run: TrainingRun, stage: Train):
         self.run, self.stage = run, stage

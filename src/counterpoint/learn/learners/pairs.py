@@ -9,12 +9,12 @@ from torch import nn
 
 from counterpoint.encode import InteractiveEncoder
 from counterpoint.errors import ConfigError
-from counterpoint.learn.batches import Batch
-from counterpoint.learn.cross import cross_step, own_pairs
+from counterpoint.learn.batches import Batch, own_pairs
 from counterpoint.learn.development import DevelopmentSet, rerank
 from counterpoint.learn.gradient_cache import PairEncoding
 from counterpoint.learn.learners.learner import Learner, Made
 from counterpoint.learn.stages import Train
+from counterpoint.learn.step import cross_step
 from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["PairLearner"]
@@ -23,11 +23,6 @@ __all__ = ["PairLearner"]
 @final
 class PairLearner(Learner):
     """Scores pairs and makes no vectors. There is no scorer, and each query sees its own documents only.
-
-    Args:
-        model: the cross-encoder.
-        run: the run of the stage.
-        stage: its settings.
 
     Raises:
         ConfigError: the stage has a scorer, a negative cache, or BM25's vectors.

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from counterpoint.learn.batches import Batch, Drawn, join_drawn, one_owner_each
+from counterpoint.learn.cache import RunningCache
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.development import DevelopmentSet, retrieve
 from counterpoint.learn.gradient_cache import TextEncoding
 from counterpoint.learn.learners.learner import Learner, Made
 from counterpoint.learn.lexical import RunningTerms
-from counterpoint.learn.running_cache import RunningCache
 from counterpoint.learn.stages import Train
 from counterpoint.learn.step import Step
 from counterpoint.learn.training_run import TrainingRun
@@ -29,11 +29,6 @@ __all__ = ["VectorLearner"]
 @final
 class VectorLearner(Learner):
     """Compares every query of the batch with every document of the batch, by the stage's scorer.
-
-    Args:
-        model: makes the vectors.
-        run: the run of the stage.
-        stage: its settings.
 
     Raises:
         ConfigError: there is no scorer.

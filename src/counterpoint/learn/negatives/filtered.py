@@ -121,11 +121,7 @@ Scores = Callable[[Example, Sequence[str]], Sequence[float]]
 
 
 def _scorer(data: TrainingSet, teacher: Teacher | None) -> Scores:
-    """The teacher's scores of documents, or else those of the data. Never both: they are not comparable.
-
-    Raises:
-        DataError: there are neither.
-    """
+    """The teacher's scores of documents, or else those of the data. Never both: they are not comparable."""
     if teacher is None:
         if not any(example.scores for example in data.examples):
             raise DataError("Filtered: the data have no scores; give a teacher")

@@ -67,10 +67,10 @@ class Mined(Negatives):
         """
         data = mining.data
         header, path = self._identity(mining)
-        lists = read_lists(path, header, data)
+        lists = _read_lists(path, header, data)
         if lists is None:
             lists = self._search(mining)
-            write_lists(path, header, lists)
+            _write_lists(path, header, lists)
         pools = {}
         for example in data.examples:
             relevant = data.relevant_to(example)
@@ -96,9 +96,7 @@ class BM25Negatives(Mined):
     """Negatives that share words with the query, found by our BM25.
 
     Args:
-        count: number of negatives per example, drawn at random.
-        depth: number of documents of the ranking to draw from.
-        skip: number of top documents to leave out.
+        count, depth, skip: as `Mined`.
         analyzer: how texts are split into terms. See `LexicalSettings`.
     """
 
@@ -119,9 +117,7 @@ class ModelNegatives(Mined):
     """Negatives that the model itself ranks high (ANCE, Xiong et al. 2021).
 
     Args:
-        count: number of negatives per example, drawn at random.
-        depth: number of documents of the ranking to draw from.
-        skip: number of top documents to leave out.
+        count, depth, skip: as `Mined`.
         every: steps between encoding and searching all documents again. None for the stage's beginning only.
         workflow: how the model searches. By default with its vectors alone, and its own weights and feedback.
     """
@@ -145,10 +141,7 @@ class ModelNegatives(Mined):
 def ranked(
     mining: Mining, model: TextModel | None, settings: IndexSettings, workflow: Workflow, depth: int
 ) -> dict[str, list[str]]:
-    """Index the training documents, and search them with the query of every example.
-
-    The index is temporary, in the mining folder.
-    """
+    """Search the training documents with the query of every example, in a temporary index."""
     data, folder = mining.data, mining.folder / "index.partial"
     documents = (Document(id_, text) for id_, text in data.documents.items())
     queries = {example.query: data.queries[example.query] for example in data.examples}
@@ -165,24 +158,16 @@ def ranked(
     return {query: [document for document, _ in run[query]] for query in run}
 
 
-def write_lists(path: Path, header: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> None:
-    """Write `[query, document, …]` lines after the header, atomically.
-
-    Raises:
-        ArtifactError: the file could not be written.
-    """
+def _write_lists(path: Path, header: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> None:
+    """Write `[query, document, …]` lines after the header, atomically."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps([query, *found], ensure_ascii=False) for query, found in lists.items())
     write_lines(path, (line for part in ([json.dumps(header)], lines) for line in part))
 
 
-def read_lists(path: Path, header: Mapping[str, Any], data: TrainingSet) -> dict[str, list[str]] | None:
-    """Read the lists, one per query. None if there is no file or its header differs.
-
-    Raises:
-        ArtifactError: the file is damaged.
-    """
+def _read_lists(path: Path, header: Mapping[str, Any], data: TrainingSet) -> dict[str, list[str]] | None:
+    """Read the lists, one per query. None if there is no file or its header differs."""
     if not path.is_file():
         return None
     try:

@@ -83,11 +83,7 @@ def checked(draw: Draw, mining: Mining, what: str) -> Draw:
 
 
 def check_count(setting: Negatives, **least: int) -> None:
-    """Refuse numbers below their minimum.
-
-    Raises:
-        ConfigError: listing all of them.
-    """
+    """Refuse numbers below their minimum with one ConfigError."""
     if faults := too_low(setting, type(setting).__name__, **least):
         raise ConfigError(*faults)
 

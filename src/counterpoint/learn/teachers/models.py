@@ -158,12 +158,7 @@ class _PairGrader(Grader):
 
 @final
 class _Kept(Generic[Value]):
-    """A least-recently-used cache.
-
-    Args:
-        room: maximum sum of sizes.
-        size: size of one value.
-    """
+    """A least-recently-used cache of values whose sizes sum to at most `room`."""
 
     def __init__(self, room: int, size: Callable[[Value], int]):
         self._room, self._size, self._used = room, size, 0
