@@ -67,12 +67,7 @@ class GateSparsity(Loss):
 
 
 class OfRouter(Loss, ABC):
-    """A loss of what a router makes beside its vector set. Abstract.
-
-    Args:
-        on: the routed vector set.
-        name: the loss's name in logs.
-    """
+    """A loss of what a router makes beside its vector set. Abstract."""
 
     def __init__(self, on: str, name: str | None = None):
         super().__init__(name)
@@ -101,7 +96,9 @@ class RouterBalance(OfRouter):
     softmax has, so overloaded keys become less likely. The released code also adds the softmax of padding,
     which is left out here.
 
-    Args: as `OfRouter`.
+    Args:
+        on: the routed vector set.
+        name: the loss's name in logs.
     """
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
@@ -120,7 +117,7 @@ class RouterSparsity(OfRouter):
 
     Li et al. 2023, the L1 regularisation.
 
-    Args: as `OfRouter`.
+    Args: as `RouterBalance`.
     """
 
     def forward(self, step: Step) -> Float[Tensor, ""]:

@@ -96,7 +96,9 @@ class BM25Negatives(Mined):
     """Negatives that share words with the query, found by our BM25.
 
     Args:
-        count, depth, skip: as `Mined`.
+        count: number of negatives per example, drawn at random.
+        depth: number of documents of the ranking to draw from.
+        skip: number of top documents to leave out.
         analyzer: how texts are split into terms. See `LexicalSettings`.
     """
 
@@ -117,7 +119,7 @@ class ModelNegatives(Mined):
     """Negatives that the model itself ranks high (ANCE, Xiong et al. 2021).
 
     Args:
-        count, depth, skip: as `Mined`.
+        count, depth, skip: as `BM25Negatives`.
         every: steps between encoding and searching all documents again. None for the stage's beginning only.
         workflow: how the model searches. By default with its vectors alone, and its own weights and feedback.
     """
