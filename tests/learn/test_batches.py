@@ -12,7 +12,7 @@ from tests.learn.training import training_set, training_sets
 from counterpoint.errors import ConfigError
 from counterpoint.index import Analyzer, VectorSet
 from counterpoint.learn import RandomBatches, TopicBatches, make_batch, open_training_data
-from counterpoint.learn.batches import seed_of
+from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.topics import _tf_idf, cluster, term_vectors
 
 

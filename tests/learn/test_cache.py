@@ -16,7 +16,7 @@ from counterpoint.config import Setting
 from counterpoint.errors import ArtifactError, ConfigError, DataError, ShapeError
 from counterpoint.index import VectorSet
 from counterpoint.learn import Example, NegativeCache, TrainingSet, join_drawn, make_batch
-from counterpoint.learn.running_cache import RunningCache, _Stream
+from counterpoint.learn.cache import RunningCache, _Stream
 from counterpoint.score import Dot, MaxSim
 from counterpoint.vectors import Vectors
 
@@ -78,7 +78,7 @@ def by_hand(cache, q, excluded, scale, noise):
 @pytest.mark.parametrize("groups", [1, 4, 16])
 @pytest.mark.parametrize("block", [1, 4, 1 << 16])
 def test_draws_are_those_of_a_plain_gumbel_max_over_the_same_rows(groups, block, monkeypatch):
-    monkeypatch.setattr("counterpoint.learn.running_cache.BLOCK", block)
+    monkeypatch.setattr("counterpoint.learn.cache.BLOCK", block)
     cache = filled(groups=groups, scale=2.0)
     q = queries(5)
     excluded = [set(), {"d1", "d2"}, set(list(held(cache).values())[:10]), set(CORPUS), {"unknown"}]

@@ -13,15 +13,16 @@ from counterpoint.learn import (
     BM25Terms,
     CachedContrastive,
     Contrastive,
+    Drawn,
     FromData,
     Job,
     NegativeCache,
     Orthogonality,
     ResidualMargin,
+    RunningCache,
     Train,
     train,
 )
-from counterpoint.learn.running_cache import Drawn, RunningCache
 from counterpoint.part import Part
 from counterpoint.score import Dot, MaxSim
 

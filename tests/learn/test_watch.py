@@ -27,7 +27,7 @@ def step(q, d, negatives=None):
     count, documents = len(q), len(d)
     targets = Targets(
         own=torch.arange(count)[:, None],
-        candidates=torch.ones(count, documents, dtype=torch.bool),
+        allowed=torch.ones(count, documents, dtype=torch.bool),
         cached=None if negatives is None else torch.zeros(count, negatives),
     )
     return Step({"cls": vectors(q)}, {"cls": vectors(d)}, torch.zeros(count, documents), targets)

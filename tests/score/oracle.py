@@ -4,7 +4,7 @@ import math
 
 import hypothesis.strategies as st
 
-from counterpoint.testing.texts import DIM, vectors
+from counterpoint.testing.scorers import DIM, vectors
 
 __all__ = ["DIM", "dot", "maxsim", "sets", "unit", "vectors"]
 

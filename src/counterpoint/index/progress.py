@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, final
 
 from counterpoint.errors import ArtifactError
-from counterpoint.files import write_atomically
+from counterpoint.files import sync_folder, write_atomically
 from counterpoint.index.manifest import checksum_of
 from counterpoint.index.npy import Written
 
@@ -55,6 +55,7 @@ class Progress:
         """
         body = asdict(self)
         text = json.dumps({**body, "checksum": checksum_of(body)})
+        sync_folder(segment)  # after a crash there must be no record of a file whose name is lost
         try:
             write_atomically(segment / PROGRESS, lambda path: path.write_text(text, encoding="utf-8"))
         except ArtifactError as error:

@@ -1,11 +1,18 @@
 """Training: stages, losses, negatives, teachers and stop rules. A loss sees a `Step` and nothing else."""
 
 from counterpoint.learn.alignment import AlignmentStop
-from counterpoint.learn.batches import Batch, Draw, RandomBatches, Sampler, make_batch
-from counterpoint.learn.cache import NegativeCache
-from counterpoint.learn.cross import cross_step, own_pairs
+from counterpoint.learn.batches import (
+    Batch,
+    Draw,
+    Drawn,
+    RandomBatches,
+    Sampler,
+    join_drawn,
+    make_batch,
+    own_pairs,
+)
+from counterpoint.learn.cache import NegativeCache, RunningCache
 from counterpoint.learn.development import DevelopmentSet, first_stage, rerank, retrieve
-from counterpoint.learn.drawn import join_drawn
 from counterpoint.learn.examples import Example, TrainingSet
 from counterpoint.learn.fit import FitTexts
 from counterpoint.learn.fit_transform import Level, fit_transform, fitted_dim, raw_length, recentre_transform
@@ -14,24 +21,18 @@ from counterpoint.learn.job import Job, Metrics, Reporter, Silent
 from counterpoint.learn.lexical import BM25Terms, RunningTerms, bm25_scores, lexical_set
 from counterpoint.learn.loss import Loss, Objective
 from counterpoint.learn.losses.complementarity import Orthogonality, ResidualMargin, squared_cosines
-from counterpoint.learn.losses.contrastive import CachedContrastive, Contrastive
-from counterpoint.learn.losses.distance import PositiveDistance
-from counterpoint.learn.losses.distillation import KLDivergence, MarginMSE
-from counterpoint.learn.losses.gate import GateSparsity
+from counterpoint.learn.losses.contrastive import CachedContrastive, Contrastive, MultiLabelMargin
+from counterpoint.learn.losses.distillation import KLDivergence, MarginMSE, PositiveDistance
 from counterpoint.learn.losses.isotropy import CosReg, InterIso, IStar
-from counterpoint.learn.losses.margin import MultiLabelMargin
 from counterpoint.learn.losses.ranking import NegativeLogLikelihood, PairwiseCrossEntropy, PairwiseSoftmax
-from counterpoint.learn.losses.router import RouterBalance, RouterSparsity
-from counterpoint.learn.losses.terms import TermSparsity
-from counterpoint.learn.negatives.answerless import WithoutAnswers
-from counterpoint.learn.negatives.filtered import Filtered
+from counterpoint.learn.losses.sparsity import GateSparsity, RouterBalance, RouterSparsity, TermSparsity
+from counterpoint.learn.negatives.filtered import Filtered, WithoutAnswers
 from counterpoint.learn.negatives.given import FromData, RandomNegatives
 from counterpoint.learn.negatives.graded import drawn_lists, graded_lists
 from counterpoint.learn.negatives.mined import BM25Negatives, ModelNegatives
 from counterpoint.learn.negatives.source import Mining, Negatives
-from counterpoint.learn.running_cache import Drawn, RunningCache
 from counterpoint.learn.stages import Build, Fit, Stage, Train
-from counterpoint.learn.step import Step, Targets
+from counterpoint.learn.step import Step, Targets, cross_step
 from counterpoint.learn.stop import NoImprovement, Situation, Stop
 from counterpoint.learn.teachers import CrossEncoderTeacher, Grader, ModelTeacher, RunTeacher, Teacher, taught
 from counterpoint.learn.topics import TopicBatches

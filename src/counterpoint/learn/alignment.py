@@ -10,6 +10,7 @@ import numpy as np
 
 from counterpoint.encode import EncodeOptions, InteractiveEncoder
 from counterpoint.errors import ConfigError
+from counterpoint.learn.limits import no_shares, too_low
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stop import Situation, Stop
 from counterpoint.measure.alignment import DAFT_DELTA, distinct_texts, divergence, profile
@@ -69,17 +70,8 @@ class AlignmentStop(Stop):
     every: int | None = None
 
     def __post_init__(self) -> None:
-        low = {"patience": 1, "sample": 2, "every": 1}
-        faults = [
-            f"AlignmentStop: {name} must be at least {least}, found {value}"
-            for name, least in low.items()
-            if (value := getattr(self, name)) is not None and value < least
-        ]
-        faults += [
-            f"AlignmentStop: {name} is a share between 0 and 1, found {value}"
-            for name in ("least_room", "least_rank", "least_match")
-            if not 0 <= (value := getattr(self, name)) <= 1
-        ]
+        faults = too_low(self, "AlignmentStop", patience=1, sample=2, every=1)
+        faults += no_shares(self, "AlignmentStop", "least_room", "least_rank", "least_match")
         if faults:
             raise ConfigError(*faults)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
-from typing import TYPE_CHECKING, final
+from itertools import chain, count
+from typing import final
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from counterpoint.learn.negatives.source import Mining
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Train
 from counterpoint.learn.teachers import taught
-
-if TYPE_CHECKING:
-    from counterpoint.learn.training_run import TrainingRun
+from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["BatchStream"]
 
@@ -39,15 +37,15 @@ class BatchStream:
     def __init__(self, run: TrainingRun, stage: Train):
         self._run, self._stage = run, stage
         self._size = stage.batch * run.processes.count
-        first = self._batches_in(0)
+        first = sum(1 for _ in self._epoch(0))
         if not first:
             raise ConfigError(
                 f"{stage.name}: {len(run.job.data)} examples make no batch of {self._size}; lower `batch` "
                 f"({stage.batch} per process, {run.processes.count} processes)"
             )
         self.epoch_steps = max(1, first // stage.accumulate)
-        epochs = sum(self._batches_in(epoch) for epoch in range(stage.epochs)) if stage.steps is None else 0
-        self.total = stage.steps or max(1, epochs // stage.accumulate)
+        every = (batch for epoch in range(stage.epochs) for batch in self._epoch(epoch))
+        self.total = stage.steps or max(1, sum(1 for _ in every) // stage.accumulate)
         self.prepared = [0] * len(stage.negatives)
         self._draws: list[Draw] = []
         self._grader = None if stage.teacher is None else stage.teacher.load(run.job.data)
@@ -55,7 +53,7 @@ class BatchStream:
     def steps(self, done: int) -> Iterator[tuple[int, list[Batch]]]:
         """Yield each step's number and batches from step `done` on. Earlier batches are not made."""
         held: list[Batch] = []
-        for number, positions in enumerate(self._positions()):
+        for number, positions in enumerate(chain.from_iterable(map(self._epoch, count()))):
             step, part = divmod(number, self._stage.accumulate)
             if step >= self.total:
                 return
@@ -68,14 +66,9 @@ class BatchStream:
                 yield step, held
                 held = []
 
-    def _positions(self) -> Iterator[list[int]]:
-        stage, job = self._stage, self._run.job
-        for epoch in count():
-            yield from stage.sampler.batches(job.data, self._size, epoch, job.seed)
-
-    def _batches_in(self, epoch: int) -> int:
-        stage, job = self._stage, self._run.job
-        return sum(1 for _ in stage.sampler.batches(job.data, self._size, epoch, job.seed))
+    def _epoch(self, epoch: int) -> Iterator[list[int]]:
+        job = self._run.job
+        return self._stage.sampler.batches(job.data, self._size, epoch, job.seed)
 
     def _batch(self, number: int, positions: list[int]) -> Batch:
         job = self._run.job
@@ -87,17 +80,14 @@ class BatchStream:
 
     def _prepare(self, step: int, *, begin: bool) -> None:
         """Mine the negatives that are due at this step. At the start, restore those that were due last."""
-        run, stage = self._run, self._stage
+        run, job, stage = self._run, self._run.job, self._stage
+        folder, busy = job.folder / "mined" / stage.name, run.reporter.busy
         for at, source in enumerate(stage.negatives):
             due = source.every is not None and step % source.every == 0
             if due:
                 self.prepared[at] = step
             if due or begin:
-                folder = run.job.folder / "mined" / stage.name
-                job = run.job
                 job.model.eval()
-                mining = Mining(
-                    job.data, job.vector_model, folder, job.seed, self.prepared[at], run.reporter.busy
-                )
+                mining = Mining(job.data, job.vector_model, folder, job.seed, self.prepared[at], busy)
                 with run.accelerator.main_process_first():
                     self._draws[at : at + 1] = [source.prepare(mining)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,13 +10,27 @@ from typing import Protocol, final
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from counterpoint.config import Setting
 from counterpoint.learn.examples import TrainingSet
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.step import Targets
 
-__all__ = ["Batch", "Draw", "RandomBatches", "Sampler", "make_batch", "mirrored", "one_owner_each", "seed_of"]
+__all__ = [
+    "Batch",
+    "Draw",
+    "Drawn",
+    "RandomBatches",
+    "Sampler",
+    "join_drawn",
+    "make_batch",
+    "mirrored",
+    "one_owner_each",
+    "own_pairs",
+    "own_places",
+]
 
 
 @dataclass(frozen=True)
@@ -90,7 +105,7 @@ def make_batch(
         positive = example.positives[int(rng.integers(len(example.positives)))]
         drawn = dict.fromkeys([positive, *(document for draw in draws for document in draw(at, rng))])
         own.append([columns.setdefault(document, len(columns)) for document in drawn])
-        teacher.append([float(example.scores.get(document, "nan")) for document in drawn])
+        teacher.append([float(example.scores.get(document, math.nan)) for document in drawn])
     relevant = [data.relevant_to(example) for example in examples]
     allowed = [
         [document not in known or column == columns_of[0] for document, column in columns.items()]
@@ -105,9 +120,20 @@ def make_batch(
         targets=Targets(
             own=_table(own, -1),
             allowed=torch.tensor(allowed),
-            teacher=_table(teacher, float("nan")) if scored else None,
+            teacher=_table(teacher, math.nan) if scored else None,
         ),
     )
+
+
+def own_places(targets: Targets) -> list[tuple[int, int]]:
+    """Rows and columns of each query with each of its own documents, query by query."""
+    return [(row, column) for row, own in enumerate(targets.own.tolist()) for column in own if column >= 0]
+
+
+def own_pairs(batch: Batch) -> tuple[list[str], list[str]]:
+    """The texts of `own_places`: a list of queries and a list of documents."""
+    places = own_places(batch.targets)
+    return [batch.queries[row] for row, _ in places], [batch.documents[column] for _, column in places]
 
 
 def one_owner_each(batch: Batch) -> tuple[Batch, list[int]]:
@@ -141,6 +167,49 @@ def one_owner_each(batch: Batch) -> tuple[Batch, list[int]]:
     return copied, owners
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """The negatives of a step that were drawn from the cache.
+
+    Attributes:
+        documents: the ids drawn for each query, best perturbed score first. Fewer than `draws` only if all
+            other documents are excluded.
+        scores: of every candidate, not scaled, −∞ where a group has none. Used for `Targets.cached`.
+    """
+
+    documents: list[list[str]]
+    scores: Float[Tensor, "q k"]
+
+
+def join_drawn(batch: Batch, drawn: Drawn, data: TrainingSet) -> Batch:
+    """Insert each query's drawn negatives directly after its positive, and add the cached scores."""
+    targets = batch.targets
+    columns = {document: column for column, document in enumerate(batch.document_ids)}
+    place = [[columns.setdefault(document, len(columns)) for document in ids] for ids in drawn.documents]
+    added = _table(place, -1).to(targets.own)
+    own = torch.cat([targets.own[:, :1], added, targets.own[:, 1:]], 1)
+    new = list(columns)[len(batch.document_ids) :]
+    relevant = [data.relevant.get(query, frozenset()) for query in batch.query_ids]
+    allowed = [[document not in known for document in new] for known in relevant]
+    extra = torch.tensor(allowed, dtype=torch.bool, device=own.device).view(len(relevant), len(new))
+    teacher = targets.teacher
+    if teacher is not None:
+        unknown = teacher.new_full(added.shape, math.nan)
+        teacher = torch.cat([teacher[:, :1], unknown, teacher[:, 1:]], 1)
+    return replace(
+        batch,
+        document_ids=tuple(columns),
+        documents=(*batch.documents, *(data.documents[document] for document in new)),
+        targets=replace(
+            targets,
+            own=own,
+            allowed=torch.cat([targets.allowed, extra], 1),
+            teacher=teacher,
+            cached=drawn.scores,
+        ),
+    )
+
+
 def mirrored(batch: Batch) -> Batch:
     """Make each query its own document, so that both sides encode the same text.
 
@@ -160,6 +229,6 @@ def mirrored(batch: Batch) -> Batch:
     )
 
 
-def _table(rows: Sequence[Sequence[float]], fill: float) -> torch.Tensor:
+def _table(rows: Sequence[Sequence[float]], fill: float) -> Tensor:
     width = max(map(len, rows))
     return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])

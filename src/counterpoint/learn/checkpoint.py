@@ -66,7 +66,7 @@ class Checkpoint:
                 sync_folder(folder)
                 write_atomically(folder / LATEST, lambda path: path.write_text(json.dumps({"latest": name})))
             except BaseException:
-                with suppress(OSError):
+                with suppress(OSError, ArtifactError):
                     if not _is_latest(folder, name):
                         _remove(folder / name)
                 raise
@@ -91,12 +91,10 @@ class Checkpoint:
         Raises:
             ArtifactError: it is damaged or has another format version.
         """
-        if not (folder / LATEST).is_file():
+        latest = _latest(folder)
+        if latest is None:
             return None
-        try:
-            place = folder / _latest_name(folder)
-        except (OSError, ValueError, KeyError) as error:
-            raise ArtifactError(f"the checkpoint cannot be read ({error})", path=folder) from error
+        place = folder / latest[0]
         found = HEADER.read(place / "state.json")
         tensors = {group: read_tensors(place / f"{group}.safetensors") for group in found["tensors"]}
         return Checkpoint(found["stage"], found["step"], found["state"], tensors)
@@ -108,22 +106,25 @@ def latest_place(folder: Path) -> tuple[int, int] | None:
     Raises:
         ArtifactError: `latest.json` is damaged.
     """
+    found = _latest(folder)
+    return None if found is None else found[1:]
+
+
+def _latest(folder: Path) -> tuple[str, int, int] | None:
     if not (folder / LATEST).is_file():
         return None
     try:
-        stage, step = map(int, _latest_name(folder).split("-")[:2])
+        name = json.loads((folder / LATEST).read_text())["latest"]
+        stage, step = map(int, name.split("-")[:2])
     except (OSError, ValueError, KeyError) as error:
         raise ArtifactError(f"the checkpoint cannot be read ({error})", path=folder) from error
-    return stage, step
+    return name, stage, step
+
+
+def _is_latest(folder: Path, name: str) -> bool:
+    found = _latest(folder)
+    return found is not None and found[0] == name
 
 
 def _remove(checkpoint: Path) -> None:
     remove_made(checkpoint, ("state.json", "*.safetensors", ".tmp*"))  # .tmp*: temporary files of safetensors
-
-
-def _is_latest(folder: Path, name: str) -> bool:
-    return (folder / LATEST).is_file() and _latest_name(folder) == name
-
-
-def _latest_name(folder: Path) -> str:
-    return json.loads((folder / LATEST).read_text())["latest"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from counterpoint.errors import ConfigError
 from counterpoint.index.kernels import idf_of
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Fit
+from counterpoint.learn.training_run import TrainingRun
 from counterpoint.model import Model
 from counterpoint.part import Part
 from counterpoint.score import MaxSim
@@ -23,12 +24,14 @@ from counterpoint.transform import Flow, Transform, Whitening
 from counterpoint.transform.flow import HELD_OUT, MOST_HELD_OUT
 from counterpoint.vectors import Vectors
 
-if TYPE_CHECKING:
-    from counterpoint.learn.training_run import TrainingRun
-
 __all__ = ["FitTexts", "fit", "fit_faults", "linear_of", "rows_of_set", "token_rows", "tokenwise_of"]
 
 PIECE = 512  # texts encoded at a time
+NEEDS_MEAN = "needs one encoder for both sides and a head Mean(tokenwise=[...])"
+NEEDS_LINEAR = (
+    "needs one encoder for both sides and a head with projection=Linear(...) alone, without activation or "
+    "residual"
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def _apart(texts: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def fit(run: TrainingRun, stage: Fit, model: Model) -> None:
-    """TrainingRun the stage.
+    """Run the stage.
 
     Raises:
         ConfigError: the set has no such maps, or its projection cannot be set to principal directions.
@@ -87,8 +90,7 @@ def fit(run: TrainingRun, stage: Fit, model: Model) -> None:
         texts = FitTexts(
             documents, queries, lambda done, first=total * place: run.reporter.step(first + done, {})
         )
-        device = run.accelerator.device
-        step.fit(rows_of_set(encoder, stage.on, texts, steps[:place], device))
+        step.fit(rows_of_set(encoder, stage.on, texts, steps[:place], run.accelerator.device))
         if isinstance(step, Flow) and step.bits is not None:
             run.reporter.note(f"{stage.name}: {type(step).__name__} describes rows with {step.bits}")
     if stage.what == "projection":
@@ -121,15 +123,9 @@ def fit_faults(stage: Fit, model: Model) -> Iterator[str]:
     if stage.what == "transforms" and stage.on not in model.transforms:
         yield f"fits the transforms of {stage.on!r}, and the model has none on that set"
     if stage.what == "tokenwise" and not getattr(tokenwise_of(model.encoder, stage.on), "tokenwise", ()):
-        yield (
-            f"fits the tokenwise maps of {stage.on!r}, which needs one encoder for both sides and a head "
-            "Mean(tokenwise=[...])"
-        )
+        yield f"fits the tokenwise maps of {stage.on!r}, which {NEEDS_MEAN}"
     if stage.what == "projection" and linear_of(model.encoder, stage.on) is None:
-        yield (
-            f"fits the projection of {stage.on!r}, which needs one encoder for both sides and a head with "
-            "projection=Linear(...) alone, without activation or residual"
-        )
+        yield f"fits the projection of {stage.on!r}, which {NEEDS_LINEAR}"
 
 
 def linear_of(encoder: DualEncoder, on: str) -> Linear | None:
@@ -152,20 +148,14 @@ def _steps(stage: Fit, model: Model) -> tuple[list[Transform], DualEncoder]:
     if stage.what == "projection":
         linear = linear_of(model.encoder, stage.on)
         if linear is None:
-            raise ConfigError(
-                f"{stage.name}: {stage.on!r} needs one encoder for both sides and a head with "
-                "projection=Linear(...) alone, without activation or residual"
-            )
+            raise ConfigError(f"{stage.name}: {stage.on!r} {NEEDS_LINEAR}")
         bare = _bare(model.encoder, stage.on)
         found: Transform = Whitening(bare.sets[stage.on], rank=linear.dim, power=0.0, centre=False)
         return [found], bare
     if stage.what == "tokenwise":
         head = tokenwise_of(model.encoder, stage.on)
         if head is None or not head.tokenwise:
-            raise ConfigError(
-                f"{stage.name}: {stage.on!r} needs one encoder for both sides and a head "
-                "Mean(tokenwise=[...])"
-            )
+            raise ConfigError(f"{stage.name}: {stage.on!r} {NEEDS_MEAN}")
         return [cast(Transform, step) for step in head.tokenwise], token_rows(model.encoder, stage.on)
     if stage.on not in model.transforms:
         known = ", ".join(model.transforms) or "none"

@@ -83,11 +83,7 @@ def fit_transform(
 
 
 def _check_directions(before: Transform, flow: Flow) -> None:
-    """Refuse a flow after a rotation that leaves some components always 0.
-
-    Raises:
-        DataError: naming the highest possible rank.
-    """
+    """Refuse a flow after a rotation that leaves some components always 0."""
     if isinstance(before, Whitening) and before.kept < flow.dim:
         possible = before.kept // flow.divisor * flow.divisor
         choose = f"choose the rank {possible} (--rank) or lower, or fit" if possible else "fit"
@@ -122,16 +118,15 @@ def raw_length(model: Model, on: str) -> Callable[[], object]:
         last = model.pop(on)
         return lambda: model.append(on, last)
     heads: list[Any] = [side.heads[on] for side in (encoder.query, encoder.document) if side is not None]
-    if steps or on in encoder.shared or not model.has_unit_length(on):
-        return _nothing
-    if not all(head.normalise for head in heads):
+    by_heads = not steps and on not in encoder.shared and model.has_unit_length(on)
+    if not by_heads or not all(head.normalise for head in heads):
         return _nothing
     _set_length(heads, False)
     return lambda: _set_length(heads, True)
 
 
 def _nothing() -> None:
-    """Do nothing."""
+    pass
 
 
 def _set_length(heads: Sequence[Any], unit: bool) -> None:
@@ -157,12 +152,16 @@ def recentre_transform(model: Model, on: str, texts: FitTexts) -> Model:
     chains = [(model.encoder, model.steps(on))]
     if head is not None and head.tokenwise:
         chains.insert(0, (token_rows(model.encoder, on), [cast(Transform, step) for step in head.tokenwise]))
-    found = [(*chain, at) for chain in chains for at, step in enumerate(chain[1]) if _centres(step)]
+    found = [
+        (encoder, steps, at, step)
+        for encoder, steps in chains
+        for at, step in enumerate(steps)
+        if isinstance(step, Whitening) and step.centre
+    ]
     if not found:
         raise ConfigError(f"no map of {on!r} subtracts a mean; fit one first, such as with `fit whitening`")
-    for encoder, steps, at in found:
-        rows = rows_of_set(encoder, on, texts, steps[:at], torch.device("cpu"))
-        cast(Whitening, steps[at]).recentre(rows)
+    for encoder, steps, at, step in found:
+        step.recentre(rows_of_set(encoder, on, texts, steps[:at], torch.device("cpu")))
     model.leave_out()
     return model
 
@@ -172,29 +171,18 @@ def _check_set(model: Model, on: str) -> None:
         raise ConfigError(f"no vector set {on!r}; this model makes {', '.join(model.sets)}")
 
 
-def _centres(step: Transform) -> bool:
-    return isinstance(step, Whitening) and step.centre
-
-
 def _mapped_head(model: Model, on: str, level: Level | None) -> Mean | None:
     """The head whose tokens are mapped before their mean. None if the set's own rows are mapped.
 
     Raises:
-        ConfigError: the set does not exist, or not at this level.
+        ConfigError: the set does not exist, or not at this level, or its tokens cannot be mapped.
     """
     _check_set(model, on)
     pooled = model.sets[on].pooled
     if level == "sequence" and not pooled:
         raise ConfigError(f"{on!r} has several rows per text, so there is no sequence to map; omit the level")
-    return _mean_head(model, on) if level == "token" and pooled else None
-
-
-def _mean_head(model: Model, on: str) -> Mean:
-    """The head whose tokens can be mapped.
-
-    Raises:
-        ConfigError: there is none, with the reason.
-    """
+    if level != "token" or not pooled:
+        return None
     head = tokenwise_of(model.encoder, on)
     if head is None:
         raise ConfigError(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence, Sized
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, final
 
 import torch
@@ -138,7 +138,7 @@ class _Chunk:
     rows: list[Sized]
     places: Int[Tensor, " k"]
     seed: int
-    kept: Representation | None = field(default=None)
+    kept: Representation | None = None
 
 
 @final

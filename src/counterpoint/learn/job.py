@@ -90,21 +90,6 @@ class Reporter(Protocol):
 class Silent(Reporter):
     """Reports nothing."""
 
-    def stage(self, name: str, steps: int, done: int) -> None:
-        """Do nothing."""
-
-    def step(self, done: int, numbers: Mapping[str, float]) -> None:
-        """Do nothing."""
-
-    def busy(self, what: str, done: int) -> None:
-        """Do nothing."""
-
-    def note(self, text: str) -> None:
-        """Do nothing."""
-
-    def warn(self, text: str) -> None:
-        """Do nothing."""
-
 
 @final
 class Metrics:

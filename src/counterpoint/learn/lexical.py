@@ -50,12 +50,7 @@ class BM25Terms(Setting):
         self._settings()  # reports faults now, not after the data are read
 
     def start(self, documents: Iterable[str], on_progress: Callable[[int], object]) -> RunningTerms:
-        """Count the terms of a collection.
-
-        Args:
-            documents: texts.
-            on_progress: called with the number of documents counted.
-        """
+        """Count the terms of a collection's texts. `on_progress` is called with the number counted."""
         return RunningTerms(
             BM25Vectors.fit(documents, self._settings(), repeats=self.repeats, on_progress=on_progress)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import torch
 
@@ -28,10 +28,8 @@ from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Train
 from counterpoint.learn.step import Step
 from counterpoint.learn.stop import Situation
+from counterpoint.learn.training_run import TrainingRun
 from counterpoint.learn.watch import Observation, Watch
-
-if TYPE_CHECKING:
-    from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["Loop"]
 
@@ -72,10 +70,7 @@ class Loop:
         done = 0 if checkpoint is None else checkpoint.step
         self.run.reporter.stage(self.stage.name, self.stream.total, done)
         self.learner.start(checkpoint)
-        if checkpoint is None:
-            reason = self._look(0)
-        else:
-            reason = self._restore(checkpoint)
+        reason = self._look(0) if checkpoint is None else self._restore(checkpoint)
         if reason is not None:
             return self._end(done, reason)
         for step, batches in self.stream.steps(done):
@@ -109,11 +104,10 @@ class Loop:
             )
         self.optimiser.step()
         self.learner.after_step()
-        loss = sum(terms.values())
         looked = self._watched(seen[-1], step + 1, terms)
         for warning in looked.warnings:
             self._warn(step + 1, warning)
-        self._log(step, {"loss": loss, **terms, "gradient_norm": norm}, looked.numbers)
+        self._log(step, {"loss": sum(terms.values()), **terms, "gradient_norm": norm}, looked.numbers)
 
     def _backward(self, step: int, part: int, batch: Batch) -> tuple[dict[str, float], Step]:
         """Add the gradients of one batch. Returns the loss terms and the step that the loss saw."""
@@ -127,8 +121,7 @@ class Loop:
     def _clipped_norm(self) -> float:
         """Sum the gradients over processes and clip them. Returns the norm before clipping."""
         alike = ("scorer.", "objective.")  # every process computes them over the whole batch
-        # Only parameters whose turn it is: momentum and decay would move the others even with a gradient of
-        # 0.
+        # Only parameters whose turn it is: momentum and decay would move the others even with gradient 0.
         self.processes.sum_gradients(
             p for name, p in self.chosen.items() if p.requires_grad and not name.startswith(alike)
         )
@@ -218,13 +211,12 @@ class Loop:
         self._write(step, {"warning": text})
 
     def _watched(self, step: Step, number: int, terms: Mapping[str, float]) -> Observation:
-        return self.watch.see(step, number, terms.get(self._softmax_term())) if step.d else Observation()
-
-    def _softmax_term(self) -> str:
-        """The term whose value for equal scores is known, so that it can be compared. "" if there is none."""
+        """Look at the vectors, if any, and at a softmax term, whose value for equal scores is known."""
+        if not step.d:
+            return Observation()
         losses = list(self.objective.losses)
         softmax = len(losses) == 1 and isinstance(losses[0], Contrastive | CachedContrastive)
-        return self.objective.names[0] if softmax else ""
+        return self.watch.see(step, number, terms[self.objective.names[0]] if softmax else None)
 
     # -- log and checkpoints ---------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, cast, final
 
 from jaxtyping import Float
@@ -12,15 +13,31 @@ from torch import Tensor, nn
 
 from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.step import Step
-from counterpoint.learn.traits import SetTraits
 from counterpoint.part import Part
 from counterpoint.score import Scorer
 from counterpoint.weighted import Summand, check_weights
 
-__all__ = ["Loss", "Need", "Objective"]
+__all__ = ["Loss", "Need", "Objective", "SetTraits"]
 
 Need = Literal["batch", "negatives", "teacher", "cache", "lexical"]
 """Other queries in the batch; a query's own negatives; a teacher's scores; a negative cache; BM25 vectors."""
+
+
+@dataclass(frozen=True)
+class SetTraits:
+    """Properties of a vector set, for losses that do not support every kind of set.
+
+    Attributes:
+        pooled: one row per text.
+        ids: every row has an id.
+        gated: a gate weights the rows of documents.
+        routed: a router decides the rows.
+    """
+
+    pooled: bool = False
+    ids: bool = True
+    gated: bool = False
+    routed: bool = False
 
 
 class Loss(Summand["Loss", "Objective"], Part, ABC):

@@ -17,8 +17,7 @@ from counterpoint.encode import Kind, Tokenizer
 from counterpoint.encode.interactive import PairRow
 from counterpoint.encode.tokens import Row
 from counterpoint.errors import ConfigError
-from counterpoint.learn.batches import Batch
-from counterpoint.learn.cross import own_places
+from counterpoint.learn.batches import Batch, own_places
 from counterpoint.learn.gradient_cache import Alter
 from counterpoint.learn.seeds import seed_of
 
@@ -37,10 +36,7 @@ def exact_matches(
 ) -> Int[np.ndarray, " n"]:
     """X_EM: positions of a document's word-pieces that the query contains, too, without special tokens.
 
-    Args:
-        query: vocabulary ids.
-        document: vocabulary ids.
-        special: vocabulary ids.
+    All arguments are vocabulary ids.
     """
     return np.flatnonzero(np.isin(document, sorted({*query} - {*special})))
 
@@ -78,10 +74,7 @@ class MatchMasks:
     def documents(self, batch: Batch, owners: Sequence[int], number: int) -> Alter:
         """Hide matches in a batch's documents, each compared with its own query only.
 
-        Args:
-            batch: the result of `one_owner_each`.
-            owners: the query of each document.
-            number: of the batch in its stage.
+        Args: batch and owners from `one_owner_each`, and the number of the batch in its stage.
         """
         asked = [encoding.ids for encoding in self._tokenizer.encode(batch.queries)]
 
@@ -93,12 +86,7 @@ class MatchMasks:
         return alter
 
     def pairs(self, batch: Batch, number: int) -> Alter:
-        """Hide matches in a batch's pairs, in the order of `own_pairs`.
-
-        Args:
-            batch: queries and documents.
-            number: of the batch in its stage.
-        """
+        """Hide matches in a batch's pairs, in the order of `own_pairs`. `number` is that of the batch."""
         places = own_places(batch.targets)
 
         def alter(at: int, row: PairRow) -> PairRow:

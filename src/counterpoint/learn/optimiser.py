@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import torch
@@ -19,8 +19,7 @@ __all__ = ["choose_parameters", "make_optimiser", "named_parameters", "rate_at",
 def named_parameters(roots: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
     """Every parameter by the name that `learn` and `freeze` refer to, each object once.
 
-    Args:
-        roots: modules by the prefix of their parameters' names, such as "" or "transforms.".
+    `roots` are modules by the prefix of their parameters' names, such as "" or "transforms.".
     """
     found: dict[str, nn.Parameter] = {}
     seen: set[int] = set()
@@ -40,18 +39,11 @@ def choose_parameters(
     Raises:
         ConfigError: a pattern matches nothing, or no parameter is left to train.
     """
-    unused = [
-        pattern for pattern in (*learn, *freeze) if not any(fnmatchcase(name, pattern) for name in parameters)
-    ]
-    if unused:
-        roots = sorted({name.split(".")[0] for name in parameters})
-        raise ConfigError(
-            *(f"no parameter matches {pattern!r}; they begin with {', '.join(roots)}" for pattern in unused)
-        )
+    roots = ", ".join(sorted({name.split(".")[0] for name in parameters}))
+    _check_used((*learn, *freeze), parameters, f"no parameter matches {{!r}}; they begin with {roots}")
     chosen = {}
     for name, parameter in parameters.items():
-        wanted = any(fnmatchcase(name, pattern) for pattern in learn)
-        wanted = wanted and not any(fnmatchcase(name, pattern) for pattern in freeze)
+        wanted = _matches(name, learn) and not _matches(name, freeze)
         parameter.requires_grad_(wanted)
         if wanted:
             chosen[name] = parameter
@@ -60,20 +52,25 @@ def choose_parameters(
     return chosen
 
 
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _check_used(patterns: Iterable[str], names: Iterable[str], message: str) -> None:
+    faults = [message.format(p) for p in patterns if not any(fnmatchcase(name, p) for name in names)]
+    if faults:
+        raise ConfigError(*faults)
+
+
 def take_turns(chosen: Mapping[str, nn.Parameter], alternate: Sequence[str], step: int) -> None:
     """Enable training for the parameters whose turn it is at a step, and for those without turns.
 
-    Args:
-        chosen: all parameters that learn in the stage.
-        alternate: patterns of those that learn in turn, one pattern per step.
-        step: from 0.
+    `alternate` are patterns of those that learn in turn, one pattern per step, from step 0.
 
     Raises:
         ConfigError: a pattern matches no parameter that learns.
     """
-    unused = [pattern for pattern in alternate if not any(fnmatchcase(name, pattern) for name in chosen)]
-    if unused:
-        raise ConfigError(*(f"alternate: {pattern!r} matches nothing that learns" for pattern in unused))
+    _check_used(alternate, chosen, "alternate: {!r} matches nothing that learns")
     for name, parameter in chosen.items():
         own = [at for at, pattern in enumerate(alternate) if fnmatchcase(name, pattern)]
         parameter.requires_grad_(not own or step % len(alternate) in own)
@@ -87,9 +84,7 @@ def make_optimiser(chosen: Mapping[str, nn.Parameter], stage: Train) -> AdamW:
     Raises:
         ConfigError: a pattern of `lr_factors` matches no parameter that learns.
     """
-    unused = [p for p in stage.lr_factors if not any(fnmatchcase(name, p) for name in chosen)]
-    if unused:
-        raise ConfigError(*(f"lr_factors: {pattern!r} matches nothing that learns" for pattern in unused))
+    _check_used(stage.lr_factors, chosen, "lr_factors: {!r} matches nothing that learns")
     groups: dict[tuple[bool, float], list[nn.Parameter]] = {}
     for name, parameter in chosen.items():
         factors = (factor for pattern, factor in stage.lr_factors.items() if fnmatchcase(name, pattern))

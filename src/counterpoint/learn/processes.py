@@ -52,21 +52,18 @@ class Processes:
         if self.count == 1:
             return mine
         found = [self._piece(mine, at, texts) for at in range(self.count)]
-        order = torch.argsort(
-            torch.cat([torch.arange(rank, texts, self.count) for rank in range(self.count)])
-        )
+        positions = [torch.arange(rank, texts, self.count) for rank in range(self.count)]
+        order = torch.argsort(torch.cat(positions))
         return Vectors.concatenate(found).take(order.to(mine.values.device))
 
-    def sum_gradients(self, parameters: Iterable[nn.Parameter], *, mean: bool = False) -> None:
-        """Sum (or average) the gradients over processes. A missing gradient counts as 0."""
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Sum the gradients over processes. A missing gradient counts as 0."""
         if self.count == 1:
             return
         for parameter in parameters:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             torch.distributed.all_reduce(parameter.grad)
-            if mean:
-                parameter.grad /= self.count
 
     def first_says(self, value: T) -> T:
         """Broadcast the first process's value."""
@@ -86,9 +83,10 @@ class Processes:
 
     def _piece(self, mine: Vectors, source: int, texts: int) -> Vectors:
         rows = len(range(source, texts, self.count))
-        width = self._width(mine, source)
         device, dim = mine.values.device, mine.values.shape[2]
-        has_ids = mine.ids is not None
+        widest = torch.tensor([mine.mask.shape[1]], device=device)
+        torch.distributed.broadcast(widest, src=source)
+        width = int(widest)
         if source == self.rank:
             missing = width - mine.mask.shape[1]
             values = pad(mine.values.detach(), (0, 0, 0, missing)).contiguous()
@@ -97,13 +95,8 @@ class Processes:
         else:
             values = torch.empty(rows, width, dim, device=device, dtype=mine.values.dtype)
             mask = torch.empty(rows, width, device=device, dtype=torch.uint8)
-            ids = torch.empty(rows, width, device=device, dtype=torch.int64) if has_ids else None
+            ids = torch.empty(rows, width, device=device, dtype=torch.int64) if mine.ids is not None else None
         for tensor in (values, mask, ids):
             if tensor is not None:
                 torch.distributed.broadcast(tensor, src=source)
         return Vectors(values, mask.bool(), ids)
-
-    def _width(self, mine: Vectors, source: int) -> int:
-        width = torch.tensor([mine.mask.shape[1]], device=mine.values.device)
-        torch.distributed.broadcast(width, src=source)
-        return int(width)

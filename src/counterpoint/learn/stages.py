@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, cast, final
+from typing import Literal, cast, final, get_args
 
 from counterpoint.config import Setting
 from counterpoint.errors import ConfigError
@@ -12,12 +12,14 @@ from counterpoint.index import CodecName
 from counterpoint.learn.batches import RandomBatches, Sampler
 from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.lexical import BM25Terms
+from counterpoint.learn.limits import too_low
 from counterpoint.learn.loss import Loss, Objective
 from counterpoint.learn.negatives.source import Negatives
 from counterpoint.learn.stop import Stop
 from counterpoint.learn.teachers import Teacher
 from counterpoint.learn.watch import WatchSettings
 from counterpoint.score import Scorer
+from counterpoint.typed import hints_of
 
 __all__ = ["Build", "Fit", "Stage", "Train"]
 
@@ -139,20 +141,8 @@ class Train(Stage):
             yield from (f"cache: {fault}" for fault in self.cache.faults(readers))
 
     def __post_init__(self) -> None:
-        least = {
-            "epochs": 1,
-            "steps": 1,
-            "batch": 1,
-            "chunk": 1,
-            "accumulate": 1,
-            "evaluate_every": 1,
-            "checkpoint_every": 1,
-        }
-        faults = [
-            f"{self.name}: {name} must be at least {low}, found {value}"
-            for name, low in least.items()
-            if (value := getattr(self, name)) is not None and value < low
-        ]
+        counts = ("epochs", "steps", "batch", "chunk", "accumulate", "evaluate_every", "checkpoint_every")
+        faults = too_low(self, self.name, **dict.fromkeys(counts, 1))
         faults += [
             f"{self.name}: {name} must not be negative, found {value}"
             for name in ("lr", "weight_decay", "warmup", "clip", "remember")
@@ -180,16 +170,10 @@ class Train(Stage):
                 f"{self.name}: mirror: every query is its own document, so {', '.join(given)} are not used; "
                 "leave them out"
             )
-        for name, known in (
-            ("hide", ("mask", "drop")),
-            ("schedule", ("linear", "constant", "cosine")),
-            ("precision", ("auto", "fp32", "bf16")),
-            ("keep", ("best", "last")),
-        ):
-            if getattr(self, name) not in known:
-                faults.append(
-                    f"{self.name}: {name} must be one of {', '.join(known)}, found {getattr(self, name)!r}"
-                )
+        for name in ("hide", "schedule", "precision", "keep"):
+            known, found = get_args(hints_of(Train)[name]), getattr(self, name)
+            if found not in known:
+                faults.append(f"{self.name}: {name} must be one of {', '.join(known)}, found {found!r}")
         if faults:
             raise ConfigError(*faults)
 

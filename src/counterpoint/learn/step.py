@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from counterpoint.vectors import Representation
 
-__all__ = ["Step", "Targets"]
+__all__ = ["Step", "Targets", "cross_step"]
 
 
 @dataclass(frozen=True)
@@ -57,3 +57,16 @@ class Step:
     d: Representation
     scores: Float[Tensor, "q d"]
     targets: Targets
+
+
+def cross_step(scores: Float[Tensor, " pairs"], targets: Targets) -> Step:
+    """Make a step from the scores of `own_pairs`, in that order. Gradients pass through.
+
+    All other documents stop being allowed, so a loss over the batch becomes one over each query's own
+    documents. There are no vectors, so a loss with its own scorer cannot be computed.
+    """
+    rows, places = (targets.own >= 0).nonzero(as_tuple=True)
+    at = rows, targets.own[rows, places]
+    matrix = scores.new_zeros(targets.allowed.shape).index_put(at, scores)
+    own = torch.zeros_like(targets.allowed).index_put(at, torch.ones_like(rows, dtype=torch.bool))
+    return Step({}, {}, matrix, replace(targets, allowed=targets.allowed & own))

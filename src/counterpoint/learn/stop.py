@@ -5,14 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import ClassVar, final
 
 from counterpoint.config import Setting
-
-if TYPE_CHECKING:
-    from counterpoint.encode import InteractiveEncoder
-    from counterpoint.learn.development import DevelopmentSet
-    from counterpoint.model import Model
+from counterpoint.encode import InteractiveEncoder
+from counterpoint.learn.development import DevelopmentSet
+from counterpoint.model import Model
 
 __all__ = ["NoImprovement", "Situation", "Stop"]
 

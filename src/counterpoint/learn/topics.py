@@ -81,9 +81,8 @@ class TopicBatches(Sampler):
             if count > len(queries):
                 raise ConfigError(f"TopicBatches: {count} topics of {len(queries)} queries; ask for fewer")
             vectors = self._vectors([data.queries[query] for query in queries], seed)
-            labels = dict(
-                zip(queries, cluster(vectors, count, seed_of(seed, "topics")).tolist(), strict=True)
-            )
+            found = cluster(vectors, count, seed_of(seed, "topics")).tolist()
+            labels = dict(zip(queries, found, strict=True))
             known = (key, np.array([labels[example.query] for example in data.examples]))
             vars(self)["_found"] = known
         return known[1]

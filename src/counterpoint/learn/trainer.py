@@ -1,4 +1,4 @@
-"""TrainingRun a job's stages in order, from the beginning or from its latest checkpoint."""
+"""Run a job's stages in order, from the beginning or from its latest checkpoint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["train"]
 
 
 def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -> Path:
-    """TrainingRun a job's stages and return the folder of the trained model.
+    """Run a job's stages and return the folder of the trained model.
 
     The same call serves one process and several (torchrun). With several, `batch` is per process. A run that
     was killed and resumed has the same losses as an uninterrupted one.
@@ -54,15 +54,13 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
         run.restore(checkpoint)
     else:
         run.begin()
-    for number, stage in enumerate(job.stages):
-        if checkpoint is not None and number < checkpoint.stage:
-            continue
+    first = 0 if checkpoint is None else checkpoint.stage
+    for number, stage in list(enumerate(job.stages))[first:]:
         run.scorer_to_search(number)
         run.leave_out(number)
-        here = checkpoint if checkpoint is not None and number == checkpoint.stage else None
         match stage:
             case Train():
-                Loop(run, number, stage).go(here)
+                Loop(run, number, stage).go(checkpoint if number == first else None)
             case Fit():
                 fit(run, stage, _vector_model(run, stage).eval())
             case Build():

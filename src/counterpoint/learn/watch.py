@@ -13,6 +13,7 @@ from torch import Tensor
 from counterpoint.config import Setting
 from counterpoint.encode import BY_LOAD, BY_ROUTER
 from counterpoint.errors import ConfigError
+from counterpoint.learn.limits import no_shares, too_low
 from counterpoint.learn.step import Step, Targets
 from counterpoint.measure.alignment import Profile, kl_divergence, profile
 from counterpoint.types import Side
@@ -52,16 +53,8 @@ class WatchSettings(Setting):
     calm: int = 3
 
     def __post_init__(self) -> None:
-        faults = [
-            f"WatchSettings: {name} must be at least {low}, found {getattr(self, name)}"
-            for name, low in {"every": 1, "rows": 2, "stuck": 1, "calm": 1}.items()
-            if getattr(self, name) < low
-        ]
-        faults += [
-            f"WatchSettings: {name} is a share between 0 and 1, found {getattr(self, name)}"
-            for name in ("room", "rank", "chance")
-            if not 0 <= getattr(self, name) <= 1
-        ]
+        faults = too_low(self, "WatchSettings", every=1, rows=2, stuck=1, calm=1)
+        faults += no_shares(self, "WatchSettings", "room", "rank", "chance")
         if faults:
             raise ConfigError(*faults)
 
@@ -150,15 +143,11 @@ class Watch:
         self._recent[key] = rows[-limit:].clone()  # not a view of the batch
 
     def _numbers(self, profiles: Mapping[str, Profile]) -> dict[str, float]:
-        numbers: dict[str, float] = {}
-        for key, seen in profiles.items():
-            measures = {
-                "cosine": seen.cosine,
-                "spread": seen.spread,
-                "rank": seen.rank,
-                "first_share": seen.first_share,
-            }
-            numbers |= {f"watch.{key}.{name}": value for name, value in measures.items()}
+        numbers: dict[str, float] = {
+            f"watch.{key}.{name}": getattr(seen, name)
+            for key, seen in profiles.items()
+            for name in ("cosine", "spread", "rank", "first_share")
+        }
         for key in profiles:
             name, _, side = key.rpartition(".")
             other = f"{name}.query"

@@ -8,10 +8,9 @@ from counterpoint.recipe.change import change
 from counterpoint.recipe.check import check, check_data
 from counterpoint.recipe.recipe import DataSettings, Recipe, differences
 from counterpoint.recipe.recipe_data import RecipeData, read_recipe_data
-from counterpoint.recipe.run import run_recipe
+from counterpoint.recipe.run import run_recipe, train
 from counterpoint.recipe.run_folder import describe_run
 from counterpoint.recipe.source import load_recipe, variants_of
-from counterpoint.recipe.training import train
 from counterpoint.shipped import shipped_recipes
 
 __all__ = [

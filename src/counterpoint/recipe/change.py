@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from counterpoint.config import class_named, plain, unknown_argument
@@ -99,10 +100,8 @@ def _value(text: str, hint: Any) -> Any:
     if text.lower() in WORDS:
         readings.insert(0, WORDS[text.lower()])
     else:
-        try:
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):  # not a literal, so a text
             readings.insert(0, ast.literal_eval(text))
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            pass  # not a literal, so a text
     found = next((value for reading in readings if (value := fitted(reading, hint)) is not MISFIT), MISFIT)
     if found is MISFIT:
         raise ConfigError(f"expected {described(hint)}, found {shown(readings[0])}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from torch import nn
 
-from counterpoint.config import Declared
 from counterpoint.encode.sources import could_be_located
 from counterpoint.errors import ArtifactError, ConfigError, MissingExtraError
 from counterpoint.learn import Build, NoImprovement, Train, TrainingSet
@@ -19,9 +18,7 @@ from counterpoint.model import Model
 from counterpoint.part import Part
 from counterpoint.recipe.check_pairs import pair_faults
 from counterpoint.recipe.check_vectors import vector_faults
-from counterpoint.recipe.inside import training
-from counterpoint.recipe.patterns import could_match
-from counterpoint.recipe.recipe import Recipe, declared_in
+from counterpoint.recipe.recipe import Recipe, declared_in, training
 from counterpoint.typed import faults_of
 
 __all__ = ["check", "check_data"]
@@ -32,8 +29,7 @@ def check(recipe: Recipe) -> list[str]:
 
     If values have wrong types, only these are listed, because other checks need correct types.
     """
-    faults = list(faults_of(recipe.resolved(), Recipe, "recipe"))
-    if faults:
+    if faults := list(faults_of(recipe.resolved(), Recipe, "recipe")):
         return faults
     model = recipe.declared_model()
     return [
@@ -80,16 +76,12 @@ def _names(recipe: Recipe) -> Iterator[str]:
 
 
 def _declared(recipe: Recipe) -> Iterator[str]:
+    """Parts that are set up, and names of models (`source`) and files (`file`) that do not exist."""
     for path, part in declared_in(recipe, "recipe"):
         if isinstance(part, Part) and part.is_set_up:
             yield f"{path}: is set up already; a recipe only declares, and learnt weights are no settings"
             break  # its children are, too
-    yield from _sources(declared_in(recipe, ""))
-
-
-def _sources(parts: Iterable[tuple[str, Declared]]) -> Iterator[str]:
-    """Arguments that name a model (`source`) or a file (`file`) that does not exist."""
-    for path, part in parts:
+    for path, part in declared_in(recipe, ""):
         source, file = getattr(part, "source", None), getattr(part, "file", None)
         if isinstance(source, str) and not could_be_located(source):
             yield f"{path}.source: no such folder, and not a hub id such as 'owner/name': {source!r}"
@@ -124,9 +116,8 @@ def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
     modules = _roots(recipe, stage)
     for field in ("learn", "freeze", "alternate", "lr_factors"):
         for pattern in getattr(stage, field):
-            if not could_match(pattern, modules):
+            if not _could_match(pattern, modules):
                 yield f"{field}: {pattern!r} matches no parameter; names begin with {', '.join(modules)}"
-    development = recipe.data.development is not None or recipe.data.held_out > 0
     if isinstance(stage.stop, NoImprovement) and stage.stop.measure not in recipe.measures:
         yield (
             f"stop: uses {stage.stop.measure}, which is not evaluated; the recipe's measures are "
@@ -134,6 +125,7 @@ def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
         )
     if stage.keep == "best" and not recipe.measures:
         yield "keep='best' needs a measure, and the recipe evaluates none; name measures or use keep='last'"
+    development = recipe.data.development is not None or recipe.data.held_out > 0
     if not development and (stage.keep == "best" or stage.stop is not None):
         yield (
             "keep='best' and a stop rule need development queries; name data.development, hold some out with "
@@ -165,3 +157,28 @@ def _roots(recipe: Recipe, stage: Train) -> dict[str, nn.Module]:
         model = model.encoder
     found |= dict(model.named_children())
     return {name: module for name, module in found.items() if module is not None}
+
+
+def _could_match(pattern: str, roots: Mapping[str, nn.Module]) -> bool:
+    """Whether a pattern can match a parameter once the parts are set up.
+
+    The parameters of a part are not known yet, only that their names end in `_`. The pattern is therefore
+    followed through the tree of parts up to its first wildcard. `roots` are the top modules by prefix.
+    """
+    start = min((pattern.find(sign) for sign in "*?[" if sign in pattern), default=len(pattern))
+    literal = pattern[:start]
+    if "." not in literal:
+        return any(name.startswith(literal) for name in roots) and literal != pattern
+    first, *inner, last = literal.split(".")
+    return first in roots and _follows(roots[first], inner, last)
+
+
+def _follows(module: nn.Module, names: list[str], last: str) -> bool:
+    """Whether a module can have a parameter under these names and one that starts with `last`."""
+    children = dict(module.named_children())
+    learns = isinstance(module, Part)
+    if names:
+        if names[0] in children:
+            return _follows(children[names[0]], names[1:], last)
+        return learns and names[0].endswith("_")
+    return learns or any(name.startswith(last) for name in children)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from counterpoint.learn import Train, WatchSettings
-from counterpoint.recipe.inside import outside_teachers, training
-from counterpoint.recipe.recipe import Recipe
+from counterpoint.recipe.recipe import Recipe, outside_teachers, training
 
 __all__ = ["pair_faults"]
-
 
 NO_VECTORS = "needs vectors, and a cross-encoder makes none; omit it"
 

@@ -10,10 +10,9 @@ from counterpoint.encode import BY_ROUTER, DualEncoder, Head, Routed
 from counterpoint.errors import ConfigError
 from counterpoint.learn import Fit, Train
 from counterpoint.learn.fit import fit_faults
-from counterpoint.learn.traits import SetTraits
+from counterpoint.learn.loss import SetTraits
 from counterpoint.model import Model
-from counterpoint.recipe.inside import outside_teachers, training
-from counterpoint.recipe.recipe import Recipe
+from counterpoint.recipe.recipe import Recipe, outside_teachers, training
 from counterpoint.score import Dot, MaxSim
 from counterpoint.search import LEXICAL, SearchSettings
 
@@ -38,10 +37,7 @@ def vector_faults(recipe: Recipe, model: Model) -> Iterator[str]:
             yield from (f"{where}: {fault}" for fault in fit_faults(stage, model))
     yield from _idf(recipe)
     for stage in training(recipe):
-        yield from (f"stages.{stage.name}: {fault}" for fault in _train(recipe, stage))
-        for loss in stage.losses:
-            found = loss.faults(_traits(encoder), stage.cache)
-            yield from (f"stages.{stage.name}: {fault}" for fault in found)
+        yield from (f"stages.{stage.name}: {fault}" for fault in _train(recipe, stage, _traits(encoder)))
 
 
 def _traits(encoder: DualEncoder) -> dict[str, SetTraits]:
@@ -98,10 +94,12 @@ def _idf(recipe: Recipe) -> Iterator[str]:
             )
 
 
-def _train(recipe: Recipe, stage: Train) -> Iterator[str]:
+def _train(recipe: Recipe, stage: Train, sets: Mapping[str, SetTraits]) -> Iterator[str]:
     if stage.scorer is None and recipe.scorer is None:
         yield "no scorer; give the stage one, or the recipe one for all stages"
     yield from stage.faults()
+    for loss in stage.losses:
+        yield from loss.faults(sets, stage.cache)
 
 
 def _unknown_sets(path: str, names: Iterable[str], sets: list[str]) -> Iterator[str]:

@@ -16,12 +16,21 @@ from counterpoint.encode import DualEncoder, InteractiveEncoder
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.foreign import parse_toml
 from counterpoint.headers import Header
-from counterpoint.learn import Stage
+from counterpoint.learn import Stage, Teacher, Train
+from counterpoint.learn.limits import too_low
 from counterpoint.model import Model
 from counterpoint.score import Scorer
 from counterpoint.typed import faults_of
 
-__all__ = ["DataSettings", "Recipe", "declared_in", "differences", "recipe_from"]
+__all__ = [
+    "DataSettings",
+    "Recipe",
+    "declared_in",
+    "differences",
+    "outside_teachers",
+    "recipe_from",
+    "training",
+]
 
 FORMAT = 1
 HEADER = Header("recipe", (FORMAT,), f"write format = {FORMAT}")
@@ -50,11 +59,7 @@ class DataSettings(Setting):
     depth: int = 100
 
     def __post_init__(self) -> None:
-        faults = [
-            f"data: {name} must be at least {least}, found {getattr(self, name)}"
-            for name, least in {"held_out": 0, "depth": 1}.items()
-            if getattr(self, name) < least
-        ]
+        faults = too_low(self, "data", held_out=0, depth=1)
         if self.relevant_from < 1:
             faults.append(f"data: relevant_from is a grade from 1 up, found {self.relevant_from}")
         if faults:
@@ -136,11 +141,7 @@ class Recipe(Setting):
 
     @staticmethod
     def from_toml(text: str, where: str = "recipe.toml") -> Recipe:
-        """Read TOML as `to_toml` writes it. Omitted settings have their defaults.
-
-        Args:
-            text: the TOML.
-            where: its name in messages.
+        """Read TOML as `to_toml` writes it, named `where` in messages. Omitted settings have their defaults.
 
         Raises:
             ArtifactError: not a recipe in a format that this version reads.
@@ -157,18 +158,14 @@ class Recipe(Setting):
 def recipe_from(data: object, where: str, like: Recipe | None = None) -> Recipe:
     """Make a recipe from plain data. All values are checked against the signatures first.
 
-    Args:
-        data: as from `Recipe.to_dict`.
-        where: their name in messages.
-        like: the recipe that the data come from, if any. A class with the name of one of its classes must be
-            the same class.
+    `where` names the data in messages. If they come from the recipe `like`, a class with the name of one of
+    its classes must be the same class.
 
     Raises:
         ConfigError: listing every fault.
         ArtifactError: the data name an unknown class.
     """
-    faults = list(faults_of(data, Recipe, "recipe"))
-    if faults:
+    if faults := list(faults_of(data, Recipe, "recipe")):
         raise ConfigError(*[f"{where}: {fault}" for fault in faults])
     try:
         made = Recipe.from_dict(data)  # pyright: ignore[reportArgumentType]
@@ -197,6 +194,24 @@ def declared_in(value: Any, path: str = "") -> Iterator[tuple[str, Declared]]:
         return
     for name, item in inside:
         yield from declared_in(item, f"{path}.{name}" if path else str(name))
+
+
+def training(recipe: Recipe) -> list[Train]:
+    """The training stages."""
+    return [stage for stage in recipe.stages if isinstance(stage, Train)]
+
+
+def outside_teachers(value: Any, where: str) -> Iterator[tuple[str, Declared]]:
+    """Yield everything declared inside a value with its path, except what is inside a teacher.
+
+    A teacher's scorer refers to the teacher's vector sets, not to those of the model in training.
+    """
+    taught: list[str] = []
+    for path, part in declared_in(value, where):
+        if isinstance(part, Teacher):
+            taught.append(f"{path}.")
+        elif not path.startswith(tuple(taught)):
+            yield path, part
 
 
 def differences(one: object, other: object, path: str = "") -> Iterator[tuple[str, Any, Any]]:

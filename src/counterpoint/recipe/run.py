@@ -1,4 +1,4 @@
-"""Run a recipe: check everything, record it, then train."""
+"""Run a recipe: check everything, record it, then train. `train` reads the data first."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from counterpoint.learn.job import Job, Reporter
 from counterpoint.learn.start import Start
 from counterpoint.recipe.check import check, check_data
 from counterpoint.recipe.recipe import Recipe
-from counterpoint.recipe.recipe_data import RecipeData
+from counterpoint.recipe.recipe_data import RecipeData, read_recipe_data
 from counterpoint.recipe.run_folder import begin_session, end_session, is_first_process, leave_no_trace
+from counterpoint.recipe.source import load_recipe
 
-__all__ = ["run_recipe"]
+__all__ = ["run_recipe", "train"]
 
 
 def run_recipe(
@@ -44,7 +45,7 @@ def run_recipe(
         ArtifactError: the folder exists and `resume` is false, or it is not a run, or cannot be written.
         DataError, MissingExtraError: as `counterpoint.learn.train`.
     """
-    from counterpoint.learn.trainer import train
+    from counterpoint.learn.trainer import train as train_job
 
     folder = Path(folder)
     faults = [*check(recipe), *check_data(recipe, training_data.training)]
@@ -67,7 +68,7 @@ def run_recipe(
         memory=memory,
     )
     try:
-        model = train(job, resume=resume, reporter=reporter)
+        model = train_job(job, resume=resume, reporter=reporter)
     except CounterpointError:
         if is_first_process() and not resume:
             leave_no_trace(folder)
@@ -75,3 +76,30 @@ def run_recipe(
     if is_first_process():
         end_session(folder)
     return model
+
+
+def train(
+    recipe: Recipe | str | Path,
+    data: str | Path,
+    folder: str | Path,
+    *,
+    documents: str | Path | None = None,
+    resume: bool = False,
+) -> Path:
+    """Train a model with a recipe, and return its folder, which `load_model` and `index` accept.
+
+    Args:
+        recipe: a recipe, or its name or file.
+        data: a collection, or training data in any format that `open_training_data` reads.
+        folder: of the run.
+        documents: for data that contain ids, the collection with the texts.
+        resume: continue from the run's latest checkpoint.
+
+    Raises:
+        ConfigError: listing every fault of the recipe.
+        ArtifactError: the folder exists and `resume` is false, or cannot be written.
+        DataError: the data cannot be read, or contain too little.
+    """
+    wanted = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    training_data = read_recipe_data(wanted, data, documents=documents)
+    return run_recipe(wanted, training_data, folder, command="train", resume=resume)

@@ -82,13 +82,6 @@ def begin_session(
 ) -> None:
     """Create the folder of a new run, or check that a run can be resumed and record the new session.
 
-    Args:
-        folder: of the run.
-        recipe: the recipe to run.
-        training_data: what the run trains on.
-        command: as typed.
-        resume: continue the existing run.
-
     Raises:
         ArtifactError: the folder exists and `resume` is false, or it is not a run, or cannot be written.
         ConfigError: recipe or data differ from the run's. The message lists every difference.
@@ -97,14 +90,13 @@ def begin_session(
     data = training_data.to_dict()
     start = None if recipe.start is None else Start.find(recipe.start).to_dict()
     if resume:
-        document = _provenance(folder)
+        document = HEADER.read(folder / PROVENANCE)
         _refuse_other_data(folder, document, data)
         if (document.get("start") or {}).get("sha256") != (start or {}).get("sha256"):
             _refuse([f"{folder}: the model in {recipe.start} is not the one that this run started from"])
     else:
         document = {"format": FORMAT, "recipe": recipe.fingerprint(), "seed": recipe.seed, **data}
-        document["start"] = start
-        document["sessions"] = []
+        document |= {"start": start, "sessions": []}
         with writing(folder):
             folder.mkdir(parents=True)
         write_atomically(folder / RECIPE_FILE, lambda path: path.write_text(recipe.to_toml(), "utf-8"))
@@ -121,7 +113,7 @@ def begin_session(
 
 def end_session(folder: Path) -> None:
     """Record the end of the latest session."""
-    document = _provenance(folder)
+    document = HEADER.read(folder / PROVENANCE)
     document["sessions"][-1]["end"] = datetime.now(UTC).isoformat(timespec="seconds")
     _write(folder, document)
 
@@ -141,7 +133,7 @@ def describe_run(folder: Path) -> dict[str, Any]:
         "run": str(folder),
         "model": str(model) if model.is_dir() else None,
         "fingerprint": _fingerprint(model) if model.is_dir() else None,
-        "provenance": _provenance(folder),
+        "provenance": HEADER.read(folder / PROVENANCE),
         "start": _start(folder),
         "stages": _stages(recipe, _results(_log(folder / METRICS), recipe.get("measures", [])), folder),
     }
@@ -171,7 +163,7 @@ def _results(log: Iterable[dict[str, Any]], measures: Sequence[str]) -> dict[str
 
 def _stages(recipe: Mapping[str, Any], results: Mapping[str, Any], folder: Path) -> dict[str, dict[str, Any]]:
     """Every stage of the recipe with its results, how it ended, and the step whose weights were kept."""
-    done = _stages_done(folder)
+    done, _ = latest_place(folder / "checkpoints") or (0, 0)  # the stages before that of the checkpoint
     found = {}
     for number, declared in enumerate(recipe.get("stages", [])):
         stage = results.get(declared["name"], {"last": {}, "best": None, "warnings": []})
@@ -183,12 +175,6 @@ def _stages(recipe: Mapping[str, Any], results: Mapping[str, Any], folder: Path)
             kept = stage["best"]["step"] if best else step
         found[declared["name"]] = {**stage, "ended": ended, "kept": kept}
     return found
-
-
-def _stages_done(folder: Path) -> int:
-    """Number of stages that have ended, which is the stage of the latest checkpoint."""
-    found = latest_place(folder / "checkpoints")
-    return 0 if found is None else found[0]
 
 
 def _fingerprint(model: Path) -> str:
@@ -223,10 +209,6 @@ def _refuse(faults: Iterable[str]) -> None:
     found = list(faults)
     if found:
         raise ConfigError(*found, "resume with the run's own recipe and data, or start another run")
-
-
-def _provenance(folder: Path) -> dict[str, Any]:
-    return HEADER.read(folder / PROVENANCE)
 
 
 def _start(folder: Path) -> dict[str, Any] | None:

@@ -50,12 +50,7 @@ class MaxSim(Scorer):
     unseen_: Float[Tensor, ""]
 
     def __init__(
-        self,
-        on: str,
-        exact: bool = False,
-        floor0: bool = False,
-        normalise: bool = False,
-        idf: float = 0.0,
+        self, on: str, exact: bool = False, floor0: bool = False, normalise: bool = False, idf: float = 0.0
     ):
         super().__init__()
         self.on, self.exact, self.floor0, self.normalise, self.idf = on, exact, floor0, normalise, idf
@@ -104,7 +99,10 @@ class MaxSim(Scorer):
         d_step = max(1, block // (pair * q_step))
         learning = torch.is_grad_enabled() and (q.values.requires_grad or d.values.requires_grad)
         again = learning and (q_step < len(q) or d_step < len(d))
-        make = self._matches if rows else self._scores
+
+        def make(some: Vectors, others: Vectors) -> Tensor:
+            matches, _ = self._weighted(some, others)
+            return matches if rows else matches.sum(1)
 
         def score(some: Vectors, others: Vectors) -> Tensor:
             if again:
@@ -113,12 +111,6 @@ class MaxSim(Scorer):
 
         lines = [[score(some, others) for others in _split(d, d_step)] for some in _split(q, q_step)]
         return torch.cat([torch.cat(line, -1) for line in lines])
-
-    def _scores(self, q: Vectors, d: Vectors) -> Float[Tensor, "q d"]:
-        return self._matches(q, d).sum(1)
-
-    def _matches(self, q: Vectors, d: Vectors) -> Float[Tensor, "q tq d"]:
-        return self._weighted(q, d)[0]
 
     def _weighted(self, q: Vectors, d: Vectors) -> tuple[Float[Tensor, "q tq d"], Int[Tensor, "q tq d"]]:
         best, rows = self._best(q, d)
@@ -141,7 +133,9 @@ class MaxSim(Scorer):
             d = _one_padding_row(d)
         # Autocast would reduce the product to half precision.
         with torch.autocast(q.values.device.type, enabled=False):
-            similarity = torch.einsum("atn,bsn->atbs", *_same_dtype(self._rows(q), self._rows(d)))
+            left, right = self._rows(q), self._rows(d)
+            dtype = torch.promote_types(left.dtype, right.dtype)
+            similarity = torch.einsum("atn,bsn->atbs", left.to(dtype), right.to(dtype))
         if self.exact:
             similarity.masked_fill_(_ids(q, MATCHING)[:, :, None, None] != _ids(d, MATCHING), 0)
         # Padding is excluded before the maximum. Texts without real rows get 0 after it.
@@ -179,8 +173,3 @@ def _split(vectors: Vectors, step: int) -> list[Vectors]:
 def _one_padding_row(vectors: Vectors) -> Vectors:
     ids = None if vectors.ids is None else functional.pad(vectors.ids, (0, 1))
     return Vectors(functional.pad(vectors.values, (0, 0, 0, 1)), functional.pad(vectors.mask, (0, 1)), ids)
-
-
-def _same_dtype(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    dtype = torch.promote_types(a.dtype, b.dtype)
-    return a.to(dtype), b.to(dtype)

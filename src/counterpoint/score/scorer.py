@@ -82,9 +82,8 @@ class Sum(Scorer):
         self, q: Representation, d: Representation, own: Int[Tensor, "q n"]
     ) -> Float[Tensor, "q d"]:
         """The weighted sum of the parts' batch scores."""
-        return torch.stack([weight * part.batch_scores(q, d, own) for part, weight in self._summands()]).sum(
-            0
-        )
+        scores = [weight * part.batch_scores(q, d, own) for part, weight in self._summands()]
+        return torch.stack(scores).sum(0)
 
     def explain(self, q: Representation, d: Representation) -> Explanation:
         """One child per part, with its weight applied."""

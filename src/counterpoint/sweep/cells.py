@@ -109,10 +109,7 @@ def cells_of(
 ) -> tuple[list[Cell], list[NotApplicable]]:
     """The cells of a grid for some of its models, in the order of the grid, and the impossible combinations.
 
-    Args:
-        grid: its workflows, settings and depth are used.
-        models: by their entries. None for BM25 alone.
-        collections: the collections to evaluate on.
+    A model is None for BM25 alone.
     """
     cells: dict[str, Cell] = {}
     impossible: dict[NotApplicable, None] = {}
@@ -197,9 +194,8 @@ def _searched(
 
 
 def _on(judged: Judged, made: Resolved, k: int) -> Cell:
-    layouts = {name: asdict(layout) for name, layout in made.layouts.items()}
-    bm25 = None if made.index.lexical is None else asdict(made.index.lexical)
-    stored = {**layouts, LEXICAL: bm25}
+    stored: dict[str, Any] = {name: asdict(layout) for name, layout in made.layouts.items()}
+    stored[LEXICAL] = made.index.lexical and asdict(made.index.lexical)
     index_identity = {
         "corpus": judged.digests["corpus"],
         "model": made.fingerprint,

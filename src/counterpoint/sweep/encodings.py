@@ -16,7 +16,7 @@ from counterpoint.errors import ArtifactError
 from counterpoint.index import TextModel, VectorSet
 from counterpoint.types import Ragged, Side, Span
 
-__all__ = ["CachedModel"]
+__all__ = ["CachedModel", "PassingModel"]
 
 BATCH = 64  # texts encoded and committed at a time; a killed process loses at most this many
 VARIABLES = 500  # keys in one query; SQLite's oldest limit is 999
@@ -33,8 +33,49 @@ Encoded = Mapping[str, Rows]
 """All vector sets of one text."""
 
 
+class PassingModel:
+    """A `TextModel` that passes everything on to another. Subclasses change some of it."""
+
+    def __init__(self, model: TextModel):
+        self.model = model
+        self._fingerprint = model.fingerprint()
+
+    @property
+    def sets(self) -> Mapping[str, VectorSet]:
+        """The model's vector sets."""
+        return self.model.sets
+
+    def fingerprint(self) -> str:
+        """The model's fingerprint."""
+        return self._fingerprint
+
+    def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+        """The model's query vectors."""
+        return self.model.encode_query(texts)
+
+    def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+        """The model's document vectors."""
+        return self.model.encode_document(texts)
+
+    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
+        """The model's spans."""
+        return self.model.spans(texts, name, side)
+
+    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[np.ndarray]:
+        """The model's row ids."""
+        return self.model.row_ids(texts, name, side)
+
+    def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
+        """The model's gate weights."""
+        return self.model.gate_weights(texts, name)
+
+    def table(self, name: str) -> np.ndarray:
+        """The model's table."""
+        return self.model.table(name)
+
+
 @final
-class CachedModel:
+class CachedModel(PassingModel):
     """A `TextModel` with a cache. It returns the same vectors as its model and encodes each text once.
 
     Vectors are stored unchanged (float32, with their ids) in one SQLite file, by side and text. Each batch of
@@ -50,8 +91,8 @@ class CachedModel:
     """
 
     def __init__(self, model: TextModel, path: Path, on_encoded: Callable[[int], object] = lambda new: None):
-        self.model, self.path, self.on_encoded = model, path, on_encoded
-        self._fingerprint = model.fingerprint()
+        super().__init__(model)
+        self.path, self.on_encoded = path, on_encoded
         path.parent.mkdir(parents=True, exist_ok=True)
         with self._using():
             self._database = sqlite3.connect(path)
@@ -74,15 +115,6 @@ class CachedModel:
     def __exit__(self, *error: object) -> None:
         self._database.close()
 
-    @property
-    def sets(self) -> Mapping[str, VectorSet]:
-        """The model's vector sets."""
-        return self.model.sets
-
-    def fingerprint(self) -> str:
-        """The model's fingerprint."""
-        return self._fingerprint
-
     def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
         """Vectors of queries, in the order of the texts."""
         return self._encode(texts, "query")
@@ -90,22 +122,6 @@ class CachedModel:
     def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
         """Vectors of documents, in the order of the texts."""
         return self._encode(texts, "document")
-
-    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """The model's spans, not cached."""
-        return self.model.spans(texts, name, side)
-
-    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[np.ndarray]:
-        """The model's row ids, not cached."""
-        return self.model.row_ids(texts, name, side)
-
-    def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
-        """The model's gate weights, not cached."""
-        return self.model.gate_weights(texts, name)
-
-    def table(self, name: str) -> np.ndarray:
-        """The model's table, not cached."""
-        return self.model.table(name)
 
     def _encode(self, texts: Sequence[str], side: Side) -> dict[str, Ragged]:
         text_of = {_key(text, side): text for text in texts}

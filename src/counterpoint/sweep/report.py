@@ -24,14 +24,7 @@ COSTS = ("bytes_per_document", "search_ms", "search_ms_p95", "encode_ms", "encod
 
 
 def report_of(plan: SweepPlan, outcome: Outcome, store: Store, command: str) -> dict[str, Any]:
-    """Build the report as plain data.
-
-    Args:
-        plan: the plan of the sweep.
-        outcome: its results.
-        store: the folder of the sweep.
-        command: what the user typed.
-    """
+    """Build the report as plain data. `command` is what the user typed."""
     grid = plan.grid
     numbers: dict[str, int] = {}
     rows = []

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, final
 
 from counterpoint.errors import CounterpointError
-from counterpoint.index import Index, TextModel, build_index
+from counterpoint.index import Index, build_index
 from counterpoint.measure import evaluate
 from counterpoint.provenance import provenance
 from counterpoint.search import LEXICAL, Run, Searcher
@@ -144,8 +144,10 @@ class Work:
 
     def _computed(self, cell: Cell, cached: CachedModel | None, encode: Latency | None) -> dict[str, Any]:
         judged = self.plan.collections[cell.collection]
-        self._build(cell, cached)
-        with Index(self.store.index(cell.index_key)) as index:
+        folder = self.store.index(cell.index_key)
+        if not (folder / "manifest.json").is_file():
+            build_index(judged.collection.documents(), cached, folder, cell.index)
+        with Index(folder) as index:
             searcher = Searcher(index, cached, cell.search)
             run = searcher.run(judged.queries, cell.k, workflow=cell.workflow)
             texts = sample(list(judged.queries.values()))
@@ -167,17 +169,11 @@ class Work:
             "index": cell.index_key,
             "measured": self._measured(cell, run),
             "bytes_per_document": _bytes(cell, stored),
-            "milliseconds": {"search": search.to_dict(), "encode": encode and encode.to_dict()},
+            "milliseconds": {"search": asdict(search), "encode": encode and asdict(encode)},
             "provenance": provenance(self.command),
         }
         self.store.write_result(cell.key, result)
         return self.store.read_result(cell.key)
-
-    def _build(self, cell: Cell, model: TextModel | None) -> None:
-        folder = self.store.index(cell.index_key)
-        if not (folder / "manifest.json").is_file():
-            documents = self.plan.collections[cell.collection].collection.documents()
-            build_index(documents, model, folder, cell.index)
 
     def _measures(self, cell: Cell) -> list[str]:
         judged = self.plan.collections[cell.collection]

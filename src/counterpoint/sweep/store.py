@@ -27,11 +27,7 @@ HEADER = Header("result of a sweep", (FORMAT,), "delete it and sweep again")
 
 @final
 class Store:
-    """Paths and files of a sweep's folder.
-
-    Args:
-        folder: need not exist yet.
-    """
+    """Paths and files of a sweep's folder, which need not exist yet."""
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)

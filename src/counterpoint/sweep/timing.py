@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from counterpoint.index import TextModel, VectorSet
-from counterpoint.types import Ragged, Side, Span
+from counterpoint.index import TextModel
+from counterpoint.sweep.encodings import PassingModel
+from counterpoint.types import Ragged
 
 __all__ = ["HITS", "QUERIES", "SECONDS", "HeldQueries", "Latency", "measure_latency", "sample"]
 
@@ -29,10 +30,6 @@ class Latency:
     median: float
     p95: float
     queries: int
-
-    def to_dict(self) -> dict[str, float]:
-        """Plain data."""
-        return asdict(self)
 
 
 def sample(texts: Sequence[str]) -> list[str]:
@@ -54,48 +51,18 @@ def measure_latency(texts: Sequence[str], call: Callable[[str], object]) -> Late
 
 
 @final
-class HeldQueries:
+class HeldQueries(PassingModel):
     """A model with the vectors of some queries in memory, so that search is timed without encoding."""
 
     def __init__(self, model: TextModel, texts: Sequence[str]):
-        self.model = model
-        self._fingerprint = model.fingerprint()
+        super().__init__(model)
         encoded = model.encode_query(texts)
         self._held = {
             text: {name: packed.take(np.array([i])) for name, packed in encoded.items()}
             for i, text in enumerate(texts)
         }
 
-    @property
-    def sets(self) -> Mapping[str, VectorSet]:
-        """The model's vector sets."""
-        return self.model.sets
-
-    def fingerprint(self) -> str:
-        """The model's fingerprint."""
-        return self._fingerprint
-
     def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
         """The vectors of one of the texts."""
         (text,) = texts
         return self._held[text]
-
-    def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
-        """The model's document vectors."""
-        return self.model.encode_document(texts)
-
-    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """The model's spans."""
-        return self.model.spans(texts, name, side)
-
-    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[np.ndarray]:
-        """The model's row ids."""
-        return self.model.row_ids(texts, name, side)
-
-    def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
-        """The model's gate weights."""
-        return self.model.gate_weights(texts, name)
-
-    def table(self, name: str) -> np.ndarray:
-        """The model's table."""
-        return self.model.table(name)

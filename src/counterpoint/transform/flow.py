@@ -14,10 +14,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from counterpoint.config import Setting
-from counterpoint.errors import ConfigError, DataError, NotFittedError, ShapeError
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.transform.moments import Moments
 from counterpoint.transform.sample import sample_rows
-from counterpoint.transform.transform import Rows, Transform
+from counterpoint.transform.transform import FittedTransform, Rows
 from counterpoint.vectors import Vectors
 
 __all__ = ["Flow", "FlowBits", "FlowTraining"]
@@ -92,7 +92,7 @@ class FlowBits:
         return f"{seen}, {self.held_out:.3f} of {self.rows_held_out:,} held out"
 
 
-class Flow(Transform):
+class Flow(FittedTransform):
     """z = f(x) with log p(x) = log N(z; 0, I) + log|det ∂f/∂x|. The rows of the new set are z. Abstract.
 
     Jung et al. (Isotropic Representation Can Improve Dense Retrieval), equation 5. A flow always runs in
@@ -104,9 +104,7 @@ class Flow(Transform):
     density is infinite along the others.
     """
 
-    dim: int
     fitting: FlowTraining | None
-    count_: Tensor
     bits: FlowBits | None = None
     """The result of this object's last `fit`. It is not saved."""
 
@@ -185,12 +183,10 @@ class Flow(Transform):
 
     def forward(self, vectors: Vectors) -> Vectors:
         """The latent rows, in the input's type."""
-        self._check_fitted()
-        if vectors.values.shape[2] != self.dim:
-            raise ShapeError(f"fitted on vectors of {self.dim} components, found {vectors.values.shape[2]}")
+        self._check_fitted(vectors.values.shape[2])
         real = vectors.mask & (vectors.values != 0).any(-1)
-        found = vectors.values[real]
-        x = found.to(next(self._layers()).dtype)
+        layers = (tensor for tensor in self.buffers() if tensor.is_floating_point())
+        x = vectors.values[real].to(next(layers).dtype)
         mapped = [self.latent(piece)[0] for piece in x.split(BLOCK)] or [x]
         values = torch.zeros_like(vectors.values)
         values[real] = torch.cat(mapped).to(values.dtype)
@@ -221,8 +217,7 @@ class Flow(Transform):
         self, sample: Float[Tensor, "n d"], on_step: Callable[[int, int, float], object] | None
     ) -> None:
         said = self._fitting
-        learnt = list(self.parameters())
-        adam = torch.optim.Adam(learnt, lr=said.lr, fused=True)
+        adam = torch.optim.Adam(self.parameters(), lr=said.lr, fused=True)
         total = min(said.steps, said.epochs * max(1, len(sample) // said.batch))
         super().train(True)
         for step, batch in zip(range(1, total + 1), self._batches(sample), strict=False):
@@ -296,15 +291,6 @@ class Flow(Transform):
         seen = sample[torch.linspace(0, len(sample) - 1, size, device=sample.device).long()]
         unseen = self.bits_per_dimension(held_out) if len(held_out) else None
         return FlowBits(self.bits_per_dimension(seen), unseen, len(sample), len(held_out))
-
-    def _check_fitted(self) -> None:
-        if not self.is_set_up or not self.count_:
-            raise NotFittedError(
-                f"{type(self).__name__} has seen no vectors yet; call fit(rows) or load a fitted one"
-            )
-
-    def _layers(self) -> Iterator[Tensor]:
-        return (tensor for tensor in self.buffers() if tensor.is_floating_point())
 
 
 def _rank(sample: Float[Tensor, "n d"]) -> int:

@@ -94,11 +94,9 @@ class Nice(Flow):
 
     def _net(self) -> nn.Sequential:
         half, width = self.dim // 2, self.width
-        inner = [
-            part
-            for _ in range(self.layers)
-            for part in (nn.Linear(width, width), nn.ReLU(), nn.BatchNorm1d(width))
-        ]
+        inner: list[nn.Module] = []
+        for _ in range(self.layers):
+            inner += [nn.Linear(width, width), nn.ReLU(), nn.BatchNorm1d(width)]
         last = nn.Linear(width, half)
         if self.start == "data":
             nn.init.zeros_(last.weight)

@@ -10,10 +10,11 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
+from counterpoint.errors import NotFittedError, ShapeError
 from counterpoint.part import Part
 from counterpoint.vectors import Vectors
 
-__all__ = ["Rows", "Transform"]
+__all__ = ["FittedTransform", "Rows", "Transform"]
 
 Rows = Iterable[Float[np.ndarray, "n d"] | Float[Tensor, "n d"]]
 """Batches of row vectors without padding. They are read once, and never all held together."""
@@ -37,3 +38,18 @@ class Transform(Part, ABC):
         Raises:
             NotFittedError: before `fit`, if the transform learns.
         """
+
+
+class FittedTransform(Transform):
+    """A transform that learns from rows of `dim` components, and counts them in `count_`. Abstract."""
+
+    dim: int
+    count_: Tensor
+
+    def _check_fitted(self, dim: int | None = None) -> None:
+        if not self.is_set_up or not self.count_:
+            raise NotFittedError(
+                f"{type(self).__name__} has seen no vectors yet; call fit(rows) or load a fitted one"
+            )
+        if dim is not None and dim != self.dim:
+            raise ShapeError(f"fitted on vectors of {self.dim} components, found {dim}")

@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
-from counterpoint.errors import ConfigError, DataError, NotFittedError, ShapeError
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.transform.moments import Moments
-from counterpoint.transform.transform import Rows, Transform
+from counterpoint.transform.transform import FittedTransform, Rows
 from counterpoint.vectors import Vectors
 
 __all__ = ["Whitening", "oracle_shrinkage"]
@@ -28,7 +28,7 @@ ENOUGH = 10
 
 
 @final
-class Whitening(Transform):
+class Whitening(FittedTransform):
     """z = (x − μ)·U·Λᵖ, where Σ = UΛUᵀ is the covariance of the vectors it was fitted to.
 
     p = −½ at full rank is the whitening of Jung et al. (Isotropic Representation Can Improve Dense
@@ -49,7 +49,6 @@ class Whitening(Transform):
     10 rows per component.
     """
 
-    count_: Tensor
     mean_: Tensor
     matrix_: Tensor
 
@@ -128,9 +127,7 @@ class Whitening(Transform):
 
     def forward(self, vectors: Vectors) -> Vectors:
         """The whitened rows, in the input's type."""
-        self._check_fitted()
-        if vectors.values.shape[2] != self.dim:
-            raise ShapeError(f"fitted on vectors of {self.dim} components, found {vectors.values.shape[2]}")
+        self._check_fitted(vectors.values.shape[2])
         dtype = torch.promote_types(vectors.values.dtype, torch.float32)
         mean, matrix = self.mean_.to(dtype), self.matrix_.to(dtype)
         rows, real = vectors.values.flatten(0, 1), vectors.mask.flatten()
@@ -149,10 +146,6 @@ class Whitening(Transform):
         if not rows.detach().norm(dim=1).all():  # cheaper than a search for zero rows, which are rare
             mapped = mapped.masked_fill(~rows.any(1, keepdim=True), 0)
         return functional.normalize(mapped, dim=-1) if self.normalise else mapped
-
-    def _check_fitted(self) -> None:
-        if not self.is_set_up or not self.count_:
-            raise NotFittedError("Whitening has seen no vectors yet; call fit(rows) or load a fitted one")
 
     def _matrix(self, moments: Moments) -> Float[Tensor, "d k"]:
         """U·Λᵖ for the leading directions, with zero columns for those that are dropped."""

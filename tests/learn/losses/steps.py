@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import torch
 
 from counterpoint.learn import Step, Targets
-from counterpoint.testing.steps import some_step
+from counterpoint.testing.losses import some_step
 
 NAN, INF = float("nan"), float("inf")
 

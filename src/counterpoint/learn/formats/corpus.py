@@ -42,11 +42,7 @@ class Corpus:
         return _known(self.queries, "query", row.id(value), row)
 
     def document(self, value: object, row: Row) -> str:
-        """The id of a document, which must have a text.
-
-        Raises:
-            DataError: it has none. The message names file and line.
-        """
+        """The id of a document, as `query`."""
         return _known(self.documents, "document", row.id(value), row)
 
 

@@ -59,10 +59,7 @@ def read_collection(
 
 
 def read_id_triples(
-    path: str | Path,
-    documents: Place,
-    queries: Place | None = None,
-    policy: ReadPolicy | None = None,
+    path: str | Path, documents: Place, queries: Place | None = None, policy: ReadPolicy | None = None
 ) -> TrainingSet:
     r"""Read lines `query\tpositive\tnegative` of ids (MS MARCO's `qidpidtriples`), one example per line.
 
@@ -89,10 +86,7 @@ def read_id_triples(
 
 
 def read_n_way(
-    path: str | Path,
-    documents: Place,
-    queries: Place | None = None,
-    policy: ReadPolicy | None = None,
+    path: str | Path, documents: Place, queries: Place | None = None, policy: ReadPolicy | None = None
 ) -> TrainingSet:
     """Read ColBERT's n-way lists: each line is `[query, positive, negative, …]`, by ids.
 
@@ -127,10 +121,7 @@ def read_n_way(
 
 
 def read_distillation(
-    paths: Sequence[Path],
-    documents: Place,
-    queries: Place | None = None,
-    policy: ReadPolicy | None = None,
+    paths: Sequence[Path], documents: Place, queries: Place | None = None, policy: ReadPolicy | None = None
 ) -> TrainingSet:
     """Read records `query_id, document_ids, scores`: a teacher's scores of a query's documents.
 

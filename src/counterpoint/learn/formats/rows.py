@@ -21,7 +21,7 @@ ENDINGS = (".jsonl", ".jsonl.gz", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record and its place.
+    """One record and its place. Its checks return the value, or raise a `DataError` that names the place.
 
     Attributes:
         value: JSON, or a table's row as a mapping.
@@ -38,11 +38,7 @@ class Row:
         return DataError(message, path=self.path, line=self.line)
 
     def take(self, *keys: str) -> Any:
-        """The value of the first of these keys that the record has.
-
-        Raises:
-            DataError: the record is not an object, or has none of the keys.
-        """
+        """The value of the first of these keys that the record, an object, has."""
         if not isinstance(self.value, Mapping):
             raise self.fault(f"expected an object, found {type(self.value).__name__}")
         found = next((key for key in keys if key in self.value), None)
@@ -51,21 +47,13 @@ class Row:
         return self.value[found]
 
     def text(self, value: object) -> str:
-        """Check that the value is a string that can be stored.
-
-        Raises:
-            DataError: it is not.
-        """
+        """Check that the value is a string that can be stored."""
         if not isinstance(value, str):
             raise self.fault(f"expected a text, found {json.dumps(value, default=str)[:60]}")
         return strict_reader(ReadPolicy()).sound(value, self.path, self.line)
 
     def id(self, value: object) -> str:
-        """Check that the value is an id: a string, or a whole number, which becomes a string.
-
-        Raises:
-            DataError: it is neither, or blank.
-        """
+        """Check that the value is an id: a string that is not blank, or a whole number, which becomes one."""
         if type(value) is int:  # not isinstance, because bool is a subclass of int
             return str(value)
         if not isinstance(value, str) or not value.strip():
@@ -75,22 +63,14 @@ class Row:
         return value
 
     def number(self, value: object) -> float:
-        """Check that the value is a finite number.
-
-        Raises:
-            DataError: it is not.
-        """
+        """Check that the value is a finite number."""
         most = float_info.max
         if isinstance(value, bool) or not isinstance(value, int | float) or not -most <= value <= most:
             raise self.fault(f"a score must be a finite number, found {json.dumps(value, default=str)[:60]}")
         return float(value)
 
     def items(self, value: object) -> list[Any]:
-        """Check that the value is a list, or its JSON as in some tables.
-
-        Raises:
-            DataError: it is neither.
-        """
+        """Check that the value is a list, or its JSON as in some tables."""
         if isinstance(value, str) and value.startswith("["):
             try:
                 value = DECODER.decode(value)
@@ -158,12 +138,10 @@ def _parquet(path: Path) -> Iterator[Row]:
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise MissingExtraError("reading Parquet", package="pyarrow", extra="train") from error
-    number = 0
     try:
         with ParquetFile(path) as table:
-            for batch in table.iter_batches():
-                for value in batch.to_pylist():
-                    number += 1
-                    yield Row(value, path, number)
+            values = (value for batch in table.iter_batches() for value in batch.to_pylist())
+            for number, value in enumerate(values, 1):
+                yield Row(value, path, number)
     except (ArrowException, OSError) as error:
         raise DataError(f"cannot be read as Parquet ({error}); copy it again", path=path) from error

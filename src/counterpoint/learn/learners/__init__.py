@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from counterpoint.encode import InteractiveEncoder
 from counterpoint.learn.learners.learner import Learner, Made
 from counterpoint.learn.learners.pairs import PairLearner
 from counterpoint.learn.learners.vectors import VectorLearner
-
-if TYPE_CHECKING:
-    from counterpoint.learn.stages import Train
-    from counterpoint.learn.training_run import TrainingRun
+from counterpoint.learn.stages import Train
+from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["Learner", "Made", "PairLearner", "VectorLearner", "learner_of"]
 

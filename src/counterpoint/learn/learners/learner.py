@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,11 +19,9 @@ from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.development import DevelopmentSet
 from counterpoint.learn.matches import MatchMasks
 from counterpoint.learn.optimiser import named_parameters
+from counterpoint.learn.stages import Train
 from counterpoint.learn.step import Step
-
-if TYPE_CHECKING:
-    from counterpoint.learn.stages import Train
-    from counterpoint.learn.training_run import TrainingRun
+from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["Learner", "Made"]
 
@@ -42,12 +40,7 @@ class Made:
 
 
 class Learner(ABC):
-    """Turns a stage's batches into steps, and evaluates its model. Abstract: one subclass per kind of model.
-
-    Args:
-        run: the run of the stage.
-        stage: its settings.
-    """
+    """Turns a stage's batches into steps, and evaluates the model. Abstract: one subclass a kind of model."""
 
     def __init__(self, run: TrainingRun, stage: Train):
         self.run, self.stage = run, stage
@@ -99,9 +92,8 @@ class Learner(ABC):
             ArtifactError: the job's `memory` cannot be read or written.
         """
         size = self.stage.remember
-        backbones = [
-            module for part in self.parts() for module in part.modules() if isinstance(module, Transformer)
-        ]
+        modules = (module for part in self.parts() for module in part.modules())
+        backbones = [module for module in modules if isinstance(module, Transformer)]
         frozen = [b for b in backbones if not any(p.requires_grad for p in b.parameters())]
         if size and not frozen:
             raise ConfigError(
@@ -124,7 +116,7 @@ class Learner(ABC):
 
     @abstractmethod
     def make(self, batch: Batch, seed: int, number: int) -> Made:
-        """TrainingRun the forward pass of a batch.
+        """Run the forward pass of a batch.
 
         Args:
             batch: the same on every process. The work is divided.
@@ -132,17 +124,15 @@ class Learner(ABC):
             number: of the batch in the stage.
         """
 
-    @abstractmethod
-    def start(self, checkpoint: Checkpoint | None) -> None:
+    def start(self, checkpoint: Checkpoint | None) -> None:  # noqa: B027 - may do nothing
         """Prepare for the first step, or for the step after a checkpoint of this stage."""
 
-    @abstractmethod
-    def after_step(self) -> None:
+    def after_step(self) -> None:  # noqa: B027 - may do nothing
         """Called after the optimiser has updated the weights."""
 
-    @abstractmethod
     def state(self) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]]:
-        """State for a checkpoint, as `start` reads it: groups of tensors, and JSON values."""
+        """State other than the weights, as `start` reads it: groups of tensors, and JSON values."""
+        return {}, {}
 
     @abstractmethod
     def evaluate(self, development: DevelopmentSet) -> dict[str, float]:

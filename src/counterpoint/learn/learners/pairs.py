@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
-import torch
 from torch import nn
 
 from counterpoint.encode import InteractiveEncoder
 from counterpoint.errors import ConfigError
-from counterpoint.learn.batches import Batch
-from counterpoint.learn.checkpoint import Checkpoint
-from counterpoint.learn.cross import cross_step, own_pairs
+from counterpoint.learn.batches import Batch, own_pairs
 from counterpoint.learn.development import DevelopmentSet, rerank
 from counterpoint.learn.gradient_cache import PairEncoding
 from counterpoint.learn.learners.learner import Learner, Made
-
-if TYPE_CHECKING:
-    from counterpoint.learn.stages import Train
-    from counterpoint.learn.training_run import TrainingRun
+from counterpoint.learn.stages import Train
+from counterpoint.learn.step import cross_step
+from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["PairLearner"]
 
@@ -27,11 +23,6 @@ __all__ = ["PairLearner"]
 @final
 class PairLearner(Learner):
     """Scores pairs and makes no vectors. There is no scorer, and each query sees its own documents only.
-
-    Args:
-        model: the cross-encoder.
-        run: the run of the stage.
-        stage: its settings.
 
     Raises:
         ConfigError: the stage has a scorer, a negative cache, or BM25's vectors.
@@ -64,16 +55,6 @@ class PairLearner(Learner):
         scored = self.encoding.encode(pairs, "pair", seed, alter)
         scores = scored.vectors["score"].values[:, 0, 0]
         return Made(cross_step(scores, batch.targets.to(self.device)), scored.backward)
-
-    def start(self, checkpoint: Checkpoint | None) -> None:
-        """Do nothing: there is no state other than the weights."""
-
-    def after_step(self) -> None:
-        """Do nothing."""
-
-    def state(self) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]]:
-        """Empty."""
-        return {}, {}
 
     def evaluate(self, development: DevelopmentSet) -> dict[str, float]:
         """Rerank BM25's best documents."""

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import torch
 from torch import nn
 
-from counterpoint.learn.batches import Batch, one_owner_each
+from counterpoint.learn.batches import Batch, Drawn, join_drawn, one_owner_each
+from counterpoint.learn.cache import RunningCache
 from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.development import DevelopmentSet, retrieve
-from counterpoint.learn.drawn import Drawn, join_drawn
 from counterpoint.learn.gradient_cache import TextEncoding
 from counterpoint.learn.learners.learner import Learner, Made
 from counterpoint.learn.lexical import RunningTerms
-from counterpoint.learn.running_cache import RunningCache
+from counterpoint.learn.stages import Train
 from counterpoint.learn.step import Step
+from counterpoint.learn.training_run import TrainingRun
 from counterpoint.model import Model
 from counterpoint.search import LEXICAL
 from counterpoint.types import Side
 from counterpoint.vectors import Representation
-
-if TYPE_CHECKING:
-    from counterpoint.learn.stages import Train
-    from counterpoint.learn.training_run import TrainingRun
 
 __all__ = ["VectorLearner"]
 
@@ -32,11 +29,6 @@ __all__ = ["VectorLearner"]
 @final
 class VectorLearner(Learner):
     """Compares every query of the batch with every document of the batch, by the stage's scorer.
-
-    Args:
-        model: makes the vectors.
-        run: the run of the stage.
-        stage: its settings.
 
     Raises:
         ConfigError: there is no scorer.
@@ -100,22 +92,18 @@ class VectorLearner(Learner):
     def start(self, checkpoint: Checkpoint | None) -> None:
         """Count terms and fill the cache, or restore both."""
         documents, busy = self.run.job.data.documents, self.run.reporter.busy
-        if self.stage.lexical is not None and checkpoint is not None:
-            kept = checkpoint.tensors["lexical"], checkpoint.state["lexical"]
-            self.terms = self.stage.lexical.restore(*kept)
-        elif self.stage.lexical is not None:
-            self.terms = self.stage.lexical.start(
-                documents.values(), lambda done: busy("counting terms", done)
-            )
-        if self.stage.cache is None:
+        lexical, cache = self.stage.lexical, self.stage.cache
+        if lexical is not None and checkpoint is not None:
+            self.terms = lexical.restore(checkpoint.tensors["lexical"], checkpoint.state["lexical"])
+        elif lexical is not None:
+            self.terms = lexical.start(documents.values(), lambda done: busy("counting terms", done))
+        if cache is None:
             return
-        self.cache = RunningCache(
-            self.stage.cache, self.model.sets, sorted(documents), self.run.job.seed, self.device
-        )
+        self.cache = RunningCache(cache, self.model.sets, sorted(documents), self.run.job.seed, self.device)
         if checkpoint is not None:
             self.cache.restore(checkpoint.tensors["cache"], checkpoint.state["cache"])
-            return
-        self.cache.fill(self._encode_documents, lambda held: busy("filling the negative cache", held))
+        else:
+            self.cache.fill(self._encode_documents, lambda held: busy("filling the negative cache", held))
 
     def after_step(self) -> None:
         """Refresh a part of the cache."""
@@ -124,14 +112,10 @@ class VectorLearner(Learner):
 
     def state(self) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]]:
         """The state of the cache and of the terms, if they exist."""
-        kept = {
-            name: part.state()
-            for name, part in (("cache", self.cache), ("lexical", self.terms))
-            if part is not None
-        }
-        return {name: found[0] for name, found in kept.items()}, {
-            name: found[1] for name, found in kept.items()
-        }
+        parts = {"cache": self.cache, "lexical": self.terms}
+        kept = {name: part.state() for name, part in parts.items() if part is not None}
+        tensors = {name: found for name, (found, _) in kept.items()}
+        return tensors, {name: found for name, (_, found) in kept.items()}
 
     def _lexical(self, texts: Sequence[str], side: Side) -> Representation:
         return {} if self.terms is None else {LEXICAL: self.terms.of(texts, side, self.device)}

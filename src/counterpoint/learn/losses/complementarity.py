@@ -14,10 +14,10 @@ from counterpoint.errors import ConfigError
 from counterpoint.index import project_terms
 from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.lexical import bm25_scores, lexical_set
-from counterpoint.learn.loss import Loss
+from counterpoint.learn.limits import too_low
+from counterpoint.learn.loss import Loss, SetTraits
 from counterpoint.learn.losses.entries import own_entries, own_negatives, wide
 from counterpoint.learn.step import Step
-from counterpoint.learn.traits import SetTraits
 from counterpoint.score import Scorer
 from counterpoint.vectors import Vectors
 
@@ -91,22 +91,13 @@ class ResidualMargin(Loss):
     needs = frozenset({"lexical", "negatives"})
 
     def __init__(
-        self,
-        name: str | None = None,
-        scorer: Scorer | None = None,
-        xi: float = 1.0,
-        lam: float = 0.1,
+        self, name: str | None = None, scorer: Scorer | None = None, xi: float = 1.0, lam: float = 0.1
     ):
         super().__init__(name, scorer)
-        faults = [
-            f"ResidualMargin: {name} must be at least 0, found {value}"
-            for name, value in (("xi", xi), ("lam", lam))
-            if value < 0
-        ]
-        if faults:
-            raise ConfigError(*faults)
         self.xi = xi
         self.lam = lam
+        if faults := too_low(self, "ResidualMargin", xi=0, lam=0):
+            raise ConfigError(*faults)
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The mean over queries. 0 for a query without negatives.

@@ -1,4 +1,4 @@
-"""Softmax over the documents of the batch, or over those of a negative cache (DAFT, eq. 5)."""
+"""Softmax over the batch or over a negative cache (DAFT, eq. 5), and a margin to the batch (RepBERT)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from torch import Tensor
 
 from counterpoint.errors import ConfigError
 from counterpoint.learn.cache import NegativeCache
-from counterpoint.learn.loss import Loss
+from counterpoint.learn.loss import Loss, SetTraits
 from counterpoint.learn.losses.entries import cross_entropy, wide
 from counterpoint.learn.step import Step, Targets
-from counterpoint.learn.traits import SetTraits
 from counterpoint.score import Scorer
 
-__all__ = ["CachedContrastive", "Contrastive"]
+__all__ = ["CachedContrastive", "Contrastive", "MultiLabelMargin"]
 
 Among = Literal["batch", "positives"]
 
@@ -132,6 +131,36 @@ class CachedContrastive(Loss):
         gap = (drawn - positive)[:, 0].masked_fill(own[:, 1] < 0, 0)
         estimate = -torch.expm1(-value) * gap
         return (value + estimate - estimate.detach()).mean()
+
+
+@final
+class MultiLabelMargin(Loss):
+    """RepBERT's loss (Zhan et al. 2020): Σ max(0, m − s₊ + s₋) / n over the n documents of the batch.
+
+    n includes the positive, as in PyTorch's `MultiLabelMarginLoss`, which RepBERT uses. RepBERT takes other
+    documents known to be relevant as further positives. Here, as in all losses, they do not count.
+
+    Args:
+        name: the loss's name in logs.
+        scorer: the scorer of s. None for the stage's.
+        margin: m. RepBERT uses 1 for inner products. Cosines would reach it only at their extremes.
+    """
+
+    needs = frozenset({"batch"})
+
+    def __init__(self, name: str | None = None, scorer: Scorer | None = None, margin: float = 1.0):
+        super().__init__(name, scorer)
+        if margin < 0:
+            raise ConfigError(f"MultiLabelMargin: margin must be at least 0, found {margin}")
+        self.margin = margin
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean over queries. 0 for a query with no candidate but its positive."""
+        scores, allowed = wide(self.scores(step)), step.targets.allowed
+        positive = step.targets.positive[:, None]
+        negatives = allowed.scatter(1, positive, False)
+        hinge = (self.margin - scores.gather(1, positive) + scores).clamp(min=0).masked_fill(~negatives, 0)
+        return (hinge.sum(1) / allowed.sum(1)).mean()
 
 
 def _positives_and_own(targets: Targets) -> Bool[Tensor, "q d"]:

@@ -1,4 +1,4 @@
-"""Distillation from a teacher's scores of each query's own documents."""
+"""Distillation from a teacher's scores of each query's own documents, or from another encoder's vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from counterpoint.learn.losses.entries import own_entries, wide
 from counterpoint.learn.step import Step
 from counterpoint.score import Scorer
 
-__all__ = ["KLDivergence", "MarginMSE"]
+__all__ = ["KLDivergence", "MarginMSE", "PositiveDistance"]
 
 
 @final
@@ -24,9 +24,7 @@ class MarginMSE(Loss):
     Hofstätter et al. 2020; ColBERTer, eq. 16, with one negative per query. A pair counts if the teacher
     scores both documents.
 
-    Args:
-        name: the loss's name in logs.
-        scorer: the scorer of s. None for the stage's.
+    Args: as `Loss`.
     """
 
     needs = frozenset({"negatives", "teacher"})
@@ -84,6 +82,37 @@ class KLDivergence(Loss):
         )
         divergence = target.exp() * (target - student).masked_fill(unknown, 0)
         return divergence.sum(1).mean()
+
+
+@final
+class PositiveDistance(Loss):
+    """‖q − d₊‖², averaged over queries. For unit vectors this is 2 − 2·cos(q, d₊).
+
+    The loss has no negatives, so use it only if the document side does not learn. Otherwise all vectors move
+    to one point. With `Train(mirror=True)` both sides read the same text, and the query encoder becomes a
+    smaller copy of the document encoder. (Campos et al. 2023, "Quick Dense Retrievers Consume KALE", align a
+    pruned query encoder with the vectors that the full one gives the same queries. They use a KL divergence.)
+
+    Args:
+        on: a pooled vector set.
+        name: the loss's name in logs.
+    """
+
+    def __init__(self, on: str, name: str | None = None):
+        super().__init__(name)
+        self.on = on
+
+    def forward(self, step: Step) -> Float[Tensor, ""]:
+        """The mean over queries.
+
+        Raises:
+            ConfigError: the set has several vectors per text.
+        """
+        queries, documents = step.q[self.on], step.d[self.on]
+        if queries.values.shape[1] != 1 or documents.values.shape[1] != 1:
+            raise ConfigError(f"{self.label}: takes one vector per text, and {self.on!r} has several")
+        positives = documents.values[step.targets.positive, 0]
+        return (wide(queries.values[:, 0]) - wide(positives)).square().sum(1).mean()
 
 
 def _taught(loss: Loss, step: Step) -> tuple[Float[Tensor, "q n"], Float[Tensor, "q n"], Bool[Tensor, "q n"]]:

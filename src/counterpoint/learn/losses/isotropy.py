@@ -68,8 +68,10 @@ class OfEachSide(Loss, ABC):
         name: the loss's name in logs.
     """
 
-    on: str
-    weight: float
+    def __init__(self, on: str, weight: float = 1.0, name: str | None = None):
+        super().__init__(name)
+        self.on = on
+        self.weight = weight
 
     @abstractmethod
     def of(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, ""]:
@@ -87,11 +89,6 @@ class CosReg(OfEachSide):
 
     Args: as `OfEachSide`.
     """
-
-    def __init__(self, on: str, weight: float = 1.0, name: str | None = None):
-        super().__init__(name)
-        self.on = on
-        self.weight = weight
 
     def of(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, ""]:
         """Computed as ‖Σ x̂‖² − Σ‖x̂‖², without the matrix of all pairs."""
@@ -115,11 +112,9 @@ class IStar(OfEachSide):
     """
 
     def __init__(self, on: str, weight: float = 1.0, zeta: float = 0.2, name: str | None = None):
-        super().__init__(name)
+        super().__init__(on, weight, name)
         if not 0 < zeta <= 1:
             raise ConfigError(f"IStar: zeta must be above 0 and at most 1, found {zeta}")
-        self.on = on
-        self.weight = weight
         self.zeta = zeta
 
     def of(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, ""]:

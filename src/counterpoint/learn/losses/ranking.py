@@ -20,9 +20,7 @@ __all__ = ["NegativeLogLikelihood", "PairwiseCrossEntropy", "PairwiseSoftmax"]
 class NegativeLogLikelihood(Loss):
     """−ln softmax at the positive, over it and the query's own negatives (Karpukhin et al. 2020, eq. 2).
 
-    Args:
-        name: the loss's name in logs.
-        scorer: the scorer of s. None for the stage's.
+    Args: as `Loss`.
     """
 
     needs = frozenset({"negatives"})
@@ -43,9 +41,7 @@ class PairwiseCrossEntropy(Loss):
     With one negative per query it equals `NegativeLogLikelihood`. With more, it does not sum them in one
     softmax.
 
-    Args:
-        name: the loss's name in logs.
-        scorer: the scorer of s. None for the stage's.
+    Args: as `Loss`.
     """
 
     needs = frozenset({"negatives"})
@@ -66,9 +62,7 @@ class PairwiseSoftmax(Loss):
     2023; the paper does not print it. The value is between 0 and 1. Unlike in `PairwiseCrossEntropy`, the
     gradient also vanishes where the negative leads by far.
 
-    Args:
-        name: the loss's name in logs.
-        scorer: the scorer of s. None for the stage's.
+    Args: as `Loss`.
     """
 
     needs = frozenset({"negatives"})

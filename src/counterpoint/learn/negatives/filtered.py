@@ -1,35 +1,53 @@
-"""Negatives of another source, without those that a teacher considers relevant."""
+"""Negatives of another source, without those that a teacher considers relevant or that contain an answer."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import final
 
 import numpy as np
 
+from counterpoint.data import read_answers
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.learn.batches import Draw
 from counterpoint.learn.examples import Example, TrainingSet
 from counterpoint.learn.negatives.source import Mining, Negatives, check_count, checked
 from counterpoint.learn.teachers import Teacher
+from counterpoint.measure import has_answer
 
-__all__ = ["Filtered"]
+__all__ = ["Filtered", "WithoutAnswers"]
 
 RELATIVE = 0.95
 
 
+@dataclass(frozen=True)
+class Filter(Negatives):
+    """Negatives of a source that pass a test. Abstract.
+
+    Args:
+        source: the source to filter.
+    """
+
+    source: Negatives
+
+    @property
+    def every(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """As for the filtered source."""
+        return self.source.every
+
+
 @final
 @dataclass(frozen=True)
-class Filtered(Negatives):
+class Filtered(Filter):
     """Removes false negatives by a teacher's score, and documents with the same text as a positive.
 
     A document is kept if its score is at most a limit, which is one of (Moreira et al. 2024, section 3.1):
 
     - `relative` · positive, the default with 0.95. For negative scores this would be above the positive, so
-    the
-      limit is positive − (1 − relative) · |positive|, which is the same for scores above 0;
+      the limit is positive − (1 − relative) · |positive|, which is the same for scores above 0;
     - positive − `margin`;
     - `below`, independent of the positive.
 
@@ -51,7 +69,6 @@ class Filtered(Negatives):
         3.0
     """
 
-    source: Negatives
     teacher: Teacher | None = None
     count: int | None = None
     margin: float | None = None
@@ -67,11 +84,6 @@ class Filtered(Negatives):
             )
         if self.relative is not None and self.relative > 1:
             raise ConfigError(f"Filtered: relative must be at most 1, found {self.relative}")
-
-    @property
-    def every(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As for the filtered source."""
-        return self.source.every
 
     def prepare(self, mining: Mining) -> Draw:
         """Prepare the source, and load the teacher.
@@ -109,14 +121,63 @@ Scores = Callable[[Example, Sequence[str]], Sequence[float]]
 
 
 def _scorer(data: TrainingSet, teacher: Teacher | None) -> Scores:
-    """The teacher's scores of documents, or else those of the data. Never both: they are not comparable.
-
-    Raises:
-        DataError: there are neither.
-    """
+    """The teacher's scores of documents, or else those of the data. Never both: they are not comparable."""
     if teacher is None:
         if not any(example.scores for example in data.examples):
             raise DataError("Filtered: the data have no scores; give a teacher")
         return lambda example, ids: [example.scores.get(document, math.nan) for document in ids]
     grader = teacher.load(data)
     return lambda example, ids: grader(example.query, ids)
+
+
+@final
+@dataclass(frozen=True)
+class WithoutAnswers(Filter):
+    """Negatives whose text contains no answer to the query (Karpukhin et al. 2020, section 3.2; RoC, eq. 7).
+
+    No source returns documents that are judged relevant. Where few are judged, a highly ranked passage may
+    still answer the query, and answer strings find such passages. Texts are checked when they are drawn. Let
+    the source return more documents than needed, of which the first `count` without an answer are taken. A
+    title counts as text. If the file has no answers to a query, all its negatives are kept.
+
+    Args:
+        source: the source to filter.
+        file: answers by query id, in the format of `counterpoint compare --answers`.
+        count: how many to keep. None for all that pass.
+
+    Example:
+        >>> from counterpoint.learn import BM25Negatives
+        >>> WithoutAnswers(BM25Negatives(count=8), "queries.jsonl.gz", count=1).to_dict()["count"]
+        1
+    """
+
+    file: str
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        check_count(self, count=1)
+
+    def prepare(self, mining: Mining) -> Draw:
+        """Prepare the source, and read the answers.
+
+        Raises:
+            DataError: the file cannot be read, has answers to no query of the data, or nothing passes for
+                most examples.
+        """
+        inner, data = self.source.prepare(mining), mining.data
+        answers = read_answers(self.file)
+        if not answers.keys() & data.queries.keys():
+            raise DataError(
+                f"has answers to {len(answers)} queries, and none of them is in the training data; check "
+                "that the file and the data come from the same collection",
+                path=self.file,
+            )
+
+        def draw(at: int, rng: np.random.Generator) -> Sequence[str]:
+            theirs = answers.get(data.examples[at].query, ())
+            passing = (
+                document for document in inner(at, rng) if not has_answer(data.documents[document], theirs)
+            )
+            return list(islice(passing, self.count))
+
+        return checked(draw, mining, "WithoutAnswers")

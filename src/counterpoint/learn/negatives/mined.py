@@ -1,22 +1,28 @@
-"""Negatives found by a search with BM25 or with the model in training."""
+"""Negatives found by a search with BM25 or with the model in training, and their lists on disk."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, final
 
 import numpy as np
 
-from counterpoint.errors import ConfigError
+from counterpoint.data import ReadPolicy
+from counterpoint.data.output import write_lines
+from counterpoint.errors import ArtifactError, ConfigError, DataError
+from counterpoint.files import writing
 from counterpoint.index import Index, IndexSettings, LexicalSettings, TextModel, build_index, remove_index
 from counterpoint.index.analysis import Analyzer, AnalyzerName
 from counterpoint.learn.batches import Draw
-from counterpoint.learn.negatives.lists import read_lists, write_lists
+from counterpoint.learn.examples import TrainingSet
+from counterpoint.learn.formats.rows import rows
 from counterpoint.learn.negatives.source import Mining, Negatives, check_count, checked, pick
 from counterpoint.model import Model
 from counterpoint.search import Searcher, Workflow
@@ -61,10 +67,10 @@ class Mined(Negatives):
         """
         data = mining.data
         header, path = self._identity(mining)
-        lists = read_lists(path, header, data)
+        lists = _read_lists(path, header, data)
         if lists is None:
             lists = self._search(mining)
-            write_lists(path, header, lists)
+            _write_lists(path, header, lists)
         pools = {}
         for example in data.examples:
             relevant = data.relevant_to(example)
@@ -113,9 +119,7 @@ class ModelNegatives(Mined):
     """Negatives that the model itself ranks high (ANCE, Xiong et al. 2021).
 
     Args:
-        count: number of negatives per example, drawn at random.
-        depth: number of documents of the ranking to draw from.
-        skip: number of top documents to leave out.
+        count, depth, skip: as `BM25Negatives`.
         every: steps between encoding and searching all documents again. None for the stage's beginning only.
         workflow: how the model searches. By default with its vectors alone, and its own weights and feedback.
     """
@@ -139,26 +143,48 @@ class ModelNegatives(Mined):
 def ranked(
     mining: Mining, model: TextModel | None, settings: IndexSettings, workflow: Workflow, depth: int
 ) -> dict[str, list[str]]:
-    """Index the training documents, and search them with the query of every example.
-
-    The index is temporary, in the mining folder.
-    """
+    """Search the training documents with the query of every example, in a temporary index."""
     data, folder = mining.data, mining.folder / "index.partial"
     documents = (Document(id_, text) for id_, text in data.documents.items())
     queries = {example.query: data.queries[example.query] for example in data.examples}
     try:
         build_index(
             documents, model, folder, settings, overwrite=True, keep_model=False,
-            on_progress=lambda done: mining.on_progress("indexing", done),
+            on_progress=partial(mining.on_progress, "indexing"),
         )  # fmt: skip
         with Index(folder) as index:
-            searcher = Searcher(index, model)
-            run = searcher.run(
-                queries,
-                depth,
-                workflow=workflow,
-                on_progress=lambda done: mining.on_progress("searching", done),
-            )
+            searching = partial(mining.on_progress, "searching")
+            run = Searcher(index, model).run(queries, depth, workflow=workflow, on_progress=searching)
     finally:
         remove_index(folder)
     return {query: [document for document, _ in run[query]] for query in run}
+
+
+def _write_lists(path: Path, header: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> None:
+    """Write `[query, document, …]` lines after the header, atomically."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps([query, *found], ensure_ascii=False) for query, found in lists.items())
+    write_lines(path, (line for part in ([json.dumps(header)], lines) for line in part))
+
+
+def _read_lists(path: Path, header: Mapping[str, Any], data: TrainingSet) -> dict[str, list[str]] | None:
+    """Read the lists, one per query. None if there is no file or its header differs."""
+    if not path.is_file():
+        return None
+    try:
+        stream = rows(path, ReadPolicy())
+        first = next(stream, None)
+        if first is None or first.value != header:
+            return None
+        # Interned: one object per id, however many lists contain it.
+        lists = {row.value[0]: [sys.intern(found) for found in row.value[1:]] for row in stream}
+        bare = next((example.query for example in data.examples if example.query not in lists), None)
+        if bare is not None:
+            raise DataError(f"nothing for query {bare!r}")
+        unknown = next((d for found in lists.values() for d in found if d not in data.documents), None)
+        if unknown is not None:
+            raise DataError(f"document {unknown!r} is not in the data")
+        return lists
+    except (DataError, TypeError, LookupError) as error:
+        raise ArtifactError(f"damaged ({error}); remove it to mine it again", path=path) from error

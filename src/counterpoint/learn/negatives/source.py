@@ -14,6 +14,7 @@ from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import TextModel
 from counterpoint.learn.batches import Draw
 from counterpoint.learn.examples import TrainingSet
+from counterpoint.learn.limits import too_low
 from counterpoint.learn.seeds import seed_of
 
 __all__ = ["Mining", "Negatives", "check_count", "checked", "pick"]
@@ -82,17 +83,8 @@ def checked(draw: Draw, mining: Mining, what: str) -> Draw:
 
 
 def check_count(setting: Negatives, **least: int) -> None:
-    """Refuse numbers below their minimum.
-
-    Raises:
-        ConfigError: listing all of them.
-    """
-    faults = [
-        f"{type(setting).__name__}: {name} must be at least {low}, found {value}"
-        for name, low in least.items()
-        if (value := getattr(setting, name)) is not None and value < low
-    ]
-    if faults:
+    """Refuse numbers below their minimum with one ConfigError."""
+    if faults := too_low(setting, type(setting).__name__, **least):
         raise ConfigError(*faults)
 
 

@@ -98,7 +98,6 @@ class _ModelGrader(Grader):
         self._encoder, self._scorer, self._scaled = encoder, scorer.setup().eval(), scaled
 
     def prepare(self, asked: Sequence[tuple[str, Sequence[str]]]) -> None:
-        """Encode all texts together."""
         self._encoder.keep("query", [query for query, _ in asked])
         self._encoder.keep("document", [name for _, documents in asked for name in documents])
 
@@ -144,7 +143,6 @@ class _PairGrader(Grader):
         self._kept = _Kept[float](room, lambda score: 1)
 
     def prepare(self, asked: Sequence[tuple[str, Sequence[str]]]) -> None:
-        """Score all pairs together."""
         pairs = [(query, name) for query, documents in asked for name in documents]
         if pairs:
             self._kept.of(pairs, self._score)
@@ -160,21 +158,14 @@ class _PairGrader(Grader):
 
 @final
 class _Kept(Generic[Value]):
-    """A least-recently-used cache.
-
-    Args:
-        room: maximum sum of sizes.
-        size: size of one value.
-    """
+    """A least-recently-used cache of values whose sizes sum to at most `room`."""
 
     def __init__(self, room: int, size: Callable[[Value], int]):
         self._room, self._size, self._used = room, size, 0
         self._held: OrderedDict[tuple[str, str], Value] = OrderedDict()
 
     def of(
-        self,
-        keys: Sequence[tuple[str, str]],
-        make: Callable[[Sequence[tuple[str, str]]], Sequence[Value]],
+        self, keys: Sequence[tuple[str, str]], make: Callable[[Sequence[tuple[str, str]]], Sequence[Value]]
     ) -> list[Value]:
         """The values of these keys. Missing ones are made in one call."""
         missing = [key for key in dict.fromkeys(keys) if key not in self._held]
