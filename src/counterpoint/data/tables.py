@@ -15,14 +15,7 @@ from counterpoint.data.records import read_json_queries
 from counterpoint.errors import DataError
 from counterpoint.types import Document
 
-__all__ = [
-    "TableFile",
-    "TableLayout",
-    "is_colbert",
-    "read_queries",
-    "read_query_metadata",
-    "table_layout",
-]
+__all__ = ["TableFile", "TableLayout", "is_colbert", "read_queries", "read_query_metadata", "table_layout"]
 
 TableLayout = Literal["msmarco", "colbert"]
 

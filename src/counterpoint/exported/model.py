@@ -186,10 +186,7 @@ class ExportedModel:
 
 
 def open_export(
-    folder: Path,
-    expected: Mapping[str, str],
-    model: Callable[[], Path | None],
-    full: Callable[[], TextModel],
+    folder: Path, expected: Mapping[str, str], model: Callable[[], Path | None], full: Callable[[], TextModel]
 ) -> ExportedModel:
     """Open an export after checking all files that it refers to.
 

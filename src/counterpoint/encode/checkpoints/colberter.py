@@ -61,11 +61,7 @@ def read(checkpoint: PublishedModel) -> DualEncoder:
         gates[several].linear_.load_state_dict(layers["stop_word_reducer"].linear_.state_dict())
     shared = {several: layers["mini_compressor"]} if "mini_compressor" in layers else None
     query, document = (TextInput(min(n, backbone.max_positions)) for n in (QUERY, DOCUMENT))
-    return DualEncoder(
-        Encoder(backbone, heads, query, document),
-        shared=shared,
-        gates=gates,
-    )
+    return DualEncoder(Encoder(backbone, heads, query, document), shared=shared, gates=gates)
 
 
 def search_settings(checkpoint: PublishedModel) -> dict[str, Any]:

@@ -99,8 +99,7 @@ class PublishedModel:
         known = _KNOWN.fullmatch(name)
         if known is None:
             raise ArtifactError(
-                f"has a module of unknown class {name!r}; code from a checkpoint is not run",
-                path=self.folder,
+                f"has a module of unknown class {name!r}; code from a checkpoint is not run", path=self.folder
             )
         folder = inside(parent, path)
         return Module(known.group(1), folder)
