@@ -51,10 +51,9 @@ def cut_query(
             f"cut_query: cannot cut {', '.join(encoder.own)}, which has a backbone of its own; declare the "
             "light encoder yourself: DualEncoder(light, encoder)"
         )
-    heads = {name: deepcopy(head) for name, head in encoder._heads().items()}
     query = Encoder(
         encoder.backbone.cut(query_layers),
-        heads,
+        {name: deepcopy(head) for name, head in encoder._heads().items()},
         encoder.query,
         encoder.document,
         identifiers=encoder.identifiers,

@@ -73,8 +73,7 @@ class DualEncoder(Part, Evaluated):
                 raise ConfigError("DualEncoder: to use one encoder for both sides, leave `document` out")
             ours, theirs = self.query.setup().sets, self.encoder("document").setup().sets
             for what, names in (("shared layer", self.shared), ("gate", self.gates)):
-                unknown = [name for name in names if name not in ours]
-                if unknown:
+                if unknown := [name for name in names if name not in ours]:
                     raise ConfigError(
                         f"DualEncoder: a {what} on {unknown[0]!r}, but the encoders make {', '.join(ours)}"
                     )
@@ -111,11 +110,9 @@ class DualEncoder(Part, Evaluated):
 
     def _check_gates(self) -> None:
         heads = self.encoder("document").heads
-        pooled = [name for name in self.gates if getattr(heads[name], "pooled", False)]
-        if pooled:
+        if pooled := [name for name in self.gates if getattr(heads[name], "pooled", False)]:
             raise ConfigError(f"DualEncoder: {pooled[0]!r} has one row per text, and a gate could drop it")
-        routed = [name for name in self.gates if isinstance(heads[name], Keyed)]
-        if routed:
+        if routed := [name for name in self.gates if isinstance(heads[name], Keyed)]:
             raise ConfigError(
                 f"DualEncoder: {routed[0]!r} needs no gate; its router weights and drops its rows"
             )
@@ -163,8 +160,8 @@ class DualEncoder(Part, Evaluated):
         then = then or (lambda name, rows: rows)
         parts: dict[str, list[Ragged]] = {name: [] for name in sets}
         done: list[int] = []
-        batches = self.encoder(side).in_batches(texts, side, options or EncodeOptions(), self, self)
-        for batch, _, made in batches:
+        options = options or EncodeOptions()
+        for batch, _, made in self.encoder(side).in_batches(texts, side, options, self, self):
             done += batch
             for name, found in parts.items():
                 found.append(made[name].ragged(then(name, made[name].rows())))
@@ -211,8 +208,7 @@ class DualEncoder(Part, Evaluated):
         weighed = [*self.gates, *(other for other, head in heads.items() if isinstance(head, Keyed))]
         if name not in weighed:
             raise ConfigError(f"no gate on {name!r}; there is one on {', '.join(weighed) or 'none'}")
-        gate = name + BY_GATE
-        return self._encode(texts, "document", options, {gate: 1})[gate]
+        return self._encode(texts, "document", options, {name + BY_GATE: 1})[name + BY_GATE]
 
     def special_ids(self, name: str) -> tuple[int, ...]:
         """Ids in a set that represent no text, on either side."""

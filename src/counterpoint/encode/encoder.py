@@ -202,8 +202,7 @@ class Encoder(Part, Evaluated):
         Raises:
             ConfigError: the set is not static, so its rows depend on more than their ids.
         """
-        head = self._head(name)
-        if not head.static:
+        if not (head := self._head(name)).static:
             raise ConfigError(f"{name!r} has no table: its vectors depend on the text around a token")
         return head.finish(self.backbone_of(name).embeddings.weight)
 
@@ -230,8 +229,7 @@ class Encoder(Part, Evaluated):
             return [head.choice.spans(row, side, name_of) for row in self.rows(texts, side)]
         found: list[list[Span]] = [[] for _ in texts]
         for places, tokens, made in self.in_batches(texts, side, EncodeOptions()):
-            spans = head.spans_of(made[name + BY_GATE], tokens, name_of)
-            for place, row in zip(places, spans, strict=True):
+            for place, row in zip(places, head.spans_of(made[name + BY_GATE], tokens, name_of), strict=True):
                 found[place] = row
         return found
 
@@ -256,15 +254,13 @@ class Encoder(Part, Evaluated):
         return self._head(name).choice
 
     def _set_up_backbones(self) -> None:
-        unknown = [name for name in self.own or () if name not in self.heads]
-        if unknown:
+        if unknown := [name for name in self.own or () if name not in self.heads]:
             raise ConfigError(
                 f"Encoder: `own` has a backbone for {unknown[0]!r}, but the heads are {', '.join(self.heads)}"
             )
         for backbone in self.backbones:
             backbone.setup()
-        texts = {backbone.tokenizer.to_text() for backbone in self.backbones}
-        if len(texts) > 1:
+        if len({backbone.tokenizer.to_text() for backbone in self.backbones}) > 1:
             raise ConfigError(
                 "Encoder: the backbones have different tokenizers, but they must read the same tokens; use "
                 "backbones of one vocabulary, or encode with two models"

@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.batching import EncodeOptions, default_budget, runs_in_bf16, shaped_batches
+from counterpoint.encode.evaluation import Evaluation
 from counterpoint.encode.layers import Layer
 from counterpoint.errors import ConfigError, DataError, ShapeError
 from counterpoint.part import Part
@@ -176,9 +177,8 @@ class InteractiveEncoder(Part):
         budget = options.budget or default_budget(device)
         limit = self.backbone.max_positions
         scores = torch.zeros(len(rows))
-        training = self.training
-        self.to(device).eval()
-        try:
+        self.to(device)
+        with Evaluation().of(self):
             for batch in shaped_batches([len(row) for row in rows], budget, limit):
                 count = len(batch.texts)
                 filled = [*(rows[at] for at in batch.texts), *[empty] * (batch.rows - count)]
@@ -188,8 +188,6 @@ class InteractiveEncoder(Part):
                 scores[batch.texts] = found[:count].float().cpu()
                 if options.progress is not None:
                     options.progress(count)
-        finally:
-            self.train(training)
         return scores
 
     def rerank(

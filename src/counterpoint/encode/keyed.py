@@ -58,11 +58,7 @@ class Keyed(Head, ABC):
     def forward(
         self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None = None
     ) -> Vectors:
-        """Compute the rows alone.
-
-        Raises:
-            NotFittedError: as in `route`.
-        """
+        """Compute the rows of `route` alone."""
         return self.route(hidden, tokens, table)[0]
 
     @property
@@ -82,8 +78,7 @@ class Keyed(Head, ABC):
             NotFittedError: there are none.
         """
         if table is None:
-            name = type(self).__name__
             raise NotFittedError(
-                f"{name}: needs the backbone's word embeddings to score keys; use an Encoder"
+                f"{type(self).__name__}: needs the backbone's word embeddings to score keys; use an Encoder"
             )
         return table

@@ -134,7 +134,7 @@ class Description:
             HEADER.check(body, path)
             return Description(
                 fingerprint=body["fingerprint"],
-                files={name: FileRef.from_dict(said) for name, said in body["files"].items()},
+                files={name: FileRef(**said) for name, said in body["files"].items()},
                 weights={
                     name: Weight(said["file"], said["offset"], tuple(said["shape"]))
                     for name, said in body["weights"].items()

@@ -13,11 +13,12 @@ from jaxtyping import Float, Int
 
 from counterpoint.encode.choice import EachToken, EachWord
 from counterpoint.encode.rows import Row
+from counterpoint.encode.sources import package_folder
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.exported.description import GRAPH, NAME, Description, Embeddings
 from counterpoint.exported.inputs import bias_of, mean_of, words_of
-from counterpoint.exported.places import Mapped, package_folder
+from counterpoint.exported.places import Mapped
 from counterpoint.exported.session import Session, check_runtime
 from counterpoint.index import TextModel, VectorSet
 from counterpoint.types import Ragged, Side, Span

@@ -46,18 +46,15 @@ def _encoder(checkpoint: PublishedModel, modules: list[Module]) -> Encoder:
         ["Dense"] * dense + ["Normalize"],
     ):
         raise ArtifactError(
-            f"after the Transformer come {kinds}; expected Dense, one MultiVectorMask, Normalize",
-            path=checkpoint.folder,
+            f"after the Transformer come {kinds}; expected Dense, one MultiVectorMask, Normalize"
         )
     configs = {module.kind: module.config("config.json") for module in modules[1:]}
     mask = configs["MultiVectorMask"]
     if mask.get("keep_only_token_ids"):
-        raise ArtifactError(
-            "keeps only some token ids (images), which is not supported", path=checkpoint.folder
-        )
+        raise ArtifactError("keeps only some token ids (images), which is not supported")
     feature = configs.get("Normalize", {"module_input_name": "token_embeddings"}).get("module_input_name")
     if feature != "token_embeddings":
-        raise ArtifactError(f"normalises {feature!r}, not 'token_embeddings'", path=checkpoint.folder)
+        raise ArtifactError(f"normalises {feature!r}, not 'token_embeddings'")
     head = TokenVectors(
         skip=mask.get("skiplist_words") or (),
         skip_sides=mask.get("skiplist_tasks") or ("document",),

@@ -56,7 +56,7 @@ def _encoder(checkpoint: PublishedModel, modules: list[Module]) -> Encoder:
     backbone = checkpoint.backbone(modules[0])
     settings = transformer_settings(modules[0], backbone)
     if len(modules) < 2 or modules[1].kind != "Pooling":
-        raise ArtifactError("expected Pooling after the Transformer", path=checkpoint.folder)
+        raise ArtifactError("expected Pooling after the Transformer")
     name, head = _head(modules[1], modules[2:], backbone.dim)
     inputs = {
         side: TextInput(longest(modules[0], settings, backbone), prompt=prompt(checkpoint, side))

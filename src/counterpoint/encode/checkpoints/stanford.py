@@ -29,18 +29,14 @@ def read(checkpoint: PublishedModel) -> DualEncoder:
     """Read a Stanford ColBERT checkpoint."""
     folder = checkpoint.folder
     metadata = read_json(folder / "artifact.metadata") if (folder / "artifact.metadata").is_file() else {}
-    weight = read_weights(folder).get("linear.weight")
-    if weight is None:
-        raise ArtifactError(
-            "the projection 'linear.weight' is missing; get the complete checkpoint", path=folder
-        )
+    if (weight := read_weights(folder).get("linear.weight")) is None:
+        raise ArtifactError("the projection 'linear.weight' is missing; get the complete checkpoint")
     backbone = checkpoint.backbone(unused=("linear.weight",))
     dim, hidden = weight.shape
     if hidden != backbone.dim or metadata.get("dim", dim) != dim:
         raise ArtifactError(
             f"'linear.weight' maps {hidden} components to {dim}, but the transformer has {backbone.dim} and "
-            f"artifact.metadata says dim {metadata.get('dim', dim)}",
-            path=folder,
+            f"artifact.metadata says dim {metadata.get('dim', dim)}"
         )
     linear = Linear(dim, bias=False, in_dim=hidden).setup()
     linear._load_strictly({"linear_.weight": weight.float()}, folder)
