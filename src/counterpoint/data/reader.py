@@ -187,8 +187,7 @@ class Reader:
         if self.policy.too_long == "error":
             raise DataError(
                 f"a text of more than {most:,} characters; check that this is the right kind of file. "
-                "Use ReadPolicy(too_long='truncate') (`counterpoint index --lenient`) to keep its "
-                "beginning, "
+                "Use ReadPolicy(too_long='truncate') (`counterpoint index --lenient`) to keep its beginning, "
                 "or a larger max_characters",
                 path=path,
                 line=line,

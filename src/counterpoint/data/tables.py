@@ -89,8 +89,7 @@ def read_query_metadata(path: str | Path, policy: ReadPolicy | None = None) -> d
     Raises:
         DataError: a line does not fit, or an id is blank or repeated.
     """
-    rows = _queries(Path(path), policy or ReadPolicy())
-    return {id_: metadata for id_, _, metadata in rows if metadata}
+    return {id_: metadata for id_, _, metadata in _queries(Path(path), policy or ReadPolicy()) if metadata}
 
 
 def _queries(path: Path, policy: ReadPolicy) -> Iterator[tuple[str, str, dict[str, Any]]]:

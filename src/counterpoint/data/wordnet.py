@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, final
 
-from counterpoint.data.beir import plain_or_packed
+from counterpoint.data.beir import required
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import strict_reader
 from counterpoint.data.records import records
@@ -62,8 +62,7 @@ class Thesaurus(ABC):
         """
         found = [self._of_part(word, part) for part in ENDINGS]
         for rank in range(max(map(len, found))):
-            members = {member for senses in found if rank < len(senses) for member in senses[rank]}
-            if members:
+            if members := {member for senses in found if rank < len(senses) for member in senses[rank]}:
                 yield tuple(sorted(members))
 
     def _of_part(self, word: str, part: str) -> list[list[str]]:
@@ -95,11 +94,10 @@ class WordNetFolder(Thesaurus):
         if not self.folder.is_dir():
             raise DataError(
                 "there is no such folder; synonyms come from a folder with lemma_senses.tsv and "
-                "synsets.jsonl, "
-                "or 'nltk'",
+                "synsets.jsonl, or 'nltk'",
                 path=folder,
             )
-        self._files = {name: self._file(name) for name in ("lemma_senses.tsv", "synsets.jsonl")}
+        self._files = {name: required(self.folder, name) for name in ("lemma_senses.tsv", "synsets.jsonl")}
 
     def senses(self, lemma: str, part: str) -> list[list[str]]:
         """Senses by rank; those of a name (`Turkey`) come after those of the same lemma in lower case."""
@@ -118,8 +116,7 @@ class WordNetFolder(Thesaurus):
                     line=line,
                 )
             lemma, part, rank, synset = columns
-            sense = (lemma != lemma.lower(), int(rank), synset)
-            found.setdefault((lemma.lower(), part), []).append(sense)
+            found.setdefault((lemma.lower(), part), []).append((lemma != lemma.lower(), int(rank), synset))
         return {key: sorted(senses) for key, senses in found.items()}
 
     @cached_property
@@ -130,12 +127,6 @@ class WordNetFolder(Thesaurus):
                 raise DataError("expected an object with 'id' and a list 'members'", path=path, line=line)
             found[record["id"]] = record["members"]
         return found
-
-    def _file(self, name: str) -> Path:
-        path = plain_or_packed(self.folder, name)
-        if path is None:
-            raise DataError(f"no {name} or {name}.gz in this folder", path=self.folder)
-        return path
 
 
 @final
