@@ -28,11 +28,7 @@ DECLARED = re.compile(
 def extract(path: Path, name: str, reader: Reader, fields: Fields | None = None) -> Iterator[Located]:
     """Yield the documents of one file, each with `metadata["file"]`. A file of unknown kind is read as text.
 
-    Args:
-        path: the file.
-        name: its name in ids and metadata: its path relative to the folder that is read.
-        reader: the policy and the report.
-        fields: names of the fields of rows and records.
+    `name` is the file's in ids and metadata: its path relative to the folder that is read.
 
     Raises:
         DataError: the file cannot be used.

@@ -96,11 +96,9 @@ class Items(Source):
 
 
 def own_id(text: str, given: dict[str, int]) -> str:
-    """Make an id for a text: a hash, so it does not depend on other documents.
+    """Make an id for a document's title and text: a hash, so it does not depend on other documents.
 
-    Args:
-        text: of the document, with its title.
-        given: how often each id was given before; the second document with one text gets the suffix `-2`.
+    `given` counts how often each id was given; the second document with one text gets the suffix `-2`.
     """
     name = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     given[name] = given.get(name, 0) + 1

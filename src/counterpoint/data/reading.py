@@ -32,10 +32,7 @@ def reading(
 ) -> Iterator[None]:
     """Turn errors of a disk or a network into errors that a user can act on.
 
-    Args:
-        origin: what is read; an error that names a file shows that file, too.
-        remedy: what to do about it.
-        failures: exceptions to convert.
+    They name the origin, any file that the original error names, and the remedy.
 
     Raises:
         DataError: instead of one of `failures`.

@@ -163,8 +163,7 @@ def document_from(record: Mapping[str, Any], layout: RecordLayout) -> Document:
     fields, rest = LAYOUTS[layout], dict(record)
     id_ = string_id(rest, fields.id)
     title = _text(rest, "title") if "title" in rest else ""
-    key = next((key for key in fields.text if key in rest), None)
-    if key is None:
+    if (key := next((key for key in fields.text if key in rest), None)) is None:
         wanted = " or ".join(map(repr, fields.text))
         raise Misfit(f"no {wanted} among the keys {listed(record)}, but the layout {layout!r} needs one")
     text = _text(rest, key)

@@ -70,9 +70,7 @@ def word_starts(text: str, start: int, end: int) -> list[int]:
 def sentences(text: str, headings: tuple[int, ...] = ()) -> Iterator[Sentence]:
     """Cut a text into sentences; together they contain everything except white space, each character once.
 
-    Args:
-        text: any text.
-        headings: rising positions at which a section begins; a sentence always begins there.
+    `headings` are rising positions at which a section begins; a sentence always begins there.
     """
     begins: Begins = "paragraph"
     waiting, at = list(reversed(headings)), 0
@@ -110,8 +108,7 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return False
     if match[0] != ".":
         return True
-    found = LAST_WORD.search(text, max(0, match.start() - 24), match.start())
-    if found is None:
+    if (found := LAST_WORD.search(text, max(0, match.start() - 24), match.start())) is None:
         return True
     bare = found[0].lstrip("([\"'“‘«")
     word = bare.lower()

@@ -43,22 +43,17 @@ class Thesaurus(ABC):
 
     @abstractmethod
     def senses(self, lemma: str, part: str) -> Sequence[Sequence[str]]:
-        """The words of each sense of a lemma, the most frequent sense first.
+        """The words of each sense of a lemma in lower case, the most frequent sense first.
 
-        Args:
-            lemma: in lower case.
-            part: of speech: `n`, `v`, `a` or `r`.
+        `part` is the part of speech: `n`, `v`, `a` or `r`.
         """
 
     def synonyms(self, word: str) -> Iterator[tuple[str, ...]]:
-        """Yield single-word synonyms of a word, sense by sense, each sense in alphabetical order.
+        """Yield single-word synonyms of a word in lower case, sense by sense, each in alphabetical order.
 
         First come those of its most frequent sense in any part of speech, then those of the next. A word that
         is not a lemma is looked up without its ending; irregular forms (`mice`) are not known. Synonyms are
         lemmas, whatever the word's form.
-
-        Args:
-            word: in lower case.
         """
         found = [self._of_part(word, part) for part in ENDINGS]
         for rank in range(max(map(len, found))):

@@ -149,7 +149,9 @@ class _Embeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(size, eps=settings.layer_norm_eps)
         self.dropout = nn.Dropout(settings.hidden_dropout_prob)
 
-    def forward(self, input_ids: Int[Tensor, "b t"], token_type_ids: Int[Tensor, "b t"] | None) -> States:
+    def forward(
+        self, input_ids: Int[Tensor, "b t"], token_type_ids: Int[Tensor, "b t"] | None = None
+    ) -> States:
         types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
         made = self.word_embeddings(input_ids) + self.token_type_embeddings(types)
         places = torch.arange(input_ids.shape[1], device=input_ids.device)[None]

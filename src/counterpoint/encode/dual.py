@@ -62,29 +62,26 @@ class DualEncoder(Part, Evaluated):
 
     def setup(self) -> DualEncoder:
         """Set up the encoders, check that they match, and fit the shared layers to them."""
-        if not self.is_set_up:
-            with self.evaluation.lock:  # another thread may be setting up
-                self._set_up()
+        with self.evaluation.lock:  # another thread may be setting up
+            if not self.is_set_up:
+                self._fit()
+                super().setup()
         return self
 
-    def _set_up(self) -> None:
-        if not self.is_set_up:
-            if self.document is self.query:
-                raise ConfigError("DualEncoder: to use one encoder for both sides, leave `document` out")
-            ours, theirs = self.query.setup().sets, self.encoder("document").setup().sets
-            for what, names in (("shared layer", self.shared), ("gate", self.gates)):
-                if unknown := [name for name in names if name not in ours]:
-                    raise ConfigError(
-                        f"DualEncoder: a {what} on {unknown[0]!r}, but the encoders make {', '.join(ours)}"
-                    )
-            self._check_gates()
-            if ours != theirs:
+    def _fit(self) -> None:
+        if self.document is self.query:
+            raise ConfigError("DualEncoder: to use one encoder for both sides, leave `document` out")
+        ours, theirs = self.query.setup().sets, self.encoder("document").setup().sets
+        for what, names in (("shared layer", self.shared), ("gate", self.gates)):
+            if unknown := [name for name in names if name not in ours]:
                 raise ConfigError(
-                    f"DualEncoder: queries become {ours}, documents {theirs}; they must be equal"
+                    f"DualEncoder: a {what} on {unknown[0]!r}, but the encoders make {', '.join(ours)}"
                 )
-            for name, layer in [*self._shared().items(), *self._gates().items()]:
-                layer.fill(ours[name])
-            super().setup()
+        self._check_gates()
+        if ours != theirs:
+            raise ConfigError(f"DualEncoder: queries become {ours}, documents {theirs}; they must be equal")
+        for name, layer in [*self._shared().items(), *self._gates().items()]:
+            layer.fill(ours[name])
 
     def forward(self, tokens: Tokens) -> Representation:
         """Compute the vector sets of one side's texts, with gates and shared layers applied.

@@ -167,12 +167,8 @@ class Encoder(Part, Evaluated):
     ) -> Iterator[tuple[list[int], Tokens, Representation]]:
         """Encode batch by batch without gradients; yield text positions, tokens and results of each batch.
 
-        Args:
-            texts: to encode.
-            side: side of the texts.
-            options: batch size, precision, device and callbacks.
-            make: computes the result from tokens; this encoder if None.
-            model: held in evaluation mode until the last batch is taken; this encoder if None.
+        `make` computes the result from tokens, and `model` is held in evaluation mode until the last batch is
+        taken; both are this encoder if None.
         """
         make, model = make or self, model or self
         device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -187,8 +183,7 @@ class Encoder(Part, Evaluated):
         with model.evaluation.of(model):
             for batch in shaped_batches([len(row) for row in rows], budget, limit):
                 found, count = [rows[index] for index in batch.texts], len(batch.texts)
-                filled = [*found, *[empty] * (batch.rows - count)]
-                tokens = self.pad(filled, side, batch.width).to(device)
+                tokens = self.pad([*found, *[empty] * (batch.rows - count)], side, batch.width).to(device)
                 with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=reduced):
                     made = make(tokens)
                 kept = {name: vectors.first(count) for name, vectors in made.items()}

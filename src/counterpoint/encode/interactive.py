@@ -153,9 +153,9 @@ class InteractiveEncoder(Part):
 
     def forward(self, pairs: Pairs) -> Float[Tensor, " b"]:
         """Compute one score per pair, with gradients; autocast applies to the backbone only."""
-        segments = {"token_type_ids": pairs.segments} if self._reads_segments else {}
-        attention = pairs.attention.long()
-        hidden = self.backbone.model_(input_ids=pairs.ids, attention_mask=attention, **segments)
+        several = getattr(self.backbone.model_.config, "type_vocab_size", 0) > 1  # one embedding has no use
+        segments = {"token_type_ids": pairs.segments} if self.segments and several else {}
+        hidden = self.backbone.model_(input_ids=pairs.ids, attention_mask=pairs.attention.long(), **segments)
         first = hidden.last_hidden_state[:, 0]
         with torch.autocast(first.device.type, enabled=False):
             return self.head(first.to(next(self.head.parameters()).dtype))[:, 0]
@@ -229,11 +229,6 @@ class InteractiveEncoder(Part):
         return type(run)(results, provenance=provenance)  # not imported: search depends on this module
 
     # -- steps -----------------------------------------------------------------------------------------
-
-    @property
-    def _reads_segments(self) -> bool:
-        """Whether to pass segment ids; a backbone with one segment embedding cannot use them."""
-        return self.segments and getattr(self.backbone.model_.config, "type_vocab_size", 0) > 1
 
     def _check(self) -> None:
         tokenizer, limit, faults = self.backbone.tokenizer, self.backbone.max_positions, []

@@ -47,13 +47,7 @@ class Keyed(Head, ABC):
 
     @abstractmethod
     def spans_of(self, gates: Vectors, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """The span of each row, dropped ones included.
-
-        Args:
-            gates: the `BY_GATE` result of `route`.
-            tokens: the texts.
-            name_of: maps a vocabulary id to its entry.
-        """
+        """The span of each row, dropped ones included; `gates` is the `BY_GATE` result of `route`."""
 
     def forward(
         self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None = None

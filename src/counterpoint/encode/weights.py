@@ -49,19 +49,12 @@ def read_json(path: Path) -> dict:
 
 def inside(folder: Path, relative: str) -> Path:
     """Join a path that a checkpoint names; refuse it if it leads out of the checkpoint's folder."""
-    path = folder / relative
-    if not path.resolve().is_relative_to(folder.resolve()) and not _in_hub_cache(folder, relative):
+    path, below = folder / relative, Path(relative)
+    # The hub's cache links the files of a snapshot to a store outside of its folder.
+    cached = folder.parent.name == "snapshots" and ".." not in below.parts and not below.is_absolute()
+    if not cached and not path.resolve().is_relative_to(folder.resolve()):
         raise ArtifactError(f"names the path {relative!r}, which is outside the checkpoint", path=folder)
     return path
-
-
-def _in_hub_cache(folder: Path, relative: str) -> bool:
-    """Whether the path is in the hub's cache, which links files to a store outside the snapshot folder."""
-    return (
-        folder.parent.name == "snapshots"
-        and ".." not in Path(relative).parts
-        and not Path(relative).is_absolute()
-    )
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -120,13 +113,9 @@ def lexical_head(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> di
 def rename_weights(
     tensors: Mapping[str, Tensor], wanted: Iterable[str], *, prefix: str, layers: Layers = None
 ) -> dict[str, Tensor]:
-    """Rename weights to the names of a bare model, and drop those of other heads.
+    """Rename weights to the `wanted` names of a bare model; drop those of other heads, and of other `layers`.
 
-    Args:
-        tensors: as read from a file.
-        wanted: the model's own names.
-        prefix: prefix of the backbone in a model with a head ("bert").
-        layers: layers to keep, as in `Layers`.
+    `prefix` is that of the backbone in a model with a head ("bert").
     """
     wanted = set(wanted)
     kept = range(layers) if isinstance(layers, int) else layers

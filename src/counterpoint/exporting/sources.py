@@ -114,8 +114,7 @@ def _places(wanted: Mapping[str, np.ndarray], path: Path) -> Iterator[tuple[str,
             start = bytes(mapped.raw[at : at + min(START, length)])
             there.setdefault((tuple(said["shape"]), start), []).append(at)
     for name, values in list(wanted.items()):
-        start = values.reshape(-1)[: START // 4].tobytes()
-        for at in there.get((values.shape, start), ()):
+        for at in there.get((values.shape, values.reshape(-1)[: START // 4].tobytes()), ()):
             if np.array_equal(mapped.floats(at, values.shape).view(np.int32), values.view(np.int32)):
                 yield name, at
                 break

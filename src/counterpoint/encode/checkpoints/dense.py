@@ -26,12 +26,9 @@ _ACTIVATIONS: dict[str, Activation] = {
 
 
 def projection(modules: list[Module], in_dim: int, *, on: Literal["token", "sentence"]) -> Layer | None:
-    """Combine the Dense modules among `modules` into one layer with its weights.
+    """Combine the Dense modules among `modules` into one layer of `on` embeddings, with its weights.
 
-    Args:
-        modules: those after the transformer, or after the pooling.
-        in_dim: input components of the first one.
-        on: whether the layer maps token or sentence embeddings.
+    The first of them maps `in_dim` components.
     """
     layers = []
     for module in modules:
