@@ -58,9 +58,9 @@ def cut_passages(
             f"max_words={max_words} and overlap={overlap}"
         )
     headings = _headings(document.metadata.get("headings"))
-    metadata = {
-        name: value for name, value in document.metadata.items() if name != "headings" or not headings
-    }
+    metadata = dict(document.metadata)
+    if headings:
+        del metadata["headings"]
     if count_words(document.text) <= max_words:
         yield replace(document, metadata=metadata) if headings else document
         return

@@ -14,15 +14,9 @@ from counterpoint.errors import CounterpointError, DataError
 
 __all__ = ["UNREADABLE", "reading"]
 
-UNREADABLE: tuple[type[Exception], ...] = (
-    OSError,  # of a disk or a network, including all errors of `requests`
-    EOFError,
-    HTTPException,
-    lzma.LZMAError,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+# `OSError`: of a disk or a network, including all errors of `requests`.
+DAMAGED = (EOFError, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, zlib.error)
+UNREADABLE: tuple[type[Exception], ...] = (OSError, HTTPException, *DAMAGED)
 REASON = 300  # maximum length of a shown reason, in characters
 
 

@@ -135,14 +135,9 @@ def layout_of(path: Path, policy: ReadPolicy) -> RecordLayout | Literal["rows"]:
             return layout
         if OwnFields().resolve(list(record)).text is not None:
             return "rows"
-        known = "; ".join(
-            f"{name}: {fields.id} and {' or '.join(fields.text)}" for name, fields in LAYOUTS.items()
-        )
-        message = (
-            f"the keys {listed(record)} fit no known layout ({known}); "
-            "name the key of the text (--text, text=)"
-        )
-        reader.reject(message, path, line)
+        known = (f"{name}: {fields.id} and {' or '.join(fields.text)}" for name, fields in LAYOUTS.items())
+        fault = f"the keys {listed(record)} fit no known layout ({'; '.join(known)}); "
+        reader.reject(fault + "name the key of the text (--text, text=)", path, line)
     return "beir-jsonl"
 
 

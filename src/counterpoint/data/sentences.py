@@ -117,6 +117,4 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     if bare[-1:].isupper() and INITIALS.fullmatch(bare):
         return False
     line = text.rfind("\n", max(0, found.start() - 24), found.start()) + 1
-    return not (
-        word.isdecimal() and len(word) <= 3 and not text[line : found.start()].strip()
-    )  # "1. Install"
+    return not word.isdecimal() or len(word) > 3 or bool(text[line : found.start()].strip())  # "1. Install"

@@ -48,11 +48,8 @@ class TableFile(Source):
                 id_, text, title = (*columns, "")[:3]
                 yield Located(Document(id_, text, title), self.path, number)
             else:
-                reader.reject(
-                    f"expected {COLUMNS[self.layout]}, separated by tabs, found {len(columns)} columns",
-                    self.path,
-                    number,
-                )
+                fault = f"expected {COLUMNS[self.layout]}, separated by tabs, found {len(columns)} columns"
+                reader.reject(fault, self.path, number)
         reader.report.read(ending(self.path))
 
 

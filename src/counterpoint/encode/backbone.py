@@ -91,9 +91,8 @@ class Transformer(Part):
 
     def hidden_states(self, tokens: Tokens) -> list[Float[Tensor, "b t h"]]:
         """Compute the input of the first layer (embeddings with positions) and the output of every layer."""
-        made = self.model_(
-            input_ids=tokens.ids, attention_mask=tokens.attention.long(), output_hidden_states=True
-        )
+        attention = tokens.attention.long()
+        made = self.model_(input_ids=tokens.ids, attention_mask=attention, output_hidden_states=True)
         return list(made.hidden_states or [made.last_hidden_state])  # no layers: the input is the output
 
     def embed(self, tokens: Tokens) -> Float[Tensor, "b t e"]:

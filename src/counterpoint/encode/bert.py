@@ -168,9 +168,8 @@ class _Layer(nn.Module):
     def __init__(self, settings: BertSettings):
         super().__init__()
         self.attention = _Attention(settings)
-        self.intermediate = nn.ModuleDict(
-            {"dense": nn.Linear(settings.hidden_size, settings.intermediate_size)}
-        )
+        dense = nn.Linear(settings.hidden_size, settings.intermediate_size)
+        self.intermediate = nn.ModuleDict({"dense": dense})
         self.output = _Output(settings.intermediate_size, settings)
 
     def forward(self, states: States, mask: Mask) -> States:
@@ -198,9 +197,8 @@ class _SelfAttention(nn.Module):
 
     def forward(self, states: States, mask: Mask) -> States:
         shape = (*states.shape[:-1], -1, self.head_size)
-        query, key, value = (
-            make(states).view(shape).transpose(1, 2) for make in (self.query, self.key, self.value)
-        )
+        made = (self.query(states), self.key(states), self.value(states))
+        query, key, value = (one.view(shape).transpose(1, 2) for one in made)
         made = functional.scaled_dot_product_attention(
             query, key, value,
             attn_mask=mask,

@@ -122,10 +122,7 @@ class DualEncoder(Part, Evaluated):
     def sets(self) -> dict[str, int]:
         """Vector set name to number of components."""
         self.setup()
-        layers = self._shared()
-        return {
-            name: layers[name].out_dim if name in layers else dim for name, dim in self.query.sets.items()
-        }
+        return self.query.sets | {name: layer.out_dim for name, layer in self._shared().items()}
 
     def encode_query(
         self, texts: Sequence[str], options: EncodeOptions | None = None, then: Map | None = None

@@ -74,9 +74,8 @@ class Encoder(Part, Evaluated):
             self._set_up_backbones()
             for name, head in self._heads().items():
                 backbone = self.backbone_of(name)
-                head.bind(
-                    backbone.embeddings.embedding_dim if head.static else backbone.dim, backbone.tokenizer
-                )
+                dim = backbone.embeddings.embedding_dim if head.static else backbone.dim
+                head.bind(dim, backbone.tokenizer)
                 for router in head.routers if isinstance(head, Keyed) else ():
                     router.fill(backbone.dim, backbone.embeddings)
             for side in ("query", "document"):

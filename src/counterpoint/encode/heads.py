@@ -194,9 +194,8 @@ class WholeWords(Head):
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
         """Make one row per distinct word."""
         words = tokens.words[self.word_settings]
-        return Vectors(
-            self.finish(mean_by_row(hidden, words.rows, words.ids.shape[1])), words.ids > 0, words.ids
-        )
+        means = mean_by_row(hidden, words.rows, words.ids.shape[1])
+        return Vectors(self.finish(means), words.ids > 0, words.ids)
 
     @property
     def choice(self) -> EachWord:

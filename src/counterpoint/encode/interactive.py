@@ -228,8 +228,6 @@ class InteractiveEncoder(Part):
         provenance = {"tag": "counterpoint-interactive", "reranked": k, "first": dict(run.provenance)}
         return type(run)(results, provenance=provenance)  # not imported: search depends on this module
 
-    # -- steps -----------------------------------------------------------------------------------------
-
     def _check(self) -> None:
         tokenizer, limit, faults = self.backbone.tokenizer, self.backbone.max_positions, []
         least = len(tokenizer.encode_pairs([("", "")])[0].ids) + 2

@@ -57,11 +57,7 @@ class Keyed(Head, ABC):
 
     @property
     def choice(self) -> Choice:
-        """Refuse: hidden states choose the rows; `Encoder.spans` lists them.
-
-        Raises:
-            ConfigError: always.
-        """
+        """Refuse with a ConfigError: hidden states choose the rows; `Encoder.spans` lists them."""
         name = type(self).__name__
         raise ConfigError(f"{name}: the rows of a text depend on its hidden states; use Encoder.spans")
 

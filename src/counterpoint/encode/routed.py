@@ -91,9 +91,8 @@ class Routed(Keyed):
         made, gates = Vectors(rows * weights, kept, keys), Vectors(weights, there, keys)
         if chosen.pooled is None or chosen.shares is None:
             return made, {BY_GATE: gates}
-        sent = torch.zeros_like(chosen.shares).scatter_add_(
-            1, keys, (weights.detach()[..., 0] > 0).to(weights)
-        )
+        used = (weights.detach()[..., 0] > 0).to(weights)
+        sent = torch.zeros_like(chosen.shares).scatter_add_(1, keys, used)
         load = torch.stack([sent, chosen.shares], 1)
         whole = torch.ones_like(load[..., 0], dtype=torch.bool)
         return made, {

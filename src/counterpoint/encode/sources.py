@@ -64,10 +64,8 @@ def is_minilm_tokenizer(folder: Path) -> bool:
 
     transformers reads the others, because it uses several files; importing it takes a second of CPU.
     """
-    return all(
-        (folder / name).is_file() and sha256_file(folder / name) == sha256
-        for name, sha256 in TOKENIZER_SHA256.items()
-    )
+    files = [(folder / name, sha256) for name, sha256 in TOKENIZER_SHA256.items()]
+    return all(path.is_file() and sha256_file(path) == sha256 for path, sha256 in files)
 
 
 def check_weights(path: Path, sha256: str) -> None:

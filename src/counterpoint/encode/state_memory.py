@@ -66,10 +66,8 @@ class StateMemory:
         lengths: Int[Tensor, " b"],
     ) -> Float[Tensor, "b t h"]:
         """Hidden states of each text, by the backbone `compute`; zeros beyond the text's length."""
-        rows = [
-            self._row(compute, one[:length], seen[:length])
-            for one, seen, length in zip(ids, attention, lengths.tolist(), strict=True)
-        ]
+        texts = zip(ids, attention, lengths.tolist(), strict=True)
+        rows = [self._row(compute, one[:length], seen[:length]) for one, seen, length in texts]
         padded = pad_sequence(rows, batch_first=True)
         missing = ids.shape[1] - padded.shape[1]
         return torch.nn.functional.pad(padded, (0, 0, 0, missing)).to(ids.device, torch.float32)

@@ -55,12 +55,9 @@ def _states(graph: Graph, backbone: Transformer, static: bool, embeddings: dict[
             f"its backbone is a {type(bert).__name__}; only BERT's layers (model_type 'bert', GELU, absolute "
             "positions) have a graph"
         )
-    table = bert.embeddings
-    embeddings[source] = Embeddings(
-        words,
-        graph.weight(table.position_embeddings.weight),
-        graph.weight(table.token_type_embeddings.weight),
-    )
+    positions = graph.weight(bert.embeddings.position_embeddings.weight)
+    types = graph.weight(bert.embeddings.token_type_embeddings.weight)
+    embeddings[source] = Embeddings(words, positions, types)
     embedded = graph.input(source, "positions", backbone.dim)
     return states_of(graph, bert, embedded, graph.input("query.bias", "positions"))
 
@@ -86,11 +83,8 @@ def _head_rows(graph: Graph, name: str, head: Head, states: str) -> str:
         case PerToken():
             return _finished(graph, head, states)
         case _:
-            raise CannotExport(
-                f"{name!r} is a {type(head).__name__}, whose rows depend on hidden states"
-                if hasattr(head, "routers")
-                else f"{name!r} is a {type(head).__name__}, which has no graph"
-            )
+            why = "whose rows depend on hidden states" if hasattr(head, "routers") else "which has no graph"
+            raise CannotExport(f"{name!r} is a {type(head).__name__}, {why}")
 
 
 def _finished(graph: Graph, head: Head, rows: str) -> str:
@@ -114,9 +108,8 @@ def _layer_rows(graph: Graph, layer: Layer, rows: str) -> str:
                 mapped = graph.add(layer.activation.capitalize(), mapped)
             if not layer.residual:
                 return mapped
-            return graph.add(
-                "Add", mapped, rows if layer.in_dim == layer.dim else linear(graph, layer.residual_, rows)
-            )
+            added = rows if layer.in_dim == layer.dim else linear(graph, layer.residual_, rows)
+            return graph.add("Add", mapped, added)
         case Unit():
             return _unit_rows(graph, rows)
         case Stack():

@@ -64,7 +64,7 @@ class Family(Protocol):
 
     @staticmethod
     def read(checkpoint: PublishedModel) -> DualEncoder:
-        """Read a checkpoint."""
+        """Read a checkpoint; the caller names its folder in errors without a path."""
         ...
 
 

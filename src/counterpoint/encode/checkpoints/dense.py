@@ -54,17 +54,11 @@ def _linear(module: Module, in_dim: int, feature: str) -> Linear:
     name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     if name not in _ACTIVATIONS:
         raise ArtifactError(f"unsupported activation {name!r}", path=module.folder)
-    layer = Linear(
-        dim=config["out_features"],
-        bias=config.get("bias", True),
-        activation=_ACTIVATIONS[name],
-        residual=config.get("use_residual", False),
-        in_dim=in_dim,
-    )
-    tensors = read_weights(module.folder)
+    bias, residual = config.get("bias", True), config.get("use_residual", False)
+    layer = Linear(config["out_features"], bias, _ACTIVATIONS[name], residual, in_dim)
     renamed = {
         name.replace("linear.", "linear_.").replace("residual.", "residual_."): t
-        for name, t in tensors.items()
+        for name, t in read_weights(module.folder).items()
     }
     layer._setup_with(renamed, module.folder / "model.safetensors")
     return layer

@@ -51,11 +51,8 @@ def read(checkpoint: PublishedModel) -> DualEncoder:
     backbone = checkpoint.backbone(modules[0], unused=unused)
     transformer_settings(modules[0], backbone)
     skip = checkpoint.settings.get("skiplist_words")
-    head = TokenVectors(
-        skip=PUNCTUATION if skip is None else skip,
-        projection=projection(modules[1:], backbone.dim, on="token"),
-        normalise=True,
-    )
+    layer = projection(modules[1:], backbone.dim, on="token")
+    head = TokenVectors(PUNCTUATION if skip is None else skip, projection=layer, normalise=True)
     inputs = {side: _input(checkpoint, backbone, side) for side in ("query", "document")}
     return DualEncoder(Encoder(backbone, {"tokens": head}, inputs["query"], inputs["document"]))
 
@@ -68,10 +65,5 @@ def _input(checkpoint: PublishedModel, backbone: Transformer, side: Side) -> Tex
     if marker and find(marker) is None and find(marker.strip()) is not None:
         marker = marker.strip()
     expand = side == "query" and settings.get("do_query_expansion") is not False
-    return TextInput(
-        max_length=length,
-        marker=marker or None,
-        prompt=prompt(checkpoint, side),
-        expand_to=length if expand else None,
-        attend=bool(settings.get("attend_to_expansion_tokens")),
-    )
+    attend = bool(settings.get("attend_to_expansion_tokens"))
+    return TextInput(length, marker or None, prompt(checkpoint, side), length if expand else None, attend)

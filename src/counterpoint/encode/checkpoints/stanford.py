@@ -43,18 +43,8 @@ def read(checkpoint: PublishedModel) -> DualEncoder:
     # Without metadata: the defaults of Stanford's own configuration.
     skip = PUNCTUATION if metadata.get("mask_punctuation", True) else ()
     length = metadata.get("query_maxlen") or 32
-    return DualEncoder(
-        Encoder(
-            backbone,
-            {"tokens": TokenVectors(skip=skip, projection=linear, normalise=True)},
-            query=TextInput(
-                max_length=length,
-                marker=metadata.get("query_token_id") or "[unused0]",
-                expand_to=length,
-                attend=bool(metadata.get("attend_to_mask_tokens")),
-            ),
-            document=TextInput(
-                metadata.get("doc_maxlen") or 220, marker=metadata.get("doc_token_id") or "[unused1]"
-            ),
-        )
-    )
+    head = TokenVectors(skip=skip, projection=linear, normalise=True)
+    attend = bool(metadata.get("attend_to_mask_tokens"))
+    query = TextInput(length, metadata.get("query_token_id") or "[unused0]", expand_to=length, attend=attend)
+    document = TextInput(metadata.get("doc_maxlen") or 220, metadata.get("doc_token_id") or "[unused1]")
+    return DualEncoder(Encoder(backbone, {"tokens": head}, query, document))
