@@ -71,7 +71,7 @@ def test_duplicate_id(tmp_path):
         read(path)
     documents, report = read(path, duplicates="first")
     assert [document.text for document in documents] == ["one", "two"]
-    assert (report.duplicates, report.notes) == (1, [f"{path}:3: duplicate id 'a' left out"])
+    assert (report.duplicates, report.notes) == (1, [f"{path}:3: duplicate id 'a' skipped"])
 
 
 def test_empty_documents_are_kept_and_counted(tmp_path):

@@ -191,7 +191,7 @@ def test_refused_weights(tiny_bert_folder, tmp_path):
     with pytest.raises(ArtifactError, match="found none"):
         Transformer(str(folder)).setup()
     (folder / "pytorch_model.bin").write_bytes(b"x")
-    with pytest.raises(ArtifactError, match="pytorch_model.bin, a pickle.*Convert"):
+    with pytest.raises(ArtifactError, match="pytorch_model.bin, a pickle.*convert"):
         Transformer(str(folder)).setup()
 
 

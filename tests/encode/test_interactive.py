@@ -223,7 +223,7 @@ def test_checkpoints_that_would_be_read_wrongly_are_refused(tmp_path):
     changed(folder, "config.json", model_type="gpt2")
     refused(folder, "unsupported classification head on 'gpt2'; supported are albert, bert")
     folder = save_classifier(tmp_path / "deberta", "deberta-v2", pooler_hidden_act="tanh")
-    refused(folder, "pools by 'tanh'")
+    refused(folder, "pools with 'tanh'")
     refused(tmp_path, "config.json: this file is missing")
 
 

@@ -106,7 +106,7 @@ def test_what_does_not_fit_is_refused(tiny_bert_folder, tmp_path):
     made = Encoder(one, heads, own={"rows": short})
     assert made.setup().max_positions == 20
     assert len(made.rows(["dog " * 50], "document")[0]) == 20
-    with pytest.raises(ConfigError, match="max_length is 40, the backbone takes at most 20"):
+    with pytest.raises(ConfigError, match="max_length is 40, but the backbone accepts at most 20"):
         Encoder(one, heads, TextInput(40), own={"rows": short}).setup()
     with pytest.raises(ConfigError, match="cannot cut rows, which has a backbone of its own"):
         cut_query(made, 1)

@@ -16,8 +16,7 @@ from counterpoint.data.export import (
     write_queries,
 )
 from counterpoint.data.fields import Columns, Fields
-from counterpoint.data.in_memory import collection_of
-from counterpoint.data.items import items_of
+from counterpoint.data.items import collection_of, items_of
 from counterpoint.data.passages import PASSAGE_WORDS, cut_passages
 from counterpoint.data.policy import ReadPolicy, ReadReport
 from counterpoint.data.reader import Located, Reader

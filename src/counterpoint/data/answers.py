@@ -46,9 +46,8 @@ def read_answers(path: str | Path) -> dict[str, tuple[str, ...]]:
 
 def _objects(path: Path) -> Iterator[tuple[int, str, list]]:
     for line, record in records(path, strict_reader(ReadPolicy())):
-        holder = next(
-            (x for x in (record, record.get("metadata")) if isinstance(x, dict) and "answers" in x), None
-        )
+        places = (record, record.get("metadata"))
+        holder = next((place for place in places if isinstance(place, dict) and "answers" in place), None)
         if holder is None:
             continue
         query = next((record[name] for name in IDS if name in record), None)

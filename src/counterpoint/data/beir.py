@@ -15,7 +15,9 @@ from counterpoint.data.tables import read_queries, read_query_metadata
 from counterpoint.data.trec import read_qrels
 from counterpoint.errors import DataError
 
-__all__ = ["BeirFolder", "plain_or_packed"]
+__all__ = ["BeirFolder", "plain_or_packed", "required"]
+
+NEEDED = "; BEIR's layout needs it"
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class BeirFolder(Source):
 
     def documents(self, reader: Reader) -> Iterator[Located]:
         """Yield one document per line of the corpus."""
-        return RecordsFile(_required(self.folder, "corpus.jsonl"), "beir-jsonl").documents(reader)
+        return RecordsFile(required(self.folder, "corpus.jsonl", NEEDED), "beir-jsonl").documents(reader)
 
     def queries(self, policy: ReadPolicy) -> dict[str, str]:
         """Read the queries of all splits."""
@@ -51,7 +53,7 @@ class BeirFolder(Source):
 
     def qrels(self, split: str, policy: ReadPolicy) -> dict[str, dict[str, int]]:
         """Read the judgements of one split."""
-        return read_qrels(_required(self.folder, f"qrels/{split}.tsv"), policy)
+        return read_qrels(required(self.folder, f"qrels/{split}.tsv", NEEDED), policy)
 
 
 def plain_or_packed(folder: Path, name: str) -> Path | None:
@@ -59,8 +61,12 @@ def plain_or_packed(folder: Path, name: str) -> Path | None:
     return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
 
 
-def _required(folder: Path, name: str) -> Path:
-    path = plain_or_packed(folder, name)
-    if path is None:
-        raise DataError(f"no {name} or {name}.gz in this folder; BEIR's layout needs it", path=folder)
+def required(folder: Path, name: str, why: str = "") -> Path:
+    """As `plain_or_packed`, but the file must exist.
+
+    Raises:
+        DataError: it does not; `why` ends the message.
+    """
+    if (path := plain_or_packed(folder, name)) is None:
+        raise DataError(f"no {name} or {name}.gz in this folder{why}", path=folder)
     return path

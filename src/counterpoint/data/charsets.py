@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable
+from pathlib import Path
 
 from counterpoint.errors import DataError
 
@@ -28,15 +29,11 @@ def marked(beginning: bytes) -> str | None:
     return next((name for mark, name in MARKS if beginning.startswith(mark)), None)
 
 
-def charset_of(blocks: Iterable[bytes], path: object = None) -> str:
-    """Detect the encoding of a text: that of its mark, else UTF-8, else what charset-normalizer finds.
+def charset_of(blocks: Iterable[bytes], path: str | Path | None = None) -> str:
+    """Detect the encoding of a text in blocks: its mark's, else UTF-8, else what charset-normalizer finds.
 
     UTF-8 with a few invalid bytes counts as damaged UTF-8. If nothing fits, the result is also UTF-8, so that
     decoding reports where it fails.
-
-    Args:
-        blocks: its bytes, in order.
-        path: for messages.
 
     Raises:
         DataError: it contains NUL bytes, so it is not text.
@@ -49,7 +46,7 @@ def charset_of(blocks: Iterable[bytes], path: object = None) -> str:
         if b"\0" in block:
             raise DataError(
                 "has NUL bytes, so it is not text; save UTF-16 without a byte order mark as UTF-8",
-                path=path if path is None else str(path),
+                path=path,
             )
         try:
             text = decoder.decode(block)
@@ -76,8 +73,7 @@ def _guessed(head: bytes, rest: bytes, beyond_ascii: int) -> str:
         return UTF_8
     from charset_normalizer import from_bytes
 
-    found = list(from_bytes(head + shown, cp_isolation=USUAL, enable_fallback=False))
-    if not found:
+    if not (found := list(from_bytes(head + shown, cp_isolation=USUAL, enable_fallback=False))):
         return UTF_8
     best = found[0]
     fits = {

@@ -44,8 +44,7 @@ class FileChoice:
                 except ValueError as error:
                     raise ConfigError(
                         f"--{option}: invalid pattern {pattern!r}; write it as in .gitignore, such as "
-                        "'*.md', "
-                        "'drafts/' or 'docs/**/*.rst'"
+                        "'*.md', 'drafts/' or 'docs/**/*.rst'"
                     ) from error
 
     def excludes(self, name: str) -> bool:
@@ -78,8 +77,7 @@ class Ignored(NamedTuple):
     def matches(self, name: str) -> bool:
         """Whether a file or folder is ignored; the innermost matching pattern decides."""
         for folder, spec in self.specs:
-            said = spec.check_file(name.removeprefix(folder)).include
-            if said is not None:
+            if (said := spec.check_file(name.removeprefix(folder)).include) is not None:
                 return said
         return False
 

@@ -188,8 +188,7 @@ class Collection:
         if split is None:
             return everything
         judged = self._judgements(split)
-        missing = [query for query in judged if query not in everything]
-        if missing:
+        if missing := [query for query in judged if query not in everything]:
             raise DataError(
                 f"{self.name}: split {split!r} judges {len(missing)} queries that have no text, "
                 f"such as {missing[0]!r}; add them to the queries or remove their judgements"

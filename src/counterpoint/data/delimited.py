@@ -60,8 +60,7 @@ def table_of(path: Path, fields: Fields, reader: Reader) -> Table:
         DataError: it cannot be read, two columns have the same name, or a named column is missing.
     """
     encoding = reader.charset(path, told=True)
-    lines = _first(path, reader, encoding)
-    if not lines:
+    if not (lines := _first(path, reader, encoding)):
         return Table("\t" if ending(path) == ".tsv" else ",", Columns(()), False, encoding)
     delimiter = _delimiter(lines, ending(path))
     first = _first_row(lines, delimiter, path)

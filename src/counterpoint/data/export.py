@@ -62,9 +62,8 @@ def write_queries(
     path = Path(path)
     if ".jsonl" in path.suffixes:
         more = {id_: {"metadata": dict(facts)} for id_, facts in (metadata or {}).items()}
-        write_lines(
-            path, (_json({"_id": id_, "text": text} | more.get(id_, {})) for id_, text in queries.items())
-        )
+        rows = (_json({"_id": id_, "text": text} | more.get(id_, {})) for id_, text in queries.items())
+        write_lines(path, rows)
     else:
         write_lines(path, (_row(one_line(id_, "a query id"), text) for id_, text in queries.items()))
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 from counterpoint.data.charsets import marked
 from counterpoint.data.fields import Fields
@@ -24,17 +23,12 @@ __all__ = ["extract"]
 DECLARED = re.compile(
     rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE
 )
-Parser = Callable[[Path, Reader], PlainText]
 
 
 def extract(path: Path, name: str, reader: Reader, fields: Fields | None = None) -> Iterator[Located]:
     """Yield the documents of one file, each with `metadata["file"]`. A file of unknown kind is read as text.
 
-    Args:
-        path: the file.
-        name: its name in ids and metadata: its path relative to the folder that is read.
-        reader: the policy and the report.
-        fields: names of the fields of rows and records.
+    `name` is the file's in ids and metadata: its path relative to the folder that is read.
 
     Raises:
         DataError: the file cannot be used.
@@ -46,7 +40,7 @@ def extract(path: Path, name: str, reader: Reader, fields: Fields | None = None)
     elif kind == "pdf":
         yield from _pages(path, name, reader)
     else:
-        yield _whole(path, name, PARSERS[kind](path, reader))
+        yield _whole(path, name, _plain(path, kind, reader))
     reader.report.read(ending(path) or "no ending")
 
 
@@ -73,24 +67,22 @@ def _pages(path: Path, name: str, reader: Reader) -> Iterator[Located]:
         yield Located(Document(f"{name}:{page}", text, title or path.stem, metadata=metadata), path, page)
 
 
-def _text(path: Path, reader: Reader) -> PlainText:
-    return PlainText(reader.text(path))
-
-
-def _code(path: Path, reader: Reader) -> PlainText:
-    return PlainText(reader.text(path), path.name)  # its ending says as much as the rest of the name
-
-
-def _html(path: Path, reader: Reader) -> PlainText:
-    return _parsed(path, from_html, reader.text(path, encoding=_declared_encoding(path)))
-
-
-def _markdown(path: Path, reader: Reader) -> PlainText:
-    return _parsed(path, from_markdown, reader.text(path))
-
-
-def _rst(path: Path, reader: Reader) -> PlainText:
-    return _parsed(path, from_rst, reader.text(path))
+def _plain(path: Path, kind: str, reader: Reader) -> PlainText:
+    match kind:
+        case "docx":
+            return from_docx(path, reader)
+        case "notebook":
+            return _notebook(path, reader)
+        case "html":
+            return _parsed(path, from_html, reader.text(path, encoding=_declared_encoding(path)))
+        case "markdown":
+            return _parsed(path, from_markdown, reader.text(path))
+        case "rst":
+            return _parsed(path, from_rst, reader.text(path))
+        case "code":
+            return PlainText(reader.text(path), path.name)  # its ending says as much as the rest of the name
+        case _:
+            return PlainText(reader.text(path))
 
 
 def _parsed(path: Path, parse: Callable[[str], PlainText], text: str) -> PlainText:
@@ -126,16 +118,3 @@ def _declared_encoding(path: Path) -> str | None:
     except (LookupError, UnicodeError):  # unknown, not a text encoding, or one that cannot replace
         return None
     return name
-
-
-PARSERS: Mapping[str, Parser] = MappingProxyType(
-    {
-        "text": _text,
-        "code": _code,
-        "markdown": _markdown,
-        "rst": _rst,
-        "html": _html,
-        "notebook": _notebook,
-        "docx": from_docx,
-    }
-)

@@ -11,7 +11,7 @@ from counterpoint.data.collection import Source
 from counterpoint.data.extract import extract
 from counterpoint.data.fields import Fields
 from counterpoint.data.packed import plain_stem
-from counterpoint.data.passages import cut_passages
+from counterpoint.data.passages import located_passages
 from counterpoint.data.reader import Located, Reader
 from counterpoint.data.reading import UNREADABLE
 from counterpoint.data.walk import walk
@@ -54,17 +54,9 @@ class Files(Source):
             try:
                 for found in extract(path, name, reader, self.fields):
                     before += 1
-                    yield from self._passages(found)
+                    yield from located_passages(found, self.passage_words)
             except (DataError, MissingExtraError, *UNREADABLE) as error:
                 if reader.policy.malformed == "error":
                     raise
                 said = f"{error}" if str(path) in str(error) else f"{path}: {error}"
-                after = f" (after {before} of its documents)" if before else ""
-                reader.report.cannot_read(said + after)
-
-    def _passages(self, found: Located) -> Iterator[Located]:
-        if self.passage_words is None:
-            yield found
-            return
-        for passage in cut_passages(found.document, max_words=self.passage_words):
-            yield Located(passage, found.path, found.line)
+                reader.report.cannot_read(said + (f" (after {before} of its documents)" if before else ""))

@@ -63,8 +63,7 @@ class IrDataset(Source):
             text = found.text if hasattr(found, "text") else found.default_text()
             title = getattr(found, "title", "") if hasattr(found, "text") else ""
             metadata = {"url": found.url} if getattr(found, "url", "") else {}
-            document = Document(found.doc_id, text or "", title or "", metadata=metadata)
-            yield Located(document, self.origin)
+            yield Located(Document(found.doc_id, text or "", title or "", metadata=metadata), self.origin)
 
     def queries(self, policy: ReadPolicy) -> dict[str, str]:
         """Read all queries, each with the catalogue's default text (often the title)."""

@@ -1,4 +1,4 @@
-"""Objects of a program as a collection: strings, dicts, `Document`s, rows of a frame."""
+"""Objects of a program as a collection: strings, dicts, `Document`s, rows, and perhaps judgements."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from counterpoint.data.fields import TEXTS, Fields, listed
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import Located, Reader
 from counterpoint.errors import ConfigError, DataError
-from counterpoint.types import Document
+from counterpoint.types import Document, Qrels
 
-__all__ = ["items_of", "own_id"]
+__all__ = ["collection_of", "items_of", "own_id"]
 
 LABEL = "documents"
 
@@ -96,11 +96,9 @@ class Items(Source):
 
 
 def own_id(text: str, given: dict[str, int]) -> str:
-    """Make an id for a text: a hash, so it does not depend on other documents.
+    """Make an id for a document's title and text: a hash, so it does not depend on other documents.
 
-    Args:
-        text: of the document, with its title.
-        given: how often each id was given before; the second document with one text gets the suffix `-2`.
+    `given` counts how often each id was given; the second document with one text gets the suffix `-2`.
     """
     name = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     given[name] = given.get(name, 0) + 1
@@ -123,3 +121,59 @@ def _rows(given: Any) -> tuple[Iterable[Any], int | None]:
 def _shown(value: Any) -> str:
     text = repr(value)
     return f"{type(value).__name__} ({text if len(text) <= 60 else f'{text[:60]}…'})"
+
+
+@dataclass(frozen=True)
+class Memory(Source):
+    """Source of data that are already in memory."""
+
+    label: str
+    held: tuple[Document, ...]
+    texts: Mapping[str, str]
+    judged: Mapping[str, Qrels]
+    facts: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def name(self) -> str:
+        """Name as given."""
+        return self.label
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The keys of the judgements."""
+        return tuple(sorted(self.judged))
+
+    @property
+    def size(self) -> int:
+        """Number of documents."""
+        return len(self.held)
+
+    def documents(self, reader: Reader) -> Iterator[Located]:
+        """Yield the documents, numbered from 1 for messages."""
+        return (Located(document, self.label, number) for number, document in enumerate(self.held, 1))
+
+    def queries(self, policy: ReadPolicy) -> dict[str, str]:
+        """A copy."""
+        return dict(self.texts)
+
+    def query_metadata(self, policy: ReadPolicy) -> dict[str, dict[str, Any]]:
+        """A copy."""
+        return {query: dict(facts) for query, facts in self.facts.items() if facts}
+
+    def qrels(self, split: str, policy: ReadPolicy) -> dict[str, dict[str, int]]:
+        """A copy."""
+        return {query: dict(grades) for query, grades in self.judged[split].items()}
+
+
+def collection_of(
+    documents: Iterable[Document],
+    *,
+    name: str = "memory",
+    queries: Mapping[str, str] | None = None,
+    qrels: Mapping[str, Qrels] | None = None,
+    query_metadata: Mapping[str, Mapping[str, Any]] | None = None,
+    policy: ReadPolicy | None = None,
+) -> Collection:
+    """Make a collection from documents in memory; `qrels` maps split to judgements."""
+    held = Memory(name, tuple(documents), queries or {}, qrels or {}, query_metadata or {})
+    return Collection(held, policy or ReadPolicy())

@@ -39,16 +39,14 @@ def json_rows(path: Path, fields: Fields, reader: Reader) -> Iterator[tuple[int 
         raise DataError(f"not valid JSON: {error}", path=path) from error
     if is_deep(text, value):
         raise DataError(f"nested more than {DEEPEST} levels deep; flatten it", path=path)
-    rows = _rows(value, fields)
-    if rows is None:
+    if (rows := _rows(value, fields)) is None:
         yield None, reader.fit(text, path)
         return
     for number, row in enumerate(rows, 1):
         if isinstance(row, str | dict):
             yield number, row
         else:
-            found = type(row).__name__
-            reader.reject(f"item {number}: expected an object or a string, found {found}", path)
+            reader.reject(f"item {number}: expected an object or a string, found {type(row).__name__}", path)
 
 
 def json_value(path: Path, reader: Reader) -> Any:

@@ -68,8 +68,7 @@ class _Builder:
 
     def heading(self, text: str) -> None:
         """Append a heading as its own block and record its place."""
-        text = " ".join(text.split())
-        if text:
+        if text := " ".join(text.split()):
             self.part("\n\n")
             self.headings.append((self.length + (len(self.gap) if self.length else 0), text))
             self.add(text)
@@ -155,8 +154,7 @@ def _events(soup) -> Iterator[tuple[str, object]]:
     waiting = [iter(soup.contents)]
     opened = []
     while waiting:
-        node = next(waiting[-1], None)
-        if node is None:
+        if (node := next(waiting[-1], None)) is None:
             waiting.pop()
             if opened:
                 yield "end", opened.pop()

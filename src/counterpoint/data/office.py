@@ -59,7 +59,8 @@ def from_docx(path: Path, reader: Reader) -> PlainText:
     try:
         found = docx.Document(str(path))
         blocks = [(_is_heading(block), _block_text(block)) for block in found.iter_inner_content()]
-        plain = _put_together(blocks, str(found.core_properties.title or ""))
+        plain = _joined([PlainText(text, "", [(0, text)] if heading else ()) for heading, text in blocks])
+        plain = plain._replace(title=str(found.core_properties.title or "") or plain.title)
     except Exception as error:  # it fails in many ways on a damaged file: KeyError, XMLSyntaxError, …
         raise DataError(
             f"this .docx cannot be read ({type(error).__name__}: {error}); repair it", path=path
@@ -129,12 +130,6 @@ def from_notebook(path: Path, reader: Reader) -> PlainText:
             parts.append(PlainText(text.strip("\n")))
     plain = _joined(parts)
     return plain._replace(text=reader.fit(plain.text, path))
-
-
-def _put_together(blocks: list[tuple[bool, str]], title: str) -> PlainText:
-    parts = [PlainText(text, "", [(0, text)] if heading else ()) for heading, text in blocks if text]
-    plain = _joined(parts)
-    return plain._replace(title=title or plain.title)
 
 
 def _joined(parts: list[PlainText]) -> PlainText:

@@ -8,11 +8,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from unicodedata import category
 
+from counterpoint.data.reader import Located
 from counterpoint.data.sentences import UNSPACED_LETTER, Begins, Sentence, count_words, sentences, word_starts
 from counterpoint.errors import ConfigError
 from counterpoint.types import Document
 
-__all__ = ["PASSAGE_WORDS", "cut_passages"]
+__all__ = ["PASSAGE_WORDS", "cut_passages", "located_passages"]
 
 PASSAGE_WORDS = 150
 """Default passage length. English takes 1.3 to 1.6 word pieces per word, so 150 words and a title fit the 256
@@ -57,9 +58,9 @@ def cut_passages(
             f"max_words={max_words} and overlap={overlap}"
         )
     headings = _headings(document.metadata.get("headings"))
-    metadata = {
-        name: value for name, value in document.metadata.items() if name != "headings" or not headings
-    }
+    metadata = dict(document.metadata)
+    if headings:
+        del metadata["headings"]
     if count_words(document.text) <= max_words:
         yield replace(document, metadata=metadata) if headings else document
         return
@@ -75,6 +76,12 @@ def cut_passages(
             start=document.start + start,
             metadata={**metadata, "section": section} if section else metadata,
         )
+
+
+def located_passages(found: Located, max_words: int | None) -> Iterator[Located]:
+    """The passages of a document, or the document itself if there is no maximum, each with its place."""
+    passages = [found.document] if max_words is None else cut_passages(found.document, max_words=max_words)
+    return (Located(passage, found.path, found.line) for passage in passages)
 
 
 def _headings(found: object) -> list[tuple[int, str]]:

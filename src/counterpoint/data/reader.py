@@ -86,9 +86,7 @@ class Reader:
     def charset(self, path: Path, *, told: bool = False) -> str:
         """Detect the encoding of a text file from its first 64 MiB; count it if it is not UTF-8.
 
-        Args:
-            path: the file.
-            told: the caller reports the encoding itself.
+        It is also reported, unless `told` says that the caller does so.
 
         Raises:
             DataError: the file cannot be read, or is not text.
@@ -101,9 +99,7 @@ class Reader:
     def lines(self, path: Path, encoding: str | None = None) -> Iterator[tuple[int, str]]:
         r"""Yield number (from 1) and text of each line, without its end; only `\n` and `\r\n` end a line.
 
-        Args:
-            path: the file.
-            encoding: if None, the one of the byte order mark, or UTF-8.
+        If `encoding` is None, it is the one of the byte order mark, or UTF-8.
 
         Raises:
             DataError: unreadable, wrongly encoded, or a line is longer than any document that the policy
@@ -144,12 +140,9 @@ class Reader:
             texts.detach()
 
     def text(self, path: Path, *, encoding: str | None = None, most: int | None = None) -> str:
-        r"""Read a whole file as text with `\n` line ends, in the given encoding or a detected one.
+        r"""Read a whole file as text with `\n` line ends, in the encoding that it declares or a detected one.
 
-        Args:
-            path: the file.
-            encoding: the one that the file itself declares.
-            most: maximum number of characters; `max_characters` if None.
+        `most` is the maximum number of characters; `max_characters` if None.
 
         Raises:
             DataError: unreadable, not text, wrongly encoded, or longer than the policy allows.
@@ -187,8 +180,7 @@ class Reader:
         if self.policy.too_long == "error":
             raise DataError(
                 f"a text of more than {most:,} characters; check that this is the right kind of file. "
-                "Use ReadPolicy(too_long='truncate') (`counterpoint index --lenient`) to keep its "
-                "beginning, "
+                "Use ReadPolicy(too_long='truncate') (`counterpoint index --lenient`) to keep its beginning, "
                 "or a larger max_characters",
                 path=path,
                 line=line,
@@ -248,8 +240,7 @@ def _bounded(readline: Callable[[], AnyStr], limit: int, path: Path) -> Iterator
     """
     filled = 0
     for number in count(1):
-        line = readline()
-        if not line:
+        if not (line := readline()):
             return
         if len(line) > 2:
             filled = number

@@ -14,15 +14,9 @@ from counterpoint.errors import CounterpointError, DataError
 
 __all__ = ["UNREADABLE", "reading"]
 
-UNREADABLE: tuple[type[Exception], ...] = (
-    OSError,  # of a disk or a network, including all errors of `requests`
-    EOFError,
-    HTTPException,
-    lzma.LZMAError,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+# `OSError`: of a disk or a network, including all errors of `requests`.
+DAMAGED = (EOFError, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, zlib.error)
+UNREADABLE: tuple[type[Exception], ...] = (OSError, HTTPException, *DAMAGED)
 REASON = 300  # maximum length of a shown reason, in characters
 
 
@@ -32,10 +26,7 @@ def reading(
 ) -> Iterator[None]:
     """Turn errors of a disk or a network into errors that a user can act on.
 
-    Args:
-        origin: what is read; an error that names a file shows that file, too.
-        remedy: what to do about it.
-        failures: exceptions to convert.
+    They name the origin, any file that the original error names, and the remedy.
 
     Raises:
         DataError: instead of one of `failures`.

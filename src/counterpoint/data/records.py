@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, cast
 
 from counterpoint.data.collection import Source
 from counterpoint.data.fields import Fields as OwnFields
+from counterpoint.data.fields import listed
 from counterpoint.data.packed import ending
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import Located, Reader, strict_reader
@@ -51,9 +52,8 @@ LAYOUTS: Mapping[RecordLayout, Fields] = MappingProxyType(
     }
 )
 
-DEEPEST = (
-    100  # maximum nesting of a record; Python reads and writes about 900 levels, fewer in deep call stacks
-)
+# Maximum nesting of a record. Python reads and writes about 900 levels, fewer in deep call stacks.
+DEEPEST = 100
 QUERY_FIELDS = (("_id", "text"), ("query_id", "query_text"), ("query_id", "query"), ("id", "text"))
 
 
@@ -131,19 +131,13 @@ def layout_of(path: Path, policy: ReadPolicy) -> RecordLayout | Literal["rows"]:
     """
     reader = Reader(policy)
     for line, record in records(path, reader):
-        layout = layout_with(record)
-        if layout is not None:
+        if (layout := layout_with(record)) is not None:
             return layout
         if OwnFields().resolve(list(record)).text is not None:
             return "rows"
-        known = "; ".join(
-            f"{name}: {fields.id} and {' or '.join(fields.text)}" for name, fields in LAYOUTS.items()
-        )
-        message = (
-            f"the keys {_listed(record)} fit no known layout ({known}); "
-            "name the key of the text (--text, text=)"
-        )
-        reader.reject(message, path, line)
+        known = (f"{name}: {fields.id} and {' or '.join(fields.text)}" for name, fields in LAYOUTS.items())
+        fault = f"the keys {listed(record)} fit no known layout ({'; '.join(known)}); "
+        reader.reject(fault + "name the key of the text (--text, text=)", path, line)
     return "beir-jsonl"
 
 
@@ -164,10 +158,9 @@ def document_from(record: Mapping[str, Any], layout: RecordLayout) -> Document:
     fields, rest = LAYOUTS[layout], dict(record)
     id_ = string_id(rest, fields.id)
     title = _text(rest, "title") if "title" in rest else ""
-    key = next((key for key in fields.text if key in rest), None)
-    if key is None:
+    if (key := next((key for key in fields.text if key in rest), None)) is None:
         wanted = " or ".join(map(repr, fields.text))
-        raise Misfit(f"no {wanted} among the keys {_listed(record)}, but the layout {layout!r} needs one")
+        raise Misfit(f"no {wanted} among the keys {listed(record)}, but the layout {layout!r} needs one")
     text = _text(rest, key)
     parent, start = None, 0
     if isinstance(rest.get("parent"), str) and type(rest.get("start")) is int:  # written by `write_beir`
@@ -184,7 +177,7 @@ def string_id(record: dict[str, Any], key: str) -> str:
         Misfit: it is absent, or neither a string nor a whole number.
     """
     if key not in record:
-        raise Misfit(f"no id: {key!r} is not among the keys {_listed(record)}")
+        raise Misfit(f"no id: {key!r} is not among the keys {listed(record)}")
     value = record.pop(key)
     if type(value) is int:  # not bool, which is a subclass of int
         return str(value)
@@ -204,7 +197,7 @@ def read_json_queries(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str
         keys = keys or next((pair for pair in QUERY_FIELDS if set(pair) <= set(record)), None)
         if keys is None:
             known = " or ".join(f"{id_} and {text}" for id_, text in QUERY_FIELDS)
-            raise DataError(f"a query needs {known}, found {_listed(record)}", path=path, line=line)
+            raise DataError(f"a query needs {known}, found {listed(record)}", path=path, line=line)
         try:
             yield line, string_id(record, keys[0]), _text(record, keys[1]), _metadata(record)
         except Misfit as error:
@@ -223,11 +216,6 @@ def _text(record: dict[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise Misfit(f"{key!r} must be a string, found {json.dumps(value)[:60]}")
     return value
-
-
-def _listed(record: Mapping[str, Any]) -> str:
-    keys = list(record)
-    return ", ".join(map(repr, keys[:8])) + (", …" if len(keys) > 8 else "") if keys else "(none)"
 
 
 def _refuse(name: str) -> NoReturn:

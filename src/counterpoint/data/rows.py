@@ -71,28 +71,19 @@ class RowsFile(Source):
         reader.report.read(ending(self.path))
 
     def decided(self, policy: ReadPolicy) -> tuple[str, ...]:
-        """Decisions about the file, made from its first rows.
-
-        Raises:
-            DataError: it cannot be read, or a named field is missing.
-        """
+        """Decisions about the file, made from its first rows; a missing named field is an error."""
         reader = Reader(policy)
         next(self._rows(reader), None)
         return tuple(reader.report.decisions)
 
     def _rows(self, reader: Reader) -> Iterator[Row]:
-        may_join = ending(self.path) in (".csv", ".tsv")
-        return row_documents(self.path, self.fields, reader, may_join=may_join)
+        return row_documents(self.path, self.fields, reader, may_join=ending(self.path) in (".csv", ".tsv"))
 
 
 def row_documents(path: Path, fields: Fields, reader: Reader, *, may_join: bool = True) -> Iterator[Row]:
-    """Yield the documents of a file of rows or records.
+    """Yield the documents of a file of rows or records; its ending tells the format.
 
-    Args:
-        path: its ending tells the format.
-        fields: names of the fields.
-        reader: the policy, and the report that receives the decisions.
-        may_join: if no field is a text, join all fields to make one.
+    If no field is a text and `may_join` is true, all fields are joined to make one.
 
     Raises:
         DataError: the file cannot be read, or a row does not fit and the policy does not skip it.

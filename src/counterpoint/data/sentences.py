@@ -70,9 +70,7 @@ def word_starts(text: str, start: int, end: int) -> list[int]:
 def sentences(text: str, headings: tuple[int, ...] = ()) -> Iterator[Sentence]:
     """Cut a text into sentences; together they contain everything except white space, each character once.
 
-    Args:
-        text: any text.
-        headings: rising positions at which a section begins; a sentence always begins there.
+    `headings` are rising positions at which a section begins; a sentence always begins there.
     """
     begins: Begins = "paragraph"
     waiting, at = list(reversed(headings)), 0
@@ -110,8 +108,7 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return False
     if match[0] != ".":
         return True
-    found = LAST_WORD.search(text, max(0, match.start() - 24), match.start())
-    if found is None:
+    if (found := LAST_WORD.search(text, max(0, match.start() - 24), match.start())) is None:
         return True
     bare = found[0].lstrip("([\"'“‘«")
     word = bare.lower()
@@ -120,6 +117,4 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     if bare[-1:].isupper() and INITIALS.fullmatch(bare):
         return False
     line = text.rfind("\n", max(0, found.start() - 24), found.start()) + 1
-    return not (
-        word.isdecimal() and len(word) <= 3 and not text[line : found.start()].strip()
-    )  # "1. Install"
+    return not word.isdecimal() or len(word) > 3 or bool(text[line : found.start()].strip())  # "1. Install"

@@ -125,8 +125,7 @@ def _format_of(path: Path, asked: _Asked) -> Format:
     if kind in JSON_LINES:
         return layout_of(path, asked.policy)
     if kind == ".tsv":
-        reader = Reader(replace(asked.policy, malformed="skip"))
-        named = has_header(path, Fields(), reader)
+        named = has_header(path, Fields(), Reader(replace(asked.policy, malformed="skip")))
         return "rows" if named and not is_colbert(path, asked.policy) else table_layout(path, asked.policy)
     if kind in ROWS:
         return "rows"

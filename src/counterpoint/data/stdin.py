@@ -87,8 +87,7 @@ def piped(fields: Fields, policy: ReadPolicy, stream: BinaryIO | None = None) ->
         ConfigError: nothing is piped in, or fields are named for input that is not JSON.
         DataError: it cannot be read.
     """
-    if stream is None:
-        stream = None if sys.stdin is None else sys.stdin.buffer  # None in a program without a console
+    stream = stream or getattr(sys.stdin, "buffer", None)  # None in a program without a console
     if stream is None or stream.isatty():
         raise ConfigError("'-' reads piped input, and there is none; use: … | counterpoint index - -o INDEX")
     descriptor, name = tempfile.mkstemp(prefix="counterpoint-")
@@ -116,8 +115,7 @@ def _kind(path: Path, policy: ReadPolicy) -> str:
     """File ending for the kind of input; an object on the first line means JSON Lines, even a broken one."""
     reader = Reader(policy)
     lines = (line for _, line in reader.lines(path, reader.charset(path)) if line and not line.isspace())
-    first = next(lines, None)
-    if first is None:
+    if (first := next(lines, None)) is None:
         raise DataError("standard input is empty; there is nothing to index")
     if first.lstrip()[0] not in "{[":
         return ".txt"

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import cast
 
 from counterpoint.data.collection import Source
-from counterpoint.data.passages import cut_passages
+from counterpoint.data.passages import located_passages
 from counterpoint.data.reader import Located, Reader
 from counterpoint.errors import DataError
 from counterpoint.types import Document
@@ -69,14 +69,7 @@ class StandardLibrary(Source):
         for found in chain(self._from_source(reader), self._compiled()):
             if found.document.id not in seen:
                 seen.add(found.document.id)
-                yield from self._passages(found)
-
-    def _passages(self, found: Located) -> Iterator[Located]:
-        if self.passage_words is None:
-            yield found
-            return
-        for passage in cut_passages(found.document, max_words=self.passage_words):
-            yield Located(passage, found.path, found.line)
+                yield from located_passages(found, self.passage_words)
 
     def _from_source(self, reader: Reader) -> Iterator[Located]:
         library = _Library(Path(sysconfig.get_paths()["stdlib"]))
@@ -118,8 +111,7 @@ class _Library:
     def documents(self, module: str, path: Path) -> Iterator[Document]:
         """A module's docstring, the exported definitions of its private or inner modules, and its own."""
         tree, name = _parsed(path), _public(module)
-        text = ast.get_docstring(tree)
-        if text:
+        if text := ast.get_docstring(tree):
             metadata = {"file": self._relative(path), "line": 1, "kind": "module"}
             yield Document(name, text, name, metadata=metadata)
         exported = _exported(tree)
@@ -200,11 +192,8 @@ def _described_node(node: Definition, prefix: str, file: str, kind: str = "funct
 
 def _signature(node: Definition) -> str:
     if isinstance(node, ast.ClassDef):
-        found = (
-            child for child in node.body if isinstance(child, ast.FunctionDef) and child.name == "__init__"
-        )
-        init = next(found, None)
-        return _signature(init) if init else ""
+        inner = (child for child in node.body if isinstance(child, ast.FunctionDef))
+        return next((_signature(child) for child in inner if child.name == "__init__"), "")
     return _shortened(ast.unparse(node.args))
 
 

@@ -15,14 +15,7 @@ from counterpoint.data.records import read_json_queries
 from counterpoint.errors import DataError
 from counterpoint.types import Document
 
-__all__ = [
-    "TableFile",
-    "TableLayout",
-    "is_colbert",
-    "read_queries",
-    "read_query_metadata",
-    "table_layout",
-]
+__all__ = ["TableFile", "TableLayout", "is_colbert", "read_queries", "read_query_metadata", "table_layout"]
 
 TableLayout = Literal["msmarco", "colbert"]
 
@@ -55,11 +48,8 @@ class TableFile(Source):
                 id_, text, title = (*columns, "")[:3]
                 yield Located(Document(id_, text, title), self.path, number)
             else:
-                reader.reject(
-                    f"expected {COLUMNS[self.layout]}, separated by tabs, found {len(columns)} columns",
-                    self.path,
-                    number,
-                )
+                fault = f"expected {COLUMNS[self.layout]}, separated by tabs, found {len(columns)} columns"
+                reader.reject(fault, self.path, number)
         reader.report.read(ending(self.path))
 
 
@@ -96,8 +86,7 @@ def read_query_metadata(path: str | Path, policy: ReadPolicy | None = None) -> d
     Raises:
         DataError: a line does not fit, or an id is blank or repeated.
     """
-    rows = _queries(Path(path), policy or ReadPolicy())
-    return {id_: metadata for id_, _, metadata in rows if metadata}
+    return {id_: metadata for id_, _, metadata in _queries(Path(path), policy or ReadPolicy()) if metadata}
 
 
 def _queries(path: Path, policy: ReadPolicy) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -171,8 +171,7 @@ def _read_any_run(path: Path) -> TrecRun:
     scores: dict[str, dict[str, float]] = {}
     tag, last, current = "", None, {}
     for number, line in strict_reader(ReadPolicy()).lines(path):
-        columns = line.split()
-        if not columns:
+        if not (columns := line.split()):
             continue
         if len(columns) != 6:
             raise DataError(

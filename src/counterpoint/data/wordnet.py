@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, final
 
-from counterpoint.data.beir import plain_or_packed
+from counterpoint.data.beir import required
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import strict_reader
 from counterpoint.data.records import records
@@ -43,27 +43,21 @@ class Thesaurus(ABC):
 
     @abstractmethod
     def senses(self, lemma: str, part: str) -> Sequence[Sequence[str]]:
-        """The words of each sense of a lemma, the most frequent sense first.
+        """The words of each sense of a lemma in lower case, the most frequent sense first.
 
-        Args:
-            lemma: in lower case.
-            part: of speech: `n`, `v`, `a` or `r`.
+        `part` is the part of speech: `n`, `v`, `a` or `r`.
         """
 
     def synonyms(self, word: str) -> Iterator[tuple[str, ...]]:
-        """Yield single-word synonyms of a word, sense by sense, each sense in alphabetical order.
+        """Yield single-word synonyms of a word in lower case, sense by sense, each in alphabetical order.
 
         First come those of its most frequent sense in any part of speech, then those of the next. A word that
         is not a lemma is looked up without its ending; irregular forms (`mice`) are not known. Synonyms are
         lemmas, whatever the word's form.
-
-        Args:
-            word: in lower case.
         """
         found = [self._of_part(word, part) for part in ENDINGS]
         for rank in range(max(map(len, found))):
-            members = {member for senses in found if rank < len(senses) for member in senses[rank]}
-            if members:
+            if members := {member for senses in found if rank < len(senses) for member in senses[rank]}:
                 yield tuple(sorted(members))
 
     def _of_part(self, word: str, part: str) -> list[list[str]]:
@@ -95,11 +89,10 @@ class WordNetFolder(Thesaurus):
         if not self.folder.is_dir():
             raise DataError(
                 "there is no such folder; synonyms come from a folder with lemma_senses.tsv and "
-                "synsets.jsonl, "
-                "or 'nltk'",
+                "synsets.jsonl, or 'nltk'",
                 path=folder,
             )
-        self._files = {name: self._file(name) for name in ("lemma_senses.tsv", "synsets.jsonl")}
+        self._files = {name: required(self.folder, name) for name in ("lemma_senses.tsv", "synsets.jsonl")}
 
     def senses(self, lemma: str, part: str) -> list[list[str]]:
         """Senses by rank; those of a name (`Turkey`) come after those of the same lemma in lower case."""
@@ -118,8 +111,7 @@ class WordNetFolder(Thesaurus):
                     line=line,
                 )
             lemma, part, rank, synset = columns
-            sense = (lemma != lemma.lower(), int(rank), synset)
-            found.setdefault((lemma.lower(), part), []).append(sense)
+            found.setdefault((lemma.lower(), part), []).append((lemma != lemma.lower(), int(rank), synset))
         return {key: sorted(senses) for key, senses in found.items()}
 
     @cached_property
@@ -130,12 +122,6 @@ class WordNetFolder(Thesaurus):
                 raise DataError("expected an object with 'id' and a list 'members'", path=path, line=line)
             found[record["id"]] = record["members"]
         return found
-
-    def _file(self, name: str) -> Path:
-        path = plain_or_packed(self.folder, name)
-        if path is None:
-            raise DataError(f"no {name} or {name}.gz in this folder", path=self.folder)
-        return path
 
 
 @final

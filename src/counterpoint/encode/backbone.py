@@ -91,9 +91,8 @@ class Transformer(Part):
 
     def hidden_states(self, tokens: Tokens) -> list[Float[Tensor, "b t h"]]:
         """Compute the input of the first layer (embeddings with positions) and the output of every layer."""
-        made = self.model_(
-            input_ids=tokens.ids, attention_mask=tokens.attention.long(), output_hidden_states=True
-        )
+        attention = tokens.attention.long()
+        made = self.model_(input_ids=tokens.ids, attention_mask=attention, output_hidden_states=True)
         return list(made.hidden_states or [made.last_hidden_state])  # no layers: the input is the output
 
     def embed(self, tokens: Tokens) -> Float[Tensor, "b t e"]:
@@ -103,9 +102,7 @@ class Transformer(Part):
     @property
     def embeddings(self) -> nn.Embedding:
         """The word-embedding table, (vocabulary, components)."""
-        if not hasattr(self, "model_"):
-            raise NotFittedError("this backbone is not set up; call setup() first")
-        return self.model_.get_input_embeddings()
+        return self._built.get_input_embeddings()
 
     def cut(self, layers: int | Sequence[int]) -> Transformer:
         """Copy this backbone with fewer layers; if this one is set up, the copy gets its weights.
@@ -119,17 +116,15 @@ class Transformer(Part):
         if self.is_set_up and self.config_ is not None:
             made.config_, made.tokenizer_ = _cut(self.config_, layers), self.tokenizer_
             made.model_ = _build(made.config_, Path(self.source))
-            own = made.model_.state_dict()
-            made.model_.load_state_dict(
-                rename_weights(self.model_.state_dict(), own, prefix="", layers=layers)
-            )
+            own, wanted = self.model_.state_dict(), made.model_.state_dict()
+            made.model_.load_state_dict(rename_weights(own, wanted, prefix="", layers=layers))
             made.is_set_up = True
         return made
 
     @property
     def dim(self) -> int:
         """Number of components of a hidden state."""
-        return self._hf_config.hidden_size
+        return self._built.config.hidden_size
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -157,7 +152,7 @@ class Transformer(Part):
         table = next((m for n, m in self.model_.named_modules() if n.endswith("position_embeddings")), None)
         if isinstance(table, nn.Embedding):  # RoBERTa and related models count positions from padding_idx + 1
             return table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
-        return getattr(self._hf_config, "max_position_embeddings", None) or 1_000_000
+        return getattr(self._built.config, "max_position_embeddings", None) or 1_000_000
 
     def setup_from(
         self, folder: Path, *, unused: Collection[str] = (), weights: Mapping[str, Tensor] | None = None
@@ -214,10 +209,10 @@ class Transformer(Part):
             )
 
     @property
-    def _hf_config(self) -> Any:
+    def _built(self) -> Any:
         if not hasattr(self, "model_"):
             raise NotFittedError("this backbone is not set up; call setup() first")
-        return self.model_.config
+        return self.model_
 
     def _write_assets(self, folder: Path) -> None:
         (folder / "config.json").write_text(json.dumps(self.config_, indent=2), encoding="utf-8")
@@ -257,8 +252,7 @@ def _read_config(folder: Path, layers: Layers) -> dict[str, Any]:
 
 
 def _cut(config: dict[str, Any], layers: int | Sequence[int]) -> dict[str, Any]:
-    name = next((key for key in _LAYERS if key in config), None)
-    if name is None:
+    if (name := next((key for key in _LAYERS if key in config), None)) is None:
         raise ConfigError(f"Transformer: layers={layers}, but this configuration does not name its layers")
     if isinstance(layers, int):
         if not 0 <= layers <= config[name]:
@@ -274,11 +268,6 @@ def _cut(config: dict[str, Any], layers: int | Sequence[int]) -> dict[str, Any]:
     return {**config, name: len(layers), **kinds}
 
 
-def _why_not(error: Exception) -> str:
-    said = str(error).partition("\nException raised from")[0]  # torch's own stack trace follows
-    return f"no model can be built from these settings ({type(error).__name__}: {said})"
-
-
 def _build(config: dict[str, Any], folder: Path | None = None) -> Any:
     """Build a model with random weights; a checkpoint's own code is never run.
 
@@ -290,23 +279,21 @@ def _build(config: dict[str, Any], folder: Path | None = None) -> Any:
     except CounterpointError:
         raise
     except Exception as error:  # KeyError for an activation, ZeroDivisionError for a size of 0, and so on
-        raise ArtifactError(_why_not(error), path=folder) from error
+        said = str(error).partition("\nException raised from")[0]  # torch's own stack trace follows
+        raise ArtifactError(
+            f"no model can be built from these settings ({type(error).__name__}: {said})", path=folder
+        ) from error
 
 
 def _built_by_transformers(config: dict[str, Any], folder: Path | None) -> Any:
     from transformers import CONFIG_MAPPING, AutoConfig, AutoModel
 
     kind = config.get("model_type")
-    rest = {key: value for key, value in config.items() if key not in ("model_type", "dtype", "torch_dtype")}
-    try:
-        known = (
-            AutoConfig.for_model(kind, **rest) if isinstance(kind, str) and kind in CONFIG_MAPPING else None
-        )
-    except Exception as error:  # transformers' own checks of unknown settings raise any exception
-        raise ArtifactError(_why_not(error), path=folder) from error
-    if known is None:
+    if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
         custom = "; it brings its own code, which is not run" if "auto_map" in config else ""
         raise ArtifactError(f"transformers has no model of type {kind!r}{custom}", path=folder)
+    rest = {key: value for key, value in config.items() if key not in ("model_type", "dtype", "torch_dtype")}
+    known = AutoConfig.for_model(kind, **rest)  # checks the settings, and raises any exception
     if known.is_encoder_decoder:
         raise ArtifactError(
             f"{kind!r} has an encoder and a decoder; only encoders are supported", path=folder

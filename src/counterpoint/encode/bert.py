@@ -19,6 +19,9 @@ from torch.nn import functional
 
 __all__ = ["Bert", "BertSettings", "bert_settings"]
 
+States = Float[Tensor, "b t h"]
+Mask = Bool[Tensor, "b 1 t t"] | None
+
 # Further entries that a configuration may hold, because they change no hidden state.
 IDLE = frozenset({
     "_name_or_path", "architectures", "bos_token_id", "classifier_dropout", "dtype", "eos_token_id",
@@ -91,8 +94,8 @@ class BertStates(NamedTuple):
         hidden_states: the input of the first layer, then the output of each layer; None unless requested.
     """
 
-    last_hidden_state: Float[Tensor, "b t h"]
-    hidden_states: tuple[Float[Tensor, "b t h"], ...] | None
+    last_hidden_state: States
+    hidden_states: tuple[States, ...] | None
 
 
 @final
@@ -148,12 +151,11 @@ class _Embeddings(nn.Module):
 
     def forward(
         self, input_ids: Int[Tensor, "b t"], token_type_ids: Int[Tensor, "b t"] | None = None
-    ) -> Float[Tensor, "b t h"]:
+    ) -> States:
         types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
         made = self.word_embeddings(input_ids) + self.token_type_embeddings(types)
         places = torch.arange(input_ids.shape[1], device=input_ids.device)[None]
-        made = made + self.position_embeddings(places)
-        return self.dropout(self.LayerNorm(made))
+        return self.dropout(self.LayerNorm(made + self.position_embeddings(places)))
 
 
 class _Layers(nn.Module):
@@ -166,14 +168,11 @@ class _Layer(nn.Module):
     def __init__(self, settings: BertSettings):
         super().__init__()
         self.attention = _Attention(settings)
-        self.intermediate = nn.ModuleDict(
-            {"dense": nn.Linear(settings.hidden_size, settings.intermediate_size)}
-        )
+        dense = nn.Linear(settings.hidden_size, settings.intermediate_size)
+        self.intermediate = nn.ModuleDict({"dense": dense})
         self.output = _Output(settings.intermediate_size, settings)
 
-    def forward(
-        self, states: Float[Tensor, "b t h"], mask: Bool[Tensor, "b 1 t t"] | None
-    ) -> Float[Tensor, "b t h"]:
+    def forward(self, states: States, mask: Mask) -> States:
         attended = self.attention(states, mask)
         return self.output(functional.gelu(self.intermediate["dense"](attended)), attended)
 
@@ -184,9 +183,7 @@ class _Attention(nn.Module):
         self.self = _SelfAttention(settings)
         self.output = _Output(settings.hidden_size, settings)
 
-    def forward(
-        self, states: Float[Tensor, "b t h"], mask: Bool[Tensor, "b 1 t t"] | None
-    ) -> Float[Tensor, "b t h"]:
+    def forward(self, states: States, mask: Mask) -> States:
         return self.output(self.self(states, mask), states)
 
 
@@ -198,13 +195,10 @@ class _SelfAttention(nn.Module):
         self.query, self.key, self.value = nn.Linear(size, size), nn.Linear(size, size), nn.Linear(size, size)
         self.dropout = nn.Dropout(settings.attention_probs_dropout_prob)
 
-    def forward(
-        self, states: Float[Tensor, "b t h"], mask: Bool[Tensor, "b 1 t t"] | None
-    ) -> Float[Tensor, "b t h"]:
+    def forward(self, states: States, mask: Mask) -> States:
         shape = (*states.shape[:-1], -1, self.head_size)
-        query, key, value = (
-            make(states).view(shape).transpose(1, 2) for make in (self.query, self.key, self.value)
-        )
+        made = (self.query(states), self.key(states), self.value(states))
+        query, key, value = (one.view(shape).transpose(1, 2) for one in made)
         made = functional.scaled_dot_product_attention(
             query, key, value,
             attn_mask=mask,
@@ -221,7 +215,7 @@ class _Output(nn.Module):
         self.LayerNorm = nn.LayerNorm(settings.hidden_size, eps=settings.layer_norm_eps)
         self.dropout = nn.Dropout(settings.hidden_dropout_prob)
 
-    def forward(self, made: Float[Tensor, "b t i"], before: Float[Tensor, "b t h"]) -> Float[Tensor, "b t h"]:
+    def forward(self, made: Float[Tensor, "b t i"], before: States) -> States:
         return self.LayerNorm(self.dropout(self.dense(made)) + before)
 
 
@@ -233,7 +227,7 @@ def _table(rows: int, size: int, padding: int | None = None) -> nn.Embedding:
     return nn.Embedding(rows, size, padding, _weight=values)
 
 
-def _mask(attention: Int[Tensor, "b t"]) -> Bool[Tensor, "b 1 t t"] | None:
+def _mask(attention: Int[Tensor, "b t"]) -> Mask:
     """The attention mask; None without padding, because torch's kernel for that case rounds differently."""
     real = attention.bool()
     if real.all():

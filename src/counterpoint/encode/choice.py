@@ -47,11 +47,7 @@ class WholeText(Choice):
     """One row per text."""
 
     def ids(self, row: Row, side: Side) -> Int[np.ndarray, " n"]:
-        """Refuse: a pooled row has no id.
-
-        Raises:
-            ConfigError: always.
-        """
+        """Refuse with a ConfigError: a pooled row has no id."""
         raise ConfigError("the set has one vector per text, so its rows have no ids")
 
     def spans(self, row: Row, side: Side, name_of: Callable[[int], str]) -> list[Span]:

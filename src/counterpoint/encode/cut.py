@@ -51,12 +51,7 @@ def cut_query(
             f"cut_query: cannot cut {', '.join(encoder.own)}, which has a backbone of its own; declare the "
             "light encoder yourself: DualEncoder(light, encoder)"
         )
+    light = encoder.backbone.cut(query_layers)
     heads = {name: deepcopy(head) for name, head in encoder._heads().items()}
-    query = Encoder(
-        encoder.backbone.cut(query_layers),
-        heads,
-        encoder.query,
-        encoder.document,
-        identifiers=encoder.identifiers,
-    )
+    query = Encoder(light, heads, encoder.query, encoder.document, identifiers=encoder.identifiers)
     return DualEncoder(query.setup() if encoder.is_set_up else query, encoder, shared, gates)

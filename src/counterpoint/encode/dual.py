@@ -62,30 +62,26 @@ class DualEncoder(Part, Evaluated):
 
     def setup(self) -> DualEncoder:
         """Set up the encoders, check that they match, and fit the shared layers to them."""
-        if not self.is_set_up:
-            with self.evaluation.lock:  # another thread may be setting up
-                self._set_up()
+        with self.evaluation.lock:  # another thread may be setting up
+            if not self.is_set_up:
+                self._fit()
+                super().setup()
         return self
 
-    def _set_up(self) -> None:
-        if not self.is_set_up:
-            if self.document is self.query:
-                raise ConfigError("DualEncoder: to use one encoder for both sides, leave `document` out")
-            ours, theirs = self.query.setup().sets, self.encoder("document").setup().sets
-            for what, names in (("shared layer", self.shared), ("gate", self.gates)):
-                unknown = [name for name in names if name not in ours]
-                if unknown:
-                    raise ConfigError(
-                        f"DualEncoder: a {what} on {unknown[0]!r}, but the encoders make {', '.join(ours)}"
-                    )
-            self._check_gates()
-            if ours != theirs:
+    def _fit(self) -> None:
+        if self.document is self.query:
+            raise ConfigError("DualEncoder: to use one encoder for both sides, leave `document` out")
+        ours, theirs = self.query.setup().sets, self.encoder("document").setup().sets
+        for what, names in (("shared layer", self.shared), ("gate", self.gates)):
+            if unknown := [name for name in names if name not in ours]:
                 raise ConfigError(
-                    f"DualEncoder: queries become {ours}, documents {theirs}; they must be equal"
+                    f"DualEncoder: a {what} on {unknown[0]!r}, but the encoders make {', '.join(ours)}"
                 )
-            for name, layer in [*self._shared().items(), *self._gates().items()]:
-                layer.fill(ours[name])
-            super().setup()
+        self._check_gates()
+        if ours != theirs:
+            raise ConfigError(f"DualEncoder: queries become {ours}, documents {theirs}; they must be equal")
+        for name, layer in [*self._shared().items(), *self._gates().items()]:
+            layer.fill(ours[name])
 
     def forward(self, tokens: Tokens) -> Representation:
         """Compute the vector sets of one side's texts, with gates and shared layers applied.
@@ -111,11 +107,9 @@ class DualEncoder(Part, Evaluated):
 
     def _check_gates(self) -> None:
         heads = self.encoder("document").heads
-        pooled = [name for name in self.gates if getattr(heads[name], "pooled", False)]
-        if pooled:
+        if pooled := [name for name in self.gates if getattr(heads[name], "pooled", False)]:
             raise ConfigError(f"DualEncoder: {pooled[0]!r} has one row per text, and a gate could drop it")
-        routed = [name for name in self.gates if isinstance(heads[name], Keyed)]
-        if routed:
+        if routed := [name for name in self.gates if isinstance(heads[name], Keyed)]:
             raise ConfigError(
                 f"DualEncoder: {routed[0]!r} needs no gate; its router weights and drops its rows"
             )
@@ -128,10 +122,7 @@ class DualEncoder(Part, Evaluated):
     def sets(self) -> dict[str, int]:
         """Vector set name to number of components."""
         self.setup()
-        layers = self._shared()
-        return {
-            name: layers[name].out_dim if name in layers else dim for name, dim in self.query.sets.items()
-        }
+        return self.query.sets | {name: layer.out_dim for name, layer in self._shared().items()}
 
     def encode_query(
         self, texts: Sequence[str], options: EncodeOptions | None = None, then: Map | None = None
@@ -163,8 +154,8 @@ class DualEncoder(Part, Evaluated):
         then = then or (lambda name, rows: rows)
         parts: dict[str, list[Ragged]] = {name: [] for name in sets}
         done: list[int] = []
-        batches = self.encoder(side).in_batches(texts, side, options or EncodeOptions(), self, self)
-        for batch, _, made in batches:
+        options = options or EncodeOptions()
+        for batch, _, made in self.encoder(side).in_batches(texts, side, options, self, self):
             done += batch
             for name, found in parts.items():
                 found.append(made[name].ragged(then(name, made[name].rows())))
@@ -211,8 +202,7 @@ class DualEncoder(Part, Evaluated):
         weighed = [*self.gates, *(other for other, head in heads.items() if isinstance(head, Keyed))]
         if name not in weighed:
             raise ConfigError(f"no gate on {name!r}; there is one on {', '.join(weighed) or 'none'}")
-        gate = name + BY_GATE
-        return self._encode(texts, "document", options, {gate: 1})[gate]
+        return self._encode(texts, "document", options, {name + BY_GATE: 1})[name + BY_GATE]
 
     def special_ids(self, name: str) -> tuple[int, ...]:
         """Ids in a set that represent no text, on either side."""

@@ -74,9 +74,8 @@ class Encoder(Part, Evaluated):
             self._set_up_backbones()
             for name, head in self._heads().items():
                 backbone = self.backbone_of(name)
-                head.bind(
-                    backbone.embeddings.embedding_dim if head.static else backbone.dim, backbone.tokenizer
-                )
+                dim = backbone.embeddings.embedding_dim if head.static else backbone.dim
+                head.bind(dim, backbone.tokenizer)
                 for router in head.routers if isinstance(head, Keyed) else ():
                     router.fill(backbone.dim, backbone.embeddings)
             for side in ("query", "document"):
@@ -167,12 +166,8 @@ class Encoder(Part, Evaluated):
     ) -> Iterator[tuple[list[int], Tokens, Representation]]:
         """Encode batch by batch without gradients; yield text positions, tokens and results of each batch.
 
-        Args:
-            texts: to encode.
-            side: side of the texts.
-            options: batch size, precision, device and callbacks.
-            make: computes the result from tokens; this encoder if None.
-            model: held in evaluation mode until the last batch is taken; this encoder if None.
+        `make` computes the result from tokens, and `model` is held in evaluation mode until the last batch is
+        taken; both are this encoder if None.
         """
         make, model = make or self, model or self
         device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -187,8 +182,7 @@ class Encoder(Part, Evaluated):
         with model.evaluation.of(model):
             for batch in shaped_batches([len(row) for row in rows], budget, limit):
                 found, count = [rows[index] for index in batch.texts], len(batch.texts)
-                filled = [*found, *[empty] * (batch.rows - count)]
-                tokens = self.pad(filled, side, batch.width).to(device)
+                tokens = self.pad([*found, *[empty] * (batch.rows - count)], side, batch.width).to(device)
                 with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=reduced):
                     made = make(tokens)
                 kept = {name: vectors.first(count) for name, vectors in made.items()}
@@ -202,8 +196,7 @@ class Encoder(Part, Evaluated):
         Raises:
             ConfigError: the set is not static, so its rows depend on more than their ids.
         """
-        head = self._head(name)
-        if not head.static:
+        if not (head := self._head(name)).static:
             raise ConfigError(f"{name!r} has no table: its vectors depend on the text around a token")
         return head.finish(self.backbone_of(name).embeddings.weight)
 
@@ -230,8 +223,7 @@ class Encoder(Part, Evaluated):
             return [head.choice.spans(row, side, name_of) for row in self.rows(texts, side)]
         found: list[list[Span]] = [[] for _ in texts]
         for places, tokens, made in self.in_batches(texts, side, EncodeOptions()):
-            spans = head.spans_of(made[name + BY_GATE], tokens, name_of)
-            for place, row in zip(places, spans, strict=True):
+            for place, row in zip(places, head.spans_of(made[name + BY_GATE], tokens, name_of), strict=True):
                 found[place] = row
         return found
 
@@ -256,15 +248,13 @@ class Encoder(Part, Evaluated):
         return self._head(name).choice
 
     def _set_up_backbones(self) -> None:
-        unknown = [name for name in self.own or () if name not in self.heads]
-        if unknown:
+        if unknown := [name for name in self.own or () if name not in self.heads]:
             raise ConfigError(
                 f"Encoder: `own` has a backbone for {unknown[0]!r}, but the heads are {', '.join(self.heads)}"
             )
         for backbone in self.backbones:
             backbone.setup()
-        texts = {backbone.tokenizer.to_text() for backbone in self.backbones}
-        if len(texts) > 1:
+        if len({backbone.tokenizer.to_text() for backbone in self.backbones}) > 1:
             raise ConfigError(
                 "Encoder: the backbones have different tokenizers, but they must read the same tokens; use "
                 "backbones of one vocabulary, or encode with two models"

@@ -32,9 +32,12 @@ class Head(Part, ABC):
     static: bool = False
     """True if a row depends on its vocabulary id alone. The head is then fed the backbone's word embeddings
     instead of its hidden states."""
-    projection: Layer | None
-    normalise: bool
-    in_dim: int | None
+
+    def __init__(self, projection: Layer | None = None, normalise: bool = False, in_dim: int | None = None):
+        super().__init__()
+        self.projection = projection
+        self.normalise = normalise
+        self.in_dim = in_dim
 
     @abstractmethod
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
@@ -96,12 +99,6 @@ class Cls(Head):
 
     pooled = True
 
-    def __init__(self, projection: Layer | None = None, normalise: bool = False, in_dim: int | None = None):
-        super().__init__()
-        self.projection = projection
-        self.normalise = normalise
-        self.in_dim = in_dim
-
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
         """Make one row per text."""
         return _pooled(self.finish(hidden[:, :1]))
@@ -130,10 +127,7 @@ class Mean(Head):
         in_dim: int | None = None,
         tokenwise: Sequence[Transform] = (),
     ):
-        super().__init__()
-        self.projection = projection
-        self.normalise = normalise
-        self.in_dim = in_dim
+        super().__init__(projection, normalise, in_dim)
         self.tokenwise = nn.ModuleList(tokenwise)
 
     @property
@@ -187,13 +181,10 @@ class WholeWords(Head):
         normalise: bool = False,
         in_dim: int | None = None,
     ):
-        super().__init__()
+        super().__init__(projection, normalise, in_dim)
         self.stem: Stem = stem
         self.hash_bits = hash_bits
         self.drop_punctuation = drop_punctuation
-        self.projection = projection
-        self.normalise = normalise
-        self.in_dim = in_dim
 
     @property
     def word_settings(self) -> WordSettings:
@@ -203,9 +194,8 @@ class WholeWords(Head):
     def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens) -> Vectors:
         """Make one row per distinct word."""
         words = tokens.words[self.word_settings]
-        return Vectors(
-            self.finish(mean_by_row(hidden, words.rows, words.ids.shape[1])), words.ids > 0, words.ids
-        )
+        means = mean_by_row(hidden, words.rows, words.ids.shape[1])
+        return Vectors(self.finish(means), words.ids > 0, words.ids)
 
     @property
     def choice(self) -> EachWord:

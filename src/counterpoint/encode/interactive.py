@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from counterpoint.encode.backbone import Transformer
 from counterpoint.encode.batching import EncodeOptions, default_budget, runs_in_bf16, shaped_batches
+from counterpoint.encode.evaluation import Evaluation
 from counterpoint.encode.layers import Layer
 from counterpoint.errors import ConfigError, DataError, ShapeError
 from counterpoint.part import Part
@@ -152,9 +153,9 @@ class InteractiveEncoder(Part):
 
     def forward(self, pairs: Pairs) -> Float[Tensor, " b"]:
         """Compute one score per pair, with gradients; autocast applies to the backbone only."""
-        segments = {"token_type_ids": pairs.segments} if self._reads_segments else {}
-        attention = pairs.attention.long()
-        hidden = self.backbone.model_(input_ids=pairs.ids, attention_mask=attention, **segments)
+        several = getattr(self.backbone.model_.config, "type_vocab_size", 0) > 1  # one embedding has no use
+        segments = {"token_type_ids": pairs.segments} if self.segments and several else {}
+        hidden = self.backbone.model_(input_ids=pairs.ids, attention_mask=pairs.attention.long(), **segments)
         first = hidden.last_hidden_state[:, 0]
         with torch.autocast(first.device.type, enabled=False):
             return self.head(first.to(next(self.head.parameters()).dtype))[:, 0]
@@ -176,9 +177,8 @@ class InteractiveEncoder(Part):
         budget = options.budget or default_budget(device)
         limit = self.backbone.max_positions
         scores = torch.zeros(len(rows))
-        training = self.training
-        self.to(device).eval()
-        try:
+        self.to(device)
+        with Evaluation().of(self):
             for batch in shaped_batches([len(row) for row in rows], budget, limit):
                 count = len(batch.texts)
                 filled = [*(rows[at] for at in batch.texts), *[empty] * (batch.rows - count)]
@@ -188,8 +188,6 @@ class InteractiveEncoder(Part):
                 scores[batch.texts] = found[:count].float().cpu()
                 if options.progress is not None:
                     options.progress(count)
-        finally:
-            self.train(training)
         return scores
 
     def rerank(
@@ -229,13 +227,6 @@ class InteractiveEncoder(Part):
             results[query] = dict(zip(found, scores.tolist(), strict=True))
         provenance = {"tag": "counterpoint-interactive", "reranked": k, "first": dict(run.provenance)}
         return type(run)(results, provenance=provenance)  # not imported: search depends on this module
-
-    # -- steps -----------------------------------------------------------------------------------------
-
-    @property
-    def _reads_segments(self) -> bool:
-        """Whether to pass segment ids; a backbone with one segment embedding cannot use them."""
-        return self.segments and getattr(self.backbone.model_.config, "type_vocab_size", 0) > 1
 
     def _check(self) -> None:
         tokenizer, limit, faults = self.backbone.tokenizer, self.backbone.max_positions, []

@@ -47,31 +47,17 @@ class Keyed(Head, ABC):
 
     @abstractmethod
     def spans_of(self, gates: Vectors, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """The span of each row, dropped ones included.
-
-        Args:
-            gates: the `BY_GATE` result of `route`.
-            tokens: the texts.
-            name_of: maps a vocabulary id to its entry.
-        """
+        """The span of each row, dropped ones included; `gates` is the `BY_GATE` result of `route`."""
 
     def forward(
         self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None = None
     ) -> Vectors:
-        """Compute the rows alone.
-
-        Raises:
-            NotFittedError: as in `route`.
-        """
+        """Compute the rows of `route` alone."""
         return self.route(hidden, tokens, table)[0]
 
     @property
     def choice(self) -> Choice:
-        """Refuse: hidden states choose the rows; `Encoder.spans` lists them.
-
-        Raises:
-            ConfigError: always.
-        """
+        """Refuse with a ConfigError: hidden states choose the rows; `Encoder.spans` lists them."""
         name = type(self).__name__
         raise ConfigError(f"{name}: the rows of a text depend on its hidden states; use Encoder.spans")
 
@@ -82,8 +68,7 @@ class Keyed(Head, ABC):
             NotFittedError: there are none.
         """
         if table is None:
-            name = type(self).__name__
             raise NotFittedError(
-                f"{name}: needs the backbone's word embeddings to score keys; use an Encoder"
+                f"{type(self).__name__}: needs the backbone's word embeddings to score keys; use an Encoder"
             )
         return table

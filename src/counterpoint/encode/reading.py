@@ -25,15 +25,8 @@ NOWHERE = np.zeros(0, np.int64)
 class Reading:
     """How texts of one side are tokenised; the attributes are those of `TextInput`.
 
-    Attributes:
-        max_length: maximum number of positions, special tokens included.
-        marker: a vocabulary entry inserted after [CLS].
-        prompt: text put in front of every text.
-        expand_to: fill shorter texts with mask tokens up to this many positions.
-        attend: whether the backbone may attend to the mask tokens.
-        expand_with: a vocabulary entry to use instead of the mask token.
-        identifiers: read names such as `checkIfEmpty` with a space before each inner capital that a small
-            letter follows, unless the vocabulary has the whole name.
+    With `identifiers`, names such as `checkIfEmpty` are read with a space before each inner capital that a
+    small letter follows, unless the vocabulary has the whole name.
     """
 
     max_length: int
@@ -61,8 +54,9 @@ class Reading:
             ids = np.concatenate([opening, np.array(encoding.ids[:room], dtype=np.int64), closing])
             kinds = np.concatenate([opening_kinds, kinds[:room], [Kind.SPECIAL] * len(closing)])
             spans = np.pad(spans[:room], ((len(opening), len(closing)), (0, 0)))
-            row = Row(text, ids, kinds.astype(np.int64), np.ones(len(ids), dtype=bool), spans, cut)
-            found.append(self._expanded(replace(row, identifiers=self.identifiers), tokenizer))
+            attended = np.ones(len(ids), dtype=bool)
+            row = Row(text, ids, kinds.astype(np.int64), attended, spans, cut, self.identifiers)
+            found.append(self._expanded(row, tokenizer))
         return found
 
     def filler(self, tokenizer: Tokenizer) -> int:
@@ -73,14 +67,12 @@ class Reading:
         missing = (self.expand_to or 0) - len(row)
         if missing <= 0:
             return row
-        return Row(
-            text=row.text,
+        return replace(
+            row,
             ids=np.pad(row.ids, (0, missing), constant_values=self.filler(tokenizer)),
             kinds=np.pad(row.kinds, (0, missing), constant_values=Kind.EXPANSION),
             attended=np.pad(row.attended, (0, missing), constant_values=self.attend),
             spans=np.pad(row.spans, ((0, missing), (0, 0))),
-            cut=row.cut,
-            identifiers=row.identifiers,
         )
 
 

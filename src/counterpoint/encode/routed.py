@@ -57,15 +57,13 @@ class Routed(Keyed):
         normalise: bool = False,
         in_dim: int | None = None,
     ):
-        super().__init__()
+        super().__init__(normalise=normalise, in_dim=in_dim)
         if len(keys) != 2 or min(keys) < 1:
             raise ConfigError(f"Routed: keys must be two numbers, each at least 1, found {keys}")
         self.router = router
         self.keys = keys
         self.threshold = Gate(threshold).threshold
-        self.projection = projection
-        self.normalise = normalise
-        self.in_dim = in_dim
+        self.projection = projection  # after the router: the order in which both draw their weights
 
     @property
     def routers(self) -> Sequence[Router]:
@@ -93,9 +91,8 @@ class Routed(Keyed):
         made, gates = Vectors(rows * weights, kept, keys), Vectors(weights, there, keys)
         if chosen.pooled is None or chosen.shares is None:
             return made, {BY_GATE: gates}
-        sent = torch.zeros_like(chosen.shares).scatter_add_(
-            1, keys, (weights.detach()[..., 0] > 0).to(weights)
-        )
+        used = (weights.detach()[..., 0] > 0).to(weights)
+        sent = torch.zeros_like(chosen.shares).scatter_add_(1, keys, used)
         load = torch.stack([sent, chosen.shares], 1)
         whole = torch.ones_like(load[..., 0], dtype=torch.bool)
         return made, {
@@ -105,13 +102,7 @@ class Routed(Keyed):
         }
 
     def spans_of(self, gates: Vectors, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
-        """The token of each row, dropped ones included; as "token→key" where the two differ.
-
-        Args:
-            gates: the `BY_GATE` result of `route`.
-            tokens: the texts.
-            name_of: maps a vocabulary id to its entry.
-        """
+        """The token of each row, dropped ones included; as "token→key" where the two differ."""
         places, ids = tokens.spans.tolist(), tokens.ids.tolist()
         keys = [] if gates.ids is None else gates.ids.tolist()
         each = gates.mask.shape[1] // max(1, tokens.ids.shape[1] - 1)

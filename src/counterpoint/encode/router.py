@@ -149,12 +149,8 @@ class Router(Part):
         parts = [choose(*some) for some in zip(hidden.split(step), real.split(step), strict=True)]
         if len(parts) == 1:
             return parts[0]
-        pooled, shares = (
-            torch.cat([part for part in column if part is not None]) if self.training else None
-            for column in ([part.pooled for part in parts], [part.shares for part in parts])
-        )
-        keys, weights = (torch.cat(column) for column in list(zip(*parts, strict=True))[:2])
-        return Choice(keys, weights, pooled, shares)
+        columns = zip(*parts, strict=True)  # two of them hold None unless in training mode
+        return Choice._make(None if column[0] is None else torch.cat(column) for column in columns)
 
     def _choose(self, hidden: Tensor, real: Tensor, table: Tensor, count: int) -> Choice:
         logits, hollow = self.logits(hidden, table), ~real[:, :, None]

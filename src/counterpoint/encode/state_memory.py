@@ -65,27 +65,22 @@ class StateMemory:
         attention: Bool[Tensor, "b t"],
         lengths: Int[Tensor, " b"],
     ) -> Float[Tensor, "b t h"]:
-        """Hidden states of each text; zeros at padding.
-
-        Args:
-            compute: the backbone.
-            ids: vocabulary ids.
-            attention: where the backbone may attend.
-            lengths: of the texts, without padding.
-        """
-        rows = [
-            self._row(compute, one[:length], seen[:length])
-            for one, seen, length in zip(ids, attention, lengths.tolist(), strict=True)
-        ]
+        """Hidden states of each text, by the backbone `compute`; zeros beyond the text's length."""
+        texts = zip(ids, attention, lengths.tolist(), strict=True)
+        rows = [self._row(compute, one[:length], seen[:length]) for one, seen, length in texts]
         padded = pad_sequence(rows, batch_first=True)
         missing = ids.shape[1] - padded.shape[1]
         return torch.nn.functional.pad(padded, (0, 0, 0, missing)).to(ids.device, torch.float32)
 
     def _row(self, compute: Compute, ids: Int[Tensor, " t"], attention: Bool[Tensor, " t"]) -> Tensor:
         asked = torch.stack([ids, attention.long()]).cpu().numpy().tobytes()
-        key = hashlib.sha256(asked + _precision(ids.device.type).encode()).digest()
+        device = ids.device.type
+        precise = str(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else "as it is"
+        key = hashlib.sha256(asked + precise.encode()).digest()
         if key not in self._kept:
-            found = _rounded(compute(ids[None], attention[None])[0].cpu())
+            found = compute(ids[None], attention[None])[0].cpu()
+            half = found.half()
+            found = half if torch.isfinite(half).all() else found  # it would overflow
             if not self._keep(key, found):
                 return found
         return self._kept[key]
@@ -129,13 +124,3 @@ class StateMemory:
         for key, states in zip(held["keys"].numpy(), parts, strict=True):
             if key.tobytes() not in self._kept:
                 self._keep(key.tobytes(), states)
-
-
-def _precision(device: str) -> str:
-    return str(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else "as it is"
-
-
-def _rounded(states: Float[Tensor, "t h"]) -> Tensor:
-    """Round to float16, or keep the states if that would overflow."""
-    half = states.half()
-    return half if torch.isfinite(half).all() else states

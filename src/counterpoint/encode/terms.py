@@ -45,8 +45,6 @@ class SparseTerms(Keyed):
         in_dim: components of a hidden state; filled in by the encoder.
     """
 
-    projection = None
-    normalise = False
     special_ids_: tuple[int, ...] | None = None
 
     def __init__(
@@ -58,7 +56,7 @@ class SparseTerms(Keyed):
         threshold: float = 0.0,
         in_dim: int | None = None,
     ):
-        super().__init__()
+        super().__init__(in_dim=in_dim)
         if len(expansion) != 2 or min(expansion) < 0:
             raise ConfigError(f"SparseTerms: expansion must be two numbers of at least 0, found {expansion}")
         if pool not in ("max", "sum"):
@@ -70,7 +68,6 @@ class SparseTerms(Keyed):
         self.expansion = expansion
         self.pool: Literal["max", "sum"] = pool
         self.threshold = Gate(threshold).threshold
-        self.in_dim = in_dim
 
     @property
     def dim(self) -> int:
@@ -90,13 +87,7 @@ class SparseTerms(Keyed):
     def route(
         self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None
     ) -> tuple[Vectors, dict[str, Vectors]]:
-        """Compute one row per term: terms of the text in order of id, then others.
-
-        `BY_GATE` holds the dropped rows, too.
-
-        Raises:
-            NotFittedError: `table`, the backbone's word embeddings, was not given.
-        """
+        """Compute one row per term: terms of the text in order of id, then others."""
         table = self.needed(table)
         real = (tokens.kinds == Kind.TEXT) & tokens.attention
         hidden = hidden.masked_fill(~real[:, :, None], 0)  # padding may hold anything
@@ -147,10 +138,9 @@ class SparseTerms(Keyed):
         again = torch.zeros_like(terms)
         again[:, 1:] = rising[:, 1:] == rising[:, :-1]
         rising = rising.masked_fill(again, vocabulary).sort(1).values
-        found = rising
         if self.training and rising.numel():  # otherwise no shape may depend on the other texts
-            found = rising[:, : int((rising < vocabulary).sum(1).max())]
-        return found.clamp(max=vocabulary - 1), found < vocabulary
+            rising = rising[:, : int((rising < vocabulary).sum(1).max())]
+        return rising.clamp(max=vocabulary - 1), rising < vocabulary
 
     def _expanded(
         self,

@@ -81,12 +81,5 @@ class TextInput(Part):
 
     def reading(self, limit: int, identifiers: bool = False) -> Reading:
         """The same settings for a backbone that accepts `limit` positions, usable without torch."""
-        return Reading(
-            self.max_length or limit,
-            self.marker,
-            self.prompt,
-            self.expand_to,
-            self.attend,
-            self.expand_with,
-            identifiers,
-        )
+        given = self.marker, self.prompt, self.expand_to, self.attend, self.expand_with
+        return Reading(self.max_length or limit, *given, identifiers)

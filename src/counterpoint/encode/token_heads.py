@@ -50,12 +50,9 @@ class PerToken(Head, ABC):
         normalise: bool = False,
         in_dim: int | None = None,
     ):
-        super().__init__()
+        super().__init__(projection, normalise, in_dim)
         self.skip = skip
         self.skip_sides = skip_sides
-        self.projection = projection
-        self.normalise = normalise
-        self.in_dim = in_dim
 
     def bind(self, in_dim: int, tokenizer: Tokenizer) -> None:
         """Look up the ids of the entries to skip."""

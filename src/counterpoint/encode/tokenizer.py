@@ -24,11 +24,12 @@ class Tokenizer:
         suffix: ids that close it ([SEP]).
         pad_id: id that fills a batch.
         mask_id: None if the vocabulary has no mask token.
+        names: the padding and the mask token, as `pad` and `mask`.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer, *, pad: str | None, mask: str | None):
         self._backend = backend
-        self._names = {"pad_token": pad, "mask_token": mask}
+        self.names: dict[str, str | None] = {"pad": pad, "mask": mask}
         backend.no_truncation()
         backend.no_padding()
         self.prefix, self.suffix = _template(backend)
@@ -88,15 +89,11 @@ class Tokenizer:
         with _reading(path):
             return Tokenizer(tokenizers.Tokenizer.from_buffer(text), pad=pad, mask=mask)
 
-    @property
-    def names(self) -> dict[str, str | None]:
-        """The padding and the mask token, as `pad` and `mask`."""
-        return {"pad": self._names["pad_token"], "mask": self._names["mask_token"]}
-
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` and the names of the special tokens."""
         (folder / "tokenizer.json").write_text(self.to_text(), encoding="utf-8")
-        (folder / "special_tokens_map.json").write_text(json.dumps(self._names, indent=2), encoding="utf-8")
+        names = {f"{kind}_token": name for kind, name in self.names.items()}
+        (folder / "special_tokens_map.json").write_text(json.dumps(names, indent=2), encoding="utf-8")
 
     def to_text(self) -> str:
         """The whole tokenizer as JSON; equal for tokenizers with the same behaviour."""
@@ -124,8 +121,7 @@ class Tokenizer:
 
     def id_of(self, token: str) -> int:
         """Vocabulary id of a token that must exist."""
-        found = self.find(token)
-        if found is None:
+        if (found := self.find(token)) is None:
             raise ConfigError(
                 f"the token {token!r} is not one entry of the vocabulary; choose one that is "
                 "(BERT's vocabulary keeps '[unused0]' to '[unused993]' free for this)"

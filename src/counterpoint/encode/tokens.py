@@ -131,5 +131,4 @@ def _padded(arrays: Sequence[np.ndarray], value: int = 0, width: int | None = No
     missing = 0 if width is None else width - padded.shape[1]
     if not missing:
         return padded
-    filling = padded.new_full((len(rows), missing, *padded.shape[2:]), value)
-    return torch.cat([padded, filling], dim=1)
+    return torch.cat([padded, padded.new_full((len(rows), missing, *padded.shape[2:]), value)], dim=1)

@@ -49,19 +49,12 @@ def read_json(path: Path) -> dict:
 
 def inside(folder: Path, relative: str) -> Path:
     """Join a path that a checkpoint names; refuse it if it leads out of the checkpoint's folder."""
-    path = folder / relative
-    if not path.resolve().is_relative_to(folder.resolve()) and not _in_hub_cache(folder, relative):
+    path, below = folder / relative, Path(relative)
+    # The hub's cache links the files of a snapshot to a store outside of its folder.
+    cached = folder.parent.name == "snapshots" and ".." not in below.parts and not below.is_absolute()
+    if not cached and not path.resolve().is_relative_to(folder.resolve()):
         raise ArtifactError(f"names the path {relative!r}, which is outside the checkpoint", path=folder)
     return path
-
-
-def _in_hub_cache(folder: Path, relative: str) -> bool:
-    """Whether the path is in the hub's cache, which links files to a store outside the snapshot folder."""
-    return (
-        folder.parent.name == "snapshots"
-        and ".." not in Path(relative).parts
-        and not Path(relative).is_absolute()
-    )
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -90,27 +83,13 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     )
 
 
-# Names of the layers before the decoder, and of its bias, in masked-language models: BERT, DistilBERT,
-# RoBERTa.
-_LEXICAL = {
-    "dense_.weight": (
-        "cls.predictions.transform.dense.weight",
-        "vocab_transform.weight",
-        "lm_head.dense.weight",
-    ),
-    "dense_.bias": ("cls.predictions.transform.dense.bias", "vocab_transform.bias", "lm_head.dense.bias"),
-    "norm_.weight": (
-        "cls.predictions.transform.LayerNorm.weight",
-        "vocab_layer_norm.weight",
-        "lm_head.layer_norm.weight",
-    ),
-    "norm_.bias": (
-        "cls.predictions.transform.LayerNorm.bias",
-        "vocab_layer_norm.bias",
-        "lm_head.layer_norm.bias",
-    ),
-    "bias_": ("cls.predictions.bias", "vocab_projector.bias", "lm_head.bias"),
-}
+_OWN = ("dense_.weight", "dense_.bias", "norm_.weight", "norm_.bias", "bias_")  # in `Router`
+# Names of the same layers, and of the decoder's bias, in masked-language models.
+_LEXICAL = (
+    ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions"),  # BERT
+    ("vocab_transform", "vocab_layer_norm", "vocab_projector"),  # DistilBERT
+    ("lm_head.dense", "lm_head.layer_norm", "lm_head"),  # RoBERTa
+)
 
 
 def lexical_head(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -123,20 +102,20 @@ def lexical_head(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> di
     if config.get("hidden_act", config.get("activation", "gelu")) != "gelu":
         return {}
     named = {_modern(name): tensor for name, tensor in tensors.items()}
-    found = {name: named[theirs] for name, places in _LEXICAL.items() for theirs in places if theirs in named}
-    return found if len(found) == len(_LEXICAL) else {}
+    for dense, norm, decoder in _LEXICAL:
+        theirs = [f"{layer}.{kind}" for layer in (dense, norm) for kind in ("weight", "bias")]
+        theirs.append(f"{decoder}.bias")
+        if all(name in named for name in theirs):
+            return {own: named[name] for own, name in zip(_OWN, theirs, strict=True)}
+    return {}
 
 
 def rename_weights(
     tensors: Mapping[str, Tensor], wanted: Iterable[str], *, prefix: str, layers: Layers = None
 ) -> dict[str, Tensor]:
-    """Rename weights to the names of a bare model, and drop those of other heads.
+    """Rename weights to the `wanted` names of a bare model; drop those of other heads, and of other `layers`.
 
-    Args:
-        tensors: as read from a file.
-        wanted: the model's own names.
-        prefix: prefix of the backbone in a model with a head ("bert").
-        layers: layers to keep, as in `Layers`.
+    `prefix` is that of the backbone in a model with a head ("bert").
     """
     wanted = set(wanted)
     kept = range(layers) if isinstance(layers, int) else layers

@@ -134,7 +134,7 @@ class Description:
             HEADER.check(body, path)
             return Description(
                 fingerprint=body["fingerprint"],
-                files={name: FileRef.from_dict(said) for name, said in body["files"].items()},
+                files={name: FileRef(**said) for name, said in body["files"].items()},
                 weights={
                     name: Weight(said["file"], said["offset"], tuple(said["shape"]))
                     for name, said in body["weights"].items()
@@ -159,11 +159,10 @@ CHOICES: Mapping[str, type[Choice]] = MappingProxyType(
 
 def _side_to_dict(side: TextSide) -> dict[str, Any]:
     names = {kind: name for name, kind in CHOICES.items()}
-    choices = {
-        name: {"rows": names[type(choice)], **asdict(choice)}  # type: ignore[call-overload]
-        for name, choice in side.choices.items()
-    }
-    return {**asdict(replace(side, choices={})), "choices": choices}
+    said = asdict(side)
+    for name, choice in side.choices.items():
+        said["choices"][name] = {"rows": names[type(choice)], **said["choices"][name]}
+    return said
 
 
 def _side_from_dict(said: Mapping[str, Any]) -> TextSide:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,17 +13,20 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.encode.choice import EachToken, EachWord
-from counterpoint.encode.rows import Row
+from counterpoint.encode.rows import Row, map_words
+from counterpoint.encode.sources import package_folder
 from counterpoint.encode.tokenizer import Tokenizer
+from counterpoint.encode.words import WordSettings
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.exported.description import GRAPH, NAME, Description, Embeddings
-from counterpoint.exported.inputs import bias_of, mean_of, words_of
-from counterpoint.exported.places import Mapped, package_folder
+from counterpoint.exported.places import Mapped
 from counterpoint.exported.session import Session, check_runtime
 from counterpoint.index import TextModel, VectorSet
 from counterpoint.types import Ragged, Side, Span
 
 __all__ = ["ExportedModel", "open_export"]
+
+LOWEST = np.finfo(np.float32).min
 
 
 @final
@@ -77,8 +81,7 @@ class ExportedModel:
 
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
         """For every text, the ids of the rows, in the order of `spans`."""
-        choice = self._choices(side)[name]
-        return [choice.ids(row, side) for row in self._rows(texts, side)]
+        return [self._choices(side)[name].ids(row, side) for row in self._rows(texts, side)]
 
     def table(self, name: str) -> Float[np.ndarray, "v d"]:
         """The vector of every vocabulary id in a static set.
@@ -159,11 +162,11 @@ class ExportedModel:
 
     def _fed(self, row: Row) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         fed = {name: self._embedded(row, one) for name, one in self.description.embeddings.items()}
-        fed["query.bias"], fed["query.mean"] = bias_of(row), mean_of(row)
+        fed["query.bias"], fed["query.mean"] = _bias_of(row), _mean_of(row)
         ids = {}
         for name, choice in self._choices("query").items():
             if isinstance(choice, EachWord):
-                ids[name], fed[f"words.{name}"] = words_of(row, choice.words)
+                ids[name], fed[f"words.{name}"] = _words_of(row, choice.words)
             elif isinstance(choice, EachToken):
                 ids[name] = choice.ids(row, "query")
         with self._lock:
@@ -185,11 +188,26 @@ class ExportedModel:
         return made, ids
 
 
+def _bias_of(row: Row) -> Float[np.ndarray, " t"]:
+    """Bias of attention scores: 0, or a value so low that a position gets no attention."""
+    return np.where(row.attended, np.float32(0), LOWEST)
+
+
+def _mean_of(row: Row) -> Float[np.ndarray, "1 t"]:
+    """The weights of a mean over the attended positions."""
+    attended = row.attended.astype(np.float32)[None]
+    return attended / np.maximum(attended.sum(), np.float32(1))
+
+
+def _words_of(row: Row, settings: WordSettings) -> tuple[Int[np.ndarray, " w"], Float[np.ndarray, "w t"]]:
+    """The ids of the distinct words, and for each the weights of the mean over its positions."""
+    ids, rows, _ = map_words(row, settings)
+    member = (rows.T[None] == np.arange(len(ids))[:, None, None]).any(1).astype(np.float32)
+    return ids, member / np.maximum(member.sum(1, keepdims=True), np.float32(1))
+
+
 def open_export(
-    folder: Path,
-    expected: Mapping[str, str],
-    model: Callable[[], Path | None],
-    full: Callable[[], TextModel],
+    folder: Path, expected: Mapping[str, str], model: Callable[[], Path | None], full: Callable[[], TextModel]
 ) -> ExportedModel:
     """Open an export after checking all files that it refers to.
 
@@ -217,12 +235,10 @@ def open_export(
 
 
 def _checked(path: Path, sha256: str | None) -> bytes:
-    from hashlib import sha256 as hashed
-
     try:
         found = path.read_bytes()
     except OSError as error:
         raise ArtifactError(f"cannot be read: {error.strerror}", path=path) from error
-    if sha256 is not None and hashed(found).hexdigest() != sha256:
+    if sha256 is not None and hashlib.sha256(found).hexdigest() != sha256:
         raise ArtifactError("its content does not match the checksum; build the index again", path=path)
     return found

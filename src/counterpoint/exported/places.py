@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import xxhash
@@ -15,16 +14,9 @@ from jaxtyping import Float
 
 from counterpoint.errors import ArtifactError
 
-__all__ = ["FileRef", "Mapped", "package_folder"]
+__all__ = ["FileRef", "Mapped"]
 
 ANOTHER = "is not the file with which the queries' export was made"
-
-
-def package_folder(name: str) -> Path | None:
-    """The folder of an installed package, found without importing it."""
-    spec = find_spec(name)
-    found = None if spec is None else spec.submodule_search_locations
-    return None if not found else Path(next(iter(found)))
 
 
 @final
@@ -57,18 +49,12 @@ class FileRef:
         Raises:
             ArtifactError: it is missing or has changed.
         """
-        folder = folder_of(self.base)
-        if folder is None:
+        if (folder := folder_of(self.base)) is None:
             raise ArtifactError(f"{self.base}: not found, but queries' weights are in its file {self.path}")
         mapped = Mapped(folder / self.path)
         if len(mapped.raw) != self.bytes or mapped.hash() != self.xxh3:
             raise ArtifactError(ANOTHER, path=folder / self.path)
         return mapped
-
-    @staticmethod
-    def from_dict(said: Mapping[str, Any]) -> FileRef:
-        """Inverse of `dataclasses.asdict`."""
-        return FileRef(said["base"], said["path"], said["bytes"], said["xxh3"])
 
 
 @final

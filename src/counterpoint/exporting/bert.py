@@ -16,11 +16,7 @@ __all__ = ["linear", "states_of"]
 def states_of(graph: Graph, bert: Bert, embedded: str, bias: str) -> str:
     """Add nodes for the hidden states of the last layer, (positions, components).
 
-    Args:
-        graph: receives the nodes.
-        bert: the backbone.
-        embedded: name of the sum of a token's embeddings.
-        bias: name of the attention bias of each position.
+    `embedded` names the sum of a token's embeddings, and `bias` the attention bias of each position.
     """
     states = _norm(graph, bert.embeddings.LayerNorm, embedded)
     layers: list[Any] = list(bert.encoder.layer)

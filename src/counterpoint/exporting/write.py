@@ -33,7 +33,8 @@ def export_queries(model: Model, folder: Path) -> dict[str, Any]:
     before = set(folder.iterdir())
     try:
         description = _written(model, folder)
-        exported = open_export(folder, {}, lambda: _folder_of(model), lambda: model)
+        source = model.loaded_from
+        exported = open_export(folder, {}, lambda: None if source is None else locate(source), lambda: model)
         texts, found = _compared(exported, model)
         if found > BOUND:
             raise CannotExport(f"its vectors differ by {found:.1e} from the model's, more than {BOUND:.0e}")
@@ -62,10 +63,6 @@ def _side(model: Model, side: Side, sources: Sources) -> TextSide:
     tokenizer = encoder.backbone.tokenizer
     choices = {name: encoder.choice(name) for name in encoder.sets}
     return TextSide(encoder.reading(side), sources.tokenizer(tokenizer), **tokenizer.names, choices=choices)
-
-
-def _folder_of(model: Model) -> Path | None:
-    return None if model.loaded_from is None else locate(model.loaded_from)
 
 
 def _compared(exported: ExportedModel, model: Model) -> tuple[int, float]:

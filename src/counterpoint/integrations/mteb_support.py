@@ -70,8 +70,7 @@ def check_options(options: Mapping[str, Any]) -> bool:
     Raises:
         ConfigError: names every option that is neither `show_progress_bar` nor `batch_size`.
     """
-    unknown = options.keys() - {"batch_size", "show_progress_bar"}
-    if unknown:
+    if unknown := options.keys() - {"batch_size", "show_progress_bar"}:
         raise ConfigError(
             f"encode_kwargs: {', '.join(sorted(unknown))} would have no effect on a Counterpoint model; "
             "leave it out"
@@ -87,8 +86,7 @@ def check_text(task: TaskMetadata, side: PromptType | None) -> None:
     Raises:
         ConfigError: names the task and its other kinds of input.
     """
-    others = [modality for modality in task.get_modalities(side) if modality != "text"]
-    if others:
+    if others := [modality for modality in task.get_modalities(side) if modality != "text"]:
         raise ConfigError(
             f"{task.name}: {f'a {side.value}' if side else 'an input'} has {' and '.join(others)}, "
             "and this model reads text only; choose another task"

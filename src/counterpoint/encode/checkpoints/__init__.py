@@ -64,7 +64,7 @@ class Family(Protocol):
 
     @staticmethod
     def read(checkpoint: PublishedModel) -> DualEncoder:
-        """Read a checkpoint."""
+        """Read a checkpoint; the caller names its folder in errors without a path."""
         ...
 
 
@@ -83,10 +83,7 @@ def _family_of(checkpoint: PublishedModel) -> Family:
     for family in FAMILIES:
         if family.recognises(checkpoint):
             return family
-    raise ArtifactError(
-        "no model here: expected part.toml, modules.json, artifact.metadata or config.json",
-        path=checkpoint.folder,
-    )
+    raise ArtifactError("no model here: expected part.toml, modules.json, artifact.metadata or config.json")
 
 
 def _own(folder: Path) -> DualEncoder:

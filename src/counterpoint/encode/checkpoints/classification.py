@@ -55,8 +55,7 @@ def load_interactive(source: str | Path, revision: str | None = None) -> Interac
             more than one label, or a missing or unused weight.
     """
     folder = locate(str(source), revision)
-    own = saved_model(folder)
-    if own is not None:
+    if (own := saved_model(folder)) is not None:
         part = Part.load(own)
         if not isinstance(part, InteractiveEncoder):
             raise ArtifactError(f"holds a {type(part).__name__}, not an InteractiveEncoder", path=own)
@@ -85,19 +84,16 @@ def _read(checkpoint: PublishedModel) -> InteractiveEncoder:
     tensors = read_weights(folder)
     own = tuple(f"{name}.{kind}" for name, _ in layers for kind in ("weight", "bias"))
     faults = [f"weight {name!r} is missing" for name in own if name not in tensors]
-    heads = ("classifier", "pooler", "pre_classifier")
     faults += [
         f"weight {name!r} is not used by a head of this type"
         for name in tensors
-        if name.split(".")[0] in heads and name not in own
+        if name.split(".")[0] in ("classifier", "pooler", "pre_classifier") and name not in own
     ]
     if faults:
-        raise ArtifactError(f"{'; '.join(faults)}. This is not a supported cross-encoder", path=folder)
+        raise ArtifactError(f"{'; '.join(faults)}. This is not a supported cross-encoder")
     labels = len(tensors[own[-1]])
     if labels != 1:
-        raise ArtifactError(
-            f"classifies into {labels} labels, but a cross-encoder gives one score", path=folder
-        )
+        raise ArtifactError(f"classifies into {labels} labels, but a cross-encoder gives one score")
     backbone = checkpoint.backbone(unused=own)
     module = Module("Transformer", folder)
     settings = module.config("sentence_bert_config.json")
@@ -107,21 +103,17 @@ def _read(checkpoint: PublishedModel) -> InteractiveEncoder:
 
 def _check(checkpoint: PublishedModel, config: Mapping[str, Any]) -> None:
     """Refuse settings that Counterpoint would treat differently from the format's own library."""
-    kind, folder = config.get("model_type"), checkpoint.folder
+    kind = config.get("model_type")
     if kind not in _HEADS:
-        raise ArtifactError(
-            f"unsupported classification head on {kind!r}; supported are {', '.join(_HEADS)}", path=folder
-        )
+        raise ArtifactError(f"unsupported classification head on {kind!r}; supported are {', '.join(_HEADS)}")
     if kind == "deberta-v2" and config.get("pooler_hidden_act", "gelu") != "gelu":
-        raise ArtifactError(
-            f"pools with {config['pooler_hidden_act']!r}; only 'gelu' is supported", path=folder
-        )
-    if (folder / "modules.json").is_file():
+        raise ArtifactError(f"pools with {config['pooler_hidden_act']!r}; only 'gelu' is supported")
+    if checkpoint.lists_modules:
         kinds = [module.kind for module in checkpoint.modules("query")]
         if kinds != ["Transformer"]:
-            raise ArtifactError(f"modules.json lists {kinds}; expected one Transformer", path=folder)
+            raise ArtifactError(f"modules.json lists {kinds}; expected one Transformer")
     if checkpoint.settings.get("default_prompt_name"):
-        raise ArtifactError("puts a prompt before every pair, which is not supported", path=folder)
+        raise ArtifactError("puts a prompt before every pair, which is not supported")
 
 
 def _gives_segments(folder: Path) -> bool:

@@ -50,7 +50,7 @@ def read(checkpoint: PublishedModel) -> DualEncoder:
         ArtifactError: weights that the settings need are missing, or there are others.
     """
     settings, tensors = read_json(checkpoint.folder / "config.json"), read_weights(checkpoint.folder)
-    _check_names(checkpoint, settings, tensors)
+    _check_names(settings, tensors)
     backbone = _backbone(checkpoint, settings, tensors)
     layers = {name: _linear(checkpoint, name, tensors) for name in PARTS if f"{name}.weight" in tensors}
     several, head = _several(settings, layers.get("compressor"))
@@ -61,11 +61,7 @@ def read(checkpoint: PublishedModel) -> DualEncoder:
         gates[several].linear_.load_state_dict(layers["stop_word_reducer"].linear_.state_dict())
     shared = {several: layers["mini_compressor"]} if "mini_compressor" in layers else None
     query, document = (TextInput(min(n, backbone.max_positions)) for n in (QUERY, DOCUMENT))
-    return DualEncoder(
-        Encoder(backbone, heads, query, document),
-        shared=shared,
-        gates=gates,
-    )
+    return DualEncoder(Encoder(backbone, heads, query, document), shared=shared, gates=gates)
 
 
 def search_settings(checkpoint: PublishedModel) -> dict[str, Any]:
@@ -86,9 +82,7 @@ def _several(settings: Mapping[str, Any], projection: Linear | None) -> tuple[st
     return "tokens", TokenVectors(projection=projection)
 
 
-def _check_names(
-    checkpoint: PublishedModel, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> None:
+def _check_names(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
     wanted = {
         "compressor": settings.get("compression_dim", -1) > -1,
         "compressor_retrieval": settings.get("retrieval_compression_dim", -1) > -1,
@@ -100,7 +94,7 @@ def _check_names(
     if names != found:
         faults = [f"weight {name!r} is missing" for name in sorted(names - found)]
         faults += [f"weight {name!r} is not expected by config.json" for name in sorted(found - names)]
-        raise ArtifactError("; ".join(faults), path=checkpoint.folder)
+        raise ArtifactError("; ".join(faults))
 
 
 def _backbone(
@@ -108,7 +102,7 @@ def _backbone(
 ) -> Transformer:
     name = settings.get("bert_model")
     if not isinstance(name, str):
-        raise ArtifactError("config.json does not name its backbone as bert_model", path=checkpoint.folder)
+        raise ArtifactError("config.json does not name its backbone as bert_model")
     own = {key.removeprefix(BACKBONE): t for key, t in tensors.items() if key.startswith(BACKBONE)}
     return Transformer(checkpoint.source, checkpoint.revision).setup_from(locate(name), weights=own)
 

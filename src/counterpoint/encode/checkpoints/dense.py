@@ -26,12 +26,9 @@ _ACTIVATIONS: dict[str, Activation] = {
 
 
 def projection(modules: list[Module], in_dim: int, *, on: Literal["token", "sentence"]) -> Layer | None:
-    """Combine the Dense modules among `modules` into one layer with its weights.
+    """Combine the Dense modules among `modules` into one layer of `on` embeddings, with its weights.
 
-    Args:
-        modules: those after the transformer, or after the pooling.
-        in_dim: input components of the first one.
-        on: whether the layer maps token or sentence embeddings.
+    The first of them maps `in_dim` components.
     """
     layers = []
     for module in modules:
@@ -57,17 +54,11 @@ def _linear(module: Module, in_dim: int, feature: str) -> Linear:
     name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     if name not in _ACTIVATIONS:
         raise ArtifactError(f"unsupported activation {name!r}", path=module.folder)
-    layer = Linear(
-        dim=config["out_features"],
-        bias=config.get("bias", True),
-        activation=_ACTIVATIONS[name],
-        residual=config.get("use_residual", False),
-        in_dim=in_dim,
-    )
-    tensors = read_weights(module.folder)
+    bias, residual = config.get("bias", True), config.get("use_residual", False)
+    layer = Linear(config["out_features"], bias, _ACTIVATIONS[name], residual, in_dim)
     renamed = {
         name.replace("linear.", "linear_.").replace("residual.", "residual_."): t
-        for name, t in tensors.items()
+        for name, t in read_weights(module.folder).items()
     }
     layer._setup_with(renamed, module.folder / "model.safetensors")
     return layer

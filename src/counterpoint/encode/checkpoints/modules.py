@@ -78,7 +78,7 @@ class PublishedModel:
             module = self._module(self.folder, str(entry.get("path", "")), str(entry.get("type")))
             found += self._route(module, side) if module.kind == "Router" else [module]
         if not found or found[0].kind != "Transformer":
-            raise ArtifactError("modules.json does not begin with a Transformer", path=self.folder)
+            raise ArtifactError("modules.json does not begin with a Transformer")
         return found
 
     def backbone(self, module: Module | None = None, *, unused: tuple[str, ...] = ()) -> Transformer:
@@ -96,14 +96,9 @@ class PublishedModel:
         return found
 
     def _module(self, parent: Path, path: str, name: str) -> Module:
-        known = _KNOWN.fullmatch(name)
-        if known is None:
-            raise ArtifactError(
-                f"has a module of unknown class {name!r}; code from a checkpoint is not run",
-                path=self.folder,
-            )
-        folder = inside(parent, path)
-        return Module(known.group(1), folder)
+        if (known := _KNOWN.fullmatch(name)) is None:
+            raise ArtifactError(f"has a module of unknown class {name!r}; code from a checkpoint is not run")
+        return Module(known.group(1), inside(parent, path))
 
     def _route(self, router: Module, side: Side) -> list[Module]:
         """The modules after a router on one side (its JSON: classes and routes by module id)."""

@@ -25,9 +25,8 @@ __all__ = ["read", "recognises"]
 
 def recognises(checkpoint: PublishedModel) -> bool:
     """Whether there is a mask module, in the list or after a router."""
-    return checkpoint.lists_modules and any(
-        module.kind == "MultiVectorMask" for module in checkpoint.modules("query")
-    )
+    modules = checkpoint.modules("query") if checkpoint.lists_modules else ()
+    return any(module.kind == "MultiVectorMask" for module in modules)
 
 
 def read(checkpoint: PublishedModel) -> DualEncoder:
@@ -40,30 +39,20 @@ def _encoder(checkpoint: PublishedModel, modules: list[Module]) -> Encoder:
     settings = transformer_settings(modules[0], backbone)
     kinds = [module.kind for module in modules[1:]]
     shape = [kind for kind in kinds if kind != "MultiVectorMask"]
-    dense = shape.count("Dense")
-    if kinds.count("MultiVectorMask") != 1 or shape not in (
-        ["Dense"] * dense,
-        ["Dense"] * dense + ["Normalize"],
-    ):
+    dense = ["Dense"] * shape.count("Dense")
+    if kinds.count("MultiVectorMask") != 1 or shape not in (dense, [*dense, "Normalize"]):
         raise ArtifactError(
-            f"after the Transformer come {kinds}; expected Dense, one MultiVectorMask, Normalize",
-            path=checkpoint.folder,
+            f"after the Transformer come {kinds}; expected Dense, one MultiVectorMask, Normalize"
         )
     configs = {module.kind: module.config("config.json") for module in modules[1:]}
     mask = configs["MultiVectorMask"]
     if mask.get("keep_only_token_ids"):
-        raise ArtifactError(
-            "keeps only some token ids (images), which is not supported", path=checkpoint.folder
-        )
+        raise ArtifactError("keeps only some token ids (images), which is not supported")
     feature = configs.get("Normalize", {"module_input_name": "token_embeddings"}).get("module_input_name")
     if feature != "token_embeddings":
-        raise ArtifactError(f"normalises {feature!r}, not 'token_embeddings'", path=checkpoint.folder)
-    head = TokenVectors(
-        skip=mask.get("skiplist_words") or (),
-        skip_sides=mask.get("skiplist_tasks") or ("document",),
-        projection=projection(modules[1:], backbone.dim, on="token"),
-        normalise="Normalize" in kinds,
-    )
+        raise ArtifactError(f"normalises {feature!r}, not 'token_embeddings'")
+    skip, layer = mask.get("skiplist_words") or (), projection(modules[1:], backbone.dim, on="token")
+    head = TokenVectors(skip, mask.get("skiplist_tasks") or ("document",), layer, "Normalize" in kinds)
     inputs = {
         side: _input(checkpoint, modules[0], settings, backbone, side) for side in ("query", "document")
     }
@@ -85,10 +74,6 @@ def _input(
         )
     if not isinstance(length, int):
         raise ArtifactError(f"expands queries to a length of {length!r}", path=module.folder)
-    return TextInput(
-        max_length=length if strategy == "fixed" else max(most, length),
-        prompt=text,
-        expand_to=length,
-        attend=bool(expansion.get("attend")),
-        expand_with=expansion.get("token"),
-    )
+    most = length if strategy == "fixed" else max(most, length)
+    attend, filler = bool(expansion.get("attend")), expansion.get("token")
+    return TextInput(most, prompt=text, expand_to=length, attend=attend, expand_with=filler)

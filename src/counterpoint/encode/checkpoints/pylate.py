@@ -40,26 +40,19 @@ def read(checkpoint: PublishedModel) -> DualEncoder:
     modules = checkpoint.modules("document")
     kinds = [module.kind for module in modules]
     if kinds != ["Transformer"] + ["Dense"] * (len(kinds) - 1):
-        raise ArtifactError(
-            f"has the modules {kinds}; expected a Transformer, then Dense", path=checkpoint.folder
-        )
+        raise ArtifactError(f"has the modules {kinds}; expected a Transformer, then Dense")
     if len(kinds) == 1:
         raise ArtifactError(
             "late-interaction model without its projection (no Dense module); its vectors would be wrong. "
-            "Get the complete checkpoint",
-            path=checkpoint.folder,
+            "Get the complete checkpoint"
         )
     # A Stanford checkpoint converted in place also has its projection in the backbone's file.
     unused = ("linear.weight",) if "HF_ColBERT" in checkpoint.architectures else ()
     backbone = checkpoint.backbone(modules[0], unused=unused)
     transformer_settings(modules[0], backbone)
-    settings = checkpoint.settings
-    skip = settings.get("skiplist_words")
-    head = TokenVectors(
-        skip=PUNCTUATION if skip is None else skip,
-        projection=projection(modules[1:], backbone.dim, on="token"),
-        normalise=True,
-    )
+    skip = checkpoint.settings.get("skiplist_words")
+    layer = projection(modules[1:], backbone.dim, on="token")
+    head = TokenVectors(PUNCTUATION if skip is None else skip, projection=layer, normalise=True)
     inputs = {side: _input(checkpoint, backbone, side) for side in ("query", "document")}
     return DualEncoder(Encoder(backbone, {"tokens": head}, inputs["query"], inputs["document"]))
 
@@ -68,17 +61,9 @@ def _input(checkpoint: PublishedModel, backbone: Transformer, side: Side) -> Tex
     settings = checkpoint.settings
     length = settings.get(f"{side}_length") or _LENGTHS[side]
     marker = settings.get(f"{side}_prefix", _MARKERS[side])
-    if (
-        marker
-        and backbone.tokenizer.find(marker) is None
-        and backbone.tokenizer.find(marker.strip()) is not None
-    ):
+    find = backbone.tokenizer.find
+    if marker and find(marker) is None and find(marker.strip()) is not None:
         marker = marker.strip()
     expand = side == "query" and settings.get("do_query_expansion") is not False
-    return TextInput(
-        max_length=length,
-        marker=marker or None,
-        prompt=prompt(checkpoint, side),
-        expand_to=length if expand else None,
-        attend=bool(settings.get("attend_to_expansion_tokens")),
-    )
+    attend = bool(settings.get("attend_to_expansion_tokens"))
+    return TextInput(length, marker or None, prompt(checkpoint, side), length if expand else None, attend)

@@ -56,12 +56,10 @@ def _encoder(checkpoint: PublishedModel, modules: list[Module]) -> Encoder:
     backbone = checkpoint.backbone(modules[0])
     settings = transformer_settings(modules[0], backbone)
     if len(modules) < 2 or modules[1].kind != "Pooling":
-        raise ArtifactError("expected Pooling after the Transformer", path=checkpoint.folder)
+        raise ArtifactError("expected Pooling after the Transformer")
     name, head = _head(modules[1], modules[2:], backbone.dim)
-    inputs = {
-        side: TextInput(longest(modules[0], settings, backbone), prompt=prompt(checkpoint, side))
-        for side in ("query", "document")
-    }
+    most = longest(modules[0], settings, backbone)
+    inputs = {side: TextInput(most, prompt=prompt(checkpoint, side)) for side in ("query", "document")}
     excluded = modules[1].config("config.json").get("include_prompt") is False
     if excluded and any(text.prompt for text in inputs.values()):
         raise ArtifactError(
@@ -77,13 +75,12 @@ def _head(pooling: Module, rest: list[Module], dim: int) -> tuple[str, Head]:
         raise ArtifactError(
             f"pools {declared} components, but the transformer has {dim}", path=pooling.folder
         )
-    modes = (
-        config.get("pooling_mode") or [mode for flag, mode in _FLAGS.items() if config.get(flag)] or "mean"
-    )
+    flagged = [mode for flag, mode in _FLAGS.items() if config.get(flag)]
+    modes = config.get("pooling_mode") or flagged or "mean"
     mode = modes if isinstance(modes, str) else modes[0] if len(modes) == 1 else "+".join(modes)
     kinds = [module.kind for module in rest]
-    dense = kinds.count("Dense")
-    if kinds not in (["Dense"] * dense, ["Dense"] * dense + ["Normalize"]):
+    dense = ["Dense"] * kinds.count("Dense")
+    if kinds not in (dense, [*dense, "Normalize"]):
         raise ArtifactError(
             f"after Pooling come {kinds}; only Dense, then Normalize, are supported",
             path=pooling.folder.parent,

@@ -29,36 +29,22 @@ def read(checkpoint: PublishedModel) -> DualEncoder:
     """Read a Stanford ColBERT checkpoint."""
     folder = checkpoint.folder
     metadata = read_json(folder / "artifact.metadata") if (folder / "artifact.metadata").is_file() else {}
-    weight = read_weights(folder).get("linear.weight")
-    if weight is None:
-        raise ArtifactError(
-            "the projection 'linear.weight' is missing; get the complete checkpoint", path=folder
-        )
+    if (weight := read_weights(folder).get("linear.weight")) is None:
+        raise ArtifactError("the projection 'linear.weight' is missing; get the complete checkpoint")
     backbone = checkpoint.backbone(unused=("linear.weight",))
     dim, hidden = weight.shape
     if hidden != backbone.dim or metadata.get("dim", dim) != dim:
         raise ArtifactError(
             f"'linear.weight' maps {hidden} components to {dim}, but the transformer has {backbone.dim} and "
-            f"artifact.metadata says dim {metadata.get('dim', dim)}",
-            path=folder,
+            f"artifact.metadata says dim {metadata.get('dim', dim)}"
         )
     linear = Linear(dim, bias=False, in_dim=hidden).setup()
     linear._load_strictly({"linear_.weight": weight.float()}, folder)
     # Without metadata: the defaults of Stanford's own configuration.
     skip = PUNCTUATION if metadata.get("mask_punctuation", True) else ()
     length = metadata.get("query_maxlen") or 32
-    return DualEncoder(
-        Encoder(
-            backbone,
-            {"tokens": TokenVectors(skip=skip, projection=linear, normalise=True)},
-            query=TextInput(
-                max_length=length,
-                marker=metadata.get("query_token_id") or "[unused0]",
-                expand_to=length,
-                attend=bool(metadata.get("attend_to_mask_tokens")),
-            ),
-            document=TextInput(
-                metadata.get("doc_maxlen") or 220, marker=metadata.get("doc_token_id") or "[unused1]"
-            ),
-        )
-    )
+    head = TokenVectors(skip=skip, projection=linear, normalise=True)
+    attend = bool(metadata.get("attend_to_mask_tokens"))
+    query = TextInput(length, metadata.get("query_token_id") or "[unused0]", expand_to=length, attend=attend)
+    document = TextInput(metadata.get("doc_maxlen") or 220, metadata.get("doc_token_id") or "[unused1]")
+    return DualEncoder(Encoder(backbone, {"tokens": head}, query, document))
