@@ -4,6 +4,7 @@ import errno
 import importlib
 import json
 import os
+import shutil
 
 import pytest
 import torch
@@ -301,3 +302,15 @@ def test_minilm_tampered_with(monkeypatch, tmp_path):
     monkeypatch.setattr("counterpoint.encode.sources.find_spec", lambda name: Spec)
     with pytest.raises(ArtifactError, match="not the expected weights"):
         locate("minilm")
+
+
+def test_a_tokenizer_with_an_id_beyond_the_embeddings_is_refused(tiny_bert_folder, tmp_path):
+    """It has as many entries as the model embeds, and one of them is far away."""
+    shutil.copytree(tiny_bert_folder, tmp_path / "gap")
+    path = tmp_path / "gap" / "tokenizer.json"
+    data = json.loads(path.read_text())
+    word = list(data["model"]["vocab"])[-1]
+    data["model"]["vocab"][word] += 1000
+    path.write_text(json.dumps(data))
+    with pytest.raises(ArtifactError, match="ids up to [0-9]+, but the model embeds [0-9]+ ids"):
+        Transformer(str(tmp_path / "gap")).setup()

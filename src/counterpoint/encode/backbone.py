@@ -201,10 +201,10 @@ class Transformer(Part):
 
     def _check_vocabulary(self, folder: Path) -> None:
         rows = self.embeddings.num_embeddings
-        if len(self.tokenizer) > rows:
+        if self.tokenizer.end > rows:
             raise ArtifactError(
-                f"the tokenizer has {len(self.tokenizer)} entries, but the model embeds {rows}; they do not "
-                "belong together",
+                f"the tokenizer has ids up to {self.tokenizer.end - 1}, but the model embeds {rows} ids; "
+                "they do not belong together",
                 path=folder,
             )
 

@@ -135,8 +135,10 @@ class Tokenizer:
     def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
         return self  # a tokenizer never changes
 
-    def __len__(self) -> int:
-        return self._backend.get_vocab_size()
+    @property
+    def end(self) -> int:
+        """The largest id plus 1. More than the number of entries if the vocabulary has gaps."""
+        return max(self._backend.get_vocab().values(), default=-1) + 1
 
 
 @contextmanager

@@ -36,7 +36,7 @@ kinds of stores, and no codecs of few bits. 4 had a single segment, BM25 outside
 
 
 class OtherVersion(ArtifactError):
-    """The manifest has a format that this version of counterpoint cannot read."""
+    """The manifest has a format that this version cannot read."""
 
 
 HEADER = Header("index", READABLE, _REMEDY, "build the index again", FORMAT, other=OtherVersion)
