@@ -1,4 +1,4 @@
-"""Requests that the API's own description allows, and others, made up by schemathesis: no error of the server."""
+"""Requests made up by schemathesis from the description of the API: no error of the server."""
 
 import json
 import logging
