@@ -1,6 +1,7 @@
 """What a user installs: the wheel, its types as a type checker sees them, and the demo run from it."""
 
 import json
+import os
 import subprocess
 import sys
 import sysconfig
@@ -98,6 +99,8 @@ def test_the_demo_runs_from_the_wheel(installed, tmp_path):
 
 def run(python, folder, *arguments):
     """A command in an empty folder, where the checkout is not found."""
-    done = subprocess.run([python, *arguments], cwd=folder, capture_output=True, text=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [python, *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert not done.returncode, done.stderr
     return done

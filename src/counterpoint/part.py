@@ -307,7 +307,7 @@ def _fits(found: torch.Tensor, own: torch.Tensor, of_data: bool) -> bool:
 
 def _read_header(folder: Path) -> dict[str, Any]:
     path = folder / "part.toml"
-    header = HEADER.read(path, parse_toml, "not a saved Counterpoint part")
+    header = HEADER.read(path, parse_toml, "no part.toml here; not a saved Counterpoint part")
     if not isinstance(header.get("part"), dict):
         raise ArtifactError("has no table [part]; save the model again", path=path)
     return header

@@ -15,6 +15,7 @@ from counterpoint.library.changeable import Changeable
 from counterpoint.library.keywords import RunKeywords, SearchKeywords, check_keywords, with_names
 from counterpoint.library.options import BACKEND, CACHED_QUERIES, Backend, SearchOptions
 from counterpoint.library.remembered import Remembered
+from counterpoint.library.remote import RemoteIndex, is_address
 from counterpoint.library.stored import encoder_of
 from counterpoint.search import LEXICAL, Searcher
 
@@ -230,14 +231,18 @@ def open_index(
     """Open an index to search it, with the model, gate and search settings that it was built with.
 
     Args:
-        path: folder of the index.
+        path: folder of the index, or the address of a server, such as "http://localhost:8000/notes". An
+            address gives a `counterpoint.library.remote.RemoteIndex`, which has the same calls.
         model: the model, or its new location if it moved.
         backend: what encodes queries: "auto", "onnx" or "torch".
         cached: number of queries whose vectors are cached; 0 for none.
 
     Raises:
         ArtifactError: there is no index, or it is unfinished, damaged or of another version.
+        ConfigError: the server has no such index.
     """
+    if is_address(path):
+        return cast(OpenIndex, RemoteIndex(str(path)))
     return OpenIndex(path, model, backend, cached)
 
 

@@ -25,10 +25,10 @@ class Asked(Body):
 
     k: Annotated[int, Field(ge=1)] = DEFAULTS.k
     workflow: Literal["hybrid", "lexical", "dense", "words", "dense-words", "words-dense"] = "hybrid"
-    weights: dict[str, float] | None = None
+    weights: str | dict[str, float] | None = None
     adapt: bool | None = None
     fusion: str | None = None
-    feedback: float | None = None
+    feedback: str | float | None = None
     exhaustive: bool = DEFAULTS.exhaustive
     probes: Annotated[int, Field(ge=1)] | None = None
     where: str | None = None

@@ -1,0 +1,207 @@
+"""`RemoteIndex`: an index behind `counterpoint serve`, with the calls of an index that is open here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, Unpack, final, overload
+from urllib.parse import quote, urlsplit
+
+from counterpoint.errors import ArtifactError, ConfigError, DataError, MissingExtraError
+from counterpoint.library.keywords import RunKeywords, SearchKeywords, check_keywords, with_names
+from counterpoint.library.options import SearchOptions
+
+if TYPE_CHECKING:
+    from counterpoint.search import Answer, Run
+
+__all__ = ["KEY", "RemoteIndex", "is_address"]
+
+KEY = "COUNTERPOINT_KEY"
+"""Environment variable with the key that requests send."""
+TOGETHER = 64  # queries or documents per request
+
+
+def is_address(path: object) -> bool:
+    """Whether this is the address of a server, and not a path."""
+    return isinstance(path, str) and path.startswith(("http://", "https://"))
+
+
+@final
+class RemoteIndex:
+    """An index of a server. Searches, changes and answers are those of `OpenIndex`.
+
+    Args:
+        address: of the server, `http://host:port`, with `/NAME` if it serves several indexes.
+        key: an API key; None for that of the environment variable `COUNTERPOINT_KEY`, if it is set.
+        seconds: time to wait for an answer.
+
+    Raises:
+        ConfigError: the server has no such index, or several, or wants a key.
+        ArtifactError: the server cannot be reached.
+        MissingExtraError: httpx is not installed.
+    """
+
+    def __init__(self, address: str, key: str | None = None, seconds: float = 60.0):
+        try:
+            import httpx
+        except ImportError as error:
+            raise MissingExtraError("a client of a server", package="httpx", extra="serve") from error
+        parts = urlsplit(address)
+        key = key or os.environ.get(KEY)
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        self._client = httpx.Client(
+            base_url=f"{parts.scheme}://{parts.netloc}", headers=headers, timeout=seconds
+        )
+        self._fault = httpx.HTTPError
+        try:
+            self.name = parts.path.strip("/") or self._only_name()
+            self._commit = self.info()["commit"]
+        except BaseException:
+            self.close()
+            raise
+
+    @overload
+    def search(self, query: str, k: int = ..., **asked: Unpack[SearchKeywords]) -> Answer: ...
+    @overload
+    def search(
+        self, query: list[str] | tuple[str, ...], k: int = ..., **asked: Unpack[SearchKeywords]
+    ) -> list[Answer]: ...
+    @with_names(SearchKeywords)
+    def search(
+        self,
+        query: str | list[str] | tuple[str, ...],
+        k: int = SearchOptions.k,
+        **asked: Unpack[SearchKeywords],
+    ) -> Answer | list[Answer]:
+        """Search for the best documents for one query, or for each of several, as `OpenIndex.search`.
+
+        Raises:
+            ConfigError: an option does not exist or has an invalid value, or the server refuses it.
+            ArtifactError: the server cannot answer.
+        """
+        from counterpoint.search.answer_from import answer_from
+
+        check_keywords(asked, "k", *SearchKeywords.__annotations__)
+        if isinstance(query, str):
+            return answer_from(self._post("search", {"query": query, "k": k, **_sent(asked)}))
+        found: list[Answer] = []
+        for at in range(0, len(query), TOGETHER):
+            body = {"query": list(query[at : at + TOGETHER]), "k": k, **_sent(asked)}
+            found += map(answer_from, self._post("search", body)["answers"])
+        return found
+
+    @with_names(RunKeywords)
+    def run(self, queries: Mapping[str, str], k: int = 1000, **asked: Unpack[RunKeywords]) -> Run:
+        """Rank documents for many queries (id to text). Passages are ranked as they are, without maxP."""
+        from counterpoint.search import Run
+
+        check_keywords(asked, "k", *RunKeywords.__annotations__)
+        answers = self.search(list(queries.values()), k, **asked)
+        ranked = {
+            name: {hit.id: hit.score for hit in answer} for name, answer in zip(queries, answers, strict=True)
+        }
+        workflow = asked.get("workflow", SearchOptions.workflow)
+        return Run(ranked, provenance={"workflow": workflow, "tag": f"counterpoint-{workflow}"})
+
+    def add(self, documents: Sequence[Mapping[str, Any]], *, replace: bool = False) -> int:
+        """Add documents, `TOGETHER` per commit; return how many.
+
+        Raises:
+            DataError: an id exists already and `replace` is not set, or a document is malformed.
+        """
+        added = 0
+        for at in range(0, len(documents), TOGETHER):
+            body = {"documents": list(map(dict, documents[at : at + TOGETHER])), "replace": replace}
+            added += self._post("documents", body)["added"]
+        return added
+
+    def update(self, documents: Sequence[Mapping[str, Any]]) -> int:
+        """Add documents, replacing those with the same ids; return how many were added."""
+        return self.add(documents, replace=True)
+
+    def delete(
+        self,
+        ids: str | Iterable[str] | None = None,
+        *,
+        where: str | None = None,
+        missing_ok: bool = False,
+    ) -> int:
+        """Delete documents in one commit, by ids or by a condition; return how many."""
+        named = [ids] if isinstance(ids, str) else None if ids is None else list(ids)
+        body = {"ids": named, "where": None if where is None else str(where), "missing_ok": missing_ok}
+        return self._asked("DELETE", f"{self._place}/documents", body)["deleted"]
+
+    def document(self, name: str) -> dict[str, Any]:
+        """A document as it was indexed.
+
+        Raises:
+            ConfigError: there is none with this id.
+        """
+        return self._asked("GET", f"{self._place}/documents/{quote(name, safe='')}")["document"]
+
+    def info(self) -> dict[str, Any]:
+        """Contents of the index and its disk usage."""
+        return self._asked("GET", self._place)
+
+    def refresh(self) -> bool:
+        """Return whether the index has another commit than at the last call. Searches always see the last."""
+        before, self._commit = self._commit, self.info()["commit"]
+        return before != self._commit
+
+    def __len__(self) -> int:
+        return self.info()["passages"]
+
+    def __repr__(self) -> str:
+        return f"RemoteIndex({self._server!r}, {self.name!r})"
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
+    def _server(self) -> str:
+        return str(self._client.base_url)
+
+    @property
+    def _place(self) -> str:
+        return f"/v1/indexes/{quote(self.name, safe='')}"
+
+    def _only_name(self) -> str:
+        names = [found["name"] for found in self._asked("GET", "/v1/indexes")["indexes"]]
+        if len(names) != 1:
+            raise ConfigError(
+                f"{self._server} serves {', '.join(names)}; name one: {self._server}/{names[0]}"
+            )
+        return names[0]
+
+    def _post(self, what: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return self._asked("POST", f"{self._place}/{what}", body)
+
+    def _asked(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        try:
+            answer = self._client.request(method, path, json=body)
+        except self._fault as error:
+            raise ArtifactError(f"the server cannot be reached: {error}", path=self._server) from error
+        if answer.is_success:
+            return answer.json()
+        detail = answer.json().get("detail", "") if "json" in answer.headers.get("content-type", "") else ""
+        detail = detail or f"the server answered {answer.status_code}"
+        if answer.status_code >= 500:
+            raise ArtifactError(detail, path=self._server)
+        raise DataError(detail) if path.endswith("/documents") else ConfigError(detail)
+
+
+def _sent(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as the server takes them."""
+    sent = {name: value for name, value in asked.items() if value is not None}
+    if "where" in sent:
+        sent["where"] = str(sent["where"])
+    if isinstance(sent.get("feedback"), tuple):
+        sent["feedback"] = ",".join(map(str, sent["feedback"]))
+    return sent

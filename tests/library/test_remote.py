@@ -1,0 +1,122 @@
+"""An index of a server answers as the same index that is open here."""
+
+import socket
+import threading
+import time
+
+import pytest
+
+import counterpoint as cp
+from counterpoint.errors import ArtifactError, ConfigError, DataError
+from counterpoint.library.remote import RemoteIndex
+from counterpoint.search.answer_from import answer_from
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
+uvicorn = pytest.importorskip("uvicorn")
+DOCUMENTS = [
+    {"id": "whales", "title": " Whales", "text": "Whales are mammals of the sea.", "year": 2019},
+    {"id": "sharks", "text": "Sharks are fish of the sea.", "year": 2021},
+    {"id": "a/b ü", "text": "Trains leave from platform nine.", "year": 2024},
+]
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Starts a server of some folders; its address."""
+    from counterpoint.serve.app import application
+    from counterpoint.serve.running import options_of
+    from counterpoint.serve.settings import ServeSettings
+
+    running = []
+
+    def made(indexes, **settings):
+        settings = ServeSettings(port=0, **settings)
+        config = uvicorn.Config(application(indexes, settings), **options_of(settings))
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        running.append((server, thread))
+        while not server.started:
+            time.sleep(0.02)
+        return f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+
+    yield made
+    for server, thread in running:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def notes(tmp_path):
+    cp.index(DOCUMENTS, tmp_path / "notes", model=None, metadata="year:int").close()
+    return tmp_path / "notes"
+
+
+def test_answers_are_those_of_the_index(serve, notes):
+    remote, local = cp.open(serve({"notes": notes})), cp.open(notes)
+    assert isinstance(remote, RemoteIndex) and len(remote) == len(local) == 3
+    for asked in ({}, {"k": 1, "where": cp.field("year") >= 2020}, {"workflow": "lexical"}):
+        assert remote.search("mammals of the sea", **asked) == local.search("mammals of the sea", **asked)
+    several = ["sea", "platform nine"] * 40
+    assert remote.search(several) == local.search(several)
+    queries = {"q1": "sea fish", "q2": "platform"}
+    assert remote.run(queries) == local.run(queries)
+    assert remote.document("a/b ü")["metadata"] == {"year": 2024}
+    local.close()
+    remote.close()
+
+
+def test_explanations_come_with_their_places(notes):
+    """But for rows, which are numbers of a model's vectors."""
+    with cp.open(notes) as local:
+        answer = local.search("whales of the sea", explain=True)
+    again = answer_from(answer.to_dict())
+    assert again.to_dict() == answer.to_dict()
+    spans = [leaf.document for leaf in answer[0].explanation.leaves()]
+    assert [leaf.document for leaf in again[0].explanation.leaves()] == spans
+
+
+def test_changes_are_made_and_seen(serve, notes):
+    with RemoteIndex(f"{serve({'notes': notes})}/notes") as remote:
+        assert not remote.refresh()
+        assert (
+            remote.add([{"id": f"n{at}", "text": f"number {at} octopus", "year": at} for at in range(70)])
+            == 70
+        )
+        assert remote.refresh() and len(remote) == 73
+        assert remote.update([{"id": "n1", "text": "changed", "year": 1}]) == 1
+        assert [hit.id for hit in remote.search("changed")] == ["n1"]
+        with pytest.raises(DataError, match="'n1' is there already"):
+            remote.add([{"id": "n1", "text": "again", "year": 1}])
+        assert remote.delete(where="year < 100") == 70 and remote.delete("whales") == 1
+        assert len(remote) == 2
+
+
+def test_what_is_wrong_is_said(serve, notes):
+    address = serve({"notes": notes})
+    with RemoteIndex(address) as remote:
+        with pytest.raises(ConfigError, match="unknown setting 'kk'"):
+            remote.search("sea", kk=1)
+        with pytest.raises(ConfigError, match="nope"):
+            remote.search("sea", where="nope = 1")
+    with pytest.raises(ConfigError, match="no index 'other'"):
+        RemoteIndex(f"{address}/other")
+    with pytest.raises(ConfigError, match="serves one, two; name one"):
+        RemoteIndex(serve({"one": notes, "two": notes}))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(ArtifactError, match="cannot be reached"):
+        cp.open(f"http://127.0.0.1:{port}")
+
+
+def test_a_key_is_sent(serve, notes, monkeypatch):
+    address = serve({"notes": notes}, read_keys=("r" * 20,))
+    with pytest.raises(ConfigError, match="needs a key"):
+        RemoteIndex(address)
+    with RemoteIndex(address, key="r" * 20) as remote:
+        assert remote.search("sea")
+    monkeypatch.setenv("COUNTERPOINT_KEY", "r" * 20)
+    with cp.open(address) as remote:
+        assert remote.search("sea")
