@@ -31,6 +31,7 @@ SECTORS = {"any name, any 512 bytes": 512, "any name, any 4 KiB": 4096}
 """What was not synced reaches the disk in any order: each entry of a folder, each piece of a file."""
 CRASHES = ("kill", "only what was synced", "names without data", "any of it", *SECTORS)
 PAGE = 4096
+WRITTEN = object()  # equal to no entry of a folder
 
 
 class Disk:
@@ -217,26 +218,31 @@ class Disk:
     def _sync_file(self, path):
         busy, self._busy = self._busy, True
         inode, whole = self._hold(path), Path(path).read_bytes()
-        self._data[inode] = self._written(self._data.get(inode, b""), whole, self._lost.get(inode))
+        self._data[inode] = self._written(self._data.get(inode, b""), whole, self._lost.get(inode, {}))
         self._busy = busy
 
     @staticmethod
     def _written(before, whole, lost):
-        """What a sync puts on the disk: all but the pages that are as they were when they were lost."""
-        if lost is None:
-            return whole
+        """What a sync puts on the disk: all but the pages that are as they were when they were lost.
+
+        A page that is put there is lost no longer, whatever is written into it later.
+        """
         pages = []
-        for at in range(0, len(whole), PAGE):
-            page = whole[at : at + PAGE]
-            kept = page == lost[at : at + PAGE]
-            pages.append(before[at : at + PAGE].ljust(len(page), b"\0")[: len(page)] if kept else page)
+        for at, page in _pages(whole).items():
+            if lost.get(at) == page:
+                page = before[at : at + PAGE].ljust(len(page), b"\0")[: len(page)]
+            else:
+                lost.pop(at, None)
+            pages.append(page)
         return b"".join(pages)
 
     def _sync_folder(self, path):
         inode, now = self._hold(path), self._listed(path)
         if (lost := self._lost.get(inode)) is not None:
-            before = self._entries.get(inode, {})
-            now = {name: each for name in {*before, *now} if (each := _kept(name, before, now, lost))}
+            before, there = self._entries.get(inode, {}), now
+            now = {name: each for name in {*before, *there} if (each := _kept(name, before, there, lost))}
+            # As for pages: a name that is put on the disk is lost no longer.
+            lost |= {name: WRITTEN for name in {*before, *there} if there.get(name) != lost.get(name)}
         self._entries[inode] = now
 
     def _listed(self, path):
@@ -248,7 +254,7 @@ class Disk:
     def _lose(self, path):
         """A sync fails: what the file or folder has now counts as written, and is not."""
         busy, self._busy = self._busy, True
-        whole = self._listed(path) if os.path.isdir(path) else Path(path).read_bytes()
+        whole = self._listed(path) if os.path.isdir(path) else _pages(Path(path).read_bytes())
         self._lost[self._hold(path)] = whole
         self._busy = busy
 
@@ -379,6 +385,11 @@ def _torn(before, after, size, rng):
         piece = rng.choice((before, after))[at : at + size]
         pieces.append(piece.ljust(min(size, length - at), b"\0")[: length - at])
     return b"".join(pieces)
+
+
+def _pages(content):
+    """The pages of a file, by where they begin."""
+    return {at: content[at : at + PAGE] for at in range(0, len(content), PAGE)}
 
 
 def _kept(name, before, now, lost):
