@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from counterpoint.errors import ConfigError
 
@@ -24,7 +24,7 @@ class Summand(ABC, Generic[Term, Whole]):
 
     def _summands(self) -> list[tuple[Term, float]]:
         """The terms with their weights. A term alone has weight 1."""
-        return [(self, 1.0)]  # type: ignore[list-item]
+        return [(cast(Term, self), 1.0)]
 
     def __add__(self, other: Term) -> Whole:
         if not isinstance(other, Summand) or other._sum is not self._sum:

@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final
+
+from typing_extensions import override
 
 from counterpoint.index import Index
 from counterpoint.library.asked import settings_of
 from counterpoint.library.changeable import Changeable
-from counterpoint.library.keywords import RunKeywords, SearchKeywords, check_keywords, with_names
+from counterpoint.library.keywords import RunKeywords, with_names
 from counterpoint.library.options import BACKEND, CACHED_QUERIES, Backend, SearchOptions
 from counterpoint.library.remembered import Remembered
 from counterpoint.library.remote import RemoteIndex, is_address
+from counterpoint.library.searchable import Searchable, options_of
 from counterpoint.library.stored import encoder_of
 from counterpoint.search import LEXICAL, Searcher
 
@@ -29,7 +32,7 @@ __all__ = ["OpenIndex", "open_index"]
 
 
 @final
-class OpenIndex(Changeable):
+class OpenIndex(Searchable, Changeable):
     """An open index, with the model and the search settings stored in it.
 
     The query encoder is loaded when it is first needed; BM25 needs none. Vectors of recent queries are
@@ -100,43 +103,17 @@ class OpenIndex(Changeable):
         found = self.searcher().model
         return cast("Model | None", found.full() if isinstance(found, Remembered) else found)
 
-    @overload
-    def search(self, query: str, k: int = ..., **asked: Unpack[SearchKeywords]) -> Answer: ...
-    @overload
-    def search(
-        self, query: list[str] | tuple[str, ...], k: int = ..., **asked: Unpack[SearchKeywords]
-    ) -> list[Answer]: ...
-    @with_names(SearchKeywords)
-    def search(
-        self,
-        query: str | list[str] | tuple[str, ...],
-        k: int = SearchOptions.k,
-        **asked: Unpack[SearchKeywords],
-    ) -> Answer | list[Answer]:
-        """Search for the best documents for one query, or for each of several.
-
-        Args:
-            query: one text, or a list of texts.
-            k: number of documents.
-            asked: other fields of `SearchOptions`: workflow, weights, adapt, fusion, feedback, exhaustive,
-                probes, where, explain.
-
-        Raises:
-            ConfigError: a query is empty, or an option does not exist or has an invalid value.
-        """
-        options = _options(k, asked, SearchKeywords)
-        searcher = self.searcher(options)
-
-        def one(text: str) -> Answer:
-            workflow = cast("Workflow", options.workflow)
-            return searcher.search(text, options.k, workflow=workflow, explain=options.explain)
-
-        return one(query) if isinstance(query, str) else [one(text) for text in query]
+    @override
+    def _answers(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
+        searcher, workflow = self.searcher(options), cast("Workflow", options.workflow)
+        return [
+            searcher.search(text, options.k, workflow=workflow, explain=options.explain) for text in queries
+        ]
 
     @with_names(RunKeywords)
     def run(self, queries: Mapping[str, str], k: int = 1000, **asked: Unpack[RunKeywords]) -> Run:
         """Rank documents for many queries (id to text); `asked` as for `search`, except `explain`."""
-        options = _options(k, asked, RunKeywords)
+        options = options_of(k, asked, RunKeywords)
         return self.searcher(options).run(queries, k, workflow=cast("Workflow", options.workflow))
 
     @with_names(RunKeywords)
@@ -166,7 +143,7 @@ class OpenIndex(Changeable):
         from counterpoint.measure import evaluate
         from counterpoint.measure.judgements import only_split
 
-        _options(k, asked, RunKeywords)  # report a wrong name before anything is read
+        options_of(k, asked, RunKeywords)  # report a wrong name before anything is read
         found = open_collection(collection) if isinstance(collection, str | Path) else collection
         named = split or only_split(found)
         return evaluate(self.run(found.queries(named), k, **asked), found.qrels(named), measures)
@@ -244,8 +221,3 @@ def open_index(
     if is_address(path):
         return cast(OpenIndex, RemoteIndex(str(path)))
     return OpenIndex(path, model, backend, cached)
-
-
-def _options(k: int, asked: Mapping[str, Any], keywords: type) -> SearchOptions:
-    check_keywords(asked, "k", *keywords.__annotations__)
-    return SearchOptions(k=k, **asked)

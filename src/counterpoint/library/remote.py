@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, Unpack, final, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, final
 from urllib.parse import quote, urlsplit
 
+from typing_extensions import override
+
 from counterpoint.errors import ArtifactError, ConfigError, DataError, MissingExtraError
-from counterpoint.library.keywords import RunKeywords, SearchKeywords, check_keywords, with_names
+from counterpoint.library.keywords import RunKeywords, with_names
 from counterpoint.library.options import SearchOptions
+from counterpoint.library.searchable import Searchable, options_of
 
 if TYPE_CHECKING:
     from counterpoint.search import Answer, Run
@@ -27,7 +30,7 @@ def is_address(path: object) -> bool:
 
 
 @final
-class RemoteIndex:
+class RemoteIndex(Searchable):
     """An index of a server. Searches, changes and answers are those of `OpenIndex`.
 
     Args:
@@ -60,33 +63,13 @@ class RemoteIndex:
             self.close()
             raise
 
-    @overload
-    def search(self, query: str, k: int = ..., **asked: Unpack[SearchKeywords]) -> Answer: ...
-    @overload
-    def search(
-        self, query: list[str] | tuple[str, ...], k: int = ..., **asked: Unpack[SearchKeywords]
-    ) -> list[Answer]: ...
-    @with_names(SearchKeywords)
-    def search(
-        self,
-        query: str | list[str] | tuple[str, ...],
-        k: int = SearchOptions.k,
-        **asked: Unpack[SearchKeywords],
-    ) -> Answer | list[Answer]:
-        """Search for the best documents for one query, or for each of several, as `OpenIndex.search`.
-
-        Raises:
-            ConfigError: an option does not exist or has an invalid value, or the server refuses it.
-            ArtifactError: the server cannot answer.
-        """
+    @override
+    def _answers(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
         from counterpoint.search.answer_from import answer_from
 
-        check_keywords(asked, "k", *SearchKeywords.__annotations__)
-        if isinstance(query, str):
-            return answer_from(self._post("search", {"query": query, "k": k, **_sent(asked)}))
         found: list[Answer] = []
-        for at in range(0, len(query), TOGETHER):
-            body = {"query": list(query[at : at + TOGETHER]), "k": k, **_sent(asked)}
+        for at in range(0, len(queries), TOGETHER):
+            body = {"query": list(queries[at : at + TOGETHER]), **_sent(options)}
             found += map(answer_from, self._post("search", body)["answers"])
         return found
 
@@ -95,13 +78,13 @@ class RemoteIndex:
         """Rank documents for many queries (id to text). Passages are ranked as they are, without maxP."""
         from counterpoint.search import Run
 
-        check_keywords(asked, "k", *RunKeywords.__annotations__)
-        answers = self.search(list(queries.values()), k, **asked)
+        options = options_of(k, asked, RunKeywords)
+        answers = self._answers(list(queries.values()), options)
         ranked = {
             name: {hit.id: hit.score for hit in answer} for name, answer in zip(queries, answers, strict=True)
         }
-        workflow = asked.get("workflow", SearchOptions.workflow)
-        return Run(ranked, provenance={"workflow": workflow, "tag": f"counterpoint-{workflow}"})
+        provenance = {"workflow": options.workflow, "tag": f"counterpoint-{options.workflow}"}
+        return Run(ranked, provenance=provenance)
 
     def add(self, documents: Sequence[Mapping[str, Any]], *, replace: bool = False) -> int:
         """Add documents, `TOGETHER` per commit; return how many.
@@ -197,9 +180,9 @@ class RemoteIndex:
         raise DataError(detail) if path.endswith("/documents") else ConfigError(detail)
 
 
-def _sent(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _sent(options: SearchOptions) -> dict[str, Any]:
     """Options as the server takes them."""
-    sent = {name: value for name, value in asked.items() if value is not None}
+    sent = {name: value for name, value in vars(options).items() if value is not None}
     if "where" in sent:
         sent["where"] = str(sent["where"])
     if isinstance(sent.get("feedback"), tuple):

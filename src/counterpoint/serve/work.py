@@ -108,13 +108,13 @@ class Together:
             self._waiting = [each for each in self._waiting if each not in batch]
             texts = list(dict.fromkeys(text for _, text, _ in batch))
             self._metrics.encoded(len(texts))
-            error: Exception | None = None
+            waiting = [future for _, _, future in batch]
             try:
                 await anyio.to_thread.run_sync(encode, texts, limiter=self._limiter)
-            except Exception as fault:  # told to everybody who waits for this call
-                error = fault
-            for _, _, future in batch:
-                if not future.done() and error is None:
+            except Exception as error:  # everybody who waits for this call gets it
+                for future in waiting:
+                    if not future.done():
+                        future.set_exception(error)
+            for future in waiting:
+                if not future.done():
                     future.set_result(None)
-                elif not future.done():
-                    future.set_exception(error)  # type: ignore[arg-type]
