@@ -1,50 +1,25 @@
 """An index of a server answers as the same index that is open here."""
 
 import socket
-import threading
-import time
+from contextlib import ExitStack
 
 import pytest
+from tests.serve.conftest import DOCUMENTS
+from tests.serve.running import running
 
 import counterpoint as cp
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.library.remote import RemoteIndex
 from counterpoint.search.answer_from import answer_from
 
-pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
-uvicorn = pytest.importorskip("uvicorn")
-DOCUMENTS = [
-    {"id": "whales", "title": " Whales", "text": "Whales are mammals of the sea.", "year": 2019},
-    {"id": "sharks", "text": "Sharks are fish of the sea.", "year": 2021},
-    {"id": "a/b ü", "text": "Trains leave from platform nine.", "year": 2024},
-]
 
 
 @pytest.fixture
-def serve(tmp_path):
-    """Starts a server of some folders; its address."""
-    from counterpoint.serve.app import application
-    from counterpoint.serve.running import options_of
-    from counterpoint.serve.settings import ServeSettings
-
-    running = []
-
-    def made(indexes, **settings):
-        settings = ServeSettings(port=0, **settings)
-        config = uvicorn.Config(application(indexes, settings), **options_of(settings))
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        running.append((server, thread))
-        while not server.started:
-            time.sleep(0.02)
-        return f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-
-    yield made
-    for server, thread in running:
-        server.should_exit = True
-        thread.join()
+def serve():
+    """Starts servers of some folders; their addresses."""
+    with ExitStack() as servers:
+        yield lambda indexes, **settings: servers.enter_context(running(indexes, **settings))
 
 
 @pytest.fixture

@@ -114,8 +114,9 @@ def test_bodies_that_are_no_json_or_too_long(serve):
     assert "the most is 1,000" in problem(client.post(SEARCH, content=long, headers=headers), 413)
     pieces = (long[at : at + 100] for at in range(0, len(long), 100))  # sent without a length
     assert "more than 1,000 bytes" in problem(client.post(SEARCH, content=pieces, headers=headers), 413)
-    form = client.post(SEARCH, content=b'{"query": "x"}', headers={"content-type": "text/plain"})
-    assert "application/json" in problem(form, 415)
+    body, plain = b'{"query": "x"}', {"content-type": "text/plain"}
+    for content in (body, iter([body])):  # the second is sent without a length
+        assert "application/json" in problem(client.post(SEARCH, content=content, headers=plain), 415)
 
 
 def test_other_sites_do_not_reach_a_server_on_this_machine(serve):
@@ -126,6 +127,24 @@ def test_other_sites_do_not_reach_a_server_on_this_machine(serve):
     allowed = serve(cors=("https://good.example",))
     answer = allowed.get("/v1/indexes", headers={"origin": "https://good.example"})
     assert answer.headers["access-control-allow-origin"] == "https://good.example"
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("localhost:8000", 200), ("[::1]:8000", 200), ("127.0.0.1", 200), ("evil].example", 403), ("", 403)]
+    + [("localhost.evil.example", 403), ("[::2]", 403)],
+)
+def test_names_of_this_machine(serve, host, status):
+    assert serve().get("/v1/indexes", headers={"host": host}).status_code == status
+
+
+def test_a_commit_that_cannot_be_read_leaves_the_last_one_and_is_logged(serve, folder, caplog):
+    client = serve()
+    (folder / "manifest.json").write_text("{")
+    with caplog.at_level(logging.WARNING, "counterpoint.serve"):
+        found = client.post(SEARCH, json={"query": "sea"})
+    assert found.status_code == 200 and len(found.json()["hits"]) == 2
+    assert any("cannot be read" in str(record.msg) for record in caplog.records)
 
 
 READ, WRITE = "r" * 20, "w" * 20

@@ -3,16 +3,13 @@
 import re
 import shutil
 import subprocess
-import threading
-import time
 from html.parser import HTMLParser
 
 import pytest
+from tests.serve.running import running
 
 import counterpoint as cp
 
-pytest.importorskip("fastapi")
-uvicorn = pytest.importorskip("uvicorn")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 HOSTILE = (
     "<script>document.title='run'</script><img src=x onerror=\"document.title='run'\"> sea &amp; 🐋 whale"
@@ -25,21 +22,10 @@ DOCUMENTS = [
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    from counterpoint.serve.app import application
-    from counterpoint.serve.running import options_of
-    from counterpoint.serve.settings import ServeSettings
-
     folder = tmp_path_factory.mktemp("page") / "notes"
     cp.index(DOCUMENTS, folder, model=None).close()
-    settings = ServeSettings(port=0)
-    server = uvicorn.Server(uvicorn.Config(application({"notes": folder}, settings), **options_of(settings)))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
+    with running({"notes": folder}) as found:
+        yield found
 
 
 def in_chromium(url, tmp_path, *flags):

@@ -46,9 +46,10 @@ def serve(
         raise MissingExtraError("serving", package="fastapi", extra="serve") from error
     given = {"host": host, "port": port, "log_texts": log_texts}
     settings = ServeSettings.gathered(given, os.environ, config)
-    app = application(_named(indexes), settings)
+    named = _named(indexes)
+    app = application(named, settings)
     log_to_stderr()
-    note(f"serving {', '.join(_named(indexes))} at http://{settings.host}:{settings.port} (Ctrl-C to stop)")
+    note(f"serving {', '.join(named)} at http://{settings.host}:{settings.port} (Ctrl-C to stop)")
     uvicorn.Server(uvicorn.Config(app, **options_of(settings))).run()
 
 

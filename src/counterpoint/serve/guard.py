@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, final
+from urllib.parse import urlsplit
 
 import anyio
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,17 +17,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from counterpoint.serve.metrics import Metrics
 from counterpoint.serve.problems import response_of
+from counterpoint.serve.running import LOGGER
 from counterpoint.serve.settings import ServeSettings
 
-__all__ = ["Guard", "LOGGER"]
+__all__ = ["Guard"]
 
-LOGGER = logging.getLogger("counterpoint.serve")
 OPEN = frozenset({"/healthz", "/readyz", "/", "/page/style.css", "/page/page.js", "/page/icon.svg"})
 """Paths that need no key: load balancers ask some, and the page asks for a key itself."""
-LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+LOCAL = ("localhost", "127.0.0.1", "::1")
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 READS = frozenset({"search", "rerank", "encode", "embeddings"})
-"""The last part of a path whose POST changes nothing."""
+"""The last part of a path whose POST changes nothing. Every other POST needs a write key."""
 CLOSE = {"connection": "close"}
 POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 HEADERS: Mapping[str, str] = {
@@ -85,13 +86,9 @@ class Guard:
         path, method = scope["path"], scope["method"]
         if not (self._settings.read_keys or self._settings.write_keys):
             # A page of another site can reach a server on this machine under a name of its own.
-            host = (
-                headers.get("host", "").rsplit(":", 1)[0] if "]" not in headers.get("host", "") else "[::1]"
-            )
-            if self._settings.is_loopback and host not in LOCAL:
-                return response_of(
-                    HTTPStatus.FORBIDDEN, f"this server answers to {', '.join(sorted(LOCAL))} only"
-                )
+            if self._settings.is_loopback and _host_of(headers) not in (*LOCAL, self._settings.host):
+                detail = f"this server answers to {', '.join(LOCAL)} only"
+                return response_of(HTTPStatus.FORBIDDEN, detail)
         elif path not in OPEN and (problem := self._without_key(path, method, headers)):
             return problem
         length = headers.get("content-length", "0")
@@ -99,7 +96,8 @@ class Guard:
             most = f"the body has {int(length):,} bytes; the most is {self._settings.max_body:,}"
             return response_of(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, most)
         kind = headers.get("content-type", "").split(";")[0].strip().lower()
-        if method not in SAFE and length != "0" and kind != "application/json":
+        has_body = length != "0" or "transfer-encoding" in headers
+        if method not in SAFE and has_body and kind != "application/json":
             # Other types are sent by forms of any page without asking first.
             return response_of(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON, with content-type: application/json"
@@ -110,7 +108,7 @@ class Guard:
         given = headers.get("authorization", "").removeprefix("Bearer ") or headers.get("x-api-key", "")
         may_write = _is_one_of(given, self._settings.write_keys)
         may_read = _is_one_of(given, self._settings.read_keys) or may_write
-        reads = method in SAFE or path.rstrip("/").rsplit("/", 1)[-1] in READS
+        reads = method in SAFE or (method == "POST" and path.rsplit("/", 1)[-1] in READS)
         if not may_read:
             detail = "this request needs a key: authorization: Bearer KEY"
             return response_of(HTTPStatus.UNAUTHORIZED, detail, {"www-authenticate": "Bearer"})
@@ -128,6 +126,14 @@ class Guard:
         if "fault" in state:
             line["fault"] = state["fault"]
         LOGGER.log(logging.ERROR if status >= 500 else logging.INFO, line)
+
+
+def _host_of(headers: Headers) -> str | None:
+    """The name by which the server is called, without the port; None if it is malformed."""
+    try:
+        return urlsplit(f"//{headers.get('host', '')}").hostname
+    except ValueError:
+        return None
 
 
 def _is_one_of(given: str, keys: tuple[str, ...]) -> bool:

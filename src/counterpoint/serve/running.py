@@ -8,10 +8,12 @@ import sys
 import time
 from typing import Any, final
 
-from counterpoint.serve.guard import LOGGER
 from counterpoint.serve.settings import ServeSettings
 
-__all__ = ["log_to_stderr", "options_of"]
+__all__ = ["LOGGER", "log_to_stderr", "options_of"]
+
+LOGGER = logging.getLogger("counterpoint.serve")
+"""Messages are dictionaries, and become lines of JSON."""
 
 
 def options_of(settings: ServeSettings) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from pathlib import Path
 from threading import Lock
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from counterpoint.library.opened import OpenIndex
 from counterpoint.library.options import SearchOptions
 from counterpoint.search import LEXICAL, Answer, Run, Searcher
 from counterpoint.serve.problems import Problem
+from counterpoint.serve.running import LOGGER
+
+if TYPE_CHECKING:
+    from counterpoint.search import Workflow
 
 __all__ = ["Served"]
 
@@ -52,9 +56,10 @@ class Served:
         """Follow the last commit. An index that is gone, or half replaced, leaves the one that is open."""
         try:
             self._read.refresh()
-        except ArtifactError:
+        except ArtifactError as error:
             if not self._folder.is_dir():
                 raise
+            LOGGER.warning({"index": self.name, "fault": f"the last commit cannot be read: {error}"})
 
     def warm(self) -> None:
         """Load what the first search would load."""
@@ -78,7 +83,8 @@ class Served:
     def search(self, query: str, options: SearchOptions) -> tuple[Answer, str]:
         """The answer to a query, and the commit that it is of."""
         searcher = self.searcher(options)
-        answer = searcher.search(query, options.k, workflow=options.workflow, explain=options.explain)  # type: ignore[arg-type]
+        workflow = cast("Workflow", options.workflow)
+        answer = searcher.search(query, options.k, workflow=workflow, explain=options.explain)
         return answer, self.commit_of(searcher.index)
 
     def rerank(
@@ -89,10 +95,10 @@ class Served:
         Raises:
             Problem: a document is not in the index.
         """
-        searcher = self.searcher(options)
+        searcher, workflow = self.searcher(options), cast("Workflow", options.workflow)
         given = Run({"query": dict.fromkeys(ids, 0.0)})
         try:
-            run = searcher.run({"query": query}, options.k, workflow=options.workflow, candidates=given)  # type: ignore[arg-type]
+            run = searcher.run({"query": query}, options.k, workflow=workflow, candidates=given)
         except DataError as error:
             raise Problem(HTTPStatus.NOT_FOUND, str(error)) from error
         return list(run["query"]), self.commit_of(searcher.index)

@@ -32,7 +32,9 @@ class Server:
 
     def __init__(self, indexes: Mapping[str, Served], settings: ServeSettings):
         self.indexes, self.settings, self.metrics = indexes, settings, Metrics()
-        self.together = Together(self.metrics)
+        self.together = Together(
+            settings.waiting + settings.max_batch, settings.seconds, self.metrics.encoded
+        )
         self.threads = Threads(settings.threads, settings.waiting, settings.seconds, self.metrics.busy)
         self.writes = Threads(len(indexes), settings.waiting)
         self.ready = False

@@ -10,7 +10,6 @@ from typing import Any, TypeVar, final
 import anyio
 import anyio.to_thread
 
-from counterpoint.serve.metrics import Metrics
 from counterpoint.serve.problems import Problem
 
 __all__ = ["Together", "Threads"]
@@ -60,8 +59,7 @@ class Threads:
             pass
         finally:
             self._count(-1)
-        detail = f"this took more than {self._seconds:g} seconds; ask for less"
-        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, BUSY)
+        raise _late(self._seconds or 0.0)
 
     def _count(self, more: int) -> None:
         self._busy += more
@@ -76,13 +74,15 @@ class Together:
     fill: whatever came while the last call ran is encoded next.
 
     Args:
-        metrics: counts how many queries a call has.
+        waiting: how many queries may wait.
+        seconds: time for a request, waiting included.
+        encoded: told how many queries a call has.
     """
 
     MOST = 32
 
-    def __init__(self, metrics: Metrics):
-        self._metrics = metrics
+    def __init__(self, waiting: int, seconds: float, encoded: Callable[[int], None] = lambda count: None):
+        self._most, self._seconds, self._told = waiting, seconds, encoded
         self._waiting: list[tuple[Callable[[list[str]], Any], str, asyncio.Future[None]]] = []
         self._running: asyncio.Task[None] | None = None
         self._limiter = anyio.CapacityLimiter(1)
@@ -93,13 +93,22 @@ class Together:
         Args:
             encode: takes a list of texts. Texts of the same function are encoded together.
             texts: queries.
+
+        Raises:
+            Problem: too many queries wait already (503), or it took too long (503).
         """
+        if len(self._waiting) + len(texts) > self._most:
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many requests wait already; try again", BUSY)
         loop = asyncio.get_running_loop()
         futures = [loop.create_future() for _ in texts]
         self._waiting += [(encode, text, future) for text, future in zip(texts, futures, strict=True)]
         if self._running is None or self._running.done():
             self._running = loop.create_task(self._work())
-        await asyncio.gather(*futures)
+        try:
+            with anyio.fail_after(self._seconds):
+                await asyncio.gather(*futures)
+        except TimeoutError:
+            raise _late(self._seconds) from None
 
     async def _work(self) -> None:
         while self._waiting:
@@ -107,7 +116,7 @@ class Together:
             batch = [each for each in self._waiting if each[0] == encode][: self.MOST]
             self._waiting = [each for each in self._waiting if each not in batch]
             texts = list(dict.fromkeys(text for _, text, _ in batch))
-            self._metrics.encoded(len(texts))
+            self._told(len(texts))
             waiting = [future for _, _, future in batch]
             try:
                 await anyio.to_thread.run_sync(encode, texts, limiter=self._limiter)
@@ -118,3 +127,8 @@ class Together:
             for future in waiting:
                 if not future.done():
                     future.set_result(None)
+
+
+def _late(seconds: float) -> Problem:
+    detail = f"this took more than {seconds:g} seconds; ask for less"
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, BUSY)

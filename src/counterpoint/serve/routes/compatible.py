@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from fastapi import APIRouter
 
+from counterpoint.library.options import SearchOptions
 from counterpoint.serve.server import Shared
 from counterpoint.serve.shapes import EmbeddingsBody
 
@@ -23,6 +24,7 @@ async def embeddings(body: EmbeddingsBody, server: Shared) -> dict[str, Any]:
     texts = [body.input] if isinstance(body.input, str) else body.input
     server.check(texts)
     name = served.pooled_set()
+    await server.encoded(served, texts, SearchOptions())
     found = (await server.threads.run(lambda: served.encode(texts, [name])))[name]
     data = [
         {"object": "embedding", "index": at, "embedding": _shown(rows[0], body.encoding_format)}

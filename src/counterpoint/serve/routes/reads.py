@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from counterpoint.library.options import SearchOptions
 from counterpoint.serve.server import NamedIndex, Shared, too_much
 from counterpoint.serve.shapes import EncodeBody, RerankBody, SearchBody
 
@@ -61,6 +62,7 @@ async def rerank(served: NamedIndex, body: RerankBody, request: Request, server:
 async def encode(served: NamedIndex, body: EncodeBody, server: Shared) -> dict[str, Any]:
     """Query vectors of texts by the model of the index: a list of vectors per text and set."""
     server.check(body.texts)
+    await server.encoded(served, body.texts, SearchOptions())
     found = await server.threads.run(lambda: served.encode(body.texts, body.sets))
     return {"index": served.name, "sets": {n: [v.tolist() for v in each] for n, each in found.items()}}
 
