@@ -11,14 +11,15 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
+from functools import wraps
 from importlib.metadata import entry_points
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
 
-__all__ = ["Declared", "Setting", "class_named", "name_of", "plain", "restore", "unknown_argument"]
+__all__ = ["Declared", "Setting", "class_named", "name_of", "plain", "renames", "restore", "unknown_argument"]
 
 NONE = {"none": True}  # TOML has no null
 OURS = re.compile(r"counterpoint(\.[a-z]\w*)+", re.ASCII)  # not `__main__`, which runs when it is imported
@@ -30,7 +31,7 @@ class Declared:
     provenance: frozenset[str] = frozenset()
     """Arguments that record an origin and do not change the computation; not part of the fingerprint."""
     renamed: ClassVar[Mapping[str, str]] = {}
-    """Former argument names and today's, so that old recipes and models keep loading."""
+    """Former argument names and today's; set by `renames`."""
     needs_vectors: ClassVar[bool] = False
     """Whether it needs a model that makes vectors; always so with an argument `on` (a vector set)."""
 
@@ -66,13 +67,8 @@ class Declared:
             ConfigError: lists every unknown or missing argument, here and inside.
         """
         known = cls.parameters_of()
-        faults = [
-            f"{cls.__name__}: {old!r} and {new!r} are two names of one argument; keep {new!r}"
-            for old, new in cls.renamed.items()
-            if old in config and new in config
-        ]
-        config = {cls.renamed.get(name, name): value for name, value in config.items()}
-        faults += [unknown_argument(cls, name, known) for name in config if name not in known]
+        config = cls.with_new_names(config)
+        faults = [unknown_argument(cls, name, known) for name in config if name not in known]
         faults += [
             f"{cls.__name__}: {name!r} is missing"
             for name, parameter in known.items()
@@ -89,8 +85,47 @@ class Declared:
         return arguments
 
     @classmethod
+    def with_new_names(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by today's names.
+
+        Raises:
+            ConfigError: an argument has its former name and today's.
+        """
+        if faults := [
+            f"{cls.__name__}: {old!r} and {new!r} are two names of one argument; keep {new!r}"
+            for old, new in cls.renamed.items()
+            if old in given and new in given
+        ]:
+            raise ConfigError(*faults)
+        return {cls.renamed.get(name, name): value for name, value in given.items()}
+
+    @classmethod
     def _defaults(cls) -> dict[str, Any]:
         return {name: parameter.default for name, parameter in cls.parameters_of().items()}
+
+
+Made = TypeVar("Made", bound=Declared)
+
+
+def renames(**old: str) -> Callable[[type[Made]], type[Made]]:
+    """Let a class take former names of its arguments, in Python and in data, so that old recipes load.
+
+    Args:
+        old: today's name by former name.
+    """
+
+    def decorate(cls: type[Made]) -> type[Made]:
+        construct = cls.__init__
+
+        @wraps(construct)
+        def __init__(self: Made, *arguments: Any, **given: Any) -> None:
+            construct(self, *arguments, **cls.with_new_names(given))
+
+        cls.__init__ = __init__
+        cls.renamed = old
+        return cls
+
+    return decorate
 
 
 class Setting(Declared):

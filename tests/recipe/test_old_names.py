@@ -28,6 +28,16 @@ def test_old_names_are_set_on_the_command_line():
     assert changed.stages[0].cache.groups == 16
 
 
+def test_recipes_in_python_take_old_names():
+    assert NegativeCache(candidates=8, size=32) == NegativeCache(groups=8, size=32)
+    assert Contrastive(candidates="positives").to_dict() == Contrastive(negatives="positives").to_dict()
+    assert "groups" in NegativeCache.parameters_of() and "candidates" not in NegativeCache.parameters_of()
+    with pytest.raises(ConfigError, match="'candidates' and 'negatives' are two names"):
+        Contrastive(candidates="batch", negatives="batch")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'kandidates'"):
+        NegativeCache(kandidates=3)
+
+
 def test_an_old_name_next_to_the_new_one_is_refused():
     both = recipe().to_toml().replace("groups = 8", "groups = 8\ncandidates = 4")
     with pytest.raises(ConfigError, match="'candidates' and 'groups'"):

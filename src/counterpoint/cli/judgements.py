@@ -53,7 +53,7 @@ def judgements_of(source: str, split: str | None, *, bare: bool = True) -> Judge
 
     Raises:
         ConfigError: the collection has no judgements, or several splits and none is chosen.
-        DataError: they cannot be read, or there are none.
+        DataError: the judgements cannot be read or are missing.
     """
     from counterpoint.data import open_collection, read_qrels
 

@@ -34,7 +34,7 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that was typed; suggest a similar name if there is none."""
+        """Find the command that was typed; suggest a similar name for an unknown one."""
         close = [] if args[0] in COMMANDS else difflib.get_close_matches(args[0], COMMANDS, n=1)
         if close and not args[0].startswith("-"):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")

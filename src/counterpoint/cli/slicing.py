@@ -43,7 +43,7 @@ class SlicingData:
 
     @cached_property
     def document_lengths(self) -> dict[str, float | None]:
-        """Mean number of words in each query's relevant documents; None if there are none."""
+        """Mean number of words in each query's relevant documents; None for a query without any."""
         return {
             query: fmean(facts.words for facts in found) if found else None
             for query, found in self.relevant.items()

@@ -37,7 +37,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def csv_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Write a table as CSV in UTF-8. A byte order mark would become part of the first name, so there is none.
+    """Write a table as CSV in UTF-8. Without a byte order mark, which would become part of the first name.
 
     A text becomes one line with control characters escaped. If it begins like a formula and is not a plain
     number, it gets an apostrophe in front, so that a spreadsheet runs nothing (OWASP, "CSV injection").

@@ -77,7 +77,7 @@ class Columns:
     Attributes:
         names: all of them.
         id: None if ids are generated.
-        title: None if there is none.
+        title: None if documents have no title.
         text: None if the text joins all of them, one line `name: value` each.
         metadata: those to keep; if None, all except id, title and text.
     """

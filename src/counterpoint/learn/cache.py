@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from counterpoint.config import Setting
+from counterpoint.config import Setting, renames
 from counterpoint.errors import ArtifactError, ConfigError, DataError, ShapeError
 from counterpoint.index import VectorSet
 from counterpoint.learn.batches import Drawn
@@ -35,6 +35,7 @@ FILL = 1024  # documents encoded at a time when the cache is filled
 
 
 @final
+@renames(candidates="groups")
 @dataclass(frozen=True)
 class NegativeCache(Setting):
     """The size of the cache, how negatives are drawn from it, and how it is refreshed.
@@ -57,7 +58,6 @@ class NegativeCache(Setting):
     """
 
     needs_vectors: ClassVar[bool] = True
-    renamed: ClassVar[Mapping[str, str]] = {"candidates": "groups"}
 
     size: int = 4096
     groups: int = 64

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from counterpoint.config import renames
 from counterpoint.errors import ConfigError
 from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.loss import Loss, SetTraits
@@ -22,6 +23,7 @@ Among = Literal["batch", "positives"]
 
 
 @final
+@renames(candidates="negatives")
 class Contrastive(Loss):
     """−ln softmax(scale · s / temperature) at the positive, over documents of the batch (DAFT, eq. 5).
 
@@ -39,7 +41,6 @@ class Contrastive(Loss):
     """
 
     needs = frozenset({"batch"})
-    renamed = {"candidates": "negatives"}
 
     def __init__(
         self,
