@@ -253,9 +253,10 @@ def test_how_stages_ended_and_what_was_kept(begun):
     assert [stage["kept"] for stage in found.values()] == [4, 3, None, None, None]
     (folder / "checkpoints" / "latest.json").write_text('{"latest": "5-0"}')
     assert describe_run(folder)["stages"]["build"]["ended"] == "done"
-    (folder / "checkpoints" / "latest.json").write_text("broken")
-    with pytest.raises(ArtifactError, match="checkpoint cannot be read"):
-        describe_run(folder)
+    for text in ("broken", "[]", "3", '{"latest": 3}', '{"latest": "2"}', "null"):
+        (folder / "checkpoints" / "latest.json").write_text(text)
+        with pytest.raises(ArtifactError, match="checkpoint cannot be read"):
+            describe_run(folder)
 
 
 def test_only_the_first_of_several_processes_writes(begun, tmp_path, monkeypatch):

@@ -72,7 +72,9 @@ def evaluate(
         typer.Option("--slice", help=f"Average over slices of the queries (repeatable): {KINDS}"),
     ] = None,
     slice_table: Annotated[Path | None, typer.Option(help="Write the slices as CSV")] = None,
-    save_run: Annotated[Path | None, typer.Option(help="Save the index's run in TREC format")] = None,
+    save_run: Annotated[
+        Path | None, typer.Option(help=f"Save the run, {DEEP:,} documents per query unless -k")
+    ] = None,
     per_query: Annotated[Path | None, typer.Option(help="Write per-query values as CSV")] = None,
     model: shared.ModelName = None,
     backend: shared.BackendName = BACKEND,

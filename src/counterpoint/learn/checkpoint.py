@@ -116,7 +116,7 @@ def _latest(folder: Path) -> tuple[str, int, int] | None:
     try:
         name = json.loads((folder / LATEST).read_text())["latest"]
         stage, step = map(int, name.split("-")[:2])
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ArtifactError(f"the checkpoint cannot be read ({error})", path=folder) from error
     return name, stage, step
 
