@@ -14,6 +14,7 @@ from counterpoint.index.changing import changing
 from counterpoint.index.compacting import compact
 from counterpoint.index.manifest import COPY, NAME
 from counterpoint.index.repairing import repair
+from counterpoint.index.sharding import divide
 from counterpoint.search import Searcher
 from counterpoint.types import Document
 from tests.fakes import HashModel
@@ -176,6 +177,39 @@ class Coding(Compacting):
         return kind
 
 
+class Dividing(Compacting):
+    """An index with a change becomes one of shards, which answers as it did."""
+
+    settings = replace(Changing.settings, codec="1-bit")
+
+    def act(self, root):
+        with Index(root / "i") as index:
+            divide(index, 2)
+
+    def look(self, root):
+        found = self.answered(root)
+        kind = "old" if Manifest.read(root / "i").shards == 1 else "new"
+        assert found == self.answers[kind] and self.answers["old"] == self.answers["new"]
+        return kind
+
+    def leftovers(self, root):
+        folder = root / "i"
+        with Index(folder) as index:
+            named = {name for entry in index.manifest.segments for name in entry.folders()}
+        found = {path.relative_to(folder).as_posix() for path in folder.glob("shards/*/*/*")}
+        assert found | {path.relative_to(folder).as_posix() for path in folder.glob("[dls]*[!s]/*")} == named
+        assert {path.name for path in root.iterdir()} == {"i"}
+
+
+class ChangingShards(Changing):
+    """Everything at once, in several shards: all of it or nothing."""
+
+    settings = replace(Changing.settings, shards=3)
+
+    def leftovers(self, root):
+        Dividing.leftovers(self, root)
+
+
 class Repairing(Deleting):
     """Files that derive from others, BM25, deletes, and vectors that are encoded again."""
 
@@ -258,6 +292,8 @@ CHANGERS = {
     "all changes at once": Changing,
     "compacting": Compacting,
     "compacting into few bits": Coding,
+    "dividing": Dividing,
+    "all changes at once, in shards": ChangingShards,
     "repairing": Repairing,
     "giving up": Salvaging,
 }

@@ -26,6 +26,7 @@ from counterpoint.index import centroids as centroids_module
 from counterpoint.index import committing as committing_module
 from counterpoint.index.changing import changing
 from counterpoint.index.compacting import compact
+from counterpoint.index.sharding import divide, shard_of
 from counterpoint.search import Run, Searcher, SearchSettings
 from counterpoint.types import Document
 
@@ -117,6 +118,15 @@ LAYOUTS = {
     "lists": Layout(
         TokenModel(), hashed("2-bit", "kept", listed=True), IndexSettings(codec="2-bit"),
         tuple(replace(each, idf={}, exhaustive=True) for each in FITTED),
+    ),
+    "shards": Layout(HashModel(), hashed("int8"), IndexSettings(shards=3), EVERY),
+    "shards, exact": Layout(
+        HashModel(), hashed("float16", exact=True),
+        IndexSettings(codec="float16", search={"exact": ["words"]}, shards=4), exactly(EVERY),
+        typed={"year": "int"},
+    ),
+    "shards, 1-bit": Layout(
+        HashModel(), hashed("1-bit", "kept"), IndexSettings(codec="1-bit", shards=2), FITTED
     ),
     "BM25 alone": Layout(
         None, {}, IndexSettings(), (SearchSettings(weights={"lexical": 1.0}),), ("hybrid", "lexical"),
@@ -294,8 +304,26 @@ class Life:
             self.counts["compacted"] += 1
             now = self.index.refreshed()
             if everything and self.truth.rows and not self.layout.fitted:
-                assert len(now.segments) == 1 and now.live is None
+                assert len(now.segments) <= now.manifest.shards and now.live is None
         self.committed(self.truth.copy())  # that of a snapshot keeps the rows that it had
+
+    def divide(self):
+        """Into another number of shards, perhaps killed before or behind the commit; or into none."""
+        if self.layout.settings.shards == 1:
+            return
+        act = partial(divide, self.index, self.rng.randint(1, 5))
+        if self.rng.random() < 0.3:
+            self.until_killed(self.rng.choice(("before", "after")), act)
+        else:
+            self.counts["divided"] += act()
+        self.committed(self.truth.copy())
+        assert all(map(self.is_at_home, self.index.manifest.segments))
+
+    def is_at_home(self, entry):
+        shards = self.index.manifest.shards
+        segment = next(each for each in self.index.segments if each.entry is entry)
+        names = [self.index.parents.get(name, name) for name in map(segment.name_of, segment.rows.tolist())]
+        return {shard_of(name, shards) for name in names} <= {entry.shard or 0}
 
     def committed(self, truth):
         """Look at what is there now."""
@@ -354,7 +382,8 @@ class Life:
 
     def beside_a_new_one(self):
         folder = self.root / "new"
-        build_index(list(self.truth.rows.values()), self.layout.model, folder, self.settings)
+        whole = replace(self.settings, shards=1)  # shards answer as an index without
+        build_index(list(self.truth.rows.values()), self.layout.model, folder, whole)
         with Index(folder) as other:
             settings, query = self.rng.choice(self.layout.searches), self.rng.choice(QUERIES)
             condition = self.condition(self.truth) if self.rng.random() < 0.3 else None
@@ -462,7 +491,7 @@ class Life:
 
 
 STEPS = {
-    "change": 28, "compact": 5, "failed": 5, "killed": 5, "refresh": 3, "reopen": 3,
+    "change": 28, "compact": 5, "divide": 2, "failed": 5, "killed": 5, "refresh": 3, "reopen": 3,
     "search": 34, "run": 9, "rerank": 8,
 }  # fmt: skip
 

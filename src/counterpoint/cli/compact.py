@@ -19,12 +19,16 @@ def compact(
     refit: Annotated[
         bool, typer.Option("--refit", help="Re-encode all documents; refit word means and centroids")
     ] = False,
+    shards: Annotated[
+        int | None, typer.Option(min=1, help="Divide the index into this many shards; 1 for none")
+    ] = None,
     model: ModelName = None,
     json: Json = False,
 ) -> None:
     """Make INDEX smaller and faster: merge its segments and drop deleted documents.
 
     With --refit, all documents are encoded again, and means of words and centroids are fitted to all of them.
+    --shards changes how the index is divided, without encoding anything.
     """
     from counterpoint.library import OpenIndex
 
@@ -34,12 +38,13 @@ def compact(
             with loading((opened.index.manifest.model or {}).get("name")):
                 _ = opened.model  # load it here, so that a terminal shows a note
         with progress("compacting", "documents", len(opened) if refit else None) as update:
-            commits = opened.compact(refit=refit, on_progress=update)
+            commits = opened.compact(refit=refit, shards=shards, on_progress=update)
         after = opened.info()
         result = {
             "index": str(index), "commits": commits, "segments": after["segments"],
             "segments_before": before["segments"], "deleted": after["deleted"],
-            "deleted_before": before["deleted"], "bytes": after["bytes"], "bytes_before": before["bytes"],
+            "deleted_before": before["deleted"], "shards": after["shards"],
+            "bytes": after["bytes"], "bytes_before": before["bytes"],
         }  # fmt: skip
         emit(result, lambda: _text(result), json)
 
@@ -47,8 +52,9 @@ def compact(
 def _text(result: Mapping[str, Any]) -> str:
     if not result["commits"]:
         return "nothing to do: no segments to merge, and no deleted documents to drop"
+    shards = "" if result["shards"] == 1 else f" in {result['shards']:,} shards"
     return (
-        f"{result['segments_before']:,} to {result['segments']:,} segments, {result['deleted_before']:,} to "
-        f"{result['deleted']:,} deleted documents, {result['bytes_before'] / 2**20:,.1f} to "
-        f"{result['bytes'] / 2**20:,.1f} MiB"
+        f"{result['segments_before']:,} to {result['segments']:,} segments{shards}, "
+        f"{result['deleted_before']:,} to {result['deleted']:,} deleted documents, "
+        f"{result['bytes_before'] / 2**20:,.1f} to {result['bytes'] / 2**20:,.1f} MiB"
     )

@@ -76,6 +76,9 @@ def index(
     processes: Annotated[
         int, typer.Option(min=1, help="Encode in this many processes; each loads the model")
     ] = BuildOptions.processes,
+    shards: Annotated[
+        int | None, typer.Option(min=1, help="Divide the index into this many shards (default: 1)")
+    ] = None,
     vectors: Annotated[
         bool | None, typer.Option(help="Take vectors from an export instead of encoding")
     ] = None,
@@ -99,7 +102,7 @@ def index(
     chosen = BuildOptions(
         model=model, codec=codec, gate=gate, ann=ann, lexical=lexical, analyzer=analyzer,
         identifiers=identifiers, k1=k1, b=b, passage_words=passage_words, lenient=lenient,
-        overwrite=overwrite, resume=resume, processes=processes, id=id, title=title, text=text,
+        overwrite=overwrite, resume=resume, processes=processes, shards=shards, id=id, title=title, text=text,
         metadata=metadata, include=include, exclude=exclude, gitignore=gitignore, vectors=vectors,
     )  # fmt: skip
     if dry_run:

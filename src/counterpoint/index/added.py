@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
+from jaxtyping import Int
 
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec_names import CodecName
@@ -16,7 +17,7 @@ from counterpoint.index.kinds import counts_in
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.lexical import LexicalSettings
 from counterpoint.index.lexical_builder import LexicalBuilder
-from counterpoint.index.manifest import SegmentEntry
+from counterpoint.index.manifest import SegmentEntry, home_of
 from counterpoint.index.ours import mark, new_name
 from counterpoint.index.segment import SegmentWriter
 from counterpoint.types import Document, Ragged
@@ -31,12 +32,24 @@ class Added:
     Rows of a codec that needs means or centroids are stored in 8 bits for now, since few documents give no
     useful means. A compaction encodes them once there are enough.
 
+    Args:
+        folder: of the index.
+        layouts: of its vector sets.
+        settings: of the index.
+        shard: the shard that the segment belongs to; None in an index without shards.
+
     Attributes:
         live: for each appended document, whether it was not deleted again.
         entry: its manifest entry; complete after `close`.
     """
 
-    def __init__(self, folder: Path, layouts: Mapping[str, SetLayout], settings: Mapping[str, Any]):
+    def __init__(
+        self,
+        folder: Path,
+        layouts: Mapping[str, SetLayout],
+        settings: Mapping[str, Any],
+        shard: int | None = None,
+    ):
         self.live = np.zeros(0, bool)
         self._folder = folder
         self._rows: dict[str, list[int]] = {}
@@ -45,26 +58,31 @@ class Added:
         self._terms: LexicalBuilder | None = None
         lexical = None
         if settings["lexical"] is not None:
-            lexical = f"lexical/{new_name()}"
+            lexical = f"{home_of(shard)}lexical/{new_name()}"
             self._terms = LexicalBuilder(LexicalSettings.from_dict(settings["lexical"]), folder / lexical)
         codecs: dict[str, CodecName] = {name: "int8" for name, layout in layouts.items() if layout.fitted}
-        self.entry = SegmentEntry(new_name(), 0, {}, lexical, codecs=codecs)
+        self.entry = SegmentEntry(new_name(), 0, {}, lexical, codecs=codecs, shard=shard)
         mark(*(folder / name for name in self.entry.folders()))
-        self._path, self._layouts = folder / "segments" / self.entry.name, self.entry.layouts(layouts)
+        self._path, self._layouts = folder / self.entry.path, self.entry.layouts(layouts)
         self._writer = SegmentWriter(self._path, self._layouts, settings.get("metadata", {}))
 
     def __len__(self) -> int:
         """Number of documents appended, including deleted ones."""
         return self._writer.documents
 
-    def append(self, documents: Sequence[Document], vectors: Mapping[str, Ragged]) -> None:
-        """Add documents with their vectors.
+    def append(
+        self,
+        documents: Sequence[Document],
+        vectors: Mapping[str, Ragged],
+        places: Int[np.ndarray, " k"] | None = None,
+    ) -> None:
+        """Add documents with their vectors, and with their places in an index of shards.
 
         Raises:
             DataError: as `SegmentWriter.append`.
         """
         first = len(self)
-        self._writer.append(documents, vectors)
+        self._writer.append(documents, vectors, places)
         for row, document in enumerate(documents, first):
             self._rows.setdefault(document.parent or document.id, []).append(row)
             self._names.append(document.id)

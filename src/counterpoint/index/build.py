@@ -16,6 +16,7 @@ from counterpoint.files import writing
 from counterpoint.index.committing import sealed
 from counterpoint.index.database import as_os_error
 from counterpoint.index.graph import check_faiss
+from counterpoint.index.index import Index
 from counterpoint.index.lock import locked
 from counterpoint.index.manifest import NAME, Manifest
 from counterpoint.index.ours import (
@@ -35,6 +36,7 @@ from counterpoint.index.parallel import encoders_of
 from counterpoint.index.paths import compile_all
 from counterpoint.index.progress import Progress
 from counterpoint.index.settings import BuildModel, ExportsQueries, IndexSettings, TextModel, remembered_name
+from counterpoint.index.sharding import check_shards, divided
 from counterpoint.index.stream import DocumentStream
 from counterpoint.index.writing import Work, Written, write_documents
 from counterpoint.memory import peak_resident
@@ -95,17 +97,20 @@ def build_index(
     exports = keep_model and isinstance(model, ExportsQueries)
     home = f"models/{new_name()}" if own is None and exports else own
     settings.layouts(model)  # raises for faulty settings before anything is changed
+    check_shards(settings.shards)
     if settings.ann is not None:
         check_faiss()
     segment, lexical = f"segments/{new_name()}", None if settings.lexical is None else f"lexical/{new_name()}"
 
+    written_as: str | None = None
+
     def replaced() -> bool:
-        return (folder / NAME).exists() and f"segments/{Manifest.read(folder).segments[0].name}" == segment
+        return (folder / NAME).exists() and Manifest.read(folder).commit == written_as
 
     with _exclusively(folder, overwrite, resume) as unfinished, writing(folder, replaced):
         if unfinished is not None:
             segment = unfinished[0].relative_to(folder).as_posix()
-        new = [folder / name for name in (segment, lexical, home) if name]
+        new, before = [folder / name for name in (segment, lexical, home) if name], stored(folder)
         try:
             for path in new:
                 if not path.exists():
@@ -113,28 +118,34 @@ def build_index(
             with encoders_of(model, processes if given is None else 1) as encoders:
                 stream = DocumentStream(documents, model, on_progress, encoders, given)
                 work = Work(stream, model, settings, None if unfinished is None else unfinished[1])
-                written = write_documents(work, folder / segment, folder / lexical if lexical else None)
+                made = write_documents(work, folder / segment, folder / lexical if lexical else None)
             if own is not None:
                 cast(BuildModel, model).save(folder / own / MODEL)
             told = cast(ExportsQueries, model).export_queries(folder / home) if exports and home else {}
             if home is not None and own is None and "why" in told:
                 remove([folder / home])
                 home = None
-            manifest = _describe(folder, model, written, [name for name in (lexical, home) if name])
+            manifest = _describe(folder, model, made, [name for name in (lexical, home) if name])
             described = {**(manifest.model or {}), "queries": told} if told else manifest.model
             cost = _cost(started, stream.encoder_seconds)
             manifest = replace(manifest, model=described, report=stream.report(), cost=cost)
+            vectors = sum(manifest.segments[0].vectors.values())
+            if settings.shards > 1:
+                manifest = _in_shards(folder, manifest)
+            written_as = manifest.commit
             manifest.write(folder)
         except BaseException as error:
             with suppress(OSError, ArtifactError):
                 if not replaced():
-                    _tidy(folder, new, error)
+                    _tidy(folder, [*new, *(path for path in stored(folder) if path not in before)], error)
             if isinstance(error, sqlite3.OperationalError):
                 raise as_os_error(error) from error
             raise
         remove_temporary(folder / segment)
-        remove(path for path in stored(folder) if path not in new)
-    if sum(manifest.segments[0].vectors.values()) > LARGE:
+        named = [name for entry in manifest.segments for name in entry.folders()]
+        kept = [folder / name for name in (*named, home) if name]
+        remove(path for path in stored(folder) if path not in kept)
+    if vectors > LARGE:
         compile_all()
     return manifest
 
@@ -195,6 +206,15 @@ def _describe(folder: Path, model: TextModel | None, written: Written, others: S
         segments=(replace(segment, lexical=lexical, **fit),),
         files=files,
     )
+
+
+def _in_shards(folder: Path, manifest: Manifest) -> Manifest:
+    """Divide what was written into shards; a manifest of them. Fits are made by then, on all documents."""
+    with Index(folder, manifest) as whole:
+        entries = divided(whole, manifest.shards, lambda done: None)
+    files = {name: entry for name, entry in manifest.files.items() if name.startswith("models/")}
+    files |= sealed(folder, [name for entry in entries for name in entry.folders()])
+    return replace(manifest, segments=tuple(entries), files=files)
 
 
 def keep_search(folder: str | Path, search: Mapping[str, Any]) -> None:

@@ -26,10 +26,11 @@ from counterpoint.index.lexical_builder import terms_again
 from counterpoint.index.manifest import SegmentEntry
 from counterpoint.index.segment import Segment
 from counterpoint.index.settings import TextModel
+from counterpoint.index.sharding import shard_of
 from counterpoint.index.stored_rows import merged_counts
 from counterpoint.index.stream import BATCH, DocumentStream
 from counterpoint.index.term_scores import PARAMETERS
-from counterpoint.types import Document
+from counterpoint.types import Document, Ragged
 
 __all__ = ["Change", "changing"]
 
@@ -76,6 +77,7 @@ class Change:
         self._index, self._load, self._on_progress = index, load, on_progress
         self._dead = [np.zeros(segment.documents, bool) for segment in index.segments]
         self._added: list[Added] = []
+        self._end = index.end if index.order is None else int(index.order.max(initial=-1)) + 1
         self._longer = 0
 
     def add(self, documents: Iterable[Document], *, replace: bool = False) -> int:
@@ -97,7 +99,7 @@ class Change:
         stream = DocumentStream(checked, self._model, lambda done: self._on_progress(before + done))
         with telling(self._index.folder, self._index.manifest):
             for batch, vectors in stream.batches():
-                self._current().append(batch, vectors or {})
+                self._append(batch, vectors or {})
         self._longer += stream.longer
         return sum(len(each) for each in self._added) - before
 
@@ -148,6 +150,7 @@ class Change:
         for each in added:
             each.close()
         entries += [each.entry for each in added]
+        entries.sort(key=lambda each: -1 if each.shard is None else each.shard)  # stable
         commit(self._index.folder, self._index.manifest, entries, self._longer)
 
     def abandon(self) -> None:
@@ -167,14 +170,30 @@ class Change:
 
     # -- steps -----------------------------------------------------------------------------------------
 
-    def _current(self) -> Added:
-        """The segment that receives new documents.
+    def _append(self, batch: Sequence[Document], vectors: Mapping[str, Ragged]) -> None:
+        shards = self._index.manifest.shards
+        if shards == 1:
+            places = None if self._index.order is None else self._end + np.arange(len(batch))
+            self._current(None).append(batch, vectors, places)
+        else:
+            mine = np.array([shard_of(document.parent or document.id, shards) for document in batch])
+            for shard in np.unique(mine).tolist():
+                rows = np.flatnonzero(mine == shard)
+                some = {name: each.take(rows) for name, each in vectors.items()}
+                self._current(shard).append([batch[row] for row in rows.tolist()], some, self._end + rows)
+        self._end += len(batch)
+
+    def _current(self, shard: int | None) -> Added:
+        """The segment that receives new documents of a shard.
 
         A segment has every id once, so a new one is begun after a document of the last was deleted.
         """
-        if not self._added or not self._added[-1].live.all():
-            self._added.append(Added(self._index.folder, self._index.layouts, self._index.manifest.settings))
-        return self._added[-1]
+        mine = next((each for each in reversed(self._added) if each.entry.shard == shard), None)
+        if mine is None or not mine.live.all():
+            settings = self._index.manifest.settings
+            mine = Added(self._index.folder, self._index.layouts, settings, shard)
+            self._added.append(mine)
+        return mine
 
     def _checked(self, documents: Iterable[Document], replace: bool, mine: set[str]) -> Iterator[Document]:
         """Documents to add, after deleting those that they replace; `mine` are ids added by this call."""
@@ -229,7 +248,7 @@ class Change:
         folder, entry = self._index.folder, segment.entry
         if segment.terms is not None and PARAMETERS in segment.terms:
             every = map(segment.document, range(segment.documents))
-            entry = replace(entry, lexical=terms_again(folder, self._index.manifest, every))
+            entry = replace(entry, lexical=terms_again(folder, self._index.manifest, every, entry.home))
         if not len(rows):
             return entry
         live = np.ones(segment.documents, bool) if segment.live is None else segment.live.copy()

@@ -6,25 +6,17 @@ that they have open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from counterpoint.index.committing import commit, exclusively, telling
 from counterpoint.index.index import Index
-from counterpoint.index.lexical_builder import terms_again
 from counterpoint.index.manifest import SegmentEntry
 from counterpoint.index.merge_rule import Merge, all_due, due
-from counterpoint.index.ours import mark, new_name, remove_temporary
-from counterpoint.index.piece import Piece
-from counterpoint.index.segment import Segment, SegmentWriter
-from counterpoint.index.term_files import TermFiles
-from counterpoint.index.term_runs import merge_terms
-from counterpoint.index.term_scores import PARAMETERS
+from counterpoint.index.ours import new_name
+from counterpoint.index.rewriting import rewritten
 
 __all__ = ["compact"]
-
-TOGETHER = 512  # documents copied at a time; bounds the memory
 
 
 def compact(
@@ -62,46 +54,12 @@ def compact(
 
 def _merged(index: Index, merge: Merge, on_progress: Callable[[int], None]) -> SegmentEntry:
     sources = index.segments[merge.first : merge.end]
-    first = sources[0].entry  # the others are of its kind, or get the same fit
-    entry = SegmentEntry(new_name(), 0, {}, codecs=first.codecs, fit=first.fit, fitted=first.fitted)
+    like = replace(sources[0].entry, name=new_name())  # the others are of its kind, or get the same fit
+    entry = replace(like, documents=0, vectors={}, lexical=None, deletes=None, deleted=0)
     if merge.codes and merge.fit is None:
         live = sum(each.entry.live for each in sources)
         entry = replace(entry, codecs={}, fit=entry.name, fitted=live)
     elif merge.codes:
-        like = next(each.entry for each in index.segments if each.entry.fit == merge.fit)
-        entry = replace(entry, codecs={}, fit=like.fit, fitted=like.fitted)
-    path = index.folder / "segments" / entry.name
-    mark(path)
-    fields = index.manifest.settings.get("metadata", {})
-    layouts = entry.layouts(index.layouts)
-    with SegmentWriter(path, layouts, fields, fit=_fits(index, entry)) as writer:
-        for segment in sources:
-            pieces = segment.pieces(index.layouts)
-            for at in range(0, len(segment.rows), TOGETHER):
-                writer.copy(segment, pieces, segment.rows[at : at + TOGETHER])
-                on_progress(writer.documents)
-    remove_temporary(path)
-    entry = replace(entry, documents=writer.documents, vectors=writer.vectors)
-    return entry if not index.manifest.has_lexical else replace(entry, lexical=_lexical(index, sources))
-
-
-def _fits(index: Index, entry: SegmentEntry) -> Mapping[str, list[Piece]]:
-    """By set of few bits, the pieces that share the new segment's fit; empty if it gets its own."""
-    if entry.fit is None or entry.fit == entry.name:
-        return {}
-    fitted = {name: layout for name, layout in index.layouts.items() if layout.fitted}
-    chosen = [each.pieces(fitted) for each in index.segments if each.entry.fit == entry.fit]
-    return {name: [pieces[name] for pieces in chosen] for name in fitted}
-
-
-def _lexical(index: Index, sources: Sequence[Segment]) -> str:
-    """Write BM25 of the new segment and return the folder; scores of earlier versions are counted again."""
-    terms = [(segment.terms, segment.live) for segment in sources if segment.terms is not None]
-    if any(PARAMETERS in files for files, _ in terms):
-        every = (segment.document(row) for segment in sources for row in segment.rows.tolist())
-        return terms_again(index.folder, index.manifest, every)
-    name = f"lexical/{new_name()}"
-    mark(index.folder / name)
-    opened = [(files.once("terms", partial(TermFiles, files)), live) for files, live in terms]
-    merge_terms(opened, index.folder / name)
-    return name
+        fitted = next(each.entry for each in index.segments if each.entry.fit == merge.fit)
+        entry = replace(entry, codecs={}, fit=fitted.fit, fitted=fitted.fitted)
+    return rewritten(index, entry, [(each, each.rows, None) for each in sources], on_progress)

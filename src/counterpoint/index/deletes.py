@@ -78,7 +78,7 @@ def with_deletes(
     folder: Path, entry: SegmentEntry, live: Bool[np.ndarray, " n"], counts: Mapping[str, Counts]
 ) -> SegmentEntry:
     """Write the deletes of a segment into a new folder of the index; return its entry with them."""
-    name = f"deletes/{new_name()}"
+    name = f"{entry.home}deletes/{new_name()}"
     mark(folder / name)
     write_deletes(folder / name, live, counts)
     return replace(entry, deletes=name, deleted=int((~live).sum()))

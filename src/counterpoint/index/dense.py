@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from counterpoint.index.best import Among, best_among, best_of
+from counterpoint.index.best import EVERY, Among, best_among, best_of
 from counterpoint.index.graph import Graph
 from counterpoint.index.kernels import dot_scores
 from counterpoint.index.layout import SetLayout
@@ -100,17 +100,17 @@ class _Left(Look):
     ):
         self._store, self._estimates, self._queries = store, estimates, queries
 
-    def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
+    def best(self, query: int, k: int, among: Among = EVERY) -> Int[np.ndarray, " c"]:
         """The best of the candidates, by exact score."""
         (estimates, errors), asked = self._estimates[query], self._queries[query]
         first = best_among(estimates, k, among, matching=False)
         least = self._store.scores(asked, first).min(initial=np.inf)
         near = estimates + errors >= least
-        if among is not None:
-            near &= among
+        if among.allowed is not None:
+            near &= among.allowed
         near[first] = True
         left = np.flatnonzero(near)
-        return left[best_of(self._store.scores(asked, left), k, matching=False)]
+        return left[best_of(self._store.scores(asked, left), k, matching=False, order=among.at(left))]
 
 
 @final
@@ -122,25 +122,28 @@ class _Along(Look):
         self._rows = np.concatenate([query.rows for query in queries])
         self._found: dict[int, list[list[Int[np.ndarray, " c"]]]] = {}
 
-    def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
+    def best(self, query: int, k: int, among: Among = EVERY) -> Int[np.ndarray, " c"]:
         """Approximately the best `k` of each segment."""
-        if among is not None:
-            return self._among(query, k, among)
+        if among.allowed is not None:
+            return self._among(query, k, among.allowed, among)
         if k not in self._found:
             self._found[k] = [graph.nearest(self._rows, k) for graph in self._graphs]
         return self._joined([of_segment[query] for of_segment in self._found[k]])
 
-    def _among(self, query: int, k: int, among: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " c"]:
+    def _among(
+        self, query: int, k: int, marked: Bool[np.ndarray, " n"], among: Among
+    ) -> Int[np.ndarray, " c"]:
         """The same with a filter. With few allowed documents the graph would miss them, so all are scored."""
-        asked, allowed = self._rows[query : query + 1], np.flatnonzero(among)
-        if len(allowed) > max(k, FEW * len(among)):
-            pieces = np.split(among, np.cumsum([graph.documents for graph in self._graphs])[:-1])
+        asked, allowed = self._rows[query : query + 1], np.flatnonzero(marked)
+        if len(allowed) > max(k, FEW * len(marked)):
+            pieces = np.split(marked, np.cumsum([graph.documents for graph in self._graphs])[:-1])
             found = self._joined(
                 [graph.nearest(asked, k, piece)[0] for graph, piece in zip(self._graphs, pieces, strict=True)]
             )
             if len(found) >= k:
                 return found
-        return allowed[best_of(self._store.scores(self._queries[query], allowed), k, matching=False)]
+        scores = self._store.scores(self._queries[query], allowed)
+        return allowed[best_of(scores, k, matching=False, order=among.at(allowed))]
 
     def _joined(self, found: Sequence[Int[np.ndarray, " c"]]) -> Int[np.ndarray, " c"]:
         starts = np.cumsum([0] + [graph.documents for graph in self._graphs])

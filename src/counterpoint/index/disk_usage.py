@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoint.index.checked import BLOCKS
 from counterpoint.index.database import CHECKS, DATABASE, PASSAGES
-from counterpoint.index.manifest import COPY, NAME
+from counterpoint.index.manifest import COPY, NAME, SHARDS
+from counterpoint.index.segment import ORDER, Segment
 
 if TYPE_CHECKING:
     from counterpoint.index.layout import SetLayout
     from counterpoint.index.opening import Opened
-    from counterpoint.index.segment import Segment
 
 __all__ = [
     "disk_usage",
@@ -54,11 +54,11 @@ def disk_usage(folder: Path, held: Opened, distinct: Callable[[str], int]) -> di
 
     `documents` counts a document that was cut into passages once; `passages` counts everything that can be
     found. `deleted` documents still use disk space, in `segments`. `longer_than_model` passages have more
-    than the `model_reads` word-pieces that the model reads; both are None if they were not counted.
-    `text_bytes` counts titles and texts in UTF-8. `factor_over_text` is the size of everything but the
-    documents' database, divided by `text_bytes`; None without text. `built` is the cost of the build, see
-    `Manifest.cost`. `fit` says how many documents were added after the fit of means and centroids, and
-    `auto_codec` how the codec was chosen, or is None if it was given.
+    than the `model_reads` word-pieces that the model reads; both are None if they were not counted. `shards`
+    is 1 for an index that is not divided. `text_bytes` counts titles and texts in UTF-8. `factor_over_text`
+    is the size of everything but the documents' database, divided by `text_bytes`; None without text. `built`
+    is the cost of the build, see `Manifest.cost`. `fit` says how many documents were added after the fit of
+    means and centroids, and `auto_codec` how the codec was chosen, or is None if it was given.
     """
     manifest, segments, sets = held
     purposes: dict[str, int] = {}
@@ -76,6 +76,7 @@ def disk_usage(folder: Path, held: Opened, distinct: Callable[[str], int]) -> di
         "passages": passages,
         "deleted": sum(segment.documents for segment in segments) - passages,
         "segments": len(segments),
+        "shards": manifest.shards,
         "longer_than_model": counted.get("longer"),
         "model_reads": counted.get("longest"),
         "bytes": total,
@@ -255,6 +256,8 @@ def _set(
 def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
     if path.name in (NAME, COPY):
         return "manifest"
+    if path.parts[0] == SHARDS:
+        return _purpose(Path(*path.parts[2:]), layouts)
     if path.parts[0] in ("lexical", "deletes"):
         return path.parts[0]
     if path.parts[0] == "models":
@@ -263,6 +266,8 @@ def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
         return "checksums"
     if path.name in (DATABASE, PASSAGES):
         return "documents"
+    if path.name in ORDER:
+        return "order"
     name, _, kind = path.name.removesuffix(".npy").partition(".")
     if path.parts[0] == "segments" and name in layouts and kind in PURPOSES:
         return f"{PURPOSES[kind]}: {name}"

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from counterpoint.errors import ArtifactError, MissingExtraError
-from counterpoint.index.best import Among
 from counterpoint.index.checked import CheckedFile, CheckedFolder
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.rows import Rows
@@ -101,7 +100,7 @@ class Graph:
         return graph
 
     def nearest(
-        self, queries: Float[np.ndarray, "q d"], k: int, among: Among = None
+        self, queries: Float[np.ndarray, "q d"], k: int, allowed: Bool[np.ndarray, " n"] | None = None
     ) -> list[Int[np.ndarray, " c"]]:
         """For each query, approximately the `k` allowed vectors of highest inner product, unordered.
 
@@ -110,8 +109,8 @@ class Graph:
         """
         k = min(k, self.documents)
         faiss, kept = check_faiss(), None
-        if among is not None:
-            kept = faiss.IDSelectorBitmap(np.packbits(among, bitorder="little"))
+        if allowed is not None:
+            kept = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))
         effort = faiss.SearchParametersHNSW(efSearch=max(SEARCH_EFFORT * k, BUILD_EFFORT), sel=kept)
         _, found = self._graph.search(np.ascontiguousarray(queries, np.float32), k, params=effort)
         return [row[row >= 0] for row in found]

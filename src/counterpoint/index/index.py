@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from counterpoint.errors import ConfigError, DataError
+from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index.deletes import Counts
 from counterpoint.index.disk_usage import disk_usage
 from counterpoint.index.kernels import idf_of
@@ -49,28 +49,31 @@ class Index:
 
     Args:
         folder: an index built by `build_index`.
+        manifest: what to open instead of the last commit; a writer passes one that is not committed yet.
 
     Attributes:
         sets: the store of every vector set, by name.
         starts: the first position of each segment, and `end`.
         end: the position after the last.
         live: for every position, whether its document is not deleted; None if no document is deleted.
+        order: for every position, the place of its document in the order of adding, which decides between
+            equal scores; None if it is the position. Only an index of shards has other places.
 
     Raises:
         ArtifactError: there is no index, it is unfinished or damaged, or its format is of another version.
             Every other method raises it, too, if what it reads is damaged.
     """
 
-    def __init__(self, folder: str | Path):
+    def __init__(self, folder: str | Path, manifest: Manifest | None = None):
         self.folder = Path(folder)
         self._read = _written(self.folder)  # before reading it, so that no commit in between is missed
-        self._hold(opened(self.folder, ()))
+        self._hold(opened(self.folder, (), manifest))
 
     def _hold(self, opened: Opened) -> None:
         self.manifest, self.segments, self.sets = opened
         self.starts = np.cumsum([0] + [segment.documents for segment in self.segments])
         self.end = int(self.starts[-1])
-        self.live = _live_of(self.segments)
+        self.live, self.order = _live_of(self.segments), _order_of(self.segments)
         self._lengths: dict[str, Int[np.ndarray, " n"]] = {}
         self._frequencies: dict[str, Counts] = {}
 
@@ -147,8 +150,12 @@ class Index:
 
     @property
     def positions(self) -> Int[np.ndarray, " k"]:
-        """The positions of all documents, ascending."""
-        return np.arange(self.end) if self.live is None else np.flatnonzero(self.live)
+        """The positions of all documents, in the order of adding."""
+        return self.ordered(np.arange(self.end) if self.live is None else np.flatnonzero(self.live))
+
+    def ordered(self, positions: Int[np.ndarray, " k"]) -> Int[np.ndarray, " k"]:
+        """Ascending positions, in the order in which their documents were added."""
+        return positions if self.order is None else positions[np.argsort(self.order[positions])]
 
     def name_of(self, position: int) -> str:
         """The id of the document at a position."""
@@ -323,6 +330,15 @@ def _live_of(segments: Sequence[Segment]) -> Bool[np.ndarray, " n"] | None:
     live = np.concatenate(every)
     live.setflags(write=False)
     return live
+
+
+def _order_of(segments: Sequence[Segment]) -> Int[np.ndarray, " n"] | None:
+    places = [segment.places for segment in segments]
+    if all(each is None for each in places):
+        return None
+    if any(each is None for each in places):
+        raise ArtifactError("some segments have no order of documents", path=segments[0].files.folder)
+    return np.concatenate([each for each in places if each is not None])
 
 
 def _written(folder: Path) -> tuple[int, int, int] | None:

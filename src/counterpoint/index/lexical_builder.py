@@ -84,12 +84,12 @@ class LexicalBuilder:
         self._tokens, self._lengths = array("I"), array("I")
 
 
-def terms_again(folder: Path, manifest: Manifest, documents: Iterable[Document]) -> str:
+def terms_again(folder: Path, manifest: Manifest, documents: Iterable[Document], home: str = "") -> str:
     """Write BM25 of some documents into a new folder of an index; return the folder.
 
-    For damaged files, or for files in which an earlier version kept scores.
+    For damaged files, or for files in which an earlier version kept scores. `home` is that of their segment.
     """
-    name = f"lexical/{new_name()}"
+    name = f"{home}lexical/{new_name()}"
     mark(folder / name)
     builder = LexicalBuilder(LexicalSettings.from_dict(manifest.settings["lexical"]), folder / name)
     for document in documents:

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from counterpoint.index import proposing
-from counterpoint.index.best import Among, best_among, best_of
+from counterpoint.index.best import EVERY, Among, best_among, best_of
 from counterpoint.index.centroid_lists import CentroidLists
 from counterpoint.index.centroids import Centroids
 from counterpoint.index.codec import Integral, Rounded, rounded
@@ -53,18 +53,20 @@ class ListsStore(RowsStore):
         positions, scores = [], []
         for part, lists, start in zip(self.parts, self._lists, self._starts, strict=False):
             count = len(part.offsets) - 1
-            allowed = None if among is None else among[start : start + count]
+            mine_among = among.within(int(start), int(start) + count)
             if lists is None or part.centroids is None:
+                allowed = mine_among.allowed
                 found = np.arange(count) if allowed is None else np.flatnonzero(allowed)
                 mine = self._table([query], part, found)[0]
             else:
                 kernels = self._meter.kernels(len(part.centroids) * query.rows.size)
                 table = _table_of(part, part.centroids, query, probes, kernels)
-                found = _gathered(part, lists, table, SHORTLIST * k, allowed)
+                found = _gathered(part, lists, table, SHORTLIST * k, mine_among)
                 mine = _closer(part, part.centroids, table, found)
             positions.append(found + start)
             scores.append(mine)
-        return np.concatenate(positions)[best_of(np.concatenate(scores), k, matching=False)]
+        near, order = np.concatenate(positions), among.at(np.concatenate(positions))
+        return near[best_of(np.concatenate(scores), k, matching=False, order=order)]
 
 
 @final
@@ -74,7 +76,7 @@ class _Near(Look):
     def __init__(self, store: ListsStore, queries: Sequence[Asked], probes: int):
         self._store, self._queries, self._probes = store, queries, probes
 
-    def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
+    def best(self, query: int, k: int, among: Among = EVERY) -> Int[np.ndarray, " c"]:
         """Approximately the best `k` of all segments together."""
         return self._store.near(self._queries[query], self._probes, k, among)
 
@@ -117,8 +119,8 @@ def _gathered(
 ) -> Int[np.ndarray, " s"]:
     """The documents with the highest sums, ascending by position."""
     documents = len(part.offsets) - 1
-    if among is not None and among.sum() <= count:
-        return np.flatnonzero(among)
+    if among.allowed is not None and among.allowed.sum() <= count:
+        return np.flatnonzero(among.allowed)
     if count >= documents:
         return np.arange(documents)
     if table.kernels is None:

@@ -23,16 +23,19 @@ if TYPE_CHECKING:
     from counterpoint.index.codec_names import CodecName
     from counterpoint.index.layout import SetLayout
 
-__all__ = ["FileEntry", "Manifest", "OtherVersion", "SegmentEntry", "checksum_of", "write_bytes"]
+__all__ = ["FileEntry", "Manifest", "OtherVersion", "SegmentEntry", "checksum_of", "home_of", "write_bytes"]
 
 NAME = "manifest.json"
 COPY = "manifest.copy.json"
 FORMAT = "counterpoint-index"
 VERSION = 5
+SHARDED = 6  # written only for an index of shards, so that older versions read all others
 _REMEDY = "`counterpoint verify INDEX --repair` restores it from its copy if there is one"
-READABLE = (1, 2, 3, 4, 5)
+READABLE = (1, 2, 3, 4, 5, 6)
 """Format 1 had no BM25 postings, and offsets instead of lengths. 2 had no static sets. 3 had flags instead of
-kinds of stores, and no codecs of few bits. 4 had a single segment, BM25 outside of it, and no deletes."""
+kinds of stores, and no codecs of few bits. 4 had a single segment, BM25 outside of it, and no deletes. 5 had
+no shards."""
+SHARDS = "shards"
 
 
 class OtherVersion(ArtifactError):
@@ -71,6 +74,7 @@ class SegmentEntry:
         fit: name of the segment to which the means or centroids were fitted; None if nothing was fitted. That
             segment may have been merged since.
         fitted: number of documents it had.
+        shard: number of its shard; None in an index without shards.
     """
 
     name: str
@@ -82,6 +86,17 @@ class SegmentEntry:
     codecs: Mapping[str, CodecName] = field(default_factory=dict)
     fit: str | None = None
     fitted: int = 0
+    shard: int | None = None
+
+    @property
+    def home(self) -> str:
+        """Where its folders are, relative to the index: empty, or the folder of its shard."""
+        return home_of(self.shard)
+
+    @property
+    def path(self) -> str:
+        """Its own folder, relative to the index."""
+        return f"{self.home}segments/{self.name}"
 
     @property
     def live(self) -> int:
@@ -95,7 +110,16 @@ class SegmentEntry:
 
     def folders(self) -> tuple[str, ...]:
         """Its folders, relative to the index."""
-        return tuple(x for x in (f"segments/{self.name}", self.lexical, self.deletes) if x is not None)
+        return tuple(x for x in (self.path, self.lexical, self.deletes) if x is not None)
+
+    def plain(self) -> dict[str, Any]:
+        """The entry as plain data, as older versions read it if it has no shard."""
+        return {name: value for name, value in vars(self).items() if name != "shard" or value is not None}
+
+
+def home_of(shard: int | None) -> str:
+    """The folder of a shard with a slash, relative to the index; empty for None."""
+    return "" if shard is None else f"{SHARDS}/{shard:05d}/"
 
 
 @dataclass(frozen=True)
@@ -130,6 +154,11 @@ class Manifest:
         return sum(segment.live for segment in self.segments)
 
     @property
+    def shards(self) -> int:
+        """Number of shards; 1 for an index without."""
+        return self.settings.get("shards", 1)
+
+    @property
     def has_lexical(self) -> bool:
         """Whether the index has BM25."""
         return self.settings["lexical"] is not None
@@ -146,8 +175,9 @@ class Manifest:
         return checksum_of(self._body())[:16]
 
     def _body(self) -> dict[str, Any]:
-        body = {"format": FORMAT, "version": VERSION, **vars(self)}
-        body["segments"] = [vars(segment) for segment in self.segments]
+        sharded = any(segment.shard is not None for segment in self.segments)
+        body = {"format": FORMAT, "version": SHARDED if sharded else VERSION, **vars(self)}
+        body["segments"] = [segment.plain() for segment in self.segments]
         body["files"] = {name: vars(entry) for name, entry in self.files.items()}
         return body
 

@@ -14,7 +14,8 @@ Documents keep their order, so only neighbours are merged.
 Added documents are *fresh*: sets of few bits store them in 8 bits, since few documents give no useful means.
 Once `ENOUGH` fresh documents are merged, they are encoded: with the last fit if it was made on at least as
 many documents, else with a fit of their own. Segments that share a fit are one kind; fresh ones are another.
-Kinds are not mixed. So the number of fits is about the number of times that the index doubled.
+Kinds are not mixed, nor are shards. So the number of fits is about the number of times that the index
+doubled.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def all_due(segments: Sequence[SegmentEntry]) -> Merge | None:
     for number, found in enumerate(merges):
         if found.codes:
             neighbours = [groups[i] for i in (number - 1, number + 1) if 0 <= i < len(groups)]
-            same = [each for each in neighbours if found.fit and segments[each[0]].fit == found.fit]
+            like = (found.fit, segments[found.first].shard)
+            same = [each for each in neighbours if found.fit and _fit(segments[each[0]]) == like]
             edges = [edge for each in (*same, groups[number]) for edge in each]
             return replace(found, first=min(edges), end=max(edges))
     for found in merges:
@@ -101,8 +103,12 @@ def _kinds(segments: Sequence[SegmentEntry]) -> Iterator[tuple[int, int]]:
             first = end
 
 
-def _kind(segment: SegmentEntry) -> tuple[str | None, bool]:
-    return segment.fit, bool(segment.codecs)
+def _kind(segment: SegmentEntry) -> tuple[tuple[str | None, int | None], bool]:
+    return _fit(segment), bool(segment.codecs)
+
+
+def _fit(segment: SegmentEntry) -> tuple[str | None, int | None]:
+    return segment.fit, segment.shard
 
 
 def _class(segment: SegmentEntry) -> int:

@@ -65,7 +65,7 @@ def _segment(entry: SegmentEntry, known: Segment | None, files: Callable[[str], 
         return known
     if known is None or known.entry.lexical != entry.lexical:
         terms = None if entry.lexical is None else files(entry.lexical)
-        known = Segment(files(f"segments/{entry.name}"), entry, terms)
+        known = Segment(files(entry.path), entry, terms)
     deletes = None
     if entry.deletes is not None:
         deletes = Deletes(files(entry.deletes), entry.documents, entry.deleted)

@@ -13,7 +13,7 @@ from pathlib import Path
 from counterpoint.errors import ArtifactError
 from counterpoint.files import is_abandoned, sync_all, sync_folder, temporaries_of
 from counterpoint.folders import SAVED_PART, check_replaceable, remove_made
-from counterpoint.index.manifest import COPY, NAME, Manifest, write_bytes
+from counterpoint.index.manifest import COPY, NAME, SHARDS, Manifest, write_bytes
 from counterpoint.index.progress import TEMPORARY, Progress
 
 __all__ = [
@@ -36,6 +36,8 @@ __all__ = [
 
 LOCK = ".lock"
 STORES = ("segments", "lexical", "deletes", "models")
+STORED = re.compile(rf"({SHARDS}/\d{{5}}/)?({'|'.join(STORES)})/[^/]+")
+"""A folder of one of the stores, relative to the index."""
 MARKER = ".counterpoint"
 """The first file in a segment or postings folder. Only folders with it are ever removed."""
 MADE = (
@@ -65,8 +67,12 @@ def remove_index(folder: str | Path) -> None:
         for path in [folder / COPY, folder / NAME, *_uncommitted(folder)]:
             path.unlink(missing_ok=True)
         remove(stored(folder))
-        for store in STORES:
-            remove_made(folder / store, ())
+        for home in [folder, *_shards(folder)]:
+            for store in STORES:
+                remove_made(home / store, ())
+        for home in _shards(folder):
+            remove_made(home, ())
+        remove_made(folder / SHARDS, ())
         remove_made(folder, (LOCK,))
 
 
@@ -77,12 +83,16 @@ def check_ours(folder: Path) -> None:
         ArtifactError: naming the first foreign file or link.
     """
     there = stored(folder)
-    for path in (*(folder / name for name in (NAME, COPY, LOCK, *STORES)), *there):
+    homes = [folder / SHARDS, *_shards(folder)]
+    stores = [home / store for home in homes[1:] for store in STORES]
+    for path in (*(folder / name for name in (NAME, COPY, LOCK, *STORES)), *homes, *stores, *there):
         if path.is_symlink():
             name = path.relative_to(folder).as_posix()
             raise ArtifactError(f"{name!r} is a link; an index is not written through links", path=folder)
-    ours = (NAME, COPY, LOCK, *STORES, *(path.name for path in _uncommitted(folder)))
+    ours = (NAME, COPY, LOCK, SHARDS, *STORES, *(path.name for path in _uncommitted(folder)))
     foreign = [path for path in folder.iterdir() if path.name not in ours]
+    foreign += [path for path in (folder / SHARDS).glob("*") if path not in homes]
+    foreign += [path for home in homes[1:] for path in home.iterdir() if path.name not in STORES]
     foreign += [path for path in there if not _is_ours(path)]
     if foreign:
         name = min(path.relative_to(folder).as_posix() for path in foreign)
@@ -93,7 +103,17 @@ def check_ours(folder: Path) -> None:
 
 def stored(folder: Path) -> list[Path]:
     """The folders of segments, postings, deletes and models."""
-    return [path for store in STORES for path in folder.glob(f"{store}/*")]
+    return [path for home in (folder, *_shards(folder)) for name in STORES for path in home.glob(f"{name}/*")]
+
+
+def _shards(folder: Path) -> list[Path]:
+    """The folders of shards."""
+    found = sorted((folder / SHARDS).glob("*"))
+    return [path for path in found if re.fullmatch(r"\d{5}", path.name) and path.is_dir()]
+
+
+def _segments(folder: Path) -> list[Path]:
+    return [path for path in stored(folder) if path.parent.name == "segments"]
 
 
 def _uncommitted(folder: Path) -> list[Path]:
@@ -137,6 +157,7 @@ def _remove_model(path: Path) -> None:
 def mark(*paths: Path) -> None:
     """Make folders with a marker that says they are ours, and sync them."""
     above = [place for path in paths for place in (path, *list(path.parents)[:3])]  # the last has the index
+    above += [each.parent for path in paths for each in path.parents if not each.exists()]
     for path in paths:
         path.mkdir(parents=True)
     try:
@@ -172,7 +193,7 @@ def unfinished_segment(folder: Path, manifest: Manifest | None = None) -> tuple[
     listed = _listed(folder, manifest)
     if listed is None:
         return None
-    unlisted = [path for path in folder.glob("segments/*") if _name(folder, path) not in listed]
+    unlisted = [path for path in _segments(folder) if _name(folder, path) not in listed]
     found = [(path, Progress.read(path)) for path in unlisted if _is_ours(path)]
     left = [(path, kept) for path, kept in found if kept is not None]
     return max(left, key=lambda pair: (pair[1].documents, pair[0].name), default=None)
@@ -189,7 +210,7 @@ def _listed(folder: Path, manifest: Manifest | None = None) -> set[str] | None:
         return set()
     try:
         files = (manifest or Manifest.read(folder)).files
-        return {"/".join(name.split("/", 2)[:2]) for name in files}
+        return {found[0] for name in files if (found := STORED.match(name))}
     except ArtifactError:
         return None
 
@@ -221,7 +242,7 @@ def remove_unfinished(
         if gone:
             settle(folder, settled)
         remove(gone)
-        for path in folder.glob("segments/*"):
+        for path in _segments(folder):
             if _name(folder, path) in listed and _is_ours(path):
                 remove_temporary(path)
 

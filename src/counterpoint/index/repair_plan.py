@@ -81,7 +81,7 @@ class Plans:
 
     def plan(self, entry: SegmentEntry) -> Plan:
         """The plan for a segment's own folder."""
-        where = f"segments/{entry.name}"
+        where = entry.path
         damaged, listed = self.damaged_in(where), self.manifest.files_of(where)
         copies = {name: self._twins[path] for name in damaged if (path := f"{where}/{name}") in self._twins}
         known = derivations(listed, entry.layouts(self.layouts), entry.documents)
@@ -96,7 +96,7 @@ class Plans:
             rows_lost = self.rows_of(entry) is None
             for name in plan.damaged:
                 told = AGAIN if name not in plan.lost else ENCODE if plan.texts else SALVAGE
-                found[f"segments/{entry.name}/{name}"] = LOST if rows_lost and name in plan.lost else told
+                found[f"{entry.path}/{name}"] = LOST if rows_lost and name in plan.lost else told
             for name in self.damaged_in(entry.lexical):
                 found[f"{entry.lexical}/{name}"] = AGAIN if plan.texts else SALVAGE
             for name in self.damaged_in(entry.deletes):

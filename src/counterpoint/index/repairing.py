@@ -143,11 +143,11 @@ class _Repair:
 
     def _made_again(self, entry: SegmentEntry, plan: Plan) -> SegmentEntry:
         """A segment with all its documents: links to intact files, and the others recreated."""
-        name, old = new_name(), self._folder / "segments" / entry.name
-        path, layouts = self._folder / "segments" / name, entry.layouts(self._plans.layouts)
+        now, old = replace(entry, name=new_name()), self._folder / entry.path
+        path, layouts = self._folder / now.path, entry.layouts(self._plans.layouts)
         mark(path)
         encoded = tuple(f"{each}." for each in plan.sets)
-        for file in self._manifest.files_of(f"segments/{entry.name}"):
+        for file in self._manifest.files_of(entry.path):
             if file != BLOCKS and not file.startswith(encoded):
                 if file not in plan.damaged or file in plan.copies:
                     _link(plan.copies.get(file, old / file), path / file)
@@ -156,12 +156,11 @@ class _Repair:
                 for file in step.makes:  # never write through a link
                     (path / file).unlink(missing_ok=True)
                 step.make(path)
-        now = replace(entry, name=name)
         return self._encoded(now, {x: layouts[x] for x in plan.sets}) if plan.sets else now
 
     def _encoded(self, entry: SegmentEntry, layouts: Mapping[str, SetLayout]) -> SegmentEntry:
         """A segment after encoding its texts again for some sets."""
-        path, model = self._folder / "segments" / entry.name, self._loaded()
+        path, model = self._folder / entry.path, self._loaded()
         writers = {
             name: KINDS[layout.kind].write(path, name, layout, NOTHING) for name, layout in layouts.items()
         }
@@ -226,17 +225,17 @@ class _Repair:
 
     def _terms(self, entry: SegmentEntry) -> str:
         """Write BM25 of a segment with intact texts; return the folder."""
-        where = f"segments/{entry.name}"
+        where = entry.path
         listed = {DATABASE: self._manifest.files_of(where)[DATABASE]}
         database = Database(CheckedFolder(self._folder / where, listed), entry.documents)
         documents = map(database.document, range(entry.documents))
-        name = terms_again(self._folder, self._manifest, documents)
+        name = terms_again(self._folder, self._manifest, documents, entry.home)
         database.close()
         return name
 
     def _with_deletes(self, entry: SegmentEntry) -> SegmentEntry:
         """An intact segment with its deletes written and counted again."""
-        deletes, files = self._deletes_of(entry), CheckedFolder(self._folder / "segments" / entry.name)
+        deletes, files = self._deletes_of(entry), CheckedFolder(self._folder / entry.path)
         counts = counts_in(files, entry.layouts(self._plans.layouts), entry.documents, deletes.rows)
         return with_deletes(self._folder, entry, deletes.live, counts)
 

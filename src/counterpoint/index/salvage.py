@@ -61,8 +61,8 @@ class Salvage:
     def write(self, folder: Path, manifest: Manifest, model: TextModel | None) -> SegmentEntry:
         """Write the intact documents into a new segment of the index in `folder`."""
         old = self.segment.entry
-        entry = SegmentEntry(new_name(), 0, {}, codecs=old.codecs, fit=old.fit, fitted=old.fitted)
-        path, layouts = folder / "segments" / entry.name, {n: p.layout for n, p in self.pieces.items()}
+        entry = replace(old, name=new_name(), documents=0, vectors={}, lexical=None, deletes=None, deleted=0)
+        path, layouts = folder / entry.path, {n: p.layout for n, p in self.pieces.items()}
         mark(path)
         fits = {} if self.encoded else {n: [p] for n, p in self.pieces.items() if p.layout.fitted}
         fields = manifest.settings.get("metadata", {})
@@ -79,7 +79,7 @@ class Salvage:
             entry = replace(entry, fit=entry.name, fitted=entry.documents)
         if not manifest.has_lexical:
             return entry
-        return replace(entry, lexical=terms_again(folder, manifest, self._documents()))
+        return replace(entry, lexical=terms_again(folder, manifest, self._documents(), entry.home))
 
     def _documents(self) -> Iterator[Document]:
         return map(self.segment.document, self.rows.tolist())
@@ -143,8 +143,8 @@ def open_damaged(folder: Path, manifest: Manifest, entry: SegmentEntry, damaged:
     Raises:
         ArtifactError: none of its documents can be read.
     """
-    path = folder / "segments" / entry.name
-    listed, absent = manifest.files_of(f"segments/{entry.name}"), set[str]()
+    path = folder / entry.path
+    listed, absent = manifest.files_of(entry.path), set[str]()
     if damaged & {BLOCKS, PASSAGES}:  # then files are checked whole, and any row may be a passage
         listed = {name: each for name, each in listed.items() if name not in (BLOCKS, PASSAGES)}
     for name in sorted(damaged & listed.keys() - {DATABASE}):

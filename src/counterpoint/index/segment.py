@@ -3,6 +3,7 @@
     segments/<name>/
       documents.sqlite        id, title, text, parent, start, metadata; row number = position
       documents.*.npy         checksums of its rows, and which of them are passages, see `database`
+      order.npy               in a shard: each document's place in the order of adding; and a copy of it
       <set>.*                 files of a vector set, see `counterpoint.index.kinds`
       blocks.npy              checksums of all these, see `counterpoint.index.checked`
       progress.json, *.raw*   only during a build, see `counterpoint.index.progress`
@@ -25,7 +26,7 @@ from typing import Self, final
 import numpy as np
 from jaxtyping import Bool, Int
 
-from counterpoint.errors import DataError
+from counterpoint.errors import ArtifactError, DataError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.database import CHECKS, DATABASE, PASSAGES, Database, document_checks
 from counterpoint.index.deletes import Deletes
@@ -51,6 +52,8 @@ CREATE TABLE documents (
 )
 """
 
+ORDER = ("order.npy", "order.copy.npy")
+"""The same twice, for a repair: nothing else says it."""
 MOST = 2**32 - 1  # documents: their positions have 32 bits in postings
 Row = tuple[int, str, str, str, str | None, int, str]
 """A row of the database."""
@@ -110,6 +113,7 @@ class SegmentWriter:
             for column, kind in sql_types(fields).items():
                 self._database.execute(f"ALTER TABLE documents ADD COLUMN {column} {kind}")
             self._files = files.pop_all()
+        self._places: list[Int[np.ndarray, " k"]] = []
 
     @property
     def vectors(self) -> dict[str, int]:
@@ -141,8 +145,18 @@ class SegmentWriter:
             written |= writer.sync()
         return written
 
-    def append(self, documents: Sequence[Document], vectors: Mapping[str, Ragged]) -> None:
+    def append(
+        self,
+        documents: Sequence[Document],
+        vectors: Mapping[str, Ragged],
+        places: Int[np.ndarray, " k"] | None = None,
+    ) -> None:
         """Add documents with their vector sets.
+
+        Args:
+            documents: to add.
+            vectors: of each set.
+            places: in an index of shards, their places in the order of adding.
 
         Raises:
             DataError: this segment already has the document id, a vector cannot be stored, or a metadata
@@ -154,9 +168,24 @@ class SegmentWriter:
         for name, writer in self._sets.items():
             writer.append(vectors[name], documents)
         self._append_documents(documents)
+        if places is not None:
+            self._places.append(places)
 
-    def copy(self, segment: Segment, pieces: Mapping[str, Piece], rows: Int[np.ndarray, " k"]) -> None:
-        """Add the documents in some rows of another segment, with everything in its pieces about them."""
+    def copy(
+        self,
+        segment: Segment,
+        pieces: Mapping[str, Piece],
+        rows: Int[np.ndarray, " k"],
+        places: Int[np.ndarray, " k"] | None = None,
+    ) -> None:
+        """Add the documents in some rows of another segment, with everything in its pieces about them.
+
+        `places` are those in the order of adding; None for those of the segment, if it has some.
+        """
+        if places is None and segment.places is not None:
+            places = segment.places[rows]
+        if places is not None:
+            self._places.append(places)
         for name, writer in self._sets.items():
             writer.copy(pieces[name], rows)
         self._append_documents([segment.document(row) for row in rows.tolist()])
@@ -170,6 +199,9 @@ class SegmentWriter:
         self._database.close()
         for writer in (self._checks, self._passages, *self._sets.values()):
             writer.close()
+        if self._places:
+            for name in ORDER:
+                np.save(self.folder / name, np.concatenate(self._places))
 
     def abandon(self) -> None:
         """Close every file as it is; does nothing after `close`."""
@@ -262,6 +294,16 @@ class Segment:
         other = copy.copy(self)
         other.entry, other.deletes = entry, deletes
         return other
+
+    @property
+    def places(self) -> Int[np.ndarray, " n"] | None:
+        """For each document, its place in the order of adding; None outside of shards."""
+        if ORDER[0] not in self.files:
+            return None
+        found = self.files.array(ORDER[0]).all()
+        if found.dtype != np.int64 or found.shape != (self.documents,):
+            raise ArtifactError("the order of documents does not fit this segment", path=self.files.folder)
+        return found
 
     @property
     def live(self) -> Bool[np.ndarray, " n"] | None:

@@ -178,6 +178,7 @@ class IndexSettings:
             cut in the same way.
         gate: threshold by which the model's gates were pruned before (`Model.prune`); None if they were
             not.
+        shards: number of shards, see `counterpoint.index.sharding`.
     """
 
     codec: CodecChoice = "int8"
@@ -189,6 +190,7 @@ class IndexSettings:
     gate: float | None = None
     metadata: Mapping[str, FieldType] = field(default_factory=dict)
     passage_words: int | None = None
+    shards: int = 1
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> IndexSettings:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from counterpoint.index.best import Among, best_among
+from counterpoint.index.best import EVERY, Among, best_among
 from counterpoint.index.deletes import Counts
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import Written
@@ -50,13 +50,13 @@ class Look(ABC):
     """The view that a first stage has of a store, for a batch of queries."""
 
     @abstractmethod
-    def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
+    def best(self, query: int, k: int, among: Among = EVERY) -> Int[np.ndarray, " c"]:
         """Positions of approximately the best `k` documents for one query of the batch, unordered.
 
         Args:
             query: its number in the batch.
             k: how many; fewer if fewer can be found.
-            among: the allowed documents; None for all.
+            among: the allowed documents, and which of them is first on ties.
         """
 
     def known(self, query: int, positions: Int[np.ndarray, " c"]) -> Float[np.ndarray, " c"] | None:
@@ -76,7 +76,7 @@ class Everything(Look):
     def __init__(self, scores: Float[np.ndarray, "q n"], *, matching: bool):
         self._scores, self._matching = scores, matching
 
-    def best(self, query: int, k: int, among: Among = None) -> Int[np.ndarray, " c"]:
+    def best(self, query: int, k: int, among: Among = EVERY) -> Int[np.ndarray, " c"]:
         """The best by score; a smaller `k` gives a subset of a larger one."""
         return best_among(self._scores[query], k, among, matching=self._matching)
 

@@ -206,7 +206,8 @@ def _settings(
     from counterpoint.index import IndexSettings
     from counterpoint.index.settings import remembered_name
 
-    changes = {name: x for name in ("codec", "gate", "ann") if (x := getattr(options, name)) is not None}
+    chosen = ("codec", "gate", "ann", "shards")
+    changes = {name: x for name in chosen if (x := getattr(options, name)) is not None}
     changes["lexical"] = _lexical(options, model, exported)
     if exported is None or options.metadata is not None:
         changes["metadata"] = declared_fields(options)

@@ -124,6 +124,7 @@ class Changeable(ABC):
         *,
         everything: bool = True,
         refit: bool = False,
+        shards: int | None = None,
         on_progress: Callable[[int], None] = lambda done: None,
     ) -> int:
         """Merge segments and drop deleted documents; return the number of commits.
@@ -134,18 +135,23 @@ class Changeable(ABC):
             everything: merge all that can become one segment; otherwise only what is due by the rule.
             refit: encode all documents again and refit means of words and centroids, into one segment. This
                 takes as long as building the index, and continues where it was interrupted.
+            shards: divide the index into this many shards (see `BuildOptions.shards`); None to leave them.
             on_progress: called with the number of documents written so far.
 
         Raises:
             ArtifactError: another process is writing the index, it cannot be written, or it is damaged.
+            ConfigError: an invalid number of shards.
         """
+        from counterpoint.index.compacting import compact
+        from counterpoint.index.sharding import divide
+
         if refit:
             refitted(self.index, self.model, on_progress)
             commits = 1
         else:
-            from counterpoint.index.compacting import compact
-
             commits = compact(self.index, everything=everything, on_progress=on_progress)
+        if shards is not None:
+            commits += divide(self.index, shards, on_progress)
         self.refresh()
         return commits
 

@@ -39,6 +39,7 @@ SETTINGS: Mapping[str, Any] = MappingProxyType(
         "gate": float | None,
         "metadata": dict,
         "passage_words": int | None,
+        "shards": int,
     }
 )
 """Fields of `IndexSettings` in an export, with their types."""
@@ -59,7 +60,7 @@ BODY: Mapping[str, Any] = MappingProxyType(
     }
 )
 REPORT: Mapping[str, Any] = MappingProxyType({"longest": int, "longer": int})
-OLD = frozenset({"sets", "search", "ann", "gate", "metadata", "passage_words"})
+OLD = frozenset({"sets", "search", "ann", "gate", "metadata", "passage_words", "shards"})
 """Settings that an index of an older version may lack."""
 
 

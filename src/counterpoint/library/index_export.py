@@ -68,7 +68,9 @@ def export_index(
         raise ConfigError(f"{folder}: within the index; choose a folder elsewhere")
     if options.vectors and not index.layouts:
         raise ConfigError("there are no vectors to export: the index has only BM25")
-    positions = index.positions if options.where is None else np.flatnonzero(index.matching(options.where))
+    positions = index.positions
+    if options.where is not None:
+        positions = index.ordered(np.flatnonzero(index.matching(options.where)))
     with publish_folder(folder, overwrite=options.overwrite, kind=EXPORT) as target:
         sets = _sets(index) if options.vectors else {}
         shards = ShardWriter(target, sets) if options.vectors else None
@@ -119,17 +121,18 @@ class _Pass:
 
 
 def _rows(index: Index, name: str, positions: Int[np.ndarray, " k"]) -> Ragged:
-    """One vector set of documents at rising positions; for a static set, ids and vectors of size 0."""
+    """One vector set of some documents; for a static set, ids and vectors of size 0."""
     store = index.sets[name]
     if not isinstance(store, StaticStore):
         return store.take(positions)
-    found = []
+    found, places = [], []
     for i, where in split_by_segment(index.starts, positions):
         part = store.parts[i]
         rows, offsets = rows_of_sets(part.offsets, positions[where] - index.starts[i])
         ids = part.vocabulary[part.ranks[rows]].astype(np.int64)
         found.append(Ragged(np.zeros((len(ids), 0), np.float32), offsets, ids))
-    return Ragged.concatenate(found)
+        places.append(where)
+    return Ragged.concatenate(found).take(np.argsort(np.concatenate(places)))
 
 
 def _sets(index: Index) -> dict[str, ExportedSet]:

@@ -36,6 +36,7 @@ class BuildKeywords(TypedDict, total=False):
     overwrite: bool
     resume: bool
     processes: int
+    shards: int | None
     vectors: bool | None
     id: str | None
     title: str | None

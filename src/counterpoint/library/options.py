@@ -66,6 +66,8 @@ class BuildOptions:
         resume: continue an unfinished build in the same folder, with the same documents, model and codec;
             what it encoded is kept. If there is none, build from the start.
         processes: number of encoding processes; each loads the model and gets a share of the threads.
+        shards: divide the index into this many shards; None for 1, or as in the export. The results are the
+            same for every number.
         vectors: take the vectors of an exported index instead of encoding its documents. None takes them if
             they exist and were not stored in 1, 2 or 4 bits, which lose more when they are stored again.
         id: column or key of the id in CSV, TSV, JSON, JSON Lines, dicts and frames; None to guess it.
@@ -92,6 +94,7 @@ class BuildOptions:
     overwrite: bool = False
     resume: bool = False
     processes: int = 1
+    shards: int | None = None
     vectors: bool | None = None
     id: str | None = None
     title: str | None = None

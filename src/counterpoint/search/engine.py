@@ -53,7 +53,7 @@ class Searcher:
     def __init__(self, index: Index, model: TextModel | None = None, settings: SearchSettings | None = None):
         self.index, self.model = index if model is None else index.bound(model), model
         self.settings = (settings or SearchSettings.for_index(index)).checked(index)
-        self._among: Among = self.index.live
+        self._among = Among(self.index.live, self.index.order)
 
     def with_settings(self, settings: SearchSettings) -> Searcher:
         """Return a searcher of the same index and model with other settings."""
@@ -76,7 +76,8 @@ class Searcher:
             ConfigError: the condition is malformed, or tests a field that no document has.
         """
         other, found = self.with_settings(self.settings), self.index.matching(condition)
-        other._among = found if self._among is None else found & self._among
+        before = self._among.allowed
+        other._among = replace(self._among, allowed=found if before is None else found & before)
         return other
 
     def search(
@@ -284,7 +285,8 @@ class Searcher:
                 "were the run and the index made from one corpus?"
             )
         found = np.array(positions, dtype=np.int64)
-        return Proposal(found if self._among is None else found[self._among[found]], {}, NONE)
+        allowed = self._among.allowed
+        return Proposal(found if allowed is None else found[allowed[found]], {}, NONE)
 
     def _candidates(
         self, query: PreparedQuery, plan: Plan, found: Proposal, asked: Proposal | None = None

@@ -42,7 +42,7 @@ def propose(
     """Yield, for each query, the candidates and their scores by the parts that scored every document.
 
     Each first stage of the plan proposes `depth` candidates, or as many as the settings say if that is more,
-    from the documents `among` (None for all).
+    from the documents `among`. They are in the order that decides between equal scores.
     """
     effort = {"exhaustive": settings.exhaustive, "probes": settings.probes}
     looks = {
@@ -50,10 +50,17 @@ def propose(
     }
 
     def proposed(i: int, k: int) -> Int[np.ndarray, " c"]:
-        return np.unique(np.concatenate([look.best(i, k, among) for look in looks.values()]))
+        return _ordered(np.concatenate([look.best(i, k, among) for look in looks.values()]), among)
 
     for i in range(len(queries)):
         pool = proposed(i, settings.candidates)
-        found = pool if depth <= settings.candidates else np.union1d(pool, proposed(i, depth))
+        found = pool if depth <= settings.candidates else _ordered(np.append(pool, proposed(i, depth)), among)
         scores = {part: look.known(i, found) for part, look in looks.items()}
         yield Proposal(found, {part: known for part, known in scores.items() if known is not None}, pool)
+
+
+def _ordered(positions: Int[np.ndarray, " n"], among: Among) -> Int[np.ndarray, " c"]:
+    """The distinct positions, in the order that decides between equal scores."""
+    found = np.unique(positions)
+    order = among.at(found)
+    return found if order is None else found[np.argsort(order)]
