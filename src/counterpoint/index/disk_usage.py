@@ -104,14 +104,17 @@ def counted_text(account: Mapping[str, Any]) -> str:
 
 
 def changed_text(account: Mapping[str, Any]) -> str:
-    """The segments and deletes that a compaction may merge or remove; empty if there are none."""
-    segments, deleted = account["segments"], account["deleted"]
-    if segments == 1 and not deleted:
-        return ""
-    return (
-        f"{segments:,} {'segment' if segments == 1 else 'segments'}; deleted documents still on disk: "
-        f"{deleted:,}"
-    )
+    """The shards, and the segments and deletes that a compaction may merge or remove; empty if there are none.
+
+    >>> changed_text({"segments": 9, "deleted": 2, "shards": 8})
+    '8 shards; 9 segments; deleted documents still on disk: 2'
+    """
+    segments, deleted, shards = account["segments"], account["deleted"], account["shards"]
+    told = [] if shards == 1 else [f"{shards:,} shards"]
+    if segments > shards or deleted:
+        told.append(f"{segments:,} {'segment' if segments == 1 else 'segments'}")
+        told.append(f"deleted documents still on disk: {deleted:,}")
+    return "; ".join(told)
 
 
 def fit_text(account: Mapping[str, Any]) -> str:
