@@ -104,7 +104,7 @@ def counted_text(account: Mapping[str, Any]) -> str:
 
 
 def changed_text(account: Mapping[str, Any]) -> str:
-    """The shards, and the segments and deletes that a compaction may merge or remove; empty if there are none.
+    """The shards, segments and deletes of an index that a compaction may change; empty if there is nothing.
 
     >>> changed_text({"segments": 9, "deleted": 2, "shards": 8})
     '8 shards; 9 segments; deleted documents still on disk: 2'
