@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from counterpoint.index.analysis import Analyzer
-    from counterpoint.index.best import Among, best_of
+    from counterpoint.index.best import EVERY, Among, best_of
     from counterpoint.index.build import build_index, keep_search, kept_text, remove_index
     from counterpoint.index.codec_names import CodecChoice, CodecName
     from counterpoint.index.index import Index
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from counterpoint.index.store import PROBES, Asked, Look, Store, VectorStore
 
 __all__ = [
+    "EVERY",
     "LEXICAL",
     "PROBES",
     "Among",
@@ -68,7 +69,7 @@ __all__ = [
 
 _HOMES = {
     "analysis": ("Analyzer",),
-    "best": ("Among", "best_of"),
+    "best": ("EVERY", "Among", "best_of"),
     "build": ("build_index", "keep_search", "kept_text", "remove_index"),
     "codec_names": ("CodecChoice", "CodecName"),
     "index": ("Index",),

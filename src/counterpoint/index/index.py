@@ -20,7 +20,7 @@ from counterpoint.index.lexical import LEXICAL, Lexical, LexicalSettings
 from counterpoint.index.lexical_store import LexicalStore
 from counterpoint.index.manifest import NAME, Manifest
 from counterpoint.index.metadata import column_of, test_of, types_of
-from counterpoint.index.opening import Opened, opened
+from counterpoint.index.opening import Opened, opened, stores_of
 from counterpoint.index.segment import Segment
 from counterpoint.index.store import Store
 from counterpoint.index.stored_rows import split_by_segment, without_counts
@@ -66,6 +66,8 @@ class Index:
 
     def __init__(self, folder: str | Path, manifest: Manifest | None = None):
         self.folder = Path(folder)
+        self._whole: Index | None = None
+        self._stores: Callable[[str], Store[Any]] | None = None
         self._read = _written(self.folder)  # before reading it, so that no commit in between is missed
         self._hold(opened(self.folder, (), manifest))
 
@@ -97,10 +99,8 @@ class Index:
         if manifest == self.manifest:
             self._read = written
             return self
-        other = copy.copy(self)
+        other = self._copied()
         other._read = written
-        for name in [name for name in vars(other) if isinstance(vars(Index).get(name), cached_property)]:
-            del vars(other)[name]
         other._hold(opened(self.folder, self.segments, manifest))
         return other
 
@@ -127,6 +127,39 @@ class Index:
         bound = copy.copy(self)
         bound.sets = {name: store.bound(model) for name, store in self.sets.items()}
         return bound
+
+    def shard(self, number: int) -> Index:
+        """The documents of one shard only. Document frequencies and lengths are those of the whole index.
+
+        Positions begin at 0. Both share all files, so closing either closes both.
+
+        Raises:
+            ConfigError: no document is in this shard.
+        """
+        chosen = tuple(segment for segment in self.segments if (segment.entry.shard or 0) == number)
+        if not chosen:
+            raise ConfigError(f"shard {number} has no documents; the index has {self.manifest.shards} shards")
+        other = self._copied()
+        other._hold((self.manifest, chosen, stores_of(self.layouts, chosen)))
+        other._whole = self
+        return other
+
+    def searched_by(self, stores: Callable[[str], Store[Any]]) -> Index:
+        """Copy of the index whose parts are searched elsewhere; documents and counts are read here.
+
+        Args:
+            stores: gives the store of a part by its name.
+        """
+        other = copy.copy(self)
+        other._stores = stores
+        return other
+
+    def _copied(self) -> Index:
+        """Copy without what was computed from the segments."""
+        other = copy.copy(self)
+        for name in [name for name in vars(other) if isinstance(vars(Index).get(name), cached_property)]:
+            del vars(other)[name]
+        return other
 
     @property
     def layouts(self) -> Mapping[str, SetLayout]:
@@ -190,7 +223,7 @@ class Index:
             return None
         settings = LexicalSettings.from_dict(self.manifest.settings["lexical"])
         parts = [(segment.terms, segment.live) for segment in self.segments if segment.terms is not None]
-        return Lexical(parts, settings)
+        return Lexical(parts, settings, None if self._whole is None else self._whole.lexical)
 
     def part(self, name: str) -> Store[Any]:
         """The store of one score part: a vector set, or BM25.
@@ -198,6 +231,8 @@ class Index:
         Raises:
             ConfigError: the index has no such part.
         """
+        if self._stores is not None and (name in self.sets or (name == LEXICAL and self.lexical)):
+            return self._stores(name)
         if name in self.sets:
             return self.sets[name]
         if name != LEXICAL or self.lexical is None:
@@ -222,6 +257,8 @@ class Index:
 
     def idf(self, name: str, ids: Int[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
         """ln(1 + (N - df + ½) / (df + ½)) of ids over the documents; df = 0 for an unseen id."""
+        if self._whole is not None:
+            return self._whole.idf(name, ids)
         known, counts = self._frequencies_of(name)
         at = np.minimum(np.searchsorted(known, ids), max(len(known) - 1, 0))
         df = (

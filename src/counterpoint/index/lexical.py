@@ -86,6 +86,7 @@ class Lexical:
         parts: for each segment, the files of `LexicalBuilder.write` (of this version or an earlier one), and
             which of its documents are not deleted (None: all). Only these count in idf and in average length.
         settings: those it was built with.
+        of: the whole collection, whose documents are counted, if the parts are a shard of it.
 
     Attributes:
         documents: number of documents, without deleted ones.
@@ -94,10 +95,10 @@ class Lexical:
         ArtifactError: the files are damaged.
     """
 
-    def __init__(self, parts: Sequence[Part], settings: LexicalSettings):
+    def __init__(self, parts: Sequence[Part], settings: LexicalSettings, of: Lexical | None = None):
         self.settings = settings
         self._analyzer = settings.analyzed()
-        self._terms = term_scores(parts, settings.k1, settings.b)
+        self._terms = term_scores(parts, settings.k1, settings.b, None if of is None else of._terms)
         self.documents = self._terms.documents
         self._kept: BoundedCache[ScoreColumn] = BoundedCache(MEMORY)
         self._idf = lru_cache(maxsize=TOGETHER)(self._idf_of)  # needed twice for each query

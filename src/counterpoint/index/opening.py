@@ -14,7 +14,7 @@ from counterpoint.index.manifest import Manifest, SegmentEntry
 from counterpoint.index.segment import Segment
 from counterpoint.index.store import VectorStore
 
-__all__ = ["Opened", "opened"]
+__all__ = ["Opened", "opened", "stores_of"]
 
 OPENINGS = 10  # attempts, if a commit replaces the index each time
 
@@ -51,12 +51,16 @@ def _open(folder: Path, manifest: Manifest, known: Mapping[str, Segment]) -> Ope
         return CheckedFolder(folder / name, manifest.files_of(name))
 
     segments = tuple(_segment(entry, known.get(entry.name), files) for entry in manifest.segments)
+    return manifest, segments, stores_of(layouts, segments)
+
+
+def stores_of(layouts: Mapping[str, SetLayout], segments: Sequence[Segment]) -> Mapping[str, VectorStore]:
+    """The store of every vector set over some segments."""
     pieces = [segment.pieces(layouts) for segment in segments]
-    sets = {
+    return {
         name: KINDS[layout.kind].open(name, layout, [each[name] for each in pieces])
         for name, layout in layouts.items()
     }
-    return manifest, segments, sets
 
 
 def _segment(entry: SegmentEntry, known: Segment | None, files: Callable[[str], CheckedFolder]) -> Segment:

@@ -51,12 +51,13 @@ Part = tuple[CheckedFolder, Live]
 """The files of a segment, and which of its documents are not deleted."""
 
 
-def term_scores(parts: Sequence[Part], k1: float, b: float) -> TermScores:
-    """Open the postings of an index, in any format."""
+def term_scores(parts: Sequence[Part], k1: float, b: float, of: TermScores | None = None) -> TermScores:
+    """Open the postings of an index, in any format; `of` is the whole collection if they are a shard's."""
     if len(parts) == 1 and PARAMETERS in parts[0][0]:
         return StoredScores(parts[0][0])
     opened = [files.once("terms", partial(TermFiles, files)) for files, _ in parts]
-    return ComputedScores(opened, k1, b, [live for _, live in parts])
+    whole = of if isinstance(of, ComputedScores) else None
+    return ComputedScores(opened, k1, b, [live for _, live in parts], whole)
 
 
 @final
@@ -71,20 +72,31 @@ class ComputedScores(TermScores):
         b: document length normalisation.
         live: for each part, which of its documents are not deleted; None for all. Deleted documents are not
             counted and score nothing.
+        of: the whole collection, if the parts are a shard of it; None if they are the whole.
     """
 
-    def __init__(self, parts: Sequence[TermFiles], k1: float, b: float, live: Sequence[Live] = ()):
+    def __init__(
+        self,
+        parts: Sequence[TermFiles],
+        k1: float,
+        b: float,
+        live: Sequence[Live] = (),
+        of: ComputedScores | None = None,
+    ):
         self._parts, self._k1, self._b = parts, k1, b
         self._live = live or [None] * len(parts)
         self.end = sum(part.documents for part in parts)
         lost = sum(int((~mask).sum()) for mask in self._live if mask is not None)
-        self.documents = self.end - lost
+        self._whole = of or self
+        self.documents = self.end - lost if of is None else of.documents
         self._row = np.int32 if self.end < 2**31 else np.int64
         self._known: dict[str, int] = {}
         self._meter = Meter()
 
     def frequency(self, term: str) -> int:
         """The document frequency of a term."""
+        if self._whole is not self:
+            return self._whole.frequency(term)
         found = self._known.get(term)
         if found is None:
             whole = all(mask is None for mask in self._live)
@@ -95,7 +107,7 @@ class ComputedScores(TermScores):
     def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
         """The documents with a term, ascending, and the term's score in each."""
         rows, shares = self._saturated(term)
-        df = len(rows)
+        df = len(rows) if self._whole is self else self._whole.frequency(term)
         self._remember(term, df)
         idf = np.float32(math.log(1 + (self.documents - df + 0.5) / (df + 0.5)))
         shares *= idf
@@ -123,11 +135,15 @@ class ComputedScores(TermScores):
         return (rows[1], shares[1]) if len(rows) == 2 else (np.concatenate(rows), np.concatenate(shares))
 
     @cached_property
+    def _average(self) -> float:
+        """Average length of a document in terms."""
+        pairs = zip(self._parts, self._live, strict=True)
+        return sum(_length(part, mask) for part, mask in pairs) / max(self.documents, 1)
+
+    @cached_property
     def _norms(self) -> list[Float[np.ndarray, " documents"]]:
         """For each part and document, the k1 term of the denominator: tf / (tf + norm)."""
-        pairs = zip(self._parts, self._live, strict=True)
-        average = sum(_length(part, mask) for part, mask in pairs) / max(self.documents, 1)
-        rest = 1 - self._b
+        average, rest = self._whole._average, 1 - self._b
         return [self._k1 * (rest + self._b * part.lengths / (average or 1.0)) for part in self._parts]
 
 

@@ -107,12 +107,14 @@ class Answer:
         hits: the hits, best first.
         weights: the most that each part can add to a score of this query; they sum to 1. Empty if parts are
             not divided by their ceilings.
+        missing: numbers of shards that gave no answer; only a search that allows this has some.
     """
 
     query: str
     workflow: str
     hits: tuple[Hit, ...]
     weights: Mapping[str, float] = field(default_factory=dict)
+    missing: tuple[int, ...] = ()
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -127,7 +129,9 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         hits = [hit.to_dict() for hit in self.hits]
-        return {"query": self.query, "workflow": self.workflow, "weights": dict(self.weights), "hits": hits}
+        missing = {"missing_shards": list(self.missing)} if self.missing else {}
+        about = {"query": self.query, "workflow": self.workflow, "weights": dict(self.weights)}
+        return {**about, **missing, "hits": hits}
 
     def to_pandas(self) -> pandas.DataFrame:
         """One row per hit: `rank`, `id`, `score`, `title`, `text`, and one column per part.

@@ -1,0 +1,106 @@
+"""`Shard`: one shard of an index, searched on its own for a search over all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+
+from counterpoint.errors import ArtifactError
+from counterpoint.index import Among, Index, TextModel
+from counterpoint.search.settings import LEXICAL
+
+__all__ = ["CommitMoved", "Found", "Shard"]
+
+Found = tuple[Int[np.ndarray, " c"], Float[np.ndarray, " c"]]
+"""Positions within the shard, and the exact scores there."""
+
+
+class CommitMoved(ArtifactError):
+    """The index has another commit now than the search is of. Search again."""
+
+
+@final
+class Shard:
+    """One shard, open for reading.
+
+    It opens the whole index for its counts (document frequencies and lengths), and scores the documents of
+    its shard only. Every call names the commit that it is of, so that a search never mixes two.
+
+    Args:
+        folder: of the whole index.
+        number: of the shard.
+        model: gives the model of an index with static sets.
+    """
+
+    def __init__(self, folder: str | Path, number: int, model: Callable[[Index], TextModel]):
+        self.number = number
+        self._model = model
+        self._index = Index(folder)
+        self._mine: tuple[str, Index] | None = None
+
+    def best(
+        self,
+        commit: str,
+        part: str,
+        queries: Sequence[Any],
+        k: int,
+        *,
+        allowed: UInt8[np.ndarray, " b"] | None = None,
+        **effort: Any,
+    ) -> list[Found]:
+        """For each query, the best `k` documents of the shard by one part.
+
+        Args:
+            commit: of the index.
+            part: a vector set, or BM25.
+            queries: for the store of the part.
+            k: how many.
+            allowed: one bit per position of the shard, packed: whether the document may be found.
+            effort: `exhaustive` and `probes`, as for `Store.look`.
+
+        Raises:
+            CommitMoved: the index has another commit.
+        """
+        index = self._at(commit)
+        store = index.part(part)
+        marked = None if allowed is None else np.unpackbits(allowed, count=index.end).astype(bool)
+        among = Among(index.live if marked is None else marked, index.order)
+        look = store.look(queries, **effort)
+        found = []
+        for i, query in enumerate(queries):
+            positions = look.best(i, k, among)
+            known = look.known(i, positions)
+            found.append((positions, store.scores(query, positions) if known is None else known))
+        return found
+
+    def scores(
+        self, commit: str, part: str, query: Any, positions: Int[np.ndarray, " k"]
+    ) -> Float[np.ndarray, " k"]:
+        """The exact scores of some documents of the shard by one part.
+
+        Raises:
+            CommitMoved: the index has another commit.
+        """
+        return self._at(commit).part(part).scores(query, positions)
+
+    def _at(self, commit: str) -> Index:
+        if self._mine is None or self._mine[0] != commit:
+            self._index = self._index.refreshed()
+            now = self._index.manifest.commit
+            if now != commit:
+                raise CommitMoved(f"the index is at commit {now}, not {commit}; search again")
+            self._mine = now, self._bound(self._index.shard(self.number))
+        return self._mine[1]
+
+    def _bound(self, index: Index) -> Index:
+        static = any(layout.kind == "static" for layout in index.layouts.values())
+        return index.bound(self._model(index)) if static else index
+
+    @staticmethod
+    def parts_of(index: Index) -> list[str]:
+        """The parts that a shard can be asked for."""
+        return [*([LEXICAL] if index.manifest.has_lexical else []), *index.layouts]

@@ -1,0 +1,121 @@
+"""A search over shards elsewhere: bit for bit that of the same index in one process, or a clear error."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.fakes import HashModel
+from tests.index.test_changes import LAYOUTS, QUERIES
+from tests.index.test_sharding import documents
+
+from counterpoint.errors import ConfigError
+from counterpoint.index import Index, IndexSettings, build_index
+from counterpoint.index import centroids as centroids_module
+from counterpoint.index.changing import changing
+from counterpoint.search import Searcher
+from counterpoint.search.fleet import ShardGone, Threads
+from counterpoint.search.shard import CommitMoved, Shard
+from counterpoint.types import Document
+
+SHARDS = 3
+NAMES = [name for name in LAYOUTS if not name.startswith("shards")]
+
+
+def fleet_of(folder, layout, numbers=range(SHARDS), **given):
+    return Threads([Shard(folder, number, lambda index: layout.model) for number in numbers], **given)
+
+
+def answers(index, layout, where=None):
+    found = []
+    for settings in layout.searches[:: max(1, len(layout.searches) // 3)]:
+        searcher = Searcher(index, layout.model, replace(settings, exhaustive=True))
+        searcher = searcher if where is None else searcher.where(where)
+        for workflow in layout.workflows:
+            found += [searcher.search(q, 9, workflow=workflow, explain=True) for q in QUERIES[:3]]
+            found.append(searcher.run(dict(zip(QUERIES, QUERIES, strict=True)), 50, workflow=workflow))
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shards_elsewhere_answer_as_the_index(name, tmp_path, monkeypatch):
+    if name == "graph":
+        pytest.importorskip("faiss")
+    monkeypatch.setattr(centroids_module, "LEAST_ROWS", 1)
+    monkeypatch.setattr(centroids_module, "ROWS", 8)
+    layout = LAYOUTS[name]
+    settings = replace(layout.settings, metadata={"year": "int"}, shards=SHARDS)
+    build_index(documents(), layout.model, tmp_path / "i", settings)
+    with Index(tmp_path / "i") as index, changing(index, layout.model) as change:
+        change.delete([f"d{i}" for i in range(0, 60, 5)])
+        change.add([Document(f"n{i}", "fox river dog", metadata={"year": 2003}) for i in range(6)])
+    fleet = fleet_of(tmp_path / "i", layout)
+    with Index(tmp_path / "i") as index:
+        assert answers(fleet.over(index), layout) == answers(index, layout)
+        assert answers(fleet.over(index), layout, "year > 2001") == answers(index, layout, "year > 2001")
+    fleet.close()
+
+
+@pytest.fixture
+def small(tmp_path):
+    layout = LAYOUTS["int8"]
+    build_index(documents(), layout.model, tmp_path / "i", replace(layout.settings, shards=SHARDS))
+    with Index(tmp_path / "i") as index:
+        yield index, layout
+
+
+def test_a_shard_that_is_gone_is_an_error_or_is_told(small):
+    index, layout = small
+    for partial in (False, True):
+        fleet = fleet_of(index.folder, layout, [0, 2], partial=partial)
+        searcher = Searcher(fleet.over(index), layout.model, layout.searches[0])
+        if not partial:
+            with pytest.raises(ShardGone, match="shard 1 is not there"):
+                searcher.search("fox", 50)
+        else:
+            with fleet.watched() as missing:
+                found = {hit.id for hit in searcher.search("fox dog cat", 200)}
+            assert missing == {1} and found
+            (lost,) = [segment for segment in index.segments if segment.entry.shard == 1]
+            assert not found & {lost.name_of(row) for row in range(lost.documents)}
+            with pytest.raises(ShardGone):  # nobody asks what is missing
+                searcher.search("fox", 50)
+        fleet.close()
+
+
+def test_a_search_never_mixes_two_commits(small):
+    index, layout = small
+    fleet = fleet_of(index.folder, layout)
+    before = Searcher(fleet.over(index), layout.model, layout.searches[0])
+    assert before.search("fox", 3).hits
+    with changing(index, layout.model) as change:
+        change.add([Document(f"new{i}", "fox fox fox") for i in range(9)])
+    assert (
+        before.search("fox", 3).hits
+        == Searcher(index, layout.model, layout.searches[0]).search("fox", 3).hits
+    )
+    now = Searcher(fleet.over(index.refreshed()), layout.model, layout.searches[0])
+    assert {hit.id[:3] for hit in now.search("fox fox fox", 3)} == {"new"}
+    with pytest.raises(CommitMoved, match="search again"):
+        before.search("fox", 3)
+    fleet.close()
+
+
+def test_a_shard_counts_over_the_whole_index_and_scores_its_own_documents(small):
+    index, layout = small
+    for number in range(SHARDS):
+        mine = index.shard(number)
+        assert mine.lexical.ceiling("fox unseen") == index.lexical.ceiling("fox unseen")
+        ids = np.arange(20)
+        assert mine.idf("words", ids).tolist() == index.idf("words", ids).tolist()
+        assert len(mine.lexical.scores("fox")) == mine.end < index.end
+    with pytest.raises(ConfigError, match="shard 7 has no documents; the index has 3 shards"):
+        index.shard(7)
+
+
+def test_an_index_without_shards_is_one_shard(tmp_path):
+    build_index(documents(), HashModel(), tmp_path / "i", IndexSettings())
+    with Index(tmp_path / "i") as index:
+        fleet = fleet_of(tmp_path / "i", LAYOUTS["int8"], [0])
+        one, other = (Searcher(each, HashModel()) for each in (index, fleet.over(index)))
+        assert one.search("fox dog", 9, explain=True) == other.search("fox dog", 9, explain=True)
+        fleet.close()
