@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +32,7 @@ from counterpoint.index.ours import (
     stored,
     unfinished_segment,
 )
-from counterpoint.index.parallel import encoders_of
+from counterpoint.index.parallel import BatchEncoders, encoders_of
 from counterpoint.index.paths import compile_all
 from counterpoint.index.progress import Progress
 from counterpoint.index.settings import BuildModel, ExportsQueries, IndexSettings, TextModel, remembered_name
@@ -48,7 +48,10 @@ if TYPE_CHECKING:
 
 LARGE = 10**5  # with more vectors than this, kernels are compiled at the end of the build
 
-__all__ = ["build_index", "keep_search", "kept_text", "remove_index"]
+Elsewhere = Callable[[BuildModel], AbstractContextManager[BatchEncoders]]
+"""Starts what encodes the batches of a build with a model."""
+
+__all__ = ["Elsewhere", "build_index", "keep_search", "kept_text", "remove_index"]
 
 
 def build_index(
@@ -62,6 +65,7 @@ def build_index(
     processes: int = 1,
     keep_model: bool = True,
     given: VectorShards | None = None,
+    elsewhere: Elsewhere | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Manifest:
     """Index documents into a folder. Readers see the old index, or none, until the commit.
@@ -82,6 +86,7 @@ def build_index(
         keep_model: save a model that has no source with the index, and what encodes its queries without
             torch. Turn it off for a temporary index.
         given: the documents' vectors, exported by the same model; nothing is encoded.
+        elsewhere: starts what encodes the batches, in place of `processes`. The result is the same.
         on_progress: called with the number of documents done.
 
     Raises:
@@ -115,7 +120,7 @@ def build_index(
             for path in new:
                 if not path.exists():
                     mark(path)
-            with encoders_of(model, processes if given is None else 1) as encoders:
+            with _encoders(model, processes, elsewhere, needed=given is None) as encoders:
                 stream = DocumentStream(documents, model, on_progress, encoders, given)
                 work = Work(stream, model, settings, None if unfinished is None else unfinished[1])
                 made = write_documents(work, folder / segment, folder / lexical if lexical else None)
@@ -148,6 +153,14 @@ def build_index(
     if vectors > LARGE:
         compile_all()
     return manifest
+
+
+def _encoders(
+    model: TextModel | None, processes: int, elsewhere: Elsewhere | None, *, needed: bool
+) -> AbstractContextManager[BatchEncoders | None]:
+    if elsewhere is not None and needed and isinstance(model, BuildModel):
+        return elsewhere(model)
+    return encoders_of(model, processes if needed else 1)
 
 
 def kept_text(folder: str | Path) -> str:

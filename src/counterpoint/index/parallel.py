@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -14,11 +15,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, final
 
+from typing_extensions import override
+
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index.settings import BuildModel, Loadable, TextModel
 from counterpoint.types import Document, Ragged
 
-__all__ = ["Encoded", "Encoders", "encoders_of"]
+__all__ = ["BatchEncoders", "Encoded", "Encoders", "Worker", "encoders_of", "read_answer"]
 
 Encoded = tuple[list[Document], Mapping[str, Ragged], int]
 """Documents, their vectors, and how many of them are longer than the model reads."""
@@ -33,8 +36,27 @@ class _Failed:
     why: str
 
 
+class BatchEncoders(ABC):
+    """What encodes the batches of a build elsewhere."""
+
+    @abstractmethod
+    def encode(
+        self, batches: Iterator[list[Document]], progress: Callable[[int], object]
+    ) -> Iterator[Encoded]:
+        """Encode every batch, in order; `progress` is called with numbers of documents done.
+
+        Raises:
+            DataError: a document cannot be encoded.
+            ConfigError: a process died.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """End all processes at once."""
+
+
 @final
-class Encoders:
+class Encoders(BatchEncoders):
     """Processes that each load the model.
 
     Each has one batch at a time, so memory is bounded by the number of processes.
@@ -59,15 +81,10 @@ class Encoders:
             self.close()
             raise
 
+    @override
     def encode(
         self, batches: Iterator[list[Document]], progress: Callable[[int], object]
     ) -> Iterator[Encoded]:
-        """Encode every batch, in order; `progress` is called with numbers of documents done.
-
-        Raises:
-            DataError: a document cannot be encoded.
-            ConfigError: a process died.
-        """
         idle = deque(connection for _, connection in self._started)
         busy: deque[tuple[Connection, list[Document]]] = deque()
         while True:
@@ -85,8 +102,8 @@ class Encoders:
                 _send(connection, following)
             yield batch, vectors, longer
 
+    @override
     def close(self) -> None:
-        """End all processes at once."""
         for process, connection in self._started:
             process.terminate()
             connection.close()
@@ -131,7 +148,17 @@ def _answer(
         raise ConfigError(
             f"the process that encoded {where} died, perhaps out of memory; use fewer --processes"
         ) from error
+    return read_answer(said, batch)
+
+
+def read_answer(said: Any, batch: Sequence[Document]) -> tuple[Mapping[str, Ragged], int]:
+    """The vectors in the answer of a process, and how many documents are longer than the model reads.
+
+    Raises:
+        DataError: a document cannot be encoded.
+    """
     if isinstance(said, _Failed):
+        where = f"documents {batch[0].id!r} to {batch[-1].id!r}"
         what = where if said.text is None else f"document {batch[said.text].id!r}"
         raise DataError(f"{what}: cannot be encoded ({said.why})")
     return said
@@ -141,11 +168,28 @@ def _serve(connection: Connection, load: Callable[[], BuildModel], fingerprint: 
     """Encode batches until the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the build also gets Ctrl-C, and ends this process
     with suppress(EOFError, OSError):
-        model = _loaded(load, fingerprint)
+        worker = Worker(load, fingerprint)
         while True:
-            texts = connection.recv()
-            refused = isinstance(model, _Failed)
-            connection.send(model if refused else _encoded(model, texts, connection))
+            connection.send(worker.encoded(connection.recv(), connection.send))
+
+
+@final
+class Worker:
+    """A process that encodes: it loads the model, then encodes one batch after another.
+
+    Args:
+        load: makes the model.
+        fingerprint: that it must have.
+    """
+
+    def __init__(self, load: Callable[[], BuildModel], fingerprint: str):
+        self._model = _loaded(load, fingerprint)
+
+    def encoded(self, texts: Sequence[str], progress: Callable[[int], object] = lambda done: None) -> Any:
+        """The answer for a batch, which `read_answer` reads."""
+        if isinstance(self._model, _Failed):
+            return self._model
+        return _encoded(self._model, texts, progress)
 
 
 def _loaded(load: Callable[[], BuildModel], fingerprint: str) -> BuildModel | _Failed:
@@ -158,9 +202,9 @@ def _loaded(load: Callable[[], BuildModel], fingerprint: str) -> BuildModel | _F
         return _Failed(None, _named(error))
 
 
-def _encoded(model: BuildModel, texts: Sequence[str], connection: Connection) -> Any:
+def _encoded(model: BuildModel, texts: Sequence[str], progress: Callable[[int], object]) -> Any:
     try:
-        return model.encode_counted(texts, connection.send)
+        return model.encode_counted(texts, progress)
     except Exception as error:
         return _Failed(next((i for i, text in enumerate(texts) if _fails(model, text)), None), _named(error))
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast, final
 
 from counterpoint.errors import DataError
-from counterpoint.index.parallel import Encoders
+from counterpoint.index.parallel import BatchEncoders
 from counterpoint.index.progress import Progress
 from counterpoint.index.settings import BuildModel, TextModel
 from counterpoint.types import Document, Ragged
@@ -45,7 +45,7 @@ class DocumentStream:
         documents: Iterable[Document],
         model: TextModel | None,
         on_progress: Callable[[int], None] = lambda done: None,
-        encoders: Encoders | None = None,
+        encoders: BatchEncoders | None = None,
         given: VectorShards | None = None,
     ):
         self._documents, self._encoders, self._given = documents, encoders, given
@@ -105,7 +105,7 @@ class DocumentStream:
             done += len(batch)
 
     def _elsewhere(self, batches: Iterator[list[Document]], done: int) -> Iterator[Batch]:
-        made = cast(Encoders, self._encoders).encode(batches, self._counter(done))
+        made = cast(BatchEncoders, self._encoders).encode(batches, self._counter(done))
         while True:
             started = time.perf_counter()
             batch, vectors, longer = next(made, ([], {}, 0))
