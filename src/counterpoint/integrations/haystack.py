@@ -44,7 +44,8 @@ class HaystackRetriever:
         >>> import counterpoint as cp
         >>> from tempfile import mkdtemp
         >>> notes = cp.index(["A whale is a mammal."], mkdtemp() + "/notes", model=None)
-        >>> HaystackRetriever(notes, k=3).run("whale")["documents"][0].content
+        >>> (found,) = HaystackRetriever(notes, k=3).run("whale")["documents"]
+        >>> found.content
         'A whale is a mammal.'
     """
 

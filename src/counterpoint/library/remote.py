@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, final
 from urllib.parse import quote, urlsplit
@@ -55,6 +56,7 @@ class RemoteIndex(Searchable):
         self._client = httpx.Client(
             base_url=f"{parts.scheme}://{parts.netloc}", headers=headers, timeout=seconds
         )
+        weakref.finalize(self, self._client.close)
         self._fault = httpx.HTTPError
         try:
             self.name = parts.path.strip("/") or self._only_name()
