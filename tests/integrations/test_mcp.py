@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 
 import pytest
 from mcp import Client
@@ -175,3 +177,9 @@ def test_tools_describe_themselves(notes):
         assert all(each.get("description") for each in tool.input_schema["properties"].values())
         assert tool.output_schema["properties"]
     assert tools["search"].input_schema["properties"]["k"]["default"] == SearchOptions.k
+
+
+def test_the_server_starts_without_torch():
+    """Which a search needs only if the index has no exported graph."""
+    code = "import sys, counterpoint.integrations.mcp; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
