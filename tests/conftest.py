@@ -9,8 +9,9 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-# Read by huggingface_hub when it is imported, so it is set before anything else is.
+# Read by these libraries when they are imported, so they are set before anything else is.
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # it would also write a file into the home folder
 
 # One thread each: the workers of pytest-xdist and the processes that tests start share the cores. The
 # libraries read these when they are imported; a value that is already set stands.

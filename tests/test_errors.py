@@ -12,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from counterpoint.errors import MissingExtraError
+from counterpoint.errors import (
+    ArtifactError,
+    ConfigError,
+    DataError,
+    MissingExtraError,
+    NotFittedError,
+    without_paths,
+)
 
 ROOT = Path(__file__).parents[1]
 
@@ -91,3 +98,13 @@ def test_the_quickstart_environment_reads_every_file_that_its_docs_promise():
     brought = {name_of(requirement) for extra in line[1].split(",") for requirement in extras()[extra]}
     wanted = {name_of(requirement) for extra in ("minilm", "pdf", "docx") for requirement in extras()[extra]}
     assert wanted <= brought
+
+
+def test_clients_are_told_no_path():
+    place = Path("/secret/place")
+    assert without_paths(ConfigError("one", "two")) == "one; two"
+    assert without_paths(DataError("bad row", path=place)) == "bad row"
+    assert without_paths(DataError("bad row", path=place, line=12)) == "12: bad row"
+    assert without_paths(DataError("bad row")) == without_paths(NotFittedError("bad row")) == "bad row"
+    for error in (ArtifactError("gone", path=place), MissingExtraError("it", package="a", extra="b")):
+        assert "secret" not in without_paths(error) and sys.prefix not in without_paths(error)

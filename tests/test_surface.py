@@ -37,9 +37,9 @@ LAYERS = [
     {"index"},
     {"search"},
     {"explain", "exported", "exporting", "loading", "measure", "model", "plots", "presets"},
-    {"integrations", "learn", "sweep"},
+    {"learn", "sweep"},
     {"library", "recipe", "testing"},
-    {"serve"},
+    {"integrations", "serve"},
     {"cli"},
 ]
 TORCH_FREE = {

@@ -24,6 +24,7 @@ __all__ = [
     "MissingExtraError",
     "NotFittedError",
     "ShapeError",
+    "without_paths",
 ]
 
 
@@ -71,6 +72,23 @@ class MissingExtraError(CounterpointError, ImportError):
         super().__init__(
             f"{what} needs the package {package!r}, which is not installed. Install it with: {_remedy(extra)}"
         )
+
+
+def without_paths(error: CounterpointError) -> str:
+    """What a client on another machine may be told of an error: no path of this machine."""
+    if isinstance(error, ConfigError):
+        return "; ".join(error.faults)
+    if isinstance(error, DataError):
+        text = str(error)
+        return text if error.path is None else text.removeprefix(f"{error.path}:").lstrip()
+    if isinstance(error, MissingExtraError):
+        return "this server lacks an optional package for that"
+    if isinstance(error, ArtifactError):
+        return (
+            "the index cannot be used at the moment: it is being written, is gone or is damaged; try again, "
+            "or look at the server's log"
+        )
+    return str(error)
 
 
 def _remedy(extra: str) -> str:

@@ -9,7 +9,9 @@ import tempfile
 os.environ["MTEB_CACHE"] = tempfile.mkdtemp(prefix="mteb-")
 
 import pytest
+from tests.integrations.notes import DOCUMENTS
 
+import counterpoint as cp
 from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer, WholeWords
 from counterpoint.model import Model
 
@@ -36,3 +38,17 @@ def scratch(tmp_path, monkeypatch):
     monkeypatch.delenv("MTEB_CACHE")
     yield tmp_path / "scratch"
     assert os.listdir(tmp_path / "scratch") == [] == os.listdir(tmp_path / "home")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """An index of `DOCUMENTS`, BM25 only, in passages of six words."""
+    place = tmp_path / "secret-place" / "notes"
+    cp.index(DOCUMENTS, place, model=None, metadata="year:int", passage_words=6).close()
+    return place
+
+
+@pytest.fixture
+def notes(folder):
+    with cp.open(folder) as opened:
+        yield opened

@@ -69,3 +69,17 @@ def test_a_wrong_name_is_answered_with_the_right_ones(tmp_path):
     with pytest.raises(ConfigError) as caught:
         check_keywords({"zzz": 1}, "alpha", "beta")
     assert str(caught.value) == "unknown setting 'zzz'; expected alpha, beta"
+
+
+def test_search_options_are_written_as_plain_data():
+    assert SearchOptions().to_dict() == {"k": 10, "workflow": "hybrid", "exhaustive": False, "explain": False}
+    given = SearchOptions(
+        where=cp.field("year") > 2020, feedback=(0.1, 5), weights={"mean": 1.0}, adapt=False
+    )
+    found = given.to_dict()
+    assert (found["where"], found["feedback"], found["weights"], found["adapt"]) == (
+        '"year" > 2020',
+        "0.1,5",
+        {"mean": 1.0},
+        False,
+    )

@@ -13,6 +13,7 @@ from counterpoint.library.remote import RemoteIndex
 from counterpoint.search.answer_from import answer_from
 
 pytest.importorskip("httpx")
+DOCUMENT = {"id": "a/b ü", "title": "", "text": "Trains leave from platform nine."}
 
 
 @pytest.fixture
@@ -37,7 +38,10 @@ def test_answers_are_those_of_the_index(serve, notes):
     assert remote.search(several) == local.search(several)
     queries = {"q1": "sea fish", "q2": "platform"}
     assert remote.run(queries) == local.run(queries)
-    assert remote.document("a/b ü")["metadata"] == {"year": 2024}
+    assert remote.document("a/b ü") == local.document("a/b ü") == {**DOCUMENT, "metadata": {"year": 2024}}
+    for index in (remote, local):
+        with pytest.raises(ConfigError, match="no document 'nope'"):
+            index.document("nope")
     local.close()
     remote.close()
 

@@ -65,6 +65,14 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
                 "COUNTERPOINT_READ_KEYS=$KEY counterpoint serve notes.index --host 0.0.0.0",
             ),
         ),
+        "mcp": Entry(
+            "Give language models tools to search indexes (MCP)",
+            "mcp:mcp",
+            (
+                "counterpoint mcp notes.index",
+                "counterpoint mcp handbook=wiki.index papers=http://localhost:8000/papers",
+            ),
+        ),
         "demo": Entry("Index Python's documentation and answer three questions", "demo:demo"),
     },
     "Change": {

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from counterpoint.cli.console import note
-from counterpoint.errors import ConfigError, MissingExtraError
+from counterpoint.cli.named import named_indexes
+from counterpoint.errors import MissingExtraError
 
 __all__ = ["serve"]
 
@@ -46,21 +47,8 @@ def serve(
         raise MissingExtraError("serving", package="fastapi", extra="serve") from error
     given = {"host": host, "port": port, "log_texts": log_texts}
     settings = ServeSettings.gathered(given, os.environ, config)
-    named = _named(indexes)
+    named = {name: Path(place) for name, place in named_indexes(indexes).items()}
     app = application(named, settings)
     log_to_stderr()
     note(f"serving {', '.join(named)} at http://{settings.host}:{settings.port} (Ctrl-C to stop)")
     uvicorn.Server(uvicorn.Config(app, **options_of(settings))).run()
-
-
-def _named(given: list[str]) -> dict[str, Path]:
-    """Folders by name: that of the folder, unless another is given."""
-    found: dict[str, Path] = {}
-    for text in given:
-        name, equals, folder = text.partition("=")
-        path = Path(folder if equals and not Path(text).exists() else text)
-        name = name if path != Path(text) else path.resolve().name
-        if name in found:
-            raise ConfigError(f"two indexes are named {name!r}; write NAME=FOLDER for one of them")
-        found[name] = path
-    return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final
 
 from typing_extensions import override
 
+from counterpoint.errors import ConfigError
 from counterpoint.index import Index
 from counterpoint.library.asked import settings_of
 from counterpoint.library.changeable import Changeable
@@ -148,6 +149,25 @@ class OpenIndex(Searchable, Changeable):
         named = split or only_split(found)
         return evaluate(self.run(found.queries(named), k, **asked), found.qrels(named), measures)
 
+    @override
+    def document(self, name: str) -> dict[str, Any]:
+        """A document as it was indexed: its `id`, `title`, `text` and `metadata`.
+
+        Raises:
+            ConfigError: there is none with this id.
+        """
+        position = self.index.position_of(name)
+        if position is None:
+            raise ConfigError(f"there is no document {name!r} in the index")
+        found = self.index.document(position)
+        return {
+            "id": found.id,
+            "title": found.title,
+            "text": found.text,
+            "metadata": dict(found.metadata),
+        }
+
+    @override
     def refresh(self) -> bool:
         """Switch to the last commit; return whether it is a new one.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 from counterpoint.index.codec_names import CodecChoice
 
@@ -174,3 +174,12 @@ class SearchOptions:
     probes: int | None = None
     where: str | Expression | None = None
     explain: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, without options that are None."""
+        kept = {name: value for name, value in vars(self).items() if value is not None}
+        if "where" in kept:
+            kept["where"] = str(kept["where"])
+        if isinstance(kept.get("feedback"), tuple):
+            kept["feedback"] = ",".join(map(str, kept["feedback"]))
+        return kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, final
 from urllib.parse import quote, urlsplit
@@ -55,6 +56,7 @@ class RemoteIndex(Searchable):
         self._client = httpx.Client(
             base_url=f"{parts.scheme}://{parts.netloc}", headers=headers, timeout=seconds
         )
+        weakref.finalize(self, self._client.close)
         self._fault = httpx.HTTPError
         try:
             self.name = parts.path.strip("/") or self._only_name()
@@ -69,7 +71,7 @@ class RemoteIndex(Searchable):
 
         found: list[Answer] = []
         for at in range(0, len(queries), TOGETHER):
-            body = {"query": list(queries[at : at + TOGETHER]), **_sent(options)}
+            body = {"query": list(queries[at : at + TOGETHER]), **options.to_dict()}
             found += map(answer_from, self._post("search", body)["answers"])
         return found
 
@@ -114,8 +116,9 @@ class RemoteIndex(Searchable):
         body = {"ids": named, "where": None if where is None else str(where), "missing_ok": missing_ok}
         return self._asked("DELETE", f"{self._place}/documents", body)["deleted"]
 
+    @override
     def document(self, name: str) -> dict[str, Any]:
-        """A document as it was indexed.
+        """A document as it was indexed: its `id`, `title`, `text` and `metadata`.
 
         Raises:
             ConfigError: there is none with this id.
@@ -126,6 +129,7 @@ class RemoteIndex(Searchable):
         """Contents of the index and its disk usage."""
         return self._asked("GET", self._place)
 
+    @override
     def refresh(self) -> bool:
         """Return whether the index has another commit than at the last call. Searches always see the last."""
         before, self._commit = self._commit, self.info()["commit"]
@@ -178,13 +182,3 @@ class RemoteIndex(Searchable):
         if answer.status_code >= 500:
             raise ArtifactError(detail, path=self._server)
         raise DataError(detail) if path.endswith("/documents") else ConfigError(detail)
-
-
-def _sent(options: SearchOptions) -> dict[str, Any]:
-    """Options as the server takes them."""
-    sent = {name: value for name, value in vars(options).items() if value is not None}
-    if "where" in sent:
-        sent["where"] = str(sent["where"])
-    if isinstance(sent.get("feedback"), tuple):
-        sent["feedback"] = ",".join(map(str, sent["feedback"]))
-    return sent

@@ -1,4 +1,4 @@
-"""`Searchable`: the search call of an index, open here or behind a server."""
+"""`Searchable`: the calls that only read an index, open here or behind a server."""
 
 from __future__ import annotations
 
@@ -16,11 +16,23 @@ __all__ = ["Searchable", "options_of"]
 
 
 class Searchable(ABC):
-    """Something that answers queries. Abstract."""
+    """Something that answers queries and gives documents. Abstract."""
 
     @abstractmethod
     def _answers(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
         """The answer to each query."""
+
+    @abstractmethod
+    def document(self, name: str) -> dict[str, Any]:
+        """A document as it was indexed: its `id`, `title`, `text` and `metadata`.
+
+        Raises:
+            ConfigError: there is none with this id.
+        """
+
+    @abstractmethod
+    def refresh(self) -> bool:
+        """Switch to the last commit; return whether it is a new one."""
 
     @overload
     def search(self, query: str, k: int = ..., **asked: Unpack[SearchKeywords]) -> Answer: ...

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from counterpoint.errors import ArtifactError, ConfigError, CounterpointError, DataError, MissingExtraError
+from counterpoint.errors import ArtifactError, CounterpointError, MissingExtraError, without_paths
 
 __all__ = ["MEDIA_TYPE", "Problem", "install", "response_of"]
 
@@ -63,10 +63,10 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(CounterpointError)
     async def ours(request: Request, error: CounterpointError) -> JSONResponse:
-        status, detail = _said(error)
+        status = _status(error)
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             request.state.fault = str(error)  # the log has it all
-        return response_of(status, detail)
+        return response_of(status, without_paths(error))
 
     @app.exception_handler(Exception)
     async def bug(request: Request, error: Exception) -> JSONResponse:
@@ -75,19 +75,7 @@ def install(app: FastAPI) -> None:
         )
 
 
-def _said(error: CounterpointError) -> tuple[HTTPStatus, str]:
-    """The status of an error of ours, and what may be told about it."""
-    if isinstance(error, ConfigError):
-        return HTTPStatus.BAD_REQUEST, "; ".join(error.faults)
-    if isinstance(error, DataError):
-        text = str(error)
-        return HTTPStatus.BAD_REQUEST, text if error.path is None else text.removeprefix(f"{error.path}: ")
+def _status(error: CounterpointError) -> HTTPStatus:
     if isinstance(error, MissingExtraError):
-        return HTTPStatus.NOT_IMPLEMENTED, "this server lacks an optional package for that"
-    if isinstance(error, ArtifactError):
-        return (
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            "the index cannot be used at the moment: it is being written, is gone or is damaged; try again, "
-            "or look at the server's log",
-        )
-    return HTTPStatus.BAD_REQUEST, str(error)
+        return HTTPStatus.NOT_IMPLEMENTED
+    return HTTPStatus.SERVICE_UNAVAILABLE if isinstance(error, ArtifactError) else HTTPStatus.BAD_REQUEST

@@ -1,0 +1,26 @@
+"""The names of indexes on a command line."""
+
+import pytest
+
+from counterpoint.cli.named import named_indexes
+from counterpoint.errors import ConfigError
+
+
+def test_names_come_from_folders_and_addresses(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a=b").mkdir()
+    given = {
+        "notes/": ("notes", "notes/"),
+        ".": (tmp_path.name, "."),
+        "papers=/data/p.index": ("papers", "/data/p.index"),
+        "a=b": ("a=b", "a=b"),
+        "http://localhost:8000/wiki": ("wiki", "http://localhost:8000/wiki"),
+        "https://localhost:8000": ("localhost:8000", "https://localhost:8000"),
+        "w=http://localhost:8000/wiki": ("w", "http://localhost:8000/wiki"),
+    }
+    assert named_indexes(list(given)) == dict(given.values())
+
+
+def test_two_of_one_name_are_refused():
+    with pytest.raises(ConfigError, match="two indexes are named 'notes'; write NAME=INDEX"):
+        named_indexes(["a/notes", "b/notes"])
