@@ -2,6 +2,7 @@
 
 import multiprocessing
 import random
+import re
 import time
 from dataclasses import replace
 
@@ -75,7 +76,7 @@ def interrupted(folder, count, model=None, settings=None, documents=DOCUMENTS, *
 def files(folder):
     """Every file but the manifest, by its name without those that are drawn."""
     return {
-        "/".join((path.relative_to(folder).parts[0], *path.relative_to(folder).parts[2:])): path.read_bytes()
+        re.sub("/[0-9a-f]{12}/", "/", path.relative_to(folder).as_posix()): path.read_bytes()
         for path in folder.rglob("*")
         if path.is_file() and len(path.relative_to(folder).parts) > 1
     }

@@ -74,8 +74,12 @@ def index(
     overwrite: Annotated[bool, typer.Option(help="Replace an existing index")] = False,
     resume: Annotated[bool, typer.Option(help="Continue an unfinished build in the same folder")] = False,
     processes: Annotated[
-        int, typer.Option(min=1, help="Encode in this many processes; each loads the model")
-    ] = BuildOptions.processes,
+        int | None,
+        typer.Option(min=1, help="Encode in this many processes, each with the model (default: 1)"),
+    ] = None,
+    ray: Annotated[
+        str | None, typer.Option(help="Encode on this Ray cluster; local: start one on this machine")
+    ] = None,
     shards: Annotated[
         int | None, typer.Option(min=1, help="Divide the index into this many shards (default: 1)")
     ] = None,
@@ -102,8 +106,8 @@ def index(
     chosen = BuildOptions(
         model=model, codec=codec, gate=gate, ann=ann, lexical=lexical, analyzer=analyzer,
         identifiers=identifiers, k1=k1, b=b, passage_words=passage_words, lenient=lenient,
-        overwrite=overwrite, resume=resume, processes=processes, shards=shards, id=id, title=title, text=text,
-        metadata=metadata, include=include, exclude=exclude, gitignore=gitignore, vectors=vectors,
+        overwrite=overwrite, resume=resume, processes=processes, ray=ray, shards=shards, id=id, title=title,
+        text=text, metadata=metadata, include=include, exclude=exclude, gitignore=gitignore, vectors=vectors,
     )  # fmt: skip
     if dry_run:
         tell(source, chosen, json)

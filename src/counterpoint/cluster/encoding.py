@@ -19,16 +19,16 @@ from typing_extensions import override
 from counterpoint.cluster.connecting import connected
 from counterpoint.errors import ConfigError
 from counterpoint.index.parallel import BatchEncoders, Encoded, Worker, read_answer
-from counterpoint.index.settings import BuildModel, Loadable
+from counterpoint.index.settings import BuildModel, Loadable, TextModel
 from counterpoint.types import Document
 
 __all__ = ["RayEncoders", "ray_encoders"]
 
-RETRIES = 2  # times that a batch is tried again after its process died
+TRIES = 3  # processes that may die of one batch
 
 
 @contextmanager
-def ray_encoders(model: BuildModel, address: str, processes: int | None) -> Iterator[BatchEncoders]:
+def ray_encoders(model: TextModel, address: str, processes: int | None) -> Iterator[BatchEncoders]:
     """Start encoding processes on a cluster for a build.
 
     Args:
@@ -85,48 +85,62 @@ class RayEncoders(BatchEncoders):
         self, ray: Any, load: Callable[[], BuildModel], fingerprint: str, resources: tuple[int, float]
     ):
         count, gpus = resources
-        self._ray = ray
-        actor = ray.remote(num_cpus=0 if gpus else 1, num_gpus=gpus, max_restarts=-1)(Worker)
-        carried = ray.put(load)
-        self._actors = [actor.remote(carried, fingerprint) for _ in range(count)]
+        self._ray, self._fingerprint = ray, fingerprint
+        self._worker = ray.remote(num_cpus=0 if gpus else 1, num_gpus=gpus)(Worker)
+        self._carried = ray.put(load)
+        self._actors = [self._started() for _ in range(count)]
 
     @override
     def encode(
         self, batches: Iterator[list[Document]], progress: Callable[[int], object]
     ) -> Iterator[Encoded]:
-        idle = deque(self._actors)
-        busy: deque[tuple[Any, list[Document], Any]] = deque()
+        idle = deque(range(len(self._actors)))
+        busy: deque[tuple[int, list[Document], Any]] = deque()
         while True:
             while idle and (batch := next(batches, None)) is not None:
                 busy.append(self._sent(idle.popleft(), batch))
             if not busy:
                 return
-            actor, batch, waiting = busy.popleft()
-            vectors, longer = self._answer(batch, waiting)
+            place, batch, waiting = busy.popleft()
+            vectors, longer = self._answer(place, batch, waiting)
             progress(len(batch))
             if (following := next(batches, None)) is None:
-                idle.append(actor)
+                idle.append(place)
             else:  # so that the process works while this batch is written
-                busy.append(self._sent(actor, following))
+                busy.append(self._sent(place, following))
             yield batch, vectors, longer
 
-    def _sent(self, actor: Any, batch: list[Document]) -> tuple[Any, list[Document], Any]:
-        texts = [document.full_text for document in batch]
-        return actor, batch, actor.encoded.options(max_task_retries=RETRIES).remote(texts)
+    def _started(self) -> Any:
+        return self._worker.remote(self._carried, self._fingerprint)
 
-    def _answer(self, batch: list[Document], waiting: Any) -> tuple[Mapping[str, Any], int]:
-        try:
-            said = self._ray.get(waiting)
-        except self._ray.exceptions.RayError as error:
-            where = f"documents {batch[0].id!r} to {batch[-1].id!r}"
-            told = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise ConfigError(
-                f"a process of the cluster that encoded {where} died {RETRIES + 1} times, perhaps out of memory "
-                f"({told}); use fewer --processes"
-            ) from error
-        return read_answer(said, batch)
+    def _sent(self, place: int, batch: list[Document]) -> tuple[int, list[Document], Any]:
+        texts = [document.full_text for document in batch]
+        return place, batch, self._actors[place].encoded.remote(texts)
+
+    def _answer(self, place: int, batch: list[Document], waiting: Any) -> tuple[Mapping[str, Any], int]:
+        """The answer for a batch. A process that died is replaced, and the batch is sent again."""
+        for left in range(TRIES - 1, -1, -1):
+            try:
+                return read_answer(self._ray.get(waiting), batch)
+            except self._ray.exceptions.RayError as error:
+                if not left:
+                    where = f"documents {batch[0].id!r} to {batch[-1].id!r}"
+                    raise ConfigError(
+                        f"{TRIES} processes of the cluster died that encoded {where}, perhaps out of memory "
+                        f"({_named(error)}); use fewer --processes"
+                    ) from error
+            self._ray.kill(self._actors[place])  # it may only be out of reach
+            self._actors[place] = self._started()
+            waiting = self._sent(place, batch)[2]
+        raise AssertionError("unreachable")
 
     @override
     def close(self) -> None:
         for actor in self._actors:
             self._ray.kill(actor)
+
+
+def _named(error: Exception) -> str:
+    """What Ray says of a failure, in one line."""
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 LARGE = 10**5  # with more vectors than this, kernels are compiled at the end of the build
 
-Elsewhere = Callable[[BuildModel], AbstractContextManager[BatchEncoders]]
+Elsewhere = Callable[[TextModel], AbstractContextManager[BatchEncoders]]
 """Starts what encodes the batches of a build with a model."""
 
 __all__ = ["Elsewhere", "build_index", "keep_search", "kept_text", "remove_index"]
@@ -158,7 +158,7 @@ def build_index(
 def _encoders(
     model: TextModel | None, processes: int, elsewhere: Elsewhere | None, *, needed: bool
 ) -> AbstractContextManager[BatchEncoders | None]:
-    if elsewhere is not None and needed and isinstance(model, BuildModel):
+    if elsewhere is not None and needed and model is not None:
         return elsewhere(model)
     return encoders_of(model, processes if needed else 1)
 

@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, final
 
@@ -19,6 +20,7 @@ from counterpoint.library.reading import Reading, build_options, declared_fields
 
 if TYPE_CHECKING:
     from counterpoint.index import IndexSettings, LexicalSettings
+    from counterpoint.index.build import Elsewhere
     from counterpoint.index.vector_shards import VectorShards
     from counterpoint.model import Model
     from counterpoint.types import Document
@@ -90,6 +92,7 @@ class Build:
         overwrite: replace an existing index.
         resume: continue an unfinished build.
         processes: number of encoding processes.
+        ray: the Ray cluster that encodes; None for this machine.
         vectors: vectors of an exported index, used instead of encoding.
         told: a note about these vectors.
     """
@@ -102,7 +105,8 @@ class Build:
     settings: IndexSettings
     overwrite: bool
     resume: bool
-    processes: int
+    processes: int | None
+    ray: str | None
     vectors: VectorShards | None = None
     told: str = ""
 
@@ -118,7 +122,8 @@ class Build:
                 self.settings,
                 overwrite=self.overwrite,
                 resume=self.resume,
-                processes=self.processes,
+                processes=self.processes or 1,
+                elsewhere=self._elsewhere(),
                 given=self.vectors,
                 on_progress=on_progress,
             )
@@ -127,6 +132,14 @@ class Build:
                 why = self.reading.report.why_nothing()
                 raise DataError(f"{error}{why}", path=self.reading.origin) from error
             raise
+
+    def _elsewhere(self) -> Elsewhere | None:
+        """What encodes on the cluster, if one is named."""
+        if self.ray is None:
+            return None
+        from counterpoint.cluster.encoding import ray_encoders
+
+        return partial(ray_encoders, address=self.ray, processes=self.processes)
 
 
 def prepare(source: Any, folder: str | Path, options: BuildOptions) -> Build:
@@ -140,7 +153,7 @@ def prepare(source: Any, folder: str | Path, options: BuildOptions) -> Build:
     reading, folder = read(source, options), Path(folder)
     model = _model(options, exported)
     settings = _settings(options, model, folder, exported)
-    how = options.overwrite, options.resume, options.processes
+    how = options.overwrite, options.resume, options.processes, options.ray
     build = Build(reading, reading, reading.size, folder, model, settings, *how)
     if exported is None:
         return build

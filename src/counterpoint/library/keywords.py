@@ -35,7 +35,8 @@ class BuildKeywords(TypedDict, total=False):
     lenient: bool | None
     overwrite: bool
     resume: bool
-    processes: int
+    processes: int | None
+    ray: str | None
     shards: int | None
     vectors: bool | None
     id: str | None

@@ -65,7 +65,10 @@ class BuildOptions:
         overwrite: replace an existing index.
         resume: continue an unfinished build in the same folder, with the same documents, model and codec;
             what it encoded is kept. If there is none, build from the start.
-        processes: number of encoding processes; each loads the model and gets a share of the threads.
+        processes: number of encoding processes; each loads the model and gets a share of the threads. None
+            for 1; on a Ray cluster, for one per GPU, or per processor if there are no GPUs.
+        ray: encode on this Ray cluster, such as "10.0.0.1:6379", or "local" to start one on this machine. The
+            result is the same.
         shards: divide the index into this many shards; None for 1, or as in the export. The results are the
             same for every number.
         vectors: take the vectors of an exported index instead of encoding its documents. None takes them if
@@ -93,7 +96,8 @@ class BuildOptions:
     lenient: bool | None = None
     overwrite: bool = False
     resume: bool = False
-    processes: int = 1
+    processes: int | None = None
+    ray: str | None = None
     shards: int | None = None
     vectors: bool | None = None
     id: str | None = None

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -22,7 +22,7 @@ from counterpoint.errors import CounterpointError
 from counterpoint.index import EVERY, PROBES, Among, Index, Look, Store, best_of
 from counterpoint.search.shard import Shard
 
-__all__ = ["Fleet", "ShardGone", "Threads"]
+__all__ = ["Fleet", "ShardGone", "Threads", "Waiting", "shard_starts"]
 
 
 NOTHING = np.zeros(0, np.int64), np.zeros(0, np.float32)
@@ -30,6 +30,14 @@ NOTHING = np.zeros(0, np.int64), np.zeros(0, np.float32)
 
 class ShardGone(CounterpointError):
     """A shard gives no answer."""
+
+
+class Waiting(Protocol):
+    """The result of a call that is under way."""
+
+    def result(self) -> Any:
+        """Wait for it; raise what the call raised."""
+        ...
 
 
 class Fleet(ABC):
@@ -44,7 +52,7 @@ class Fleet(ABC):
         self._told = threading.local()
 
     @abstractmethod
-    def send(self, number: int, call: str, *given: Any, **named: Any) -> Future[Any]:
+    def send(self, number: int, call: str, *given: Any, **named: Any) -> Waiting:
         """Call a method of a shard (see `Shard`). The result raises `ShardGone` if the shard is gone."""
 
     @abstractmethod
@@ -64,7 +72,7 @@ class Fleet(ABC):
         finally:
             del self._told.missing
 
-    def gathered(self, waiting: Mapping[int, Future[Any]]) -> dict[int, Any]:
+    def gathered(self, waiting: Mapping[int, Waiting]) -> dict[int, Any]:
         """The results of calls by shard, without those of missing shards if that is allowed.
 
         Raises:

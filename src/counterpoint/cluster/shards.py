@@ -1,0 +1,164 @@
+"""Put the shards of an index behind Ray Serve: processes that each search one shard, with replicas.
+
+Ray Serve starts a replica again that has died, and sends requests to the others meanwhile. Every replica
+follows the commits of the index, so a change needs no new deployment. All machines of the cluster must see
+the folder of the index under the same path; a replica reads the vectors and postings of its shard only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, final
+
+from typing_extensions import override
+
+from counterpoint.cluster.connecting import connected
+from counterpoint.errors import CounterpointError
+from counterpoint.index import Index
+from counterpoint.search.fleet import Fleet, ShardGone, Waiting, shard_starts
+from counterpoint.search.shard import Found, Shard
+
+__all__ = ["RayFleet", "ray_fleet"]
+
+SECONDS = 30.0
+ONGOING = 8  # requests that a replica takes at a time
+
+
+@contextmanager
+def ray_fleet(
+    folder: Path, address: str, *, replicas: int = 1, partial: bool = False, seconds: float = SECONDS
+) -> Iterator[Fleet]:
+    """Start the shards of an index on a cluster, for a block.
+
+    Args:
+        folder: of the index, absolute, as all machines see it.
+        address: as for `connected`.
+        replicas: processes per shard.
+        partial: as for `Fleet`.
+        seconds: time for an answer, after which the shard counts as gone.
+
+    Raises:
+        ConfigError: there is no cluster.
+        MissingExtraError: `ray` is not installed.
+    """
+    with connected(address):
+        fleet = RayFleet(folder, replicas, partial, seconds)
+        try:
+            yield fleet
+        finally:
+            fleet.close()
+
+
+@final
+class RayFleet(Fleet):
+    """Shards in a Ray Serve application, which is named after the folder.
+
+    Args:
+        folder: of the index.
+        replicas: processes per shard.
+        partial: as for `Fleet`.
+        seconds: time for an answer.
+    """
+
+    def __init__(self, folder: Path, replicas: int, partial: bool, seconds: float):
+        from ray import serve
+
+        super().__init__(partial)
+        self._seconds = seconds
+        self._name = f"counterpoint {folder.resolve().as_posix()}".replace("/", "|")
+        with Index(folder) as index:
+            numbers = range(max(index.manifest.shards, 1 + max(shard_starts(index), default=0)))
+        shards = {}
+        for number in numbers:
+            deployed: Any = serve.deployment(
+                name=_named(number),
+                num_replicas=replicas,
+                max_ongoing_requests=ONGOING,
+                ray_actor_options={"num_cpus": 0.1},  # they wait most of the time; machines are shared
+            )
+            shards[number] = deployed(_Replica).bind(str(folder.resolve()), number)
+        entrance: Any = serve.deployment(ray_actor_options={"num_cpus": 0})(_Entrance)
+        serve.run(entrance.bind(shards), name=self._name, route_prefix=None)
+        self._handles = {n: serve.get_deployment_handle(_named(n), app_name=self._name) for n in numbers}
+
+    @override
+    def send(self, number: int, call: str, *given: Any, **named: Any) -> Waiting:
+        return _Waiting(getattr(self._handles[number], call).remote(*given, **named), number, self._seconds)
+
+    @override
+    def close(self) -> None:
+        from ray import serve
+
+        serve.delete(self._name)
+
+
+def _named(number: int) -> str:
+    return f"shard-{number:05d}"
+
+
+@final
+class _Waiting:
+    """The result of a call that is under way."""
+
+    def __init__(self, response: Any, number: int, seconds: float):
+        self._response, self._number, self._seconds = response, number, seconds
+
+    def result(self) -> Any:
+        """Wait for it.
+
+        Raises:
+            ShardGone: no replica answers.
+        """
+        from ray.exceptions import RayError
+
+        try:
+            return self._response.result(timeout_s=self._seconds)
+        except CounterpointError as error:  # what the shard itself says
+            raise getattr(error, "cause", error) from error
+        except (RayError, TimeoutError) as error:
+            why = str(error).splitlines()[0] if str(error) else f"no answer in {self._seconds:g} seconds"
+            raise ShardGone(f"shard {self._number} gives no answer ({why})") from error
+
+
+@final
+class _Replica:
+    """A process that searches one shard; opened when the first request comes."""
+
+    def __init__(self, folder: str, number: int):
+        from counterpoint.library.stored import encoder_of
+
+        self._folder, self._number = folder, number
+        self._open = lambda: Shard(folder, number, encoder_of)
+        self._shard: Shard | None = None
+
+    def best(self, *given: Any, **named: Any) -> list[Found]:
+        """As `Shard.best`."""
+        return self._opened().best(*given, **named)
+
+    def scores(self, *given: Any) -> Any:
+        """As `Shard.scores`."""
+        return self._opened().scores(*given)
+
+    def process(self) -> int:
+        """The number of this process."""
+        return os.getpid()
+
+    def check_health(self) -> None:
+        """Asked by Ray Serve, which starts a replica again that is not well."""
+        self._opened()
+
+    def _opened(self) -> Shard:
+        if self._shard is None:
+            self._shard = self._open()
+        return self._shard
+
+
+@final
+class _Entrance:
+    """What makes the shards one application; it is never asked."""
+
+    def __init__(self, shards: dict[int, Any]):
+        self._shards = shards
