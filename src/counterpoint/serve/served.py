@@ -103,6 +103,11 @@ class Served:
             raise Problem(HTTPStatus.NOT_FOUND, str(error)) from error
         return list(run["query"]), self.commit_of(searcher.index)
 
+    def score_texts(self, query: str, texts: list[str]) -> tuple[list[float], str]:
+        """Scores of texts that need not be in the index, and the commit whose weights they are by."""
+        searcher = self.searcher(SearchOptions())
+        return searcher.score_texts(query, texts).tolist(), self.commit_of(searcher.index)
+
     def encode(self, texts: list[str], sets: list[str] | None = None) -> dict[str, list[np.ndarray]]:
         """Vectors of queries, by set.
 
