@@ -68,9 +68,8 @@ class Analyzer:
         term = self._known.get(word)
         if term is None:
             term = "" if word in self._stop else self._stem(word)
-            if (
-                len(self._known) < 1_000_000 and len(word) <= LONGEST
-            ):  # the cache must not grow with the corpus
+            # The cache must not grow with the corpus, nor with long words that requests bring along.
+            if len(self._known) < 1_000_000 and len(word) <= LONGEST:
                 self._known[word] = term
         return term
 
