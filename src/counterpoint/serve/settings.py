@@ -34,7 +34,8 @@ class ServeSettings:
         max_query: characters of a query, at most.
         max_text: characters of a text to rerank, at most.
         max_k: documents of an answer, at most.
-        seconds: time for a search, after which the answer is 503.
+        seconds: time for a search, after which the answer is 503. Also the time for a request to arrive and
+            for an answer to be read, after which the connection is cut.
         threads: searches that run at the same time.
         waiting: requests that may wait for a thread; more are answered 503 at once.
         log_texts: write queries to the log. Documents are never written there.
