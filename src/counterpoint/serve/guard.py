@@ -26,7 +26,7 @@ OPEN = frozenset({"/healthz", "/readyz", "/", "/page/style.css", "/page/page.js"
 """Paths that need no key: load balancers ask some, and the page asks for a key itself."""
 LOCAL = ("localhost", "127.0.0.1", "::1")
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-READS = frozenset({"search", "rerank", "encode", "embeddings"})
+READS = frozenset({"search", "run", "rerank", "encode", "embeddings"})
 """The last part of a path whose POST changes nothing. Every other POST needs a write key."""
 CLOSE = {"connection": "close"}
 POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"

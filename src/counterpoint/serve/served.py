@@ -87,6 +87,11 @@ class Served:
         answer = searcher.search(query, options.k, workflow=workflow, explain=options.explain)
         return answer, self.commit_of(searcher.index)
 
+    def run(self, queries: dict[str, str], options: SearchOptions) -> tuple[Run, str]:
+        """Documents ranked for queries (id to text), and the commit that the scores are of."""
+        searcher, workflow = self.searcher(options), cast("Workflow", options.workflow)
+        return searcher.run(queries, options.k, workflow=workflow), self.commit_of(searcher.index)
+
     def rerank(
         self, query: str, ids: list[str], options: SearchOptions
     ) -> tuple[list[tuple[str, float]], str]:

@@ -15,6 +15,7 @@ __all__ = [
     "EncodeBody",
     "RerankBody",
     "RerankTextsBody",
+    "RunBody",
     "SearchBody",
 ]
 
@@ -52,6 +53,12 @@ class SearchBody(Asked):
 
     query: Text | Annotated[list[Text], Field(min_length=1)]
     explain: bool = DEFAULTS.explain
+
+
+class RunBody(Asked):
+    """Queries by id. A blank query finds nothing."""
+
+    queries: Annotated[dict[str, str], Field(min_length=1)]
 
 
 class RerankBody(Asked):
