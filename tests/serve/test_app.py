@@ -225,6 +225,10 @@ def test_health_metrics_and_the_description(serve):
     assert 'counterpoint_documents{index="notes"} 3.0' in text
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/v1/indexes/{index}/search", "/v1/embeddings"} <= set(paths)
+    for operations in paths.values():
+        for operation in operations.values():  # FastAPI's own shape of errors is not ours
+            assert "422" not in operation["responses"]
+            assert "application/problem+json" in operation["responses"]["default"]["content"]
 
 
 @pytest.mark.parametrize("log_texts", [False, True])
