@@ -88,6 +88,30 @@ def test_no_score_reaches_the_ceiling_and_unknown_terms_raise_it(lexical):
     assert lexical.ceiling("") == 0
 
 
+@pytest.mark.parametrize(("k1", "b"), [(0.9, 0.4), (0, 0.4), (1.2, 0), (2.0, 1)])
+@pytest.mark.parametrize("query", ["brown fox", "dog dog fox", "unknownword", "", "run is_empty"])
+def test_texts_of_the_collection_score_as_documents_to_the_last_bit(tmp_path, query, k1, b):
+    lexical = build(tmp_path, TEXTS, k1=k1, b=b)
+    np.testing.assert_array_equal(lexical.scores_of_texts(query, TEXTS), lexical.scores(query))
+
+
+def test_other_texts_score_by_the_collections_statistics(lexical):
+    """A term that no document has counts with df = 0; the ceiling has it, and so holds for every text."""
+    others = ["a brown cat", "cats and dogs", "cat " * 50, "check_if_empty", ""]
+    average = sum(len(Analyzer().terms(text)) for text in TEXTS) / len(TEXTS)
+    found = lexical.scores_of_texts("brown cat", others)
+    expected = [
+        sum(
+            math.log(1 + (5 - df + 0.5) / (df + 0.5)) * tf / (tf + 0.9 * (0.6 + 0.4 * length / average))
+            for df, tf in matches
+        )
+        for matches, length in [([(1, 1), (0, 1)], 2), ([(0, 1)], 2), ([(0, 50)], 50), ([], 1), ([], 1)]
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    for query in ("brown cat", "check_if_empty", "cat"):
+        assert max(lexical.scores_of_texts(query, others)) <= lexical.ceiling(query)
+
+
 def test_documents_without_any_term_are_possible(tmp_path):
     assert build(tmp_path, ["", "the"]).scores("fox").tolist() == [0, 0]
 

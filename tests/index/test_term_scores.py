@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.index.test_lexical import TEXTS, build
 
-from counterpoint.errors import ArtifactError
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import Index, Manifest, build_index
 from counterpoint.index.analysis import Analyzer
 from counterpoint.index.checked import CheckedFolder, write_blocks
@@ -95,6 +95,8 @@ def test_an_index_of_before_answers_as_it_did(tmp_path):
         assert index.lexical is not None and isinstance(index.lexical._terms, StoredScores)
         for query, scores in zip(QUERIES, new, strict=True):
             np.testing.assert_array_equal(index.lexical.scores(query), scores)
+        with pytest.raises(ConfigError, match="of an earlier version"):
+            index.lexical.scores_of_texts("fox", ["a fox"])
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"num_docs": "many"}', '{"num_docs": null}'])

@@ -46,6 +46,27 @@ def test_answers_are_those_of_the_index(serve, notes):
     remote.close()
 
 
+@pytest.mark.parametrize("k", [1, 3, 5, 1000])
+def test_a_run_is_that_of_the_index_with_passages_and_blank_queries(serve, tmp_path, k):
+    """A document scores as its best passage, and more passages are found than documents are wanted."""
+    documents = [
+        {"id": f"d{at}", "text": " ".join(f"sea fish{at % (1 + place)} word{place}" for place in range(40))}
+        for at in range(20)
+    ]
+    cp.index(documents, tmp_path / "notes", model=None, passage_words=10).close()
+    queries = {"q": "sea fish3", "blank": " \n", "w": "word7 fish0", "none": "zzz", "q2": "fish1 sea"}
+    queries |= {f"more{at}": f"fish{at} word{at}" for at in range(70)}
+    with RemoteIndex(serve({"notes": tmp_path / "notes"})) as remote, cp.open(tmp_path / "notes") as local:
+        expected = local.run(queries, k)
+        found = remote.run(queries, k)
+        assert found == expected and list(found) == list(expected)
+        assert found.provenance == expected.provenance
+        assert found["blank"] == found["none"] == [] and len(found["q"]) == min(k, 20)
+        assert {name for name, _ in found["q"]} <= {document["id"] for document in documents}
+        assert len(local) > 200
+        assert remote.run({}, k) == local.run({}, k)
+
+
 def test_explanations_come_with_their_places(notes):
     """But for rows, which are numbers of a model's vectors."""
     with cp.open(notes) as local:

@@ -38,6 +38,25 @@ def test_several_queries_and_a_condition(serve):
     assert [[hit["id"] for hit in answer["hits"]] for answer in found["answers"]] == [["sharks"], ["a/b ü"]]
 
 
+def test_a_run_has_ids_and_scores_of_one_commit(serve, folder):
+    client, queries = serve(max_batch=3, max_query=50), {"a": "sea", "b": "", "c": "platform"}
+    found = client.post(
+        "/v1/indexes/notes/run", json={"queries": queries, "k": 5, "where": "year > 1"}
+    ).json()
+    with cp.open(folder) as notes:
+        expected = notes.run(queries, 5, where="year > 1")
+        assert found["results"] == {query: expected.scores(query) for query in queries}
+    assert found["index"] == "notes" and len(found["commit"]) == 16
+    wrong = [
+        ({}, "queries"),
+        ({str(at): "x" for at in range(4)}, "the most is 3"),
+        ({"a": "x" * 51}, "is 50"),
+    ]
+    for queries, words in wrong:
+        response = client.post("/v1/indexes/notes/run", json={"queries": queries})
+        assert words in problem(response, 422)
+
+
 def test_documents_are_read_by_any_id(serve):
     client = serve()
     found = client.get(f"{DOCUMENTS}/a/b ü").json()
@@ -158,6 +177,8 @@ def test_keys(serve, key, read, write):
     headers = {} if key is None else {"authorization": f"Bearer {key}"}
     assert client.get("/v1/indexes", headers=headers).status_code == read
     assert client.post(SEARCH, json={"query": "sea"}, headers=headers).status_code == read
+    run = {"queries": {"a": "sea"}}
+    assert client.post("/v1/indexes/notes/run", json=run, headers=headers).status_code == read
     added = client.post(DOCUMENTS, json={"documents": [{"id": "n", "text": "new"}]}, headers=headers)
     assert added.status_code == write
     other = {} if key is None else {"x-api-key": key}
@@ -204,6 +225,10 @@ def test_health_metrics_and_the_description(serve):
     assert 'counterpoint_documents{index="notes"} 3.0' in text
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/v1/indexes/{index}/search", "/v1/embeddings"} <= set(paths)
+    for operations in paths.values():
+        for operation in operations.values():  # FastAPI's own shape of errors is not ours
+            assert "422" not in operation["responses"]
+            assert "application/problem+json" in operation["responses"]["default"]["content"]
 
 
 @pytest.mark.parametrize("log_texts", [False, True])

@@ -89,13 +89,53 @@ def test_the_health_of_an_index_is_shown(address, tmp_path):
     assert "bytes per document" in page.texts["th"] and "lexical" in page.texts["th"]
 
 
+@pytest.mark.browser
+@browser
+def test_the_page_of_the_api_shows_every_request(address, tmp_path):
+    """Under the policy of all pages, which allows nothing but files of this server."""
+    import httpx
+
+    page = Page(in_chromium(f"{address}/docs", tmp_path, "--dump-dom").stdout)
+    shown = page.texts["opblock-summary-path"].replace("\u200b", "")
+    paths = httpx.get(f"{address}/openapi.json").json()["paths"]
+    assert len(paths) > 10 and all(path in shown for path in paths)
+    assert ("p", {"id": "locked", "hidden": ""}) in page.tags
+
+
+@pytest.mark.browser
+@browser
+def test_the_page_of_the_api_tells_that_a_key_is_needed(tmp_path):
+    cp.index(DOCUMENTS, tmp_path / "notes", model=None).close()
+    with running({"notes": tmp_path / "notes"}, read_keys=("r" * 20,)) as address:
+        page = Page(in_chromium(f"{address}/docs", tmp_path, "--dump-dom").stdout)
+    assert ("p", {"id": "locked"}) in page.tags and "opblock-summary-path" not in page.texts
+
+
+def test_pages_need_no_key_and_what_they_ask_for_does(serve):
+    pytest.importorskip("fastapi_offline")
+    client = serve(read_keys=("r" * 20,))
+    for name in ("", "docs", "page/docs.js", "page/swagger-ui.css", "page/swagger-ui-bundle.js"):
+        answer = client.get(f"/{name}")
+        assert answer.status_code == 200 and "default-src 'self'" in answer.headers["content-security-policy"]
+    assert client.get("/page/swagger-ui.css").headers["content-type"] == "text/css; charset=utf-8"
+    assert client.get("/openapi.json").status_code == 401 and client.get("/page/other.js").status_code == 404
+
+
+def test_without_its_package_the_api_page_is_missing_and_the_rest_is_not(serve, monkeypatch):
+    monkeypatch.setattr("counterpoint.serve.routes.page.find_spec", lambda name: None)
+    client = serve()
+    found = client.get("/page/swagger-ui.css")
+    assert found.status_code == 501 and "optional package" in found.json()["detail"]
+    assert client.get("/").status_code == 200
+
+
 def test_the_page_asks_nobody_else(address):
     """Its policy forbids it, and none of its files names another address."""
     import httpx
 
     answer = httpx.get(address)
     assert "default-src 'self'" in answer.headers["content-security-policy"]
-    for name in ("", "page/page.js", "page/style.css", "page/icon.svg"):
+    for name in ("", "page/page.js", "page/style.css", "page/icon.svg", "docs", "page/docs.js"):
         text = httpx.get(f"{address}/{name}").text
         assert not re.search(r"https?://(?!www\.w3\.org)", text), name
         assert "innerHTML" not in text and "eval(" not in text

@@ -57,6 +57,35 @@ def test_more_than_may_wait_is_refused_at_once():
     assert outcomes.count("done") == 5 and len(refusals(outcomes)) == 4 and most == 2
 
 
+def test_what_runs_when_its_time_is_over_keeps_its_thread():
+    """Otherwise clients that try again would start ever more threads."""
+    running, most, started, lock = 0, 0, 0, threading.Lock()
+
+    def work():
+        nonlocal running, most, started
+        with lock:
+            running, started = running + 1, started + 1
+            most = max(most, running)
+        time.sleep(0.5)
+        with lock:
+            running -= 1
+
+    async def tried():
+        threads, told = Threads(1, 1, 0.05), []
+        for _ in range(4):
+            try:
+                await threads.run(work)
+            except Problem as problem:
+                told.append(problem.detail)
+            await anyio.sleep(0.01)
+        await anyio.sleep(1)
+        return told, await threads.run(lambda: "done")
+
+    told, after = anyio.run(tried, backend="asyncio")
+    assert told == ["this took more than 0.05 seconds; ask for less"] * 4 and after == "done"
+    assert (most, started) == (1, 1)  # those that waited for the thread never began
+
+
 def test_what_was_accepted_without_a_limit_is_finished():
     done = []
 

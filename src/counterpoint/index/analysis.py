@@ -25,6 +25,8 @@ TERM = re.compile(f"({WORD})")
 # "re" and "ve" are stop words.
 WITH_ENDING = re.compile(rf"({WORD})(?:['’‘`´][stdm](?!\w))?", re.IGNORECASE)
 
+LONGEST = 64  # characters of a word whose term is cached
+
 
 @final
 class Analyzer:
@@ -66,7 +68,8 @@ class Analyzer:
         term = self._known.get(word)
         if term is None:
             term = "" if word in self._stop else self._stem(word)
-            if len(self._known) < 1_000_000:  # the cache must not grow with the corpus
+            # The cache must not grow with the corpus, nor with long words that requests bring along.
+            if len(self._known) < 1_000_000 and len(word) <= LONGEST:
                 self._known[word] = term
         return term
 

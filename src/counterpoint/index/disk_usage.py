@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -63,10 +65,9 @@ def disk_usage(folder: Path, held: Opened, distinct: Callable[[str], int]) -> di
     manifest, segments, sets = held
     purposes: dict[str, int] = {}
     layouts = {name: store.layout for name, store in sets.items()}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            purpose = _purpose(path.relative_to(folder), layouts)
-            purposes[purpose] = purposes.get(purpose, 0) + path.stat().st_size
+    for path, size in sorted(_sizes(folder)):
+        purpose = _purpose(path.relative_to(folder), layouts)
+        purposes[purpose] = purposes.get(purpose, 0) + size
     total, documents, passages = sum(purposes.values()), _whole(segments), manifest.documents
     text = sum(segment.database.text_bytes(segment.gone) for segment in segments)
     derived = total - purposes.get("documents", 0)
@@ -254,6 +255,14 @@ def _set(
         "bytes_per_vector": size / max(vectors, 1),
         "distinct_ids": distinct(name) if layout.ids else None,
     }
+
+
+def _sizes(folder: Path) -> Iterator[tuple[Path, int]]:
+    """Every file of a folder with its size, without those that another process removes meanwhile."""
+    for root, _, names in os.walk(folder):
+        for path in (Path(root, name) for name in names):
+            with suppress(FileNotFoundError):
+                yield path, path.stat().st_size
 
 
 def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -127,20 +128,40 @@ class Lexical:
         df, idf = self._idf(query)
         return float(idf[df > 0].sum() / idf.sum()) if len(idf) else 0.0
 
+    def scores_of_texts(self, query: str, texts: Sequence[str]) -> Float[np.ndarray, " texts"]:
+        """The scores of texts that need not be in the collection, by its idf and its average length.
+
+        A term that no document has counts with df = 0, as in `ceiling`. A text that is in the collection gets
+        the score that it has there.
+
+        Raises:
+            ConfigError: the index is of an earlier version, without lengths of documents.
+        """
+        counts = [Counter(self._analyzer.terms(text)) for text in texts]
+        lengths = np.array([found.total() for found in counts], dtype=np.int64)
+        total = np.zeros(len(texts), np.float32)
+        for term, frequency in self._counted(query):
+            of_texts = np.array([found[term] for found in counts], dtype=np.int64)
+            total += self._terms.scores_of_texts(frequency, of_texts, lengths)
+        return total
+
     def _idf_of(self, query: str) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
         """Document frequency and idf of the query terms that count for the ceiling."""
+        df = np.asarray([frequency for _, frequency in self._counted(query)], dtype=np.float64)
+        return df, np.log1p((self.documents - df + 0.5) / (df + 0.5))
+
+    def _counted(self, query: str) -> list[tuple[str, int]]:
+        """The query terms that count for the ceiling, with their document frequencies."""
         spans = self._analyzer.spans(query)
-        found = [(self._terms.frequency(term), span) for term, span in spans]
-        frequencies = [
-            frequency
-            for frequency, span in found
+        found = [(term, self._terms.frequency(term), span) for term, span in spans]
+        return [
+            (term, frequency)
+            for term, frequency, span in found
             if frequency
             or not any(
                 span.start <= other.start and other.end <= span.end and span != other for _, other in spans
             )
         ]
-        df = np.asarray(frequencies, dtype=np.float64)
-        return df, np.log1p((self.documents - df + 0.5) / (df + 0.5))
 
     def matches(self, query: str, document: int) -> list[TermMatch]:
         """The contribution of each query term occurrence to one document's score."""

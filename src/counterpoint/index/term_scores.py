@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
-from counterpoint.errors import ArtifactError
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.paths import Kernels, Meter
 from counterpoint.index.postings import Live, saturated
@@ -45,6 +45,21 @@ class TermScores(ABC):
     @abstractmethod
     def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
         """The documents with a term, ascending, and the term's score in each (float32)."""
+
+    @abstractmethod
+    def scores_of_texts(
+        self, frequency: int, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
+    ) -> Float[np.ndarray, " n"]:
+        """The score of a term in texts that need not be in the collection (float32).
+
+        Args:
+            frequency: the term's document frequency.
+            counts: how often each text has the term.
+            lengths: how many terms each text has.
+
+        Raises:
+            ConfigError: the files have no lengths of documents.
+        """
 
 
 Part = tuple[CheckedFolder, Live]
@@ -109,9 +124,19 @@ class ComputedScores(TermScores):
         rows, shares = self._saturated(term)
         df = len(rows) if self._whole is self else self._whole.frequency(term)
         self._remember(term, df)
-        idf = np.float32(math.log(1 + (self.documents - df + 0.5) / (df + 0.5)))
-        shares *= idf
+        shares *= self._idf(df)
         return rows.astype(self._row), shares.astype(np.float32)
+
+    def scores_of_texts(
+        self, frequency: int, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
+    ) -> Float[np.ndarray, " n"]:
+        """The score of a term in other texts; in a text of the collection, the same to the last bit."""
+        norms = self._k1 * (1 - self._b + self._b * lengths / self._whole._average)
+        shares = counts / np.where(counts > 0, norms + counts, 1.0)
+        return (shares * self._idf(frequency)).astype(np.float32)
+
+    def _idf(self, df: int) -> np.float32:
+        return np.float32(math.log(1 + (self.documents - df + 0.5) / (df + 0.5)))
 
     def _remember(self, term: str, df: int) -> None:
         if len(self._known) < REMEMBERED:
@@ -135,16 +160,16 @@ class ComputedScores(TermScores):
         return (rows[1], shares[1]) if len(rows) == 2 else (np.concatenate(rows), np.concatenate(shares))
 
     @cached_property
-    def _average(self) -> float:
-        """Average length of a document in terms."""
-        pairs = zip(self._parts, self._live, strict=True)
-        return sum(_length(part, mask) for part, mask in pairs) / max(self.documents, 1)
-
-    @cached_property
     def _norms(self) -> list[Float[np.ndarray, " documents"]]:
         """For each part and document, the k1 term of the denominator: tf / (tf + norm)."""
         average, rest = self._whole._average, 1 - self._b
-        return [self._k1 * (rest + self._b * part.lengths / (average or 1.0)) for part in self._parts]
+        return [self._k1 * (rest + self._b * part.lengths / average) for part in self._parts]
+
+    @cached_property
+    def _average(self) -> float:
+        """Average length of a document in terms; 1 if all are empty."""
+        pairs = zip(self._parts, self._live, strict=True)
+        return sum(_length(part, mask) for part, mask in pairs) / max(self.documents, 1) or 1.0
 
 
 def _compiled(
@@ -191,6 +216,14 @@ class StoredScores(TermScores):
         """The documents with a term, ascending, and the term's score in each."""
         where = self._where(term)
         return self._rows[where], self._scores[where]
+
+    def scores_of_texts(
+        self, frequency: int, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
+    ) -> Float[np.ndarray, " n"]:
+        """Not available: these files have no lengths of documents."""
+        raise ConfigError(
+            "this index is of an earlier version, whose BM25 cannot score other texts; build it again"
+        )
 
     def _where(self, term: str) -> slice:
         at = self._vocabulary.get(term)

@@ -77,14 +77,15 @@ class RemoteIndex(Searchable):
 
     @with_names(RunKeywords)
     def run(self, queries: Mapping[str, str], k: int = 1000, **asked: Unpack[RunKeywords]) -> Run:
-        """Rank documents for many queries (id to text). Passages are ranked as they are, without maxP."""
+        """Rank documents for many queries (id to text); `asked` as for `search`, except `explain`."""
         from counterpoint.search import Run
 
         options = options_of(k, asked, RunKeywords)
-        answers = self._answers(list(queries.values()), options)
-        ranked = {
-            name: {hit.id: hit.score for hit in answer} for name, answer in zip(queries, answers, strict=True)
-        }
+        sent = {name: value for name, value in _sent(options).items() if name != "explain"}
+        names, ranked = list(queries), {}
+        for at in range(0, len(names), TOGETHER):
+            some = {name: queries[name] for name in names[at : at + TOGETHER]}
+            ranked |= self._post("run", {"queries": some, **sent})["results"]
         provenance = {"workflow": options.workflow, "tag": f"counterpoint-{options.workflow}"}
         return Run(ranked, provenance=provenance)
 

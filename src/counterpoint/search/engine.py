@@ -26,6 +26,7 @@ from counterpoint.search.hits import Answer, Hit
 from counterpoint.search.prepared import Candidates, PreparedQuery, Scored, prepare, slopes_of
 from counterpoint.search.run import Run, trec_order
 from counterpoint.search.settings import LEXICAL, Plan, SearchSettings, Workflow, plan_for
+from counterpoint.search.texts import table_of_texts
 
 __all__ = ["Searcher"]
 
@@ -135,6 +136,34 @@ class Searcher:
         """
         plan = plan_for(workflow, self.index, self.settings)
         return self._run(queries, k, plan, candidates, on_progress)
+
+    def score_texts(
+        self, query: str, texts: Sequence[str], *, workflow: Workflow = "hybrid"
+    ) -> Float[np.ndarray, " texts"]:
+        """Score texts that need not be in the index, by its model, its weights and its statistics.
+
+        A text gets the score that a document with this text has in the index, apart from two differences.
+        Its vectors are not rounded to the codec. Feedback is left out, so that a score does not depend on
+        the other texts. (With a fusion of ranks, or one that normalises over candidates, it does.)
+
+        Args:
+            query: the query.
+            texts: at least one.
+            workflow: which parts score.
+
+        Raises:
+            ConfigError: the query is empty, or the index or the model does not support the workflow.
+        """
+        if not query.strip():
+            raise ConfigError("the query is empty; give some text to search for")
+        plan = replace(plan_for(workflow, self.index, self.settings), feedback=())
+        (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
+        found = NOTHING
+        if plan.adapt:
+            (found,) = propose([prepared], plan, 1, self.settings, self.index, self._among)
+        evidence = self._candidates(prepared, plan, found).evidence
+        table = table_of_texts(prepared, plan, (self.index, self.model), texts)
+        return self._scored(Candidates(np.arange(len(texts)), table, evidence), plan, self.settings).scores
 
     def rank_parts(
         self,

@@ -42,6 +42,7 @@ def application(indexes: Mapping[str, Path], settings: ServeSettings) -> ASGIApp
         lifespan=server.lifespan,
         docs_url=None,
         redoc_url=None,
+        responses={"default": dict(problems.DESCRIBED)},
     )
     app.state.server = server
     problems.install(app)

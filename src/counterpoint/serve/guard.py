@@ -22,11 +22,12 @@ from counterpoint.serve.settings import ServeSettings
 
 __all__ = ["Guard"]
 
-OPEN = frozenset({"/healthz", "/readyz", "/", "/page/style.css", "/page/page.js", "/page/icon.svg"})
-"""Paths that need no key: load balancers ask some, and the page asks for a key itself."""
+OPEN = frozenset({"/healthz", "/readyz", "/", "/docs"})
+PAGE = "/page/"
+"""Paths that need no key: load balancers ask some, and the pages ask for a key themselves."""
 LOCAL = ("localhost", "127.0.0.1", "::1")
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-READS = frozenset({"search", "rerank", "encode", "embeddings"})
+READS = frozenset({"search", "run", "rerank", "encode", "embeddings"})
 """The last part of a path whose POST changes nothing. Every other POST needs a write key."""
 CLOSE = {"connection": "close"}
 POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
@@ -89,7 +90,11 @@ class Guard:
             if self._settings.is_loopback and _host_of(headers) not in (*LOCAL, self._settings.host):
                 detail = f"this server answers to {', '.join(LOCAL)} only"
                 return response_of(HTTPStatus.FORBIDDEN, detail)
-        elif path not in OPEN and (problem := self._without_key(path, method, headers)):
+        elif (
+            path not in OPEN
+            and not path.startswith(PAGE)
+            and (problem := self._without_key(path, method, headers))
+        ):
             return problem
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._settings.max_body:

@@ -13,9 +13,23 @@ from starlette.exceptions import HTTPException
 
 from counterpoint.errors import ArtifactError, CounterpointError, MissingExtraError, without_paths
 
-__all__ = ["MEDIA_TYPE", "Problem", "install", "response_of"]
+__all__ = ["DESCRIBED", "MEDIA_TYPE", "Problem", "install", "response_of"]
 
 MEDIA_TYPE = "application/problem+json"
+MEMBERS = {"type": "string", "title": "string", "status": "integer", "detail": "string"}
+DESCRIBED: Mapping[str, Any] = {
+    "description": "A problem (RFC 9457)",
+    "content": {
+        MEDIA_TYPE: {
+            "schema": {
+                "type": "object",
+                "required": list(MEMBERS),
+                "properties": {name: {"type": kind} for name, kind in MEMBERS.items()},
+            }
+        }
+    },
+}
+"""Every answer that is an error, for the API's description."""
 
 
 @final

@@ -6,8 +6,10 @@ import json
 import logging
 import sys
 import time
+from functools import partial
 from typing import Any, final
 
+from counterpoint.serve.connection import Connection
 from counterpoint.serve.settings import ServeSettings
 
 __all__ = ["LOGGER", "log_to_stderr", "options_of"]
@@ -24,6 +26,8 @@ def options_of(settings: ServeSettings) -> dict[str, Any]:
         "access_log": False,  # the guard writes a line per request, without queries
         "log_config": None,
         "server_header": False,
+        "http": partial(Connection, settings.seconds),
+        "ws": "none",
         "timeout_keep_alive": 5,
         "timeout_graceful_shutdown": max(1, round(settings.seconds)),
     }

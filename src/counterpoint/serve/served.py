@@ -87,6 +87,11 @@ class Served:
         answer = searcher.search(query, options.k, workflow=workflow, explain=options.explain)
         return answer, self.commit_of(searcher.index)
 
+    def run(self, queries: dict[str, str], options: SearchOptions) -> tuple[Run, str]:
+        """Documents ranked for queries (id to text), and the commit that the scores are of."""
+        searcher, workflow = self.searcher(options), cast("Workflow", options.workflow)
+        return searcher.run(queries, options.k, workflow=workflow), self.commit_of(searcher.index)
+
     def rerank(
         self, query: str, ids: list[str], options: SearchOptions
     ) -> tuple[list[tuple[str, float]], str]:
@@ -102,6 +107,11 @@ class Served:
         except DataError as error:
             raise Problem(HTTPStatus.NOT_FOUND, str(error)) from error
         return list(run["query"]), self.commit_of(searcher.index)
+
+    def score_texts(self, query: str, texts: list[str]) -> tuple[list[float], str]:
+        """Scores of texts that need not be in the index, and the commit whose weights they are by."""
+        searcher = self.searcher(SearchOptions())
+        return searcher.score_texts(query, texts).tolist(), self.commit_of(searcher.index)
 
     def encode(self, texts: list[str], sets: list[str] | None = None) -> dict[str, list[np.ndarray]]:
         """Vectors of queries, by set.

@@ -58,15 +58,21 @@ class Server:
         return self.indexes[index]
 
     def check(self, texts: list[str], asked: Asked | None = None) -> None:
-        """Check the limits of a request."""
+        """Check the limits of a request: its queries, and how it asks to search."""
         most = self.settings
-        if len(texts) > most.max_batch:
-            raise too_much(f"{len(texts):,} texts; the most is {most.max_batch:,}")
-        longest = max(map(len, texts), default=0)
-        if longest > most.max_query:
-            raise too_much(f"a text has {longest:,} characters; the most is {most.max_query:,}")
+        self._check_texts(texts, most.max_query)
         if asked is not None and asked.k > most.max_k:
             raise too_much(f"k is {asked.k:,}; the most is {most.max_k:,}")
+
+    def check_documents(self, texts: list[str]) -> None:
+        """Check the limits of documents that a request brings along to be scored."""
+        self._check_texts(texts, self.settings.max_text)
+
+    def _check_texts(self, texts: list[str], longest: int) -> None:
+        if len(texts) > self.settings.max_batch:
+            raise too_much(f"{len(texts):,} texts; the most is {self.settings.max_batch:,}")
+        if (found := max(map(len, texts), default=0)) > longest:
+            raise too_much(f"a text has {found:,} characters; the most is {longest:,}")
 
     async def encoded(self, served: Served, texts: list[str], options: SearchOptions) -> None:
         """Encode queries together with those of other requests, so that their searches find the vectors."""

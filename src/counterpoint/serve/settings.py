@@ -32,8 +32,10 @@ class ServeSettings:
         max_body: bytes of a request, at most.
         max_batch: queries, texts or documents of a request, at most.
         max_query: characters of a query, at most.
+        max_text: characters of a text to rerank, at most.
         max_k: documents of an answer, at most.
-        seconds: time for a search, after which the answer is 503.
+        seconds: time for a search, after which the answer is 503. Also the time for a request to arrive and
+            for an answer to be read, after which the connection is cut.
         threads: searches that run at the same time.
         waiting: requests that may wait for a thread; more are answered 503 at once.
         log_texts: write queries to the log. Documents are never written there.
@@ -47,6 +49,7 @@ class ServeSettings:
     max_body: int = 8 * MIB
     max_batch: int = 256
     max_query: int = 4096
+    max_text: int = 32768
     max_k: int = 1000
     seconds: float = 30.0
     threads: int = 2
@@ -56,7 +59,7 @@ class ServeSettings:
     def __post_init__(self) -> None:
         faults = [
             f"{name} must be at least 1, found {getattr(self, name)}"
-            for name in ("max_body", "max_batch", "max_query", "max_k", "threads", "waiting")
+            for name in ("max_body", "max_batch", "max_query", "max_text", "max_k", "threads", "waiting")
             if getattr(self, name) < 1
         ]
         if not 0 <= self.port < 2**16:

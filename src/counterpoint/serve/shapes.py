@@ -8,7 +8,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from counterpoint.library.options import SearchOptions
 
-__all__ = ["AddBody", "DeleteBody", "EmbeddingsBody", "EncodeBody", "RerankBody", "SearchBody"]
+__all__ = [
+    "AddBody",
+    "DeleteBody",
+    "EmbeddingsBody",
+    "EncodeBody",
+    "RerankBody",
+    "RerankTextsBody",
+    "RunBody",
+    "SearchBody",
+]
 
 Text = Annotated[str, Field(min_length=1)]
 DEFAULTS = SearchOptions()
@@ -46,6 +55,12 @@ class SearchBody(Asked):
     explain: bool = DEFAULTS.explain
 
 
+class RunBody(Asked):
+    """Queries by id. A blank query finds nothing."""
+
+    queries: Annotated[dict[str, str], Field(min_length=1)]
+
+
 class RerankBody(Asked):
     """Rank given documents of the index."""
 
@@ -81,3 +96,20 @@ class EmbeddingsBody(BaseModel):
     input: Text | Annotated[list[Text], Field(min_length=1)]
     model: str
     encoding_format: Literal["float", "base64"] = "float"
+
+
+class GivenText(BaseModel):
+    """A document as Cohere's clients send it. Only its text is read."""
+
+    text: str
+
+
+class RerankTextsBody(BaseModel):
+    """As Cohere's clients send it. Limits on tokens and chunks are ignored."""
+
+    model: str
+    query: Text
+    documents: Annotated[list[str | GivenText], Field(min_length=1)]
+    top_n: Annotated[int, Field(ge=1)] | None = None
+    return_documents: bool = False
+    rank_fields: list[Literal["text"]] | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, TypeVar, final
 
@@ -38,11 +40,11 @@ class Threads:
         busy: Callable[[int], None] = lambda count: None,
     ):
         self._most, self._seconds, self._told = threads + waiting, seconds, busy
-        self._limiter = anyio.CapacityLimiter(threads)
+        self._pool = ThreadPoolExecutor(threads)
         self._busy = 0
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """Run a function in a thread.
+        """Run a function in a thread. One that runs when its time is over keeps its thread until it ends.
 
         Raises:
             Problem: too many requests wait already (503), or it took too long (503).
@@ -50,15 +52,18 @@ class Threads:
         if self._busy >= self._most:
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many requests wait already; try again", BUSY)
         self._count(1)
+        loop, working = asyncio.get_running_loop(), self._pool.submit(work)
+
+        def ended(_: Future[Result]) -> None:
+            with suppress(RuntimeError):  # the server has stopped
+                loop.call_soon_threadsafe(self._count, -1)
+
+        working.add_done_callback(ended)
         try:
             with anyio.fail_after(self._seconds), anyio.CancelScope(shield=self._seconds is None):
-                return await anyio.to_thread.run_sync(
-                    work, abandon_on_cancel=self._seconds is not None, limiter=self._limiter
-                )
+                return await asyncio.wrap_future(working)
         except TimeoutError:
             pass
-        finally:
-            self._count(-1)
         raise _late(self._seconds or 0.0)
 
     def _count(self, more: int) -> None:

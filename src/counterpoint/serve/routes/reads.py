@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 
 from counterpoint.library.options import SearchOptions
 from counterpoint.serve.server import NamedIndex, Shared, too_much
-from counterpoint.serve.shapes import EncodeBody, RerankBody, SearchBody
+from counterpoint.serve.shapes import EncodeBody, RerankBody, RunBody, SearchBody
 
 __all__ = ["router"]
 
@@ -43,6 +43,18 @@ async def search(served: NamedIndex, body: SearchBody, request: Request, server:
     if isinstance(body.query, str):
         return {"index": served.name, "milliseconds": took, **answers[0]}
     return {"index": served.name, "milliseconds": took, "answers": answers}
+
+
+@router.post("/v1/indexes/{index}/run", tags=["read"])
+async def run(served: NamedIndex, body: RunBody, request: Request, server: Shared) -> dict[str, Any]:
+    """Ids and scores of the best documents for many queries. A document scores as its best passage."""
+    texts = list(body.queries.values())
+    server.check(texts, body)
+    request.state.texts, options = texts, body.options()
+    await server.encoded(served, texts, options)
+    found, commit = await server.threads.run(lambda: served.run(body.queries, options))
+    results = {query: found.scores(query) for query in found}
+    return {"index": served.name, "commit": commit, "results": results}
 
 
 @router.post("/v1/indexes/{index}/rerank", tags=["read"])
