@@ -17,12 +17,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from counterpoint.serve.metrics import Metrics
 from counterpoint.serve.problems import response_of
+from counterpoint.serve.routes.page import TYPES
 from counterpoint.serve.running import LOGGER
 from counterpoint.serve.settings import ServeSettings
 
 __all__ = ["Guard"]
 
-OPEN = frozenset({"/healthz", "/readyz", "/", "/page/style.css", "/page/page.js", "/page/icon.svg"})
+OPEN = frozenset({"/healthz", "/readyz", "/", *(f"/page/{name}" for name in TYPES)})
 """Paths that need no key: load balancers ask some, and the page asks for a key itself."""
 LOCAL = ("localhost", "127.0.0.1", "::1")
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})

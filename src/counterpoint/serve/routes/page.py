@@ -9,16 +9,19 @@ from fastapi import APIRouter, Response
 
 from counterpoint.serve.problems import Problem
 
-__all__ = ["router"]
+__all__ = ["TYPES", "router"]
 
 router = APIRouter(include_in_schema=False)
 FOLDER = Path(__file__).parents[2] / "resources" / "page"
 TYPES = {
     "index.html": "text/html",
     "style.css": "text/css",
-    "page.js": "text/javascript",
     "icon.svg": "image/svg+xml",
+    **dict.fromkeys(
+        ("page.js", "address.js", "dom.js", "health.js", "plots.js", "results.js"), "text/javascript"
+    ),
 }
+"""The page's files and their types. Nothing else of the folder is served."""
 
 
 @router.get("/")
