@@ -140,7 +140,7 @@ def test_switches_rank_again_at_once(page, address):
     page.wait_for_url("**weights=*")
     assert page.locator(".legend").all_inner_texts() != hybrid
     page.locator("#default-weights").click()
-    page.wait_for_function("!location.search.includes('weights')")
+    page.wait_for_url(lambda url: "weights" not in url)
     assert page.locator(".legend").all_inner_texts() == hybrid
 
 

@@ -3,7 +3,7 @@
 import { ask, at, coloured, count, make, named, tell } from "./dom.js";
 import { bars, curve, histogram } from "./plots.js";
 
-const percent = (share) => `${(100 * share).toFixed(share && share < 0.1 ? 1 : 0)} %`;
+const percent = (share) => `${(100 * share).toFixed(share && share < 0.1 ? 1 : 0)}\u00a0%`;
 const whole = (number) => Math.round(number).toLocaleString("en");
 const paragraph = (text) => make("p", { textContent: text });
 const card = (title, ...children) => make("section", { className: "card" }, make("h2", { textContent: title }), ...children);
@@ -46,7 +46,7 @@ function summary(info) {
 function disk(info) {
   const rows = Object.entries(info.bytes_by_purpose).filter(([, bytes]) => bytes).sort((a, b) => b[1] - a[1]);
   const colour = (purpose) => coloured(purpose.split(": ").at(-1));
-  return card("Disk usage", bars("Bytes by purpose", rows.map(([name, bytes]) => [name, bytes, `${size(bytes)}, ${percent(bytes / info.bytes)}`, colour(name)])));
+  return card("Disk usage", bars("Bytes by purpose", rows.map(([name, bytes]) => [name, bytes, `${size(bytes)}, ${percent(bytes / info.bytes)}`, colour(name)]), info.bytes));
 }
 
 function truncated(found) {
@@ -63,7 +63,7 @@ function vectors(name, set, found) {
   const told = `${count(set.vectors, "vector")} of ${set.components} components, ${stored}, ${set.bytes_per_vector.toFixed(1)} bytes each; ${set.vectors_per_document.toFixed(1)} per document on average.`;
   const unit = found.passages === found.documents ? "document" : "passage";
   const lengths = set.lengths ? [histogram(`Vectors per ${unit}: how many ${unit}s have so many (median ${whole(set.lengths.median)})`, set.lengths.edges, set.lengths.passages, coloured(name))] : [];
-  return card(`Vector set ${name}`, paragraph(told), make("div", { className: "columns" }, ...lengths, ...isotropy(name, set)));
+  return card(`Vector set ${name}`, paragraph(told), make("div", { className: "columns" }, ...isotropy(name, set), ...lengths));
 }
 
 function isotropy(name, set) {
@@ -79,7 +79,7 @@ function isotropy(name, set) {
       paragraph("Mean cosine: 0 if the vectors prefer no direction, 1 if all point the same way. I(W) and IsoScore: 1 if all directions are used equally."),
       paragraph(`${found.outliers ? count(found.outliers, "component is an outlier", "components are outliers") : "No component is an outlier"}: more than 3 standard deviations larger than the average component.`),
     ),
-    curve(`Variance in the first principal directions: 90 % in ${whole(most)} of ${set.components}; effective rank ${whole(found.rank)}`, found.directions, found.variance, kind),
+    curve(`Variance in the first principal directions: ${percent(0.9)} in ${whole(most)} of ${set.components}; effective rank ${whole(found.rank)}`, found.directions, found.variance, kind),
   ];
 }
 
@@ -95,7 +95,7 @@ function parts(found) {
   return card(
     title,
     paragraph(`The queries are the titles of ${count(found.queries, "document")} drawn at random, or the first words of those without a title.`),
-    bars(`Overlap of the first ${found.k} documents: which parts have them`, regions),
+    bars(`Overlap of the first ${found.k} documents: which parts have them`, regions, documents.union),
     bars(`Known items: how many of the ${found.queries} documents are among the first ${found.k} for their own title`, finds, found.queries),
     complementarity(names, items.pairs),
     paragraph("These queries share words with their documents, so BM25 finds more of them than of people's questions. With judged queries, use counterpoint overlap and counterpoint evaluate."),

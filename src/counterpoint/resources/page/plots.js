@@ -4,8 +4,8 @@ import { make } from "./dom.js";
 
 const [WIDTH, HEIGHT, LEFT, BOTTOM] = [340, 130, 44, 20];
 
-// Rows of a name, a bar and a text. A row is [name, value, text, class of the bar's colour].
-export function bars(title, rows, most = Math.max(...rows.map(([, value]) => value), 1e-9)) {
+// Rows of a name, a bar and a text; a bar of `most` is full. A row is [name, value, text, class of the bar's colour].
+export function bars(title, rows, most) {
   const list = rows.map(([name, value, text, kind]) => {
     const bar = make("span", { className: kind });
     bar.style.width = `${(100 * Math.max(value, 0)) / most}%`;
