@@ -190,8 +190,8 @@ def test_rows_that_matched_add_up_to_the_score(stores, exact):
         pytest.skip("rows without ids cannot match by them")
     for store in stores[:2]:
         for query in asked(store, vectors, exact):
-            for position in (0, 7, 49):
-                rows, values = store.best_rows(query, position)
+            positions = np.array([7, 49, 0])
+            for position, (rows, values) in zip(positions, store.best_rows(query, positions), strict=True):
                 (score,) = store.scores(query, np.array([position]))
                 assert values.sum() == pytest.approx(score, rel=1e-5, abs=1e-4)
                 assert len(rows) == len(query.rows) and rows.max(initial=-1) < store.lengths[position]

@@ -94,8 +94,7 @@ def test_scores_are_those_of_loops_whatever_computes_them(tmp_path, codec, least
                     assert store.all_scores([query, query])[1].tolist() == wanted
                     assert store.scores(query, some).tolist() == [wanted[i] for i in some]
                     assert [store.scores(query, np.array([i]))[0] for i in range(23)] == wanted
-            for i in range(23):
-                rows_, values = store.best_rows(query, i)
+            for i, (rows_, values) in enumerate(store.best_rows(query, np.arange(23))):
                 assert values.sum() == pytest.approx(wanted[i], rel=1e-5, abs=1e-4)
                 assert len(rows_) == rows
 

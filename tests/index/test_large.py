@@ -62,7 +62,7 @@ def test_rows_beyond_32_bits_are_found(tmp_path, monkeypatch, codec, path):
     np.testing.assert_array_equal(large.scores(query, some), small.scores(query, some))
     np.testing.assert_array_equal(large.take(some).values, small.take(some).values)
     assert large.scores(query, some).any()
-    for row, value in zip(*large.best_rows(query, 4), strict=True):
+    for row, value in zip(*large.best_rows(query, np.array([4]))[0], strict=True):
         assert 0 <= row < 5 and value
 
 

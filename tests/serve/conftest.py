@@ -15,6 +15,18 @@ def folder(tmp_path):
     return tmp_path / "secret-place" / "notes"
 
 
+@pytest.fixture(scope="session")
+def tiny_model(tiny_bert_folder, tmp_path_factory):
+    """A folder of a random model with a pooled set `mean` and a set `words`."""
+    from counterpoint.encode import DualEncoder, Encoder, Mean, Transformer, WholeWords
+    from counterpoint.model import Model
+
+    heads = {"mean": Mean(normalise=True), "words": WholeWords()}
+    made = tmp_path_factory.mktemp("tiny-model") / "model"
+    Model(DualEncoder(Encoder(Transformer(str(tiny_bert_folder)), heads))).setup().save(made)
+    return made
+
+
 @pytest.fixture
 def serve(folder):
     """Makes a client of a server with some settings."""

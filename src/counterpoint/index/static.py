@@ -28,7 +28,7 @@ from counterpoint.index.npy import NOTHING, Kept
 from counterpoint.index.piece import Piece
 from counterpoint.index.rows import offsets_of
 from counterpoint.index.static_ids import StaticIds
-from counterpoint.index.store import PROBES, Asked, Everything, VectorStore
+from counterpoint.index.store import PROBES, Asked, BestRows, Everything, VectorStore
 from counterpoint.index.stored_rows import merged_counts, split_by_segment
 from counterpoint.types import Document, Ragged, rows_of_sets
 
@@ -111,9 +111,10 @@ class StaticStore(VectorStore):
         """Score every document from its ids."""
         return Everything(self.all_scores(queries), matching=queries[0].ids is not None)
 
-    def best_rows(self, query: Asked, position: int) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """For each query row, the document row that `scores` uses, and its contribution to the score."""
-        return best_rows(query.rows, self.take(np.array([position])), query.ids, query.floor)
+    def best_rows(self, query: Asked, positions: Int[np.ndarray, " k"]) -> list[BestRows]:
+        """For each document and each query row, the document row that `scores` uses, and its share."""
+        documents = [self.take(np.array([position])) for position in positions]
+        return [best_rows(query.rows, document, query.ids, query.floor) for document in documents]
 
     def take(self, positions: Int[np.ndarray, " k"]) -> Ragged:
         """The vectors of some documents: one row per distinct id, in ascending order of ids."""

@@ -25,7 +25,7 @@ from counterpoint.types import Document, Ragged
 if TYPE_CHECKING:
     from counterpoint.index.settings import TextModel
 
-__all__ = ["PROBES", "Asked", "Everything", "Look", "Store", "VectorStore", "VectorWriter"]
+__all__ = ["PROBES", "Asked", "BestRows", "Everything", "Look", "Store", "VectorStore", "VectorWriter"]
 
 PROBES = 16  # centroids probed per query row; chosen in docs/design.md
 
@@ -87,6 +87,9 @@ class Everything(Look):
 
 Q = TypeVar("Q")
 
+BestRows = tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]
+"""For each query row, a row of a document, and what it contributes to the document's score."""
+
 
 class Store(ABC, Generic[Q]):
     """One part of a score, over all segments of an index, open for reading; `Q` is its type of query."""
@@ -129,8 +132,8 @@ class VectorStore(Store[Asked]):
         """The exact scores of every document."""
 
     @abstractmethod
-    def best_rows(self, query: Asked, position: int) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """For each query row, the document row that `scores` uses, and its contribution to the score.
+    def best_rows(self, query: Asked, positions: Int[np.ndarray, " k"]) -> list[BestRows]:
+        """For each document and each query row, the document row that `scores` uses, and its share.
 
         The first row on ties; -1 if no row gave the score: the document is empty, has no row with the same
         id, or the best similarity is below the floor.

@@ -15,7 +15,7 @@ from counterpoint.index.layout import SetLayout
 from counterpoint.index.paths import Meter
 from counterpoint.index.piece import Piece
 from counterpoint.index.rows import Rows, opened_rows
-from counterpoint.index.store import Asked, VectorStore
+from counterpoint.index.store import Asked, BestRows, VectorStore
 from counterpoint.types import Ragged, rows_of_sets
 
 __all__ = ["RowsStore", "merged_counts", "split_by_segment", "without_counts"]
@@ -61,15 +61,19 @@ class RowsStore(VectorStore):
         """MaxSim with every document; vectors are decoded once for all queries."""
         return np.concatenate([self._table(queries, part, None) for part in self.parts], axis=1)
 
-    def best_rows(self, query: Asked, position: int) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """For each query row, the document row that `scores` uses, and its contribution to the score."""
-        ((part, mine, _),) = (each for each in self._split(np.array([position])) if len(each[1]))
-        rows, _ = rows_of_sets(part.offsets, mine)
-        if not len(rows):
-            return np.full(len(query.rows), -1), np.zeros(len(query.rows), np.float32)
-        similarity = part.against(query.rows)(rows)(slice(None))
-        ids = None if query.ids is None else (query.ids, self._ids(part, rows))
-        return best_of_similarities(similarity, ids, floor=query.floor)
+    def best_rows(self, query: Asked, positions: Int[np.ndarray, " k"]) -> list[BestRows]:
+        """For each document and each query row, the document row that `scores` uses, and its share."""
+        found: dict[int, BestRows] = {}
+        for part, mine, where in self._split(positions):
+            load = part.against(query.rows)
+            for document, place in zip(mine, where.tolist(), strict=True):
+                rows, _ = rows_of_sets(part.offsets, np.array([document]))
+                if not len(rows):
+                    found[place] = np.full(len(query.rows), -1), np.zeros(len(query.rows), np.float32)
+                    continue
+                ids = None if query.ids is None else (query.ids, self._ids(part, rows))
+                found[place] = best_of_similarities(load(rows)(slice(None)), ids, floor=query.floor)
+        return [found[place] for place in range(len(positions))]
 
     def frequencies(self) -> Counts:
         """The distinct ids of all documents, ascending, and their document frequencies."""

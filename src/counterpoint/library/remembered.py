@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from threading import Lock
 from typing import Any, final
 
 import numpy as np
@@ -12,6 +10,7 @@ from jaxtyping import Float, Int
 
 from counterpoint.errors import ConfigError
 from counterpoint.index import TextModel, VectorSet
+from counterpoint.library.recent import Recent
 from counterpoint.types import Ragged, Side, Span
 
 __all__ = ["Remembered"]
@@ -21,11 +20,11 @@ Encoded = Mapping[str, Ragged]
 
 @final
 class Remembered:
-    """A model that caches the vectors of recent queries.
+    """A model that caches the vectors of recent queries, and the rows of recent texts in explanations.
 
     Args:
         model: the model, which must not change.
-        size: number of cached queries, the least recently used dropped first; 0 for none.
+        size: number of cached queries, and of other texts, the least recently used dropped first; 0 for none.
 
     Raises:
         ConfigError: `size` is negative.
@@ -34,9 +33,10 @@ class Remembered:
     def __init__(self, model: TextModel, size: int):
         if size < 0:
             raise ConfigError(f"cached must be 0 or a number of queries, found {size}")
-        self._model, self._size = model, size
-        self._known: OrderedDict[str, Encoded] = OrderedDict()
-        self._lock = Lock()
+        self._model = model
+        self._queries: Recent[Encoded] = Recent(size)
+        self._spans: Recent[list[Span]] = Recent(size)
+        self._ids: Recent[Int[np.ndarray, " n"]] = Recent(size)
 
     @property
     def sets(self) -> Mapping[str, VectorSet]:
@@ -54,34 +54,36 @@ class Remembered:
 
     def encode_query(self, texts: Sequence[str]) -> Encoded:
         """Vectors of queries, which must not be written to."""
-        with self._lock:
-            found = {text: self._known[text] for text in texts if text in self._known}
-        missing = [text for text in dict.fromkeys(texts) if text not in found]
-        if missing:
-            made = self._model.encode_query(missing)
-            for at, text in enumerate(missing):
-                found[text] = {name: packed.take(np.array([at])) for name, packed in made.items()}
-        with self._lock:
-            for text in texts:
-                self._known[text] = found[text]
-                self._known.move_to_end(text)
-            while len(self._known) > self._size:
-                self._known.popitem(last=False)
         if not texts:
             return self._model.encode_query([])
-        return {name: Ragged.concatenate([found[text][name] for text in texts]) for name in self.sets}
+        found = self._queries.each(texts, self._encoded)
+        return {name: Ragged.concatenate([each[name] for each in found]) for name in self.sets}
+
+    def _encoded(self, texts: list[str]) -> list[Encoded]:
+        made = self._model.encode_query(texts)
+        return [
+            {name: packed.take(np.array([at])) for name, packed in made.items()} for at in range(len(texts))
+        ]
 
     def encode_document(self, texts: Sequence[str]) -> Encoded:
         """Vectors of documents."""
         return self._model.encode_document(texts)
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """The span of text of each row of a set."""
-        return self._model.spans(texts, name, side)
+        """The span of text of each row of a set; those of recent texts are cached, as results repeat."""
+
+        def make(missing: list[str]) -> list[list[Span]]:
+            return self._model.spans(missing, name, side)
+
+        return self._spans.each(texts, make, (name, side))
 
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
-        """The ids of the rows of `spans`."""
-        return self._model.row_ids(texts, name, side)
+        """The ids of the rows of `spans`, cached as they are."""
+
+        def make(missing: list[str]) -> list[Int[np.ndarray, " n"]]:
+            return self._model.row_ids(missing, name, side)
+
+        return self._ids.each(texts, make, (name, side))
 
     def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
         """A gate's value for each row of documents."""

@@ -40,11 +40,10 @@ def explain_hits(
     if model is not None:
         asked = {name: model.spans([query.text], name, "query")[0] for name in sets}
         stored = {name: _stored_rows(model, index.layouts[name], name, texts) for name in sets}
+    positions = _positions(index, hits)
+    best = {name: index.sets[name].best_rows(query.asked(name), positions) for name in stored}
     explained = []
-    for i, hit in enumerate(hits):
-        position = index.position_of(hit.document.id)
-        if position is None:
-            raise ConfigError(f"document {hit.document.id!r} is no longer in the index")
+    for i, (hit, position) in enumerate(zip(hits, positions.tolist(), strict=True)):
         parts, words = [], {}
         for part in plan.weights:
             if part == LEXICAL:
@@ -52,7 +51,7 @@ def explain_hits(
             elif part in stored:
                 document = index.take(part, np.array([position]))
                 spans, dropped = stored[part][i].split(document, hit.document.id)
-                raw = _late_interaction(index, part, query, position).with_spans(asked[part], spans)
+                raw = _late_interaction(part, query, best[part][i]).with_spans(asked[part], spans)
                 if part in query.floored:
                     words[part] = _by_importance(document, spans, dropped)
             else:
@@ -65,6 +64,14 @@ def explain_hits(
         tree = Explanation(plan.workflow, hit.score, tuple(parts))
         explained.append(replace(hit, explanation=tree, words=words))
     return tuple(explained)
+
+
+def _positions(index: Index, hits: Sequence[Hit]) -> Int[np.ndarray, " n"]:
+    positions = [index.position_of(hit.document.id) for hit in hits]
+    for hit, position in zip(hits, positions, strict=True):
+        if position is None:
+            raise ConfigError(f"document {hit.document.id!r} is no longer in the index")
+    return np.array(positions, np.int64)
 
 
 @dataclass(frozen=True)
@@ -206,8 +213,10 @@ def _feedback(
     return Explanation(FEEDBACK, sum((leaf.score for leaf in leaves), 0.0), leaves)
 
 
-def _late_interaction(index: Index, part: str, query: PreparedQuery, position: int) -> Explanation:
-    rows, values = index.sets[part].best_rows(query.asked(part), position)
+def _late_interaction(
+    part: str, query: PreparedQuery, best: tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]
+) -> Explanation:
+    rows, values = best
     idf = query.idf[part].tolist() if part in query.idf else [None] * len(rows)
     leaves = tuple(
         Explanation(f"row {i}", value, rows=(i, None if row < 0 else row), idf=weight)

@@ -14,6 +14,8 @@ from counterpoint.index import Index
 from counterpoint.library.opened import OpenIndex
 from counterpoint.library.options import SearchOptions
 from counterpoint.search import LEXICAL, Answer, Run, Searcher
+from counterpoint.search.settings import SearchSettings
+from counterpoint.serve.health import health_of
 from counterpoint.serve.problems import Problem
 from counterpoint.serve.running import LOGGER
 
@@ -46,6 +48,7 @@ class Served:
         self._write: OpenIndex | None = None
         self._lock = Lock()
         self._named: tuple[Index | None, str] = None, ""
+        self._health: dict[str, Any] = {}
 
     @property
     def count(self) -> int:
@@ -173,8 +176,17 @@ class Served:
             **{name: found[name] for name in kept},
             "lexical": index.manifest.has_lexical,
             "sets": sets,
+            "weights": dict(SearchSettings.for_index(index).weights),
             "fields": dict(index.fields),
         }
+
+    def health(self) -> dict[str, Any]:
+        """The measures of `health_of`, once per commit. Takes seconds; for one caller at a time."""
+        searcher = self.searcher(SearchOptions())
+        commit = self.commit_of(searcher.index)
+        if self._health.get("commit") != commit:
+            self._health = {"name": self.name, "commit": commit, **health_of(searcher)}
+        return self._health
 
     def add(self, documents: list[dict[str, Any]], replace: bool) -> tuple[int, str]:
         """Add documents in one commit; how many, and the commit.

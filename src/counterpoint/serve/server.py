@@ -37,6 +37,7 @@ class Server:
         )
         self.threads = Threads(settings.threads, settings.waiting, settings.seconds, self.metrics.busy)
         self.writes = Threads(len(indexes), settings.waiting)
+        self.measures = Threads(1, settings.waiting)  # one at a time: the next one finds it measured
         self.ready = False
 
     @asynccontextmanager

@@ -11,12 +11,17 @@ from fastapi import APIRouter, Response
 from counterpoint.errors import MissingExtraError
 from counterpoint.serve.problems import Problem
 
-__all__ = ["router"]
+__all__ = ["OURS", "router"]
 
 router = APIRouter(include_in_schema=False)
 FOLDER = Path(__file__).parents[2] / "resources" / "page"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-OURS = ("index.html", "style.css", "page.js", "icon.svg", "docs.html", "docs.js")
+OURS = (
+    *("index.html", "style.css", "icon.svg"),
+    *("page.js", "address.js", "dom.js", "health.js", "plots.js", "results.js"),
+    *("docs.html", "docs.js"),
+)
+"""Nothing else of the folder is served."""
 SWAGGER = ("swagger-ui.css", "swagger-ui-bundle.js")
 """Swagger UI, from a package that carries its files."""
 

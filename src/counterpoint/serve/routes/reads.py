@@ -29,6 +29,12 @@ async def info(served: NamedIndex, server: Shared) -> dict[str, Any]:
     return await server.threads.run(served.info)
 
 
+@router.get("/v1/indexes/{index}/health", tags=["read"])
+async def health(served: NamedIndex, server: Shared) -> dict[str, Any]:
+    """Truncated passages, isotropy of the vectors and overlap of the parts, measured on samples."""
+    return await server.measures.run(served.health)
+
+
 @router.post("/v1/indexes/{index}/search", tags=["read"])
 async def search(served: NamedIndex, body: SearchBody, request: Request, server: Shared) -> dict[str, Any]:
     """The best documents for a query, or for each of several. With `explain`, every score as a tree."""
