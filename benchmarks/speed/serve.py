@@ -38,7 +38,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event, Thread
 
 import numpy as np
@@ -52,6 +51,7 @@ HERE = Path(__file__).parent
 NAME = "bench"  # of the index
 HELD = 400  # documents that are not in the index at first; fewer than a merge encodes in few bits
 ADDED, REPLACED = 10, 5  # documents of a change
+WARM = 100  # queries before times are taken
 PLAIN = "plain FastAPI"
 OURS = "counterpoint serve"
 
@@ -103,6 +103,7 @@ def measured(options) -> dict:
     print(heading(), flush=True)
     for system in (OURS, PLAIN):
         with running(system, base, options.output) as server:
+            queries.warm(server)
             first = first_commit(base, documents)
             for clients in options.clients:
                 row, answers = queries.ask(server, clients, seconds)
@@ -110,6 +111,7 @@ def measured(options) -> dict:
                 add(counts, checked(answers, [first], options.k, options.cpus))
     folder = options.output / "changed"
     with running(OURS, copy_of(base, folder), options.output) as server:
+        queries.warm(server)
         with Writer(server, folder, documents, held, options.pause) as writer:
             asked = []
             for clients in options.clients:
@@ -119,6 +121,7 @@ def measured(options) -> dict:
         add(counts, checked(asked, writer.commits, options.k, options.cpus))
     commits = len(writer.commits) - 1
     with running(OURS, copy_of(base, folder), options.output) as server, Sampler(server.pid) as sampler:
+        queries.warm(server)
         with Writer(server, folder, documents, held, options.soak_pause) as writer:
             row, answers = queries.ask(server, 8, 3600, requests)
             rows.append(shown({"server": OURS, "index": "soak"} | row))
@@ -238,7 +241,6 @@ class Queries:
 
     def ask(self, server: Server, clients: int, seconds: float, requests: int = 10**9) -> tuple[dict, list]:
         """Figures, and the answers."""
-        self._load(server, {"clients": clients, "seconds": 1.0, "requests": 50})  # connections and kernels
         began = server.cpu()
         found = self._load(server, {"clients": clients, "seconds": seconds, "requests": requests})
         answers = found["answers"]
@@ -248,6 +250,10 @@ class Queries:
         row |= {"p50": p50, "p95": p95, "p99": p99, "ratio": p99 / p50, "most": max(times)}
         row |= {"cpu": 1000 * (server.cpu() - began) / len(answers)}
         return row | {"client": found["cpu"] / found["wall"]}, answers
+
+    def warm(self, server: Server) -> None:
+        """Load what first answers load: an index switches to compiled kernels after a second of work."""
+        self._load(server, {"clients": 2, "seconds": 600, "requests": WARM})
 
     def _load(self, server: Server, job: dict) -> dict:
         result = self.work / "load.json"

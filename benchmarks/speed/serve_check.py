@@ -96,7 +96,8 @@ def faults_of(task: tuple[Path, Commit, Mapping[str, list], int]) -> tuple[list[
     """What is wrong in the answers of one commit, and how many miss a better document as the library does."""
     first, commit, asked, k = task
     faults, missed = [], 0
-    with cp.open(commit.folder, model=encoder_of(first)) as notes:
+    # "torch" takes the encoder that is given, with the vectors that it has, and not the export in the folder.
+    with cp.open(commit.folder, model=encoder_of(first), backend="torch") as notes:
         searcher = notes.searcher(SearchOptions())
         names = notes.index.names_of(notes.index.positions)
         if set(names) != set(commit.texts):
