@@ -122,7 +122,8 @@ def test_what_the_image_is_built_from_is_sent_to_the_builder(dockerfile):
     copied = [each.split() for each in dockerfile["COPY"] if not each.startswith("--from")]
     names = {name for *sources, _ in copied for name in sources}
     for name in names:
-        inside = next((ROOT / name).rglob("*.*ml" if name == "recipes" else "*.py")) if (ROOT / name).is_dir() else ROOT / name
+        files = [path for path in (ROOT / name, *(ROOT / name).rglob("*")) if path.is_file()]
+        inside = next(path for path in files if "__pycache__" not in path.parts)
         assert not sent.match_file(inside.relative_to(ROOT)), f".dockerignore leaves out {name}"
     assert sent.match_file("tests/conftest.py") and sent.match_file(".git/config")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -11,9 +11,9 @@ documents, shuffled; there are more of them than the server caches, so each is e
    and 32 clients for some seconds each;
 2. the same for `counterpoint serve` while a writer goes on: it adds 10 documents, replaces 5, and deletes 10,
    each a commit, with a pause after each;
-3. a soak: many requests of 8 clients with a writer that pauses longer. Memory is sampled each second. "Growth"
-   compares the medians of the last fifth and of the second fifth, in anonymous memory: that of other files
-   than the index.
+3. a soak: many requests of 8 clients with a writer that pauses longer. Memory is sampled each second.
+   "Growth" compares the medians of the last fifth and of the second fifth, in anonymous memory, which leaves
+   out the files of the index.
 
 Every answer of every phase is checked. Its commit must be the last one at some time between request and
 answer. Its hits must have the scores and the order that scoring every document of that commit gives, and the

@@ -139,5 +139,5 @@ def fault_of(
 
 @cache
 def encoder_of(folder: Path) -> Any:
-    """The encoder of an index, with the vectors of all queries that a process has seen; None for BM25 alone."""
+    """The encoder of an index, with the vectors of all queries seen so far; None for BM25 alone."""
     return cp.open(folder, cached=100_000).searcher().model
