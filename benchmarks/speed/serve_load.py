@@ -2,9 +2,10 @@
 
     python serve_load.py JOB
 
-JOB is JSON: `port`, `path`, `key` (null for none), `texts` (a file with a JSON list of queries), `first` (the
-number of the first query), `clients`, `k`, `seconds` and `requests` (it ends at whichever comes first) and
-`result`, the file that is written. Each client has one connection, and sends a query when it has its answer.
+JOB is JSON: `port`, `path`, `key` (null for none), `texts` (a file with a JSON list of queries), `different`
+(how many of them are asked), `first` (the number of the first query), `clients`, `k`, `seconds` and
+`requests` (it ends at whichever comes first) and `result`, the file that is written. Each client has one
+connection, and sends a query when it has its answer.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from pathlib import Path
 
 def main() -> None:
     job = json.loads(sys.argv[1])
-    texts = json.loads(Path(job["texts"]).read_text(encoding="utf-8"))
+    texts = json.loads(Path(job["texts"]).read_text(encoding="utf-8"))[: job["different"]]
     cpu, began = time.process_time(), time.monotonic()
     answers = asyncio.run(all_clients(job, texts, began))
     spent, wall = time.process_time() - cpu, time.monotonic() - began

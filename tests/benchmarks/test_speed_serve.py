@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("fastapi")
-from serve_check import Commit, checked  # noqa: E402
+from serve_check import Commit, checked, misses, right  # noqa: E402
 
 import counterpoint as cp  # noqa: E402
 from serve import ADDED, HELD, checksum, first_commit  # noqa: E402
@@ -46,6 +46,7 @@ def test_it_measures_and_checks(tmp_path):
     check = found["check"]
     assert check["answers"] == sum(row["queries"] for row in found["rows"]) > 400
     assert (check["failed"], check["stale"], check["wrong"]) == (0, 0, 0) and found["commits"] > 4
+    assert check["compared"] >= check["scored"] > 0 and check["missed"] == 0
     assert found["soak"]["memory"] and "<svg" in (tmp_path / "memory.svg").read_text()
 
 
@@ -91,6 +92,13 @@ def test_answers_of_another_time_are_found(judge):
     judged, _ = judge
     assert judged(sent=1.0, done=2.0) == {"stale"}
     assert judged(commit="nobody's") == {"stale"}
+
+
+def test_scores_of_every_document_find_what_the_library_lacks():
+    scores = {"a": 3.0, "b": 2.0, "c": 1.0}
+    assert right([("a", 3.0), ("b", 2.0)], scores) and not misses([("a", 3.0), ("b", 2.0)], scores)
+    assert right([("a", 3.0), ("c", 1.0)], scores) and misses([("a", 3.0), ("c", 1.0)], scores)
+    assert not right([("b", 2.0), ("a", 3.0)], scores) and not right([("a", 3.1), ("b", 2.0)], scores)
 
 
 def test_the_change_of_a_turn_never_meets_its_own_documents():

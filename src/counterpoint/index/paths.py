@@ -80,7 +80,8 @@ def _loaded() -> Kernels | None:
         return None
     except RuntimeError as error:  # numba can write its cache nowhere
         logging.getLogger(__name__).warning(
-            "the compiled kernels are not used (%s); set NUMBA_CACHE_DIR to a folder that can be written", error
+            "the compiled kernels are not used: %s; set NUMBA_CACHE_DIR to a folder that can be written",
+            error,
         )
         return None
     lists = probed, levels_of, gathered, interactions
