@@ -1,10 +1,13 @@
 """Changing an index that is open: one commit, a snapshot that refreshes, and the model that it remembers."""
 
+import threading
+
 import pytest
 from tests.fakes import HashModel
 
 import counterpoint as cp
 from counterpoint.errors import ArtifactError, ConfigError, DataError
+from counterpoint.index import Index
 from counterpoint.library import changeable
 from counterpoint.loading import load_model
 
@@ -108,3 +111,30 @@ def test_a_refit_keeps_the_model_that_the_index_keeps(tmp_path):
     assert other.index.manifest.model["name"] not in (None, before)
     assert [hit.id for hit in other.search("animals of the ocean", k=1)] == ["a"]
     assert other.add([{"id": "c", "text": "A cat."}]) == 1
+
+
+def test_of_two_threads_the_slower_does_not_go_back_to_an_older_commit(tmp_path, monkeypatch):
+    path, go, slow = tmp_path / "notes", threading.Event(), threading.Event()
+    cp.index([{"id": "a", "text": "A whale."}], path, model=None).close()
+    read = Index.refreshed
+
+    def refreshed(index):
+        found = read(index)
+        if not slow.is_set():
+            slow.set()
+            go.wait()
+        return found
+
+    with cp.open(path) as reader, cp.open(path) as writer:
+        writer.add([{"id": "b", "text": "A shark."}])
+        monkeypatch.setattr(Index, "refreshed", refreshed)
+        first, second = (threading.Thread(target=reader.refresh) for _ in range(2))
+        first.start()
+        slow.wait()
+        writer.add([{"id": "c", "text": "A train."}])
+        second.start()
+        second.join(0.3)  # before the first is done, if it may
+        go.set()
+        first.join()
+        second.join()
+        assert len(reader) == 3

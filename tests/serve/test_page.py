@@ -218,7 +218,7 @@ def test_the_page_of_the_api_shows_every_request(page, address):
     shown = "".join(page.locator(".opblock-summary-path").all_inner_texts()).replace("\u200b", "")
     paths = httpx.get(f"{address}/openapi.json").json()["paths"]
     assert len(paths) > 10 and all(path in shown for path in paths)
-    assert page.locator("#locked").is_hidden()
+    assert page.locator("p#locked").is_hidden()
 
 
 def test_the_page_of_the_api_tells_that_a_key_is_needed(page, tmp_path):
@@ -226,7 +226,7 @@ def test_the_page_of_the_api_tells_that_a_key_is_needed(page, tmp_path):
     cp.index(DOCUMENTS, tmp_path / "notes", model=None).close()
     with running({"notes": tmp_path / "notes"}, read_keys=("r" * 20,)) as address:
         page.goto(f"{address}/docs")
-        page.locator("#locked:not([hidden])").wait_for()
+        page.locator("p#locked:not([hidden])").wait_for()
         assert page.locator(".opblock-summary-path").count() == 0
 
 

@@ -38,7 +38,12 @@ class ExportedModel:
         graph: in ONNX; computes vectors.
         files: by their names in the description.
         full: loads the model, with torch, once documents must be encoded.
+
+    Attributes:
+        batches: False: queries are encoded one by one, by as many threads as call.
     """
+
+    batches = False
 
     def __init__(
         self,

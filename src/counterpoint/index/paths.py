@@ -78,6 +78,12 @@ def _loaded() -> Kernels | None:
         from counterpoint.index.compiled.turn import turn
     except ImportError:  # numba does not support every version of Python yet
         return None
+    except RuntimeError as error:  # numba can write its cache nowhere
+        logging.getLogger(__name__).warning(
+            "the compiled kernels are not used: %s; set NUMBA_CACHE_DIR to a folder that can be written",
+            error,
+        )
+        return None
     lists = probed, levels_of, gathered, interactions
     pooled = scan_int8, scan_some, turn, sketched_rows
     by_id = add_postings, matched, of_postings

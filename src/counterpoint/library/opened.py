@@ -174,10 +174,10 @@ class OpenIndex(Searchable, Changeable):
         Raises:
             ArtifactError: the index is missing or damaged; this object stays unchanged.
         """
-        now = self.index.refreshed()
-        if now is self.index:
-            return False
-        with self._lock:
+        with self._lock:  # so that of two threads the slower one does not go back to an older commit
+            now = self.index.refreshed()
+            if now is self.index:
+                return False
             searcher = vars(self).pop("_with_model", None)
             if searcher is not None and now.manifest.model == self.index.manifest.model:
                 vars(self)["_with_model"] = Searcher(now, searcher.model)

@@ -43,6 +43,11 @@ class Remembered:
         """The vector sets by name."""
         return self._model.sets
 
+    @property
+    def batches(self) -> bool:
+        """Whether several queries are encoded faster together than one by one."""
+        return getattr(self._model, "batches", True)
+
     def fingerprint(self) -> str:
         """Fingerprint of the model."""
         return self._model.fingerprint()

@@ -81,7 +81,7 @@ class RemoteIndex(Searchable):
         from counterpoint.search import Run
 
         options = options_of(k, asked, RunKeywords)
-        sent = {name: value for name, value in _sent(options).items() if name != "explain"}
+        sent = {name: value for name, value in options.to_dict().items() if name != "explain"}
         names, ranked = list(queries), {}
         for at in range(0, len(names), TOGETHER):
             some = {name: queries[name] for name in names[at : at + TOGETHER]}

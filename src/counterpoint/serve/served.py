@@ -11,6 +11,7 @@ import numpy as np
 
 from counterpoint.errors import ArtifactError, DataError
 from counterpoint.index import Index
+from counterpoint.index.paths import compile_all
 from counterpoint.library.opened import OpenIndex
 from counterpoint.library.options import SearchOptions
 from counterpoint.search import LEXICAL, Answer, Run, Searcher
@@ -49,6 +50,7 @@ class Served:
         self._lock = Lock()
         self._named: tuple[Index | None, str] = None, ""
         self._health: dict[str, Any] = {}
+        self._batches = False
 
     @property
     def count(self) -> int:
@@ -65,10 +67,12 @@ class Served:
             LOGGER.warning({"index": self.name, "fault": f"the last commit cannot be read: {error}"})
 
     def warm(self) -> None:
-        """Load what the first search would load."""
+        """Load what the first searches would load: the encoder, and compiled kernels."""
         model = self.searcher(SearchOptions()).model
         if model is not None:
             model.encode_query(["ready"])
+            self._batches = getattr(model, "batches", True)
+            compile_all()
 
     def commit_of(self, index: Index) -> str:
         """The name of a commit."""
@@ -143,9 +147,9 @@ class Served:
                 return name
         raise Problem(HTTPStatus.BAD_REQUEST, f"{self.name}: no vector set has one vector per text")
 
-    def needs_model(self, options: SearchOptions) -> bool:
-        """Whether a search encodes its query."""
-        return options.workflow != LEXICAL and self._read.index.manifest.model is not None
+    def batches(self, options: SearchOptions) -> bool:
+        """Whether searches encode queries, and do it faster together."""
+        return self._batches and options.workflow != LEXICAL
 
     def document(self, name: str) -> tuple[dict[str, Any], str]:
         """A document and the commit that it is of.

@@ -76,19 +76,23 @@ class Server:
             raise too_much(f"a text has {found:,} characters; the most is {longest:,}")
 
     async def encoded(self, served: Served, texts: list[str], options: SearchOptions) -> None:
-        """Encode queries together with those of other requests, so that their searches find the vectors."""
-        if served.needs_model(options):
+        """Encode queries together with those of other requests, so that their searches find the vectors.
+
+        Nothing is done where this is not faster: then each search encodes its own query, in its thread.
+        """
+        if served.batches(options):
             model = await self.threads.run(lambda: served.searcher(options).model)
             if model is not None:
                 await self.together.encode(model.encode_query, texts)
 
 
-def _server(request: Request) -> Server:
+# Asynchronous, because FastAPI calls other dependencies in threads, which takes longer than they do.
+async def _server(request: Request) -> Server:
     return request.app.state.server
 
 
-def _index(index: str, request: Request) -> Served:
-    return _server(request).named(index)
+async def _index(index: str, request: Request) -> Served:
+    return request.app.state.server.named(index)
 
 
 Shared = Annotated[Server, Depends(_server)]

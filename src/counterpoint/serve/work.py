@@ -75,8 +75,8 @@ class Threads:
 class Together:
     """Encodes the queries that wait at the same time in one call.
 
-    A call of several queries takes little longer than one of a single query. Nothing waits for a batch to
-    fill: whatever came while the last call ran is encoded next.
+    For models of which a call of several queries takes little longer than one of a single query. Nothing
+    waits for a batch to fill: whatever came while the last call ran is encoded next.
 
     Args:
         waiting: how many queries may wait.

@@ -1,0 +1,22 @@
+"""Kernels that cannot be compiled are told and not used."""
+
+import subprocess
+import sys
+
+import pytest
+
+READ_ONLY = """
+import logging
+from numba.core.caching import CacheImpl
+CacheImpl._locator_classes = []  # as where neither the package nor the user has a folder to write to
+logging.basicConfig(format="%(message)s")
+from counterpoint.index.paths import described
+print(described()["kernel"])
+"""
+
+
+def test_without_a_folder_for_the_cache_numpy_computes_and_the_log_says_what_to_do():
+    pytest.importorskip("numba")
+    done = subprocess.run([sys.executable, "-c", READ_ONLY], capture_output=True, text=True)
+    assert done.stdout == "numpy\n", done.stderr
+    assert "set NUMBA_CACHE_DIR to a folder that can be written" in done.stderr
