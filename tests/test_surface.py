@@ -38,8 +38,7 @@ LAYERS = [
     {"search"},
     {"explain", "exported", "exporting", "loading", "measure", "model", "plots", "presets"},
     {"learn", "sweep"},
-    {"cluster"},
-    {"library", "recipe", "testing"},
+    {"cluster", "library", "recipe", "testing"},
     {"integrations", "serve"},
     {"cli"},
 ]
