@@ -95,8 +95,11 @@ def test_a_search_never_mixes_two_commits(small):
     )
     now = Searcher(fleet.over(index.refreshed()), layout.model, layout.searches[0])
     assert {hit.id[:3] for hit in now.search("fox fox fox", 3)} == {"new"}
+    assert {hit.id[:3] for hit in before.search("fox fox fox", 3)} != {"new"}  # it is kept open
+    late = fleet_of(index.folder, layout)
     with pytest.raises(CommitMoved, match="search again"):
-        before.search("fox", 3)
+        Searcher(late.over(index), layout.model, layout.searches[0]).search("fox", 3)
+    late.close()
     fleet.close()
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from counterpoint.cli.console import note
 from counterpoint.cli.named import named_indexes
 from counterpoint.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from counterpoint.search.fleet import Fleet
+    from counterpoint.serve.settings import ServeSettings
 
 __all__ = ["serve"]
 
@@ -29,6 +35,17 @@ def serve(
     config: Annotated[
         Path | None, typer.Option(help="Read settings from this TOML file", show_default=False)
     ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(help="Search shards on this Ray cluster; local: start one"),
+    ] = None,
+    replicas: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes per shard on the cluster (default: 1)"),
+    ] = None,
+    partial: Annotated[
+        bool | None, typer.Option("--partial", help="Answer without shards that are gone, and name them")
+    ] = None,
     log_texts: Annotated[bool | None, typer.Option("--log-texts", help="Write queries to the log")] = None,
 ) -> None:
     """Serve indexes over HTTP: search, explain, rerank, encode, add and delete.
@@ -46,9 +63,24 @@ def serve(
     except ImportError as error:
         raise MissingExtraError("serving", package="fastapi", extra="serve") from error
     given = {"host": host, "port": port, "log_texts": log_texts}
+    given |= {"ray": ray, "replicas": replicas, "partial": partial}
     settings = ServeSettings.gathered(given, os.environ, config)
     named = {name: Path(place) for name, place in named_indexes(indexes).items()}
-    app = application(named, settings)
-    log_to_stderr()
-    note(f"serving {', '.join(named)} at http://{settings.host}:{settings.port} (Ctrl-C to stop)")
-    uvicorn.Server(uvicorn.Config(app, **options_of(settings))).run()
+    with ExitStack() as stack:
+        app = application(named, settings, _fleets(named, settings, stack))
+        log_to_stderr()
+        note(f"serving {', '.join(named)} at http://{settings.host}:{settings.port} (Ctrl-C to stop)")
+        uvicorn.Server(uvicorn.Config(app, **options_of(settings))).run()
+
+
+def _fleets(named: Mapping[str, Path], settings: ServeSettings, stack: ExitStack) -> dict[str, Fleet]:
+    """The shards of each index on the cluster, if one is named; they end with the stack."""
+    if not settings.ray:
+        return {}
+    from counterpoint.cluster.connecting import connected
+    from counterpoint.cluster.shards import ray_fleet
+
+    stack.enter_context(connected(settings.ray))
+    note(f"starting {settings.replicas} process(es) per shard on Ray")
+    how = {"replicas": settings.replicas, "partial": settings.partial, "seconds": settings.seconds}
+    return {name: stack.enter_context(ray_fleet(path, settings.ray, **how)) for name, path in named.items()}

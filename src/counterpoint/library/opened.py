@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -22,12 +24,14 @@ from counterpoint.library.remote import RemoteIndex, is_address
 from counterpoint.library.searchable import Searchable, options_of
 from counterpoint.library.stored import encoder_of
 from counterpoint.search import LEXICAL, Searcher
+from counterpoint.search.shard import CommitMoved
 
 if TYPE_CHECKING:
     from counterpoint.data import Collection
     from counterpoint.measure import Report
     from counterpoint.model import Model
     from counterpoint.search import Answer, Run, Workflow
+    from counterpoint.search.fleet import Fleet
 
 __all__ = ["OpenIndex", "open_index"]
 
@@ -44,6 +48,7 @@ class OpenIndex(Searchable, Changeable):
         model: the model, or its new location if it moved.
         backend: what encodes queries: "auto", "onnx" or "torch" (see `counterpoint.library.options.Backend`).
         cached: number of queries whose vectors are cached; 0 for none.
+        fleet: searches the index shard by shard, elsewhere; None to search it here.
 
     Raises:
         ArtifactError: there is no index, or it is unfinished, damaged or of another version.
@@ -55,12 +60,17 @@ class OpenIndex(Searchable, Changeable):
         model: Model | str | Path | None = None,
         backend: Backend = BACKEND,
         cached: int = CACHED_QUERIES,
+        fleet: Fleet | None = None,
     ):
-        self.index = Index(folder)
+        self._fleet = fleet
+        self.index = self._over(Index(folder))
         self._given, self._lock = model, Lock()
         self._backend: Backend = backend
         self._cached = cached
         self._last: tuple[SearchOptions | None, Searcher | None] = None, None
+
+    def _over(self, index: Index) -> Index:
+        return index if self._fleet is None else self._fleet.over(index)
 
     @cached_property
     def _with_model(self) -> Searcher:
@@ -106,10 +116,26 @@ class OpenIndex(Searchable, Changeable):
 
     @override
     def _answers(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
-        searcher, workflow = self.searcher(options), cast("Workflow", options.workflow)
-        return [
-            searcher.search(text, options.k, workflow=workflow, explain=options.explain) for text in queries
-        ]
+        return [self.answer(text, options)[0] for text in queries]
+
+    def answer(self, query: str, options: SearchOptions) -> tuple[Answer, Index]:
+        """The answer to a query, and the commit that it is of.
+
+        Raises:
+            ShardGone: a shard of a fleet gives no answer, and partial answers are not allowed.
+        """
+        workflow = cast("Workflow", options.workflow)
+        for last in (False, True):
+            searcher = self.searcher(options)
+            with nullcontext(set[int]()) if self._fleet is None else self._fleet.watched() as missing:
+                try:
+                    found = searcher.search(query, options.k, workflow=workflow, explain=options.explain)
+                    return replace(found, missing=tuple(sorted(missing))), searcher.index
+                except CommitMoved:  # between two questions to the shards
+                    if last:
+                        raise
+            self.refresh()
+        raise AssertionError("unreachable")
 
     @with_names(RunKeywords)
     def run(self, queries: Mapping[str, str], k: int = 1000, **asked: Unpack[RunKeywords]) -> Run:
@@ -178,6 +204,7 @@ class OpenIndex(Searchable, Changeable):
             now = self.index.refreshed()
             if now is self.index:
                 return False
+            now = self._over(now)
             searcher = vars(self).pop("_with_model", None)
             if searcher is not None and now.manifest.model == self.index.manifest.model:
                 vars(self)["_with_model"] = Searcher(now, searcher.model)

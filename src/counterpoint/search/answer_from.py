@@ -18,7 +18,8 @@ def answer_from(data: Mapping[str, Any]) -> Answer:
         KeyError, TypeError: these are not the data of an answer.
     """
     hits = tuple(_hit(found) for found in data["hits"])
-    return Answer(data["query"], data["workflow"], hits, dict(data["weights"]))
+    missing = tuple(data.get("missing_shards", ()))
+    return Answer(data["query"], data["workflow"], hits, dict(data["weights"]), missing)
 
 
 def _hit(data: Mapping[str, Any]) -> Hit:

@@ -15,6 +15,8 @@ from counterpoint.search.settings import LEXICAL
 
 __all__ = ["CommitMoved", "Found", "Shard"]
 
+KEPT = 2  # commits that stay open, so that a search of the last one can end
+
 Found = tuple[Int[np.ndarray, " c"], Float[np.ndarray, " c"]]
 """Positions within the shard, and the exact scores there."""
 
@@ -40,7 +42,7 @@ class Shard:
         self.number = number
         self._model = model
         self._index = Index(folder)
-        self._mine: tuple[str, Index] | None = None
+        self._known: dict[str, Index] = {}
 
     def best(
         self,
@@ -88,13 +90,15 @@ class Shard:
         return self._at(commit).part(part).scores(query, positions)
 
     def _at(self, commit: str) -> Index:
-        if self._mine is None or self._mine[0] != commit:
+        known = self._known.get(commit)
+        if known is None:
             self._index = self._index.refreshed()
             now = self._index.manifest.commit
             if now != commit:
                 raise CommitMoved(f"the index is at commit {now}, not {commit}; search again")
-            self._mine = now, self._bound(self._index.shard(self.number))
-        return self._mine[1]
+            known = self._bound(self._index.shard(self.number))
+            self._known = dict([*self._known.items(), (now, known)][-KEPT:])
+        return known
 
     def _bound(self, index: Index) -> Index:
         static = any(layout.kind == "static" for layout in index.layouts.values())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from counterpoint.errors import ConfigError
+from counterpoint.search.fleet import Fleet
 from counterpoint.serve import problems
 from counterpoint.serve.guard import Guard
 from counterpoint.serve.routes import compatible, health, page, reads, writes
@@ -21,12 +23,17 @@ from counterpoint.version import version
 __all__ = ["application"]
 
 
-def application(indexes: Mapping[str, Path], settings: ServeSettings) -> ASGIApp:
+def application(
+    indexes: Mapping[str, Path],
+    settings: ServeSettings,
+    fleets: Mapping[str, Fleet] = MappingProxyType({}),
+) -> ASGIApp:
     """Make an application that serves indexes.
 
     Args:
         indexes: folders of indexes by name.
         settings: of the server.
+        fleets: by name, what searches the shards of an index elsewhere.
 
     Raises:
         ConfigError: there is no index.
@@ -34,7 +41,8 @@ def application(indexes: Mapping[str, Path], settings: ServeSettings) -> ASGIApp
     """
     if not indexes:
         raise ConfigError("name an index to serve")
-    server = Server({name: Served(name, folder) for name, folder in indexes.items()}, settings)
+    served = {name: Served(name, folder, fleets.get(name)) for name, folder in indexes.items()}
+    server = Server(served, settings)
     app = FastAPI(
         title="Counterpoint",
         version=version(),

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from counterpoint.errors import ArtifactError, CounterpointError, MissingExtraError, without_paths
+from counterpoint.search.fleet import ShardGone
 
 __all__ = ["DESCRIBED", "MEDIA_TYPE", "Problem", "install", "response_of"]
 
@@ -92,4 +93,5 @@ def install(app: FastAPI) -> None:
 def _status(error: CounterpointError) -> HTTPStatus:
     if isinstance(error, MissingExtraError):
         return HTTPStatus.NOT_IMPLEMENTED
-    return HTTPStatus.SERVICE_UNAVAILABLE if isinstance(error, ArtifactError) else HTTPStatus.BAD_REQUEST
+    gone = isinstance(error, ArtifactError | ShardGone)
+    return HTTPStatus.SERVICE_UNAVAILABLE if gone else HTTPStatus.BAD_REQUEST

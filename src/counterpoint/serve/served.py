@@ -22,6 +22,7 @@ from counterpoint.serve.running import LOGGER
 
 if TYPE_CHECKING:
     from counterpoint.search import Workflow
+    from counterpoint.search.fleet import Fleet
 
 __all__ = ["Served"]
 
@@ -38,14 +39,15 @@ class Served:
     Args:
         name: in addresses.
         folder: of the index.
+        fleet: searches the shards of the index; None to search it here.
 
     Raises:
         ArtifactError: there is no such index.
     """
 
-    def __init__(self, name: str, folder: Path):
+    def __init__(self, name: str, folder: Path, fleet: Fleet | None = None):
         self.name, self._folder = name, folder
-        self._read = OpenIndex(folder, cached=CACHED)
+        self._read = OpenIndex(folder, cached=CACHED, fleet=fleet)
         self._write: OpenIndex | None = None
         self._lock = Lock()
         self._named: tuple[Index | None, str] = None, ""
@@ -89,10 +91,9 @@ class Served:
 
     def search(self, query: str, options: SearchOptions) -> tuple[Answer, str]:
         """The answer to a query, and the commit that it is of."""
-        searcher = self.searcher(options)
-        workflow = cast("Workflow", options.workflow)
-        answer = searcher.search(query, options.k, workflow=workflow, explain=options.explain)
-        return answer, self.commit_of(searcher.index)
+        self.refresh()
+        answer, index = self._read.answer(query, options)
+        return answer, self.commit_of(index)
 
     def run(self, queries: dict[str, str], options: SearchOptions) -> tuple[Run, str]:
         """Documents ranked for queries (id to text), and the commit that the scores are of."""

@@ -38,6 +38,10 @@ class ServeSettings:
             for an answer to be read, after which the connection is cut.
         threads: searches that run at the same time.
         waiting: requests that may wait for a thread; more are answered 503 at once.
+        ray: search the shards of the indexes on this Ray cluster; "local" starts one on this machine.
+        replicas: processes per shard on the cluster.
+        partial: answer without the shards that give no answer, and name them in the answer; otherwise the
+            answer is 503.
         log_texts: write queries to the log. Documents are never written there.
     """
 
@@ -54,12 +58,24 @@ class ServeSettings:
     seconds: float = 30.0
     threads: int = 2
     waiting: int = 128
+    ray: str = ""
+    replicas: int = 1
+    partial: bool = False
     log_texts: bool = False
 
     def __post_init__(self) -> None:
         faults = [
             f"{name} must be at least 1, found {getattr(self, name)}"
-            for name in ("max_body", "max_batch", "max_query", "max_text", "max_k", "threads", "waiting")
+            for name in (
+                "max_body",
+                "max_batch",
+                "max_query",
+                "max_text",
+                "max_k",
+                "threads",
+                "waiting",
+                "replicas",
+            )
             if getattr(self, name) < 1
         ]
         if not 0 <= self.port < 2**16:

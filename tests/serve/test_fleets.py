@@ -1,0 +1,69 @@
+"""A server whose shards are searched elsewhere: the same answers, followed commits, and told gaps."""
+
+import pytest
+
+pytest.importorskip("fastapi")
+from starlette.testclient import TestClient  # noqa: E402
+
+import counterpoint as cp  # noqa: E402
+from counterpoint.search.fleet import Threads  # noqa: E402
+from counterpoint.search.shard import Shard  # noqa: E402
+from counterpoint.serve.app import application  # noqa: E402
+from counterpoint.serve.settings import ServeSettings  # noqa: E402
+
+DOCUMENTS = [{"id": f"d{i}", "text": f"sea number {i} and word {i % 3}", "year": 2000 + i} for i in range(30)]
+SEARCH = "/v1/indexes/notes/search"
+BODY = {"query": "sea word 2", "k": 40, "explain": True}
+
+
+@pytest.fixture
+def folder(tmp_path, tiny_model):
+    cp.index(DOCUMENTS, tmp_path / "notes", model=tiny_model, shards=3, metadata="year:int").close()
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def serve(folder):
+    opened = []
+
+    def made(numbers=(0, 1, 2), partial=False):
+        from counterpoint.library.stored import encoder_of
+
+        fleet = Threads([Shard(folder, number, encoder_of) for number in numbers], partial)
+        app = application({"notes": folder}, ServeSettings(), {"notes": fleet})
+        client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
+        opened.append((client.__enter__(), fleet))
+        return client
+
+    yield made
+    for client, fleet in opened:
+        client.__exit__(None, None, None)
+        fleet.close()
+
+
+def without_time(answer):
+    return {name: value for name, value in answer.json().items() if name not in ("milliseconds", "index")}
+
+
+def test_answers_are_those_of_the_index_and_follow_writes(serve, folder):
+    client = serve()
+    with cp.open(folder) as notes:
+        for more in ({}, {"workflow": "words"}, {"where": "year > 2010"}):
+            found = without_time(client.post(SEARCH, json={**BODY, **more}))
+            commit = found.pop("commit")
+            assert found == notes.search(BODY["query"], k=40, explain=True, **more).to_dict()
+    added = client.post(
+        "/v1/indexes/notes/documents", json={"documents": [{"id": "n", "text": "sea"}]}
+    ).json()
+    found = without_time(client.post(SEARCH, json=BODY))
+    assert found["commit"] == added["commit"] != commit
+    assert "n" in {hit["id"] for hit in found["hits"]}
+
+
+def test_a_shard_that_is_gone_is_503_or_named_in_the_answer(serve, folder):
+    answer = serve(numbers=(0, 2)).post(SEARCH, json=BODY)
+    assert answer.status_code == 503 and "shard 1 is not there" in answer.json()["detail"]
+    answer = serve(numbers=(0, 2), partial=True).post(SEARCH, json=BODY)
+    assert answer.status_code == 200 and answer.json()["missing_shards"] == [1]
+    assert 0 < len(answer.json()["hits"]) < len(DOCUMENTS)
+    assert "missing_shards" not in serve().post(SEARCH, json=BODY).json()
