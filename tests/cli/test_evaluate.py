@@ -124,6 +124,7 @@ def test_folds_are_written_and_choose_between_runs(files, call, tmp_path):
     assert crossed["measures"]["RR"] == pytest.approx(total / 4) and crossed["queries"] == 4
     code, out, _ = call("evaluate", qrels, *runs, "--choose-on", "validation")
     assert code == 0 and "cross-validated" in out and "chosen by RR on validation: " in out
+    assert " folds" in out and " 1 folds" not in out
     assert fails(call("evaluate", qrels, "--run", one, "--folds", path), "two or more with --run")
     qrels.write_text(qrels.read_text() + "q5\ta\t1\n")
     assert fails(call("evaluate", qrels, *runs), "query 'q5' was measured but is in no fold")

@@ -266,12 +266,15 @@ def _write_queries(
 
 
 def _text(results: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> str:
+    from counterpoint.data.policy import counted
+
     measures = list(results[0]["measures"])
     lines = [text_table(["run", *measures], [[row["run"], *row["measures"].values()] for row in results])]
     for row in results:
         if "chosen" in row:
             times = [
-                f"{escaped(name)} in {count} folds" for name, count in Counter(row["chosen"]).most_common()
+                f"{escaped(name)} in {counted(count, 'fold')}"
+                for name, count in Counter(row["chosen"]).most_common()
             ]
             lines.append(f"chosen by {row['chosen_by']} on {row['chosen_on']}: {', '.join(times)}")
     return "\n".join([*lines, *([slice_text(parts, measures)] if parts else [])])

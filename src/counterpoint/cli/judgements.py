@@ -123,5 +123,5 @@ def doubts(qrels: Qrels, measures: Sequence[str]) -> Iterator[str]:
     if least and not any(0 <= grade < least for grade in grades):
         yield (
             f"every judged document has a grade of {least} or more, so condensed lists hold relevant "
-            "documents only; their measures are close to 1 for every run"
+            "documents only; their measures hardly depend on the ranking"
         )
