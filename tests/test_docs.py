@@ -34,6 +34,7 @@ def command_lines():
     for page in PAGES:
         for block in blocks(page, "(?:console|bash)"):
             for line in block.replace("\\\n", " ").splitlines():
+                line = line.removeprefix("$ ")
                 if line.startswith("counterpoint "):
                     yield pytest.param(line, id=f"{page.name}: {line[:60]}")
 

@@ -106,6 +106,22 @@ def test_the_default_model_adds_and_refits(collection, new, tmp_path, capsys):
     assert main(["verify", str(folder)]) == 0
 
 
+def test_counts_of_passages_are_called_that(lexical, tmp_path, capsys):
+    """Documents that are cut count as what is stored: their passages."""
+    path = tmp_path / "long.jsonl"
+    path.write_text(json.dumps({"_id": "long", "text": "One two three. " * 20}) + "\n")
+    assert main(["add", str(lexical), str(path)]) == 0
+    assert capsys.readouterr().out.startswith("1 document added; the index now has 5 documents\n")
+    arguments = [str(lexical), str(path), "--passage-words", "15", "--no-compact"]
+    assert main(["replace", *arguments]) == 0
+    said = "4 passages added, 1 replaced; the index now has 5 documents in 8 passages\n"
+    assert capsys.readouterr().out == said
+    assert main(["delete", str(lexical), "fox", "--no-compact"]) == 0
+    assert main(["info", str(lexical)]) == 0
+    assert "deleted passages still on disk: 1" in capsys.readouterr().out
+    assert main(["compact", str(lexical)]) == 0 and "1 to 0 deleted passages" in capsys.readouterr().out
+
+
 def test_info_says_what_changes_left(lexical, new, capsys):
     assert main(["replace", str(lexical), str(new), "--no-compact"]) == 0
     capsys.readouterr()

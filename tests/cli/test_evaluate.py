@@ -81,6 +81,27 @@ def test_an_index_is_searched_deeply_for_condensed_measures(collection, lexical,
     assert json.loads(call(*arguments, "--condensed", "-k", "50")[1])["k"] == 50
 
 
+def test_a_depth_below_a_cutoff_is_noted(collection, lexical, call):
+    arguments = ("evaluate", collection, "--index", lexical, "-w", "lexical", "--measures", "P@2 R@100 AP")
+    noted = "-k 10 retrieves fewer documents than R@100 counts; the rest count as not found"
+    assert noted in call(*arguments, "-k", 10)[2]
+    assert "retrieves fewer" not in call(*arguments, "-k", 100)[2] + call(*arguments)[2]
+
+
+def test_judgements_that_measure_nothing_are_noted(files, call, tmp_path):
+    folder, one, _, qrels = files
+    arguments = ("evaluate", folder, "--run", one, "--measures", "P@1 nDCG@10")
+    assert (
+        "no document has a grade of 4 or more (the highest is 3)" in call(*arguments, "--relevant-from", 4)[2]
+    )
+    only = "every judged document has a grade of {} or more, so condensed lists hold relevant documents only"
+    assert not set(call(*arguments, "--relevant-from", 3)[2].split()) & {"grade"}
+    assert "every judged document" not in call(*arguments, "--condensed")[2]  # c has grade 0 for q3
+    qrels.write_text(qrels.read_text().replace("q3\tc\t0\n", ""))
+    assert only.format(1) in call(*arguments, "--condensed")[2]
+    assert "every judged document" not in call(*arguments)[2]
+
+
 def test_folds_are_written_and_choose_between_runs(files, call, tmp_path):
     folder, one, two, qrels = files
     path = tmp_path / "folds.json"
@@ -103,6 +124,7 @@ def test_folds_are_written_and_choose_between_runs(files, call, tmp_path):
     assert crossed["measures"]["RR"] == pytest.approx(total / 4) and crossed["queries"] == 4
     code, out, _ = call("evaluate", qrels, *runs, "--choose-on", "validation")
     assert code == 0 and "cross-validated" in out and "chosen by RR on validation: " in out
+    assert " folds" in out and " 1 folds" not in out
     assert fails(call("evaluate", qrels, "--run", one, "--folds", path), "two or more with --run")
     qrels.write_text(qrels.read_text() + "q5\ta\t1\n")
     assert fails(call("evaluate", qrels, *runs), "query 'q5' was measured but is in no fold")

@@ -13,7 +13,7 @@ from tests.fakes import DOCUMENTS, HashModel, UniModel
 
 from counterpoint.explain import answer_console, html_page, keywords_of, render_answer, rows_of
 from counterpoint.index import Index, IndexSettings, build_index
-from counterpoint.search import Answer, Hit, Searcher
+from counterpoint.search import Answer, Hit, Searcher, SearchSettings
 from counterpoint.search.hits import WeighedWord
 from counterpoint.types import Document, Explanation, Span
 
@@ -302,6 +302,17 @@ def test_feedback_is_one_row_and_its_documents_stand_in_the_full_explanation(fed
     words, everything = shown(fed), shown(fed, "full")
     assert "best documents" in words and "(like " not in words
     assert "best documents" not in everything and everything.count("(like ") >= len(likes)
+
+
+@pytest.mark.parametrize("fusion", ["z-score", "rrf"])
+def test_feedback_counts_its_documents_and_no_normalisation(fusion, tmp_path):
+    search = {"weights": {"lexical": 1.0, "mean": 1.0}, "feedback": 0.2, "feedback_documents": 3}
+    build_index(DOCUMENTS, HashModel(), tmp_path / "index", IndexSettings(search=search))
+    with Index(tmp_path / "index") as index:
+        searched = SearchSettings.for_index(index).with_fusion(fusion)
+        hit = Searcher(index, HashModel(), searched).search("brown foxes", 1, explain=True).hits[0]
+    (row,) = [row for row in rows_of(hit.explanation) if "feedback" in row.scores]
+    assert row.matched == {"z-score": "3 best documents", "rrf": ""}[fusion]  # ranks belong to no document
 
 
 def test_pipes_get_no_line_breaks_of_ours(monkeypatch):

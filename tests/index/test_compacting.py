@@ -194,7 +194,9 @@ def test_info_says_how_many_documents_no_fit_has_seen(tmp_path, small):
         change.add(documents(30, 42))
     fit = Index(tmp_path / "i").info()["fit"]
     assert fit == {"seen": 18, "later": 22, "waiting": 22, "due": True}
-    assert fit_text({"fit": fit}).endswith("of which 22 are kept in 8 bits; compact --refit fits them to all")
+    assert fit_text(Index(tmp_path / "i").info()).endswith(
+        "of which 22 are kept in 8 bits; compact --refit fits them to all"
+    )
     compact(Index(tmp_path / "i"), everything=True)
     fit = Index(tmp_path / "i").info()["fit"]
     assert fit == {"seen": 40, "later": 0, "waiting": 0, "due": False}  # a fit of their own

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 import counterpoint as cp
+from counterpoint.data import collection_of, write_beir
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.library import survey
+from counterpoint.types import Document
 
 
 def kept(index):
@@ -133,6 +135,39 @@ def test_a_dry_run_tells_and_writes_nothing(tmp_path, call):
         assert said in out, said
     code, _, err = call("index", source, "--dry-run", "--no-lenient")
     assert code == 2 and "bad.pdf: this PDF cannot be read" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "layout"),
+    [
+        (
+            "a.jsonl",
+            '{"docid": "1", "text": "x"}',
+            "tevatron: id 'docid', text 'text' or 'document_text', title",
+        ),
+        ("b.json", '[{"id": "1", "contents": "x"}]', "pyserini: id 'id', text 'contents', title 'title'"),
+        ("c.tsv", "1\tx y", "msmarco: id and text, separated by tabs"),
+        ("d.tsv", "1\tx y\tz", "colbert: id, text and perhaps title, separated by tabs"),
+    ],
+)
+def test_a_dry_run_tells_the_layout(name, content, layout, tmp_path, call):
+    (tmp_path / name).write_text(content + "\n")
+    code, out, _ = call("index", tmp_path / name, "--dry-run")
+    assert code == 0 and f"{tmp_path / name}: layout {layout}" in out and "queries" not in out
+
+
+def test_a_dry_run_of_a_collection_counts_queries_and_judgements(tmp_path, call):
+    bread = collection_of(
+        [Document("d1", "Mix flour."), Document("d2", "Bake it.")],
+        queries={"q1": "baking", "q2": "not judged"},
+        qrels={"test": {"q1": {"d2": 1}}, "dev": {"q1": {"d1": 1}, "q2": {"d1": 0}}},
+    )
+    write_beir(bread, tmp_path / "bread")
+    code, out, _ = call("index", tmp_path / "bread", "--dry-run")
+    assert code == 0 and f"{tmp_path / 'bread' / 'corpus.jsonl'}: layout beir-jsonl: id '_id', text" in out
+    assert "queries: 2; judgements: dev (2 judged), test (1 judged)" in out
+    told = json.loads(call("index", tmp_path / "bread", "--dry-run", "--json")[1])
+    assert (told["queries"], told["judged"]) == (2, {"dev": 2, "test": 1})
 
 
 def test_an_index_needs_a_place(tmp_path, call):

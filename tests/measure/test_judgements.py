@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import counterpoint as cp
-from counterpoint.data import write_qrels
+from counterpoint.data import open_collection, write_qrels
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.search import Run
 
@@ -35,6 +35,7 @@ def test_runs_and_judgements_may_be_objects_tables_or_files(tmp_path, collection
             str(tmp_path / "qrels.txt"),
             collection,
             str(collection),
+            open_collection(collection),
         ):
             assert cp.evaluate(run, qrels, "nDCG@10 R@100").measures == WANTED
     assert cp.evaluate(RUN, QRELS, ["nDCG@10", "R@100"]).measures == WANTED
@@ -53,6 +54,8 @@ def test_splits_that_are_not_clear_are_named(collection):
         ConfigError, match=r"several sets of judgements: dev, train; name a file, such as .*dev.tsv"
     ):
         cp.evaluate(RUN, collection, "nDCG@10")
+    with pytest.raises(ConfigError, match="choose the judgements with split=; there are dev, train"):
+        cp.evaluate(RUN, open_collection(collection), "nDCG@10")
     assert cp.evaluate(RUN, collection / "qrels" / "dev.tsv", "R@100").measures == {"R@100": 1.0}
 
 
@@ -64,7 +67,7 @@ def test_splits_that_are_not_clear_are_named(collection):
             RUN,
             [("q1", "b", 1)],
             ConfigError,
-            "judgements: expected {query: {document: grade}} .*, found list",
+            "judgements: expected {query: {document: grade}}, an open collection or .*, found list",
         ),
         (RUN, {"q1": ["b"]}, ConfigError, "judgements: expected"),
         (RUN, "nowhere.txt", DataError, "nowhere.txt"),

@@ -155,6 +155,10 @@ def test_reranking_scores_only_the_candidates(searcher):
     again = searcher.run({"q": "brown fox"}, candidates=first)
     everything = dict(searcher.run({"q": "brown fox"})["q"])
     assert dict(again["q"]) == pytest.approx({name: everything[name] for name in ("a", "c")})
+    assert searcher >> searcher >> searcher == Pipeline((searcher, searcher, searcher))
+    assert (searcher >> (lambda queries, run: run.top(1)))({"q": "brown fox"})["q"] == [
+        searcher.run({"q": "brown fox"})["q"][0]
+    ]
     assert Pipeline((searcher,)) >> searcher == Pipeline((searcher, searcher))
     assert (Pipeline((lambda queries, run=None: first,)) >> searcher)({"q": "brown fox"}) == again
     with pytest.raises(DataError, match="'zzz' is not in the index"):

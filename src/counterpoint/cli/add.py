@@ -56,7 +56,8 @@ replace = _command(
 
 
 def _add(index: Path, source: str, options: AddOptions, how: tuple[str | None, bool], json: bool) -> None:
-    from counterpoint.index.disk_usage import counted_text
+    from counterpoint.data.policy import counted
+    from counterpoint.index.disk_usage import counted_text, units_of
     from counterpoint.library import OpenIndex
     from counterpoint.library.changes import reading_for
 
@@ -69,7 +70,7 @@ def _add(index: Path, source: str, options: AddOptions, how: tuple[str | None, b
                 _ = opened.model  # load it here, so that a terminal shows a note
         before = len(opened)
         with (
-            progress("adding", "documents", reading.size) as update,
+            progress("adding", units_of(opened.info()), reading.size) as update,
             opened.writing(update, compact=compact) as changes,
         ):
             added = changes.read(reading, replace=options.replace)
@@ -82,4 +83,5 @@ def _add(index: Path, source: str, options: AddOptions, how: tuple[str | None, b
             "read": asdict(reading.report),
         }  # fmt: skip
         lost = f", {replaced:,} replaced" if replaced else ""
-        emit(result, lambda: f"{added:,} added{lost}; the index now has {counted_text(info)}", json)
+        what = f"{counted(added, units_of(info).removesuffix('s'))} added{lost}"
+        emit(result, lambda: f"{what}; the index now has {counted_text(info)}", json)

@@ -30,14 +30,16 @@ def compact(
     With --refit, all documents are encoded again, and means of words and centroids are fitted to all of them.
     --shards changes how the index is divided, without encoding anything.
     """
+    from counterpoint.index.disk_usage import units_of
     from counterpoint.library import OpenIndex
 
     with OpenIndex(index, model) as opened:
         before = opened.info()
+        units = units_of(before)
         if refit and opened.index.layouts:
             with loading((opened.index.manifest.model or {}).get("name")):
                 _ = opened.model  # load it here, so that a terminal shows a note
-        with progress("compacting", "documents", len(opened) if refit else None) as update:
+        with progress("compacting", units, len(opened) if refit else None) as update:
             commits = opened.compact(refit=refit, shards=shards, on_progress=update)
         after = opened.info()
         result = {
@@ -46,15 +48,15 @@ def compact(
             "deleted_before": before["deleted"], "shards": after["shards"],
             "bytes": after["bytes"], "bytes_before": before["bytes"],
         }  # fmt: skip
-        emit(result, lambda: _text(result), json)
+        emit(result, lambda: _text(result, units), json)
 
 
-def _text(result: Mapping[str, Any]) -> str:
+def _text(result: Mapping[str, Any], units: str) -> str:
     if not result["commits"]:
-        return "nothing to do: no segments to merge, and no deleted documents to drop"
+        return f"nothing to do: no segments to merge, and no deleted {units} to drop"
     shards = "" if result["shards"] == 1 else f" in {result['shards']:,} shards"
     return (
         f"{result['segments_before']:,} to {result['segments']:,} segments{shards}, "
-        f"{result['deleted_before']:,} to {result['deleted']:,} deleted documents, "
+        f"{result['deleted_before']:,} to {result['deleted']:,} deleted {units}, "
         f"{result['bytes_before'] / 2**20:,.1f} to {result['bytes'] / 2**20:,.1f} MiB"
     )

@@ -13,6 +13,7 @@ from counterpoint.library.options import BuildOptions
 
 if TYPE_CHECKING:
     from counterpoint.data import ReadReport
+    from counterpoint.library import Survey
     from counterpoint.types import Document
 
 __all__ = ["tell", "told"]
@@ -34,10 +35,12 @@ def tell(source: str, chosen: BuildOptions, json: bool) -> None:
         "passages": found.report.passages,
         "decided": list(found.decided),
         "first": [_brief(document) for document in found.first],
+        "queries": found.queries,
+        "judged": dict(found.judged),
         "read": asdict(found.report),
         "written": False,
     }
-    emit(result, lambda: "\n".join(_lines(source, found.report, found.decided, found.first)), json)
+    emit(result, lambda: "\n".join(_lines(source, found)), json)
 
 
 def told(report: ReadReport, before: Iterable[str] = ()) -> list[str]:
@@ -53,7 +56,8 @@ def told(report: ReadReport, before: Iterable[str] = ()) -> list[str]:
     return [*_few(decisions), *_few(unread, more), *report.notes]
 
 
-def _lines(source: str, report: ReadReport, decided: Iterable[str], first: list[Document]) -> Iterator[str]:
+def _lines(source: str, found: Survey) -> Iterator[str]:
+    report, decided = found.report, found.decided
     yield escaped(f"{source}: {report.size()}; nothing is written")
     if report.kinds:
         yield escaped("files: " + _counts(report.kinds))
@@ -66,7 +70,10 @@ def _lines(source: str, report: ReadReport, decided: Iterable[str], first: list[
     yield escaped(report.summary())
     yield from map(escaped, decided)
     yield from map(escaped, told(report, decided))
-    for document in first:
+    if found.queries or found.judged:
+        splits = [f"{split} ({number:,} judged)" for split, number in found.judged.items()]
+        yield escaped(f"queries: {found.queries:,}; judgements: {', '.join(splits) or 'none'}")
+    for document in found.first:
         text = " ".join(document.text.split())
         shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
         yield escaped(f"  {document.id} | {document.title} | {shown}")

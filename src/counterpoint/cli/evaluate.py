@@ -14,7 +14,7 @@ import typer
 from counterpoint.cli import complete
 from counterpoint.cli import options as shared
 from counterpoint.cli.console import Json, emit, note, warned
-from counterpoint.cli.judgements import Judged, judgements_of, measure_runs
+from counterpoint.cli.judgements import Judged, doubts, judgements_of, measure_runs
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
 from counterpoint.cli.slicing import KINDS, SlicingData, slice_rows, slice_text, slice_values, slicings_of
@@ -111,11 +111,13 @@ def evaluate(
     )
     depth = k or (DEEP if save_run else _depth(names))
     judged = judgements_of(collection, split, bare=index is None)
+    note(*doubts(judged.qrels, names))
     slicings = slicings_of(slices or [], SlicingData(judged, relevant_from or 1, condensed))
     extra: dict[str, Any] = {}
     late = None
     if index is not None:
         options = shared.asked_of(workflow or "hybrid", weights, fusion, feedback, exhaustive, adapt)
+        note(*_too_shallow(depth, names))
         asked = Asked(index, replace(options, k=depth, probes=probes, where=where), rerank, model, backend)
         found, extra = _search(asked, judged)
         runs = {str(index): found}
@@ -198,6 +200,15 @@ def _depth(measures: Sequence[str]) -> int:
     return max(DEEP if found.get("judged_only") else int(found.get("cutoff") or DEEP) for found in settings)
 
 
+def _too_shallow(depth: int, measures: Sequence[str]) -> Iterator[str]:
+    from counterpoint.measure import parse_measure
+
+    cutoffs = {name: int(dict(parse_measure(name).params).get("cutoff") or 0) for name in measures}
+    if cut := [name for name, cutoff in cutoffs.items() if cutoff > depth]:
+        fewer = f"-k {depth} retrieves fewer documents than {', '.join(cut)} counts"
+        yield f"{fewer}; the rest count as not found"
+
+
 def _cross_validated(
     reports: Mapping[str, Report], path: Path, choose_on: ChooseOn
 ) -> tuple[Report, dict[str, Any]]:
@@ -255,12 +266,15 @@ def _write_queries(
 
 
 def _text(results: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> str:
+    from counterpoint.data.policy import counted
+
     measures = list(results[0]["measures"])
     lines = [text_table(["run", *measures], [[row["run"], *row["measures"].values()] for row in results])]
     for row in results:
         if "chosen" in row:
             times = [
-                f"{escaped(name)} in {count} folds" for name, count in Counter(row["chosen"]).most_common()
+                f"{escaped(name)} in {counted(count, 'fold')}"
+                for name, count in Counter(row["chosen"]).most_common()
             ]
             lines.append(f"chosen by {row['chosen_by']} on {row['chosen_on']}: {', '.join(times)}")
     return "\n".join([*lines, *([slice_text(parts, measures)] if parts else [])])

@@ -127,7 +127,9 @@ def _run(build: Build) -> None:
     elif kept:
         note(escaped(f"{build.folder}: discarding what an unfinished build encoded; --resume would keep it"))
     try:
-        with progress("indexing", "documents", build.size) as update:
+        read = build.reading.report
+        units = "documents" if read.passages == read.documents else "passages"
+        with progress("indexing", units, build.size) as update:
             build.run(update)
     except BaseException:
         if kept := kept_text(build.folder):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from counterpoint.search import Run
     from counterpoint.types import Qrels
 
-__all__ = ["Judged", "judgements_of", "measure_runs"]
+__all__ = ["Judged", "doubts", "judgements_of", "measure_runs"]
 
 
 @dataclass(frozen=True)
@@ -108,3 +108,20 @@ def measure_runs(
                 "measures are too low: cut runs after unjudged documents are removed, not before"
             )
     return reports
+
+
+def doubts(qrels: Qrels, measures: Sequence[str]) -> Iterator[str]:
+    """Yield why values say nothing: no document is relevant, or condensed lists hold only relevant ones."""
+    from counterpoint.measure import parse_measure
+
+    settings = [dict(parse_measure(name).params) for name in measures]
+    grades = {grade for found in qrels.values() for grade in found.values()}
+    highest, wanted = max(grades), max(found.get("rel", 1) for found in settings)
+    if highest < wanted:
+        yield f"no document has a grade of {wanted} or more (the highest is {highest}), so none is relevant"
+    least = min((found.get("rel", 1) for found in settings if found.get("judged_only")), default=0)
+    if least and not any(0 <= grade < least for grade in grades):
+        yield (
+            f"every judged document has a grade of {least} or more, so condensed lists hold relevant "
+            "documents only; their measures hardly depend on the ranking"
+        )

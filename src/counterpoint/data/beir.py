@@ -37,9 +37,16 @@ class BeirFolder(Source):
         files = [*self.folder.glob("qrels/*.tsv"), *self.folder.glob("qrels/*.tsv.gz")]
         return tuple(sorted({file.name.split(".tsv")[0] for file in files if not file.name.startswith(".")}))
 
+    def decided(self, policy: ReadPolicy) -> tuple[str, ...]:
+        """The layout."""
+        return self._corpus().decided(policy)
+
     def documents(self, reader: Reader) -> Iterator[Located]:
         """Yield one document per line of the corpus."""
-        return RecordsFile(required(self.folder, "corpus.jsonl", NEEDED), "beir-jsonl").documents(reader)
+        return self._corpus().documents(reader)
+
+    def _corpus(self) -> RecordsFile:
+        return RecordsFile(required(self.folder, "corpus.jsonl", NEEDED), "beir-jsonl")
 
     def queries(self, policy: ReadPolicy) -> dict[str, str]:
         """Read the queries of all splits."""

@@ -25,6 +25,7 @@ __all__ = [
     "Misfit",
     "RecordLayout",
     "RecordsFile",
+    "described",
     "document_from",
     "is_deep",
     "layout_of",
@@ -73,8 +74,13 @@ class RecordsFile(Source):
         """The file's name without its endings."""
         return self.path.name.split(".")[0]
 
+    def decided(self, policy: ReadPolicy) -> tuple[str, ...]:
+        """The layout."""
+        return (f"{self.path}: {described(self.layout)}",)
+
     def documents(self, reader: Reader) -> Iterator[Located]:
         """Yield one document per record."""
+        reader.report.decide(*self.decided(reader.policy))
         for line, record in records(self.path, reader):
             try:
                 yield Located(document_from(record, self.layout), self.path, line)
@@ -147,6 +153,16 @@ def layout_with(record: Mapping[str, Any]) -> RecordLayout | None:
         if fields.id in record and any(key in record for key in fields.text):
             return layout
     return None
+
+
+def described(layout: RecordLayout) -> str:
+    """The layout with its keys, as a decision.
+
+    >>> described("tevatron")
+    "layout tevatron: id 'docid', text 'text' or 'document_text', title 'title'"
+    """
+    fields = LAYOUTS[layout]
+    return f"layout {layout}: id {fields.id!r}, text {' or '.join(map(repr, fields.text))}, title 'title'"
 
 
 def document_from(record: Mapping[str, Any], layout: RecordLayout) -> Document:

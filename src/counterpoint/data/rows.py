@@ -14,7 +14,7 @@ from counterpoint.data.json_file import json_rows
 from counterpoint.data.packed import ending, plain_stem
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import Located, Reader
-from counterpoint.data.records import Misfit, document_from, layout_with, records
+from counterpoint.data.records import Misfit, described, document_from, layout_with, records
 from counterpoint.errors import DataError
 from counterpoint.types import Document
 
@@ -104,7 +104,10 @@ def row_documents(path: Path, fields: Fields, reader: Reader, *, may_join: bool 
             continue
         if first and columns is None:
             layout = None if fields.named else layout_with(row)
-            columns = _columns(path, fields, row, may_join, reader) if layout is None else None
+            if layout is None:
+                columns = _columns(path, fields, row, may_join, reader)
+            else:
+                reader.report.decide(f"{path}: {described(layout)}")
         first = False
         try:
             if layout is not None:

@@ -35,8 +35,13 @@ class TableFile(Source):
         """The file's name without its endings."""
         return self.path.name.split(".")[0]
 
+    def decided(self, policy: ReadPolicy) -> tuple[str, ...]:
+        """The layout."""
+        return (f"{self.path}: layout {self.layout}: {COLUMNS[self.layout]}, separated by tabs",)
+
     def documents(self, reader: Reader) -> Iterator[Located]:
         """Yield one document per line; quotes have no meaning."""
+        reader.report.decide(*self.decided(reader.policy))
         most = 2 if self.layout == "msmarco" else 3
         for number, line in reader.lines(self.path):
             if not line or line.isspace():

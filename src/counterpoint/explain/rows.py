@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+from counterpoint.search.explain import SHIFT
 from counterpoint.search.feedback import FEEDBACK
 from counterpoint.search.hits import Hit, WeighedWord
 from counterpoint.types import Explanation, Span
@@ -139,6 +140,6 @@ def _row(home: Span | str, members: list[tuple[str, Explanation]]) -> Row:
             matches[part], most[part] = leaf.document, leaf.score
     if isinstance(home, Span):
         return Row(home.text, home, matches, scores, idf)
-    fed = sum(len(leaf.children) for _, leaf in members)
+    fed = sum(child.label != SHIFT for _, leaf in members for child in leaf.children)
     note = f"{fed} best {'document' if fed == 1 else 'documents'}" if fed else ""
     return Row(home, None, matches, scores, idf, note)

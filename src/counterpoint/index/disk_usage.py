@@ -27,6 +27,7 @@ __all__ = [
     "cut_text",
     "fit_text",
     "queries_text",
+    "units_of",
 ]
 
 REFIT = 0.5  # a refit is recommended once a larger share of documents was added after the fit
@@ -104,30 +105,37 @@ def counted_text(account: Mapping[str, Any]) -> str:
     return found if passages == documents else f"{found} in {passages:,} passages"
 
 
+def units_of(account: Mapping[str, Any]) -> str:
+    """What an index stores one by one: `passages` if documents were cut, else `documents`."""
+    return "documents" if account["passages"] == account["documents"] else "passages"
+
+
 def changed_text(account: Mapping[str, Any]) -> str:
     """The shards, segments and deletes of an index that a compaction may change; empty if there is nothing.
 
-    >>> changed_text({"segments": 9, "deleted": 2, "shards": 8})
-    '8 shards; 9 segments; deleted documents still on disk: 2'
+    >>> changed_text({"segments": 9, "deleted": 2, "shards": 8, "documents": 3, "passages": 7})
+    '8 shards; 9 segments; deleted passages still on disk: 2'
     """
     segments, deleted, shards = account["segments"], account["deleted"], account["shards"]
     told = [] if shards == 1 else [f"{shards:,} shards"]
     if segments > shards or deleted:
         told.append(f"{segments:,} {'segment' if segments == 1 else 'segments'}")
-        told.append(f"deleted documents still on disk: {deleted:,}")
+        told.append(f"deleted {units_of(account)} still on disk: {deleted:,}")
     return "; ".join(told)
 
 
 def fit_text(account: Mapping[str, Any]) -> str:
-    """How many documents the means and centroids were fitted to; empty if nothing was fitted.
+    """How many documents or passages means and centroids were fitted to; empty if nothing was fitted.
 
-    >>> fit_text({"fit": {"seen": 900, "later": 300, "waiting": 100, "due": False}})
+    >>> fit = {"seen": 900, "later": 300, "waiting": 100, "due": False}
+    >>> fit_text({"fit": fit, "documents": 1200, "passages": 1200})
     'means or centroids were fitted to 900 documents; 300 were added later, of which 100 are kept in 8 bits'
     """
     fit = account["fit"]
     if fit is None:
         return ""
-    told = f"means or centroids were fitted to {fit['seen']:,} documents; {fit['later']:,} were added later"
+    seen = f"{fit['seen']:,} {units_of(account)}"
+    told = f"means or centroids were fitted to {seen}; {fit['later']:,} were added later"
     waits = f", of which {fit['waiting']:,} are kept in 8 bits" if fit["waiting"] else ""
     return f"{told}{waits}" + ("; compact --refit fits them to all" if fit["due"] else "")
 
@@ -138,17 +146,16 @@ def auto_text(account: Mapping[str, Any]) -> str:
     if found is None:
         return ""
     if not found["queries"]:
-        return (
-            f"codec {found['codec']}, the default: {found['documents']:,} documents are too few to compare "
-            "codecs, or no vectors are stored"
-        )
+        few = f"{found['documents']:,} {units_of(account)}"
+        why = f"{few} are too few to compare codecs, or no vectors are stored"
+        return f"codec {found['codec']}, the default: {why}"
     measured = "; ".join(
         f"{one['codec']} {one['bytes']:,.0f} bytes per document, {_percent(min(one['overlap'].values()))}"
         for one in found["measured"]
     )
     return (
         f"codec {found['codec']}: the fewest bytes that keep {_percent(found['bound'])} of the best ten "
-        f"documents ({found['documents']:,} documents, {found['queries']} queries: {measured})"
+        f"documents ({found['documents']:,} {units_of(account)}, {found['queries']} queries: {measured})"
     )
 
 
@@ -192,13 +199,12 @@ def cut_text(account: Mapping[str, Any]) -> str:
     longer, passages = account["longer_than_model"], account["passages"]
     if not longer:
         return ""
-    units = "documents" if passages == account["documents"] else "passages"
     name = (account["model"] or {}).get("name") or "./"
     model = "the model" if name.startswith("./") else name  # such a path is internal to the index
     ends = "only BM25 indexes the rest" if account["lexical"] else "the rest is not indexed"
     return (
-        f"{longer:,} of {passages:,} {units} are longer than the {account['model_reads']:,} word-pieces that "
-        f"{model} reads; {ends}; see --passage-words"
+        f"{longer:,} of {passages:,} {units_of(account)} are longer than the {account['model_reads']:,} "
+        f"word-pieces that {model} reads; {ends}; see --passage-words"
     )
 
 

@@ -179,6 +179,11 @@ class _Reader:
         """Check a value against its field's type; return its SQL parameter."""
         value, wanted = self._literal(node), self.fields[field]
         if NAMES[type(value).__name__] != NAMES[wanted]:
+            if wanted == "str":
+                raise ConfigError(
+                    f"the condition {self.text!r}: {field!r} is text, {_shown(node)} is not; put the value "
+                    f"in quotes, or build the index with --metadata {field}:{type(value).__name__}"
+                )
             raise _fault(self.text, f"{field!r} is {NAMES[wanted]}, {_shown(node)} is not")
         if len(self.values) == VALUES:
             raise _fault(self.text, f"it has more than {VALUES:,} values")

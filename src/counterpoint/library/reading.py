@@ -73,11 +73,15 @@ class Survey:
         report: contents of the source.
         decided: as for `Reading`.
         first: the first few documents or passages.
+        queries: number of queries.
+        judged: number of judged queries by split.
     """
 
     report: ReadReport
     decided: tuple[str, ...]
     first: list[Document] = field(default_factory=list)
+    queries: int = 0
+    judged: Mapping[str, int] = field(default_factory=dict)
 
 
 def read(source: Any, options: BuildOptions) -> Reading:
@@ -114,6 +118,8 @@ def read(source: Any, options: BuildOptions) -> Reading:
 def survey(source: Any, *, on_progress: Callable[[int], None] = lambda done: None, **settings: Any) -> Survey:
     """Read a source as `index` would, without a model and without writing anything.
 
+    Queries and judgements are read as well, which `index` does not do.
+
     Args:
         source: as for `index`.
         on_progress: called with the number of documents or passages read.
@@ -133,7 +139,9 @@ def survey(source: Any, *, on_progress: Callable[[int], None] = lambda done: Non
         if number <= SHOWN:
             first.append(passage)
         on_progress(number)
-    return Survey(reading.report, reading.decided, first)
+    collection = reading.collection
+    judged = {split: len(collection.qrels(split)) for split in collection.splits}
+    return Survey(reading.report, reading.decided, first, len(collection.queries()), judged)
 
 
 def build_options(settings: Mapping[str, Any]) -> BuildOptions:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas
     from ir_measures import Measure, Metric
 
+    from counterpoint.data import Collection
+
 __all__ = ["Report", "evaluate"]
 
 Grades = dict[str, dict[str, int]]
@@ -118,7 +120,7 @@ class Report:
 
 def evaluate(
     run: Run | Mapping[str, Mapping[str, float]] | str | Path,
-    qrels: Qrels | str | Path,
+    qrels: Qrels | Collection | str | Path,
     measures: str | Sequence[str],
 ) -> Report:
     """Evaluate a run against judgements.
@@ -130,8 +132,8 @@ def evaluate(
 
     Args:
         run: a run, a dict from query id to document id to score, or a TREC file.
-        qrels: query id to document id to grade; or the path of a qrels file, or of a collection with one
-            split or a split "test".
+        qrels: query id to document id to grade; the path of a qrels file; or a collection (open, or its path)
+            with one split or a split "test".
         measures: names such as `nDCG@10`, `R@100`, `AP(rel=2)`, `nDCG(judged_only=True)@10`, as a list or
             separated by spaces. trec_eval's names work too.
 

@@ -31,8 +31,10 @@ def run_of(given: Run | Mapping[str, Mapping[str, float]] | str | Path) -> Run:
     return Run(_table(given, "a run", "a Run or {query: {document: score}}"))
 
 
-def judgements_of(given: Qrels | str | Path) -> dict[str, dict[str, int]]:
+def judgements_of(given: Qrels | Collection | str | Path) -> dict[str, dict[str, int]]:
     """Get judgements from a table, a qrels file, or a collection with one split or a split "test".
+
+    A collection may be open, or be named by its location.
 
     Queries without judgements are left out.
 
@@ -40,10 +42,14 @@ def judgements_of(given: Qrels | str | Path) -> dict[str, dict[str, int]]:
         ConfigError: it is something else, or the split of a collection is ambiguous.
         DataError: they cannot be read, a grade is not a whole number, or there are none.
     """
+    from counterpoint.data import Collection
+
     if isinstance(given, str | Path):
         found = _read(given)
+    elif isinstance(given, Collection):
+        found = given.qrels(only_split(given))
     else:
-        found = _table(given, "judgements", "{query: {document: grade}}")
+        found = _table(given, "judgements", "{query: {document: grade}}, an open collection")
     judged = {query: _grades(query, grades) for query, grades in found.items() if grades}
     if not judged:
         raise DataError("there are no judgements to evaluate against; check that this is the right split")

@@ -23,6 +23,7 @@ from counterpoint.search.feedback import with_feedback
 from counterpoint.search.first import NONE, NOTHING, Proposal, propose
 from counterpoint.search.fusion import Fusion, fuse
 from counterpoint.search.hits import Answer, Hit
+from counterpoint.search.pipeline import Pipeline, Retriever
 from counterpoint.search.prepared import Candidates, PreparedQuery, Scored, prepare, slopes_of
 from counterpoint.search.run import Run, trec_order
 from counterpoint.search.settings import LEXICAL, Plan, SearchSettings, Workflow, plan_for
@@ -245,6 +246,10 @@ class Searcher:
     def __call__(self, queries: Mapping[str, str], run: Run | None = None) -> Run:
         """Run the hybrid over all documents, or over those of `run`, as a `Retriever`."""
         return self.run(queries, candidates=run)
+
+    def __rshift__(self, other: Retriever) -> Pipeline:
+        """Return a pipeline: `other` reranks what this searcher finds."""
+        return Pipeline((self,)) >> other
 
     # -- steps -----------------------------------------------------------------------------------------
 

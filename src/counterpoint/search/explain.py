@@ -19,10 +19,11 @@ from counterpoint.search.prepared import PreparedQuery, Scored
 from counterpoint.search.settings import LEXICAL, Plan
 from counterpoint.types import Explanation, Ragged, Span
 
-__all__ = ["explain_hits"]
+__all__ = ["SHIFT", "explain_hits"]
 
 WHOLE = "(whole text)"
 SHIFT = "(normalisation)"
+"""Label of the leaf for an amount of a contribution that belongs to no word and no document."""
 
 
 def explain_hits(
