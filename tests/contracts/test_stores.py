@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.index.test_bits import texts_of
 
-from counterpoint.index import Asked, SetLayout
+from counterpoint.index import Among, Asked, SetLayout
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS
 from counterpoint.index.kernels import maxsim_scores
@@ -148,7 +148,7 @@ def test_candidates_are_of_those_that_may_be_found(stores, share):
         queries = asked(store, vectors, exact)
         among = np.random.default_rng(3).random(DOCUMENTS) < share
         for i, query in enumerate(queries):
-            found = store.look(queries).best(i, 7, among)
+            found = store.look(queries).best(i, 7, Among(among))
             scores = np.where(among, store.all_scores([query])[0], -np.inf)
             wanted = min(7, int((scores > 0).sum() if exact else among.sum()))
             assert among[found].all() and len(set(found.tolist())) == len(found)

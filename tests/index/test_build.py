@@ -326,7 +326,7 @@ def test_one_flipped_bit_anywhere_is_found_by_verify(folder):
         (lambda t: t[:-9], "not valid JSON, so it is damaged"),
         (
             lambda t: t.replace('"version": 5', '"version": 99'),
-            "format 99, this version of counterpoint reads 1, 2, 3, 4 and 5",
+            "format 99, this version of counterpoint reads 1, 2, 3, 4, 5 and 6",
         ),
         (lambda t: t.replace('"documents": 6', '"documents": 5'), "checksum"),
         (lambda t: "[]", "not a Counterpoint index"),

@@ -114,7 +114,7 @@ class Answer:
     workflow: str
     hits: tuple[Hit, ...]
     weights: Mapping[str, float] = field(default_factory=dict)
-    missing: tuple[int, ...] = ()
+    missing: tuple[int, ...] = field(default=(), repr=False)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
