@@ -1,0 +1,29 @@
+"""Export an index to a search engine: Qdrant, LanceDB, Milvus, OpenSearch, Weaviate or Vespa.
+
+A name is imported when it is first used, and an engine when it is named.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from counterpoint.exporters.asking import query_for
+    from counterpoint.exporters.names import ENGINES
+    from counterpoint.exporters.writing import export_to
+
+__all__ = ["ENGINES", "export_to", "query_for"]
+
+_HOMES = {"asking": ("query_for",), "names": ("ENGINES",), "writing": ("export_to",)}
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
