@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -88,4 +89,6 @@ def _question(
     parts = {
         name: Part(plan.weights[name] / prepared.ceilings[name], name in first, rows[name]) for name in asking
     }
-    return Question(text, k, max(k, settings.candidates), parts, terms)
+    counts = Counter() if index.lexical is None else Counter(index.lexical.terms(text))
+    known = {term: counts[term] for term in terms}
+    return Question(text, k, max(k, settings.candidates), parts, terms, known)

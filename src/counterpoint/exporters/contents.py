@@ -22,7 +22,7 @@ __all__ = ["Contents", "Row", "batches", "columns_of", "sparse_of", "uuid_of"]
 
 READ = 256  # documents read at a time
 FLOATS = 1_000_000  # components written at a time: about 12 MB of JSON, and Qdrant takes 32
-TERM_IDS = 2**32 - 1  # Qdrant and Milvus number the terms of a sparse vector with 32 bits
+TERM_IDS = 2**32 - 2  # numbers from 1 to this are those that both Qdrant and Milvus take
 
 
 @final
@@ -143,13 +143,13 @@ def _stamp(document: Document, vectors: Mapping[str, np.ndarray], terms: object,
 
 
 def sparse_of(weights: Mapping[str, float]) -> tuple[list[int], list[float]]:
-    """Term weights as a sparse vector: ascending 32-bit hashes of the terms, and their weights.
+    """Term weights as a sparse vector: ascending 32-bit hashes of the terms, none 0, and their weights.
 
     Two terms with one hash become one; among a million terms, about 116 pairs have.
     """
     found: dict[int, float] = {}
     for term, weight in weights.items():
-        number = xxhash.xxh3_64_intdigest(term.encode("utf-8", "surrogatepass")) % TERM_IDS
+        number = xxhash.xxh3_64_intdigest(term.encode("utf-8", "surrogatepass")) % TERM_IDS + 1
         found[number] = found.get(number, 0.0) + weight
     ordered = sorted(found)
     return ordered, [found[number] for number in ordered]

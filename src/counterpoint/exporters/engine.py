@@ -66,6 +66,7 @@ class Question:
         candidates: number of documents that each first stage proposes.
         parts: by name.
         terms: idf of each term that the index knows, times its occurrences in the query.
+        occurrences: how often each of these terms is in the query.
     """
 
     text: str
@@ -73,6 +74,7 @@ class Question:
     candidates: int
     parts: Mapping[str, Part]
     terms: Mapping[str, float]
+    occurrences: Mapping[str, int]
 
     @property
     def first(self) -> list[str]:
@@ -111,6 +113,10 @@ class Writer(ABC):
 
     def finish(self) -> None:  # noqa: B027  # most have nothing to do
         """Called once, after the last document."""
+
+    def notes(self) -> list[str]:
+        """What was lost while writing, one sentence each."""
+        return []
 
     @abstractmethod
     def close(self, done: bool) -> None:

@@ -42,9 +42,7 @@ class Qdrant(Engine):
         """Weights of BM25 do not follow what others add."""
         if not contents.lexical:
             return []
-        return [
-            "lexical: terms are split, and average length and idf counted, here; export again after changes"
-        ]
+        return ["lexical: terms, average length and idf are those of the index; export again after changes"]
 
     def connect(self, contents: Contents, place: Place) -> Writer:
         """Open a server, or a folder."""

@@ -77,6 +77,7 @@ def export_to(
         raise
     finally:
         writer.close(done)
+    not_held += writer.notes()
     if passages:
         not_held.append("passages: the engine finds passages; group by `parent` to rank whole documents")
     if total is not None and total > len(index):
