@@ -77,6 +77,11 @@ class Question:
     occurrences: Mapping[str, int]
 
     @property
+    def words(self) -> str:
+        """The terms with a space between them, each as often as it is in the query."""
+        return " ".join(term for term, count in self.occurrences.items() for _ in range(count))
+
+    @property
     def first(self) -> list[str]:
         """The parts that propose documents."""
         return [name for name, part in self.parts.items() if part.proposes]

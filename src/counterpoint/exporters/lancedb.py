@@ -71,8 +71,7 @@ class LanceDB(Engine):
         for name, part in question.parts.items():
             body: dict[str, Any] = {"k": question.k if alone else question.candidates}
             if name == LEXICAL:
-                terms = [term for term, count in question.occurrences.items() for _ in range(count)]
-                query = {"string_query": {"query": " ".join(terms), "columns": [TERMS]}}
+                query = {"string_query": {"query": question.words, "columns": [TERMS]}}
                 body |= {"vector": {}, "full_text_query": query}
                 parts.append({"part": name, "scale": part.scale / (K1 + 1), "request": body})
                 continue
