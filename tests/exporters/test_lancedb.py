@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from tests.exporters.notes import QUERIES, agree, build, documents, hits
+from tests.exporters.sending import ask_lancedb
 from tests.fakes import HashModel
 
 from counterpoint.errors import ConfigError
@@ -27,26 +28,6 @@ def table(written):
     return lancedb.connect(written[0]).open_table("my_notes")
 
 
-def asked(table, request):
-    """Send each part's request, checked by the models of LanceDB's REST API, and add the scores."""
-    from lance_namespace_urllib3_client.models import QueryTableRequest
-
-    total = {}
-    for part in request["parts"]:
-        body = QueryTableRequest.model_validate(part["request"])
-        if body.full_text_query:
-            query = body.full_text_query.string_query
-            search = table.search(query.query, query_type="fts", fts_columns=query.columns)
-        else:
-            vector = body.vector.multi_vector or body.vector.single_vector
-            search = table.search(vector, vector_column_name=body.vector_column)
-            search = search.distance_type(body.distance_type)
-        for row in search.limit(body.k).to_list():
-            score = row["_score"] if body.full_text_query else part["offset"] - row["_distance"]
-            total[row["id"]] = total.get(row["id"], 0.0) + part["scale"] * score
-    return sorted(total.items(), key=lambda pair: -pair[1])[: request["limit"]]
-
-
 def test_everything_is_there(table, written, notes):
     rows = {row["id"]: row for row in table.search().limit(1000).to_list()}
     assert len(rows) == len(notes) == written[1]["written"]
@@ -66,14 +47,14 @@ def test_everything_is_there(table, written, notes):
 @pytest.mark.parametrize("query", QUERIES)
 def test_vectors_rank_as_in_the_index(table, notes, query):
     for workflow in ("dense", "words"):
-        theirs = asked(table, query_for(notes, "lancedb", query, workflow=workflow))
+        theirs = ask_lancedb(table, query_for(notes, "lancedb", query, workflow=workflow))
         assert agree(hits(notes.search(query, workflow=workflow)), theirs)
 
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_its_own_bm25_finds_the_same_documents(table, notes, query):
     request = query_for(notes, "lancedb", query, k=60, workflow="lexical")
-    theirs = [name for name, _ in asked(table, request)]
+    theirs = [name for name, _ in ask_lancedb(table, request)]
     assert set(theirs) == {hit.id for hit in notes.search(query, 60, workflow="lexical")}
 
 
@@ -82,7 +63,7 @@ def test_a_hybrid_is_a_sum(table, notes):
     assert [part["part"] for part in request["parts"]] == ["lexical", "mean", "words"]
     assert {part["request"]["k"] for part in request["parts"]} == {200}
     ours = {hit.id for hit in notes.search(QUERIES[0], 5)}
-    assert len(ours & {name for name, _ in asked(table, request)}) >= 4
+    assert len(ours & {name for name, _ in ask_lancedb(table, request)}) >= 4
 
 
 def test_twice_changes_nothing_and_changes_are_written(tmp_path):
@@ -96,7 +77,7 @@ def test_twice_changes_nothing_and_changes_are_written(tmp_path):
         assert (told["written"], told["unchanged"]) == (2, 6)
         table = lancedb.connect(tmp_path / "t").open_table("i")
         assert table.count_rows() == 8
-        found = asked(table, query_for(notes, "lancedb", "now", workflow="lexical"))
+        found = ask_lancedb(table, query_for(notes, "lancedb", "now", workflow="lexical"))
         assert [name for name, _ in found] == ["empty"]
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.exporters.notes import QUERIES, agree, build, documents, hits
+from tests.exporters.sending import ask_milvus
 from tests.fakes import HashModel
 
 from counterpoint.errors import ConfigError
@@ -27,30 +28,6 @@ def client(written):
     opened.close()
 
 
-def query_of(search):
-    (data,) = search["data"]
-    return [{int(n): w for n, w in data.items()} if isinstance(data, dict) else data]
-
-
-def asked(client, request):
-    """What the REST API does, by the client: Milvus Lite has no HTTP."""
-    body = request["body"]
-    given = {"limit": body["limit"], "output_fields": body["outputFields"]}
-    if request["path"].endswith("/hybrid_search"):
-        requests = [
-            pymilvus.AnnSearchRequest(query_of(one), one["annsField"], one["searchParams"], one["limit"])
-            for one in body["search"]
-        ]
-        params = body["rerank"]["params"]
-        ranker = pymilvus.WeightedRanker(*params["weights"], norm_score=params["norm_score"])
-        (found,) = client.hybrid_search(body["collectionName"], requests, ranker, **given)
-    else:
-        (found,) = client.search(
-            body["collectionName"], query_of(body), anns_field=body["annsField"], **given
-        )
-    return [(hit["id"], hit["distance"]) for hit in found]
-
-
 def test_everything_is_there(client, written, notes):
     rows = {row["id"]: row for row in client.query("my_notes", filter="", output_fields=["*"], limit=1000)}
     assert len(rows) == len(notes) == written[1]["written"]
@@ -73,13 +50,13 @@ def test_everything_is_there(client, written, notes):
 @pytest.mark.parametrize("query", QUERIES)
 def test_it_ranks_as_the_index_does(client, notes, query):
     for workflow in ("dense", "lexical"):
-        theirs = asked(client, query_for(notes, "milvus", query, workflow=workflow))
+        theirs = ask_milvus(client, query_for(notes, "milvus", query, workflow=workflow))
         assert agree(hits(notes.search(query, workflow=workflow)), theirs)
 
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_hybrid_without_words_ranks_as_in_the_index(client, notes, query):
-    theirs = asked(client, query_for(notes, "milvus", query))
+    theirs = ask_milvus(client, query_for(notes, "milvus", query))
     ours = notes.search(query, weights="lexical=1 mean=1 words=0", fusion="ceiling")
     # The weights keep their proportion, and all thirds make two thirds.
     assert agree([(name, score * 2 / 3) for name, score in hits(ours)], theirs)

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.exporters.notes import QUERIES, agree, build, documents, hits
+from tests.exporters.sending import ask_qdrant
 from tests.fakes import HashModel
 
 from counterpoint.errors import ArtifactError, ConfigError
@@ -27,15 +28,6 @@ def client(written):
     opened.close()
 
 
-def asked(client, request):
-    """Send a request of the REST API through the client, as validated by the client's own models."""
-    _, name, *_ = request["path"].strip("/").split("/")
-    body = qdrant.models.QueryRequest.model_validate(request["body"])
-    given = {key: getattr(body, key) for key in body.model_fields_set}
-    points = client.query_points(name, **given).points
-    return [(point.payload["id"], point.score) for point in points]
-
-
 def test_everything_is_there(client, written, notes):
     points, _ = client.scroll("my_notes", limit=100, with_vectors=True)
     by_id = {point.payload["id"]: point for point in points}
@@ -55,7 +47,7 @@ def test_everything_is_there(client, written, notes):
 @pytest.mark.parametrize("workflow", ["lexical", "dense", "words", "hybrid"])
 @pytest.mark.parametrize("query", QUERIES)
 def test_it_ranks_as_the_index_does(client, notes, workflow, query):
-    theirs = asked(client, query_for(notes, "qdrant", query, workflow=workflow))
+    theirs = ask_qdrant(client, query_for(notes, "qdrant", query, workflow=workflow))
     assert agree(hits(notes.search(query, workflow=workflow)), theirs)
 
 

@@ -54,6 +54,8 @@ def query_for(
         ConfigError: the query is empty, or the index or the engine does not support the workflow.
         ArtifactError: the model is missing.
     """
+    if not isinstance(notes, OpenIndex):
+        raise ConfigError("query_for needs an index that is open here, since it encodes the query")
     if not text.strip():
         raise ConfigError("the query is empty; give some text to search for")
     if k < 1:

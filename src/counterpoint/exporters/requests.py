@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from counterpoint.errors import ArtifactError, ConfigError, MissingExtraError
+from counterpoint.errors import ConfigError, MissingExtraError
 from counterpoint.exporters.contents import Contents, Row
 from counterpoint.exporters.engine import Engine, Place, Writer
 from counterpoint.folders import FolderKind, publish_folder
@@ -156,12 +156,10 @@ class _Files(Writer):
         """Move the folder in place, or remove it."""
         if done:
             self.context.__exit__(None, None, None)
-        else:
-            stopped = InterruptedError("the export did not end")
-            try:
-                self.context.__exit__(InterruptedError, stopped, None)
-            except (InterruptedError, ArtifactError):
-                pass  # the error that stopped the export is on its way
+            return
+        stopped = _Stopped()
+        with suppress(_Stopped):  # the error that stopped the export is on its way
+            self.context.__exit__(_Stopped, stopped, None)
 
 
 @final
@@ -220,6 +218,10 @@ class _Server(Writer):
         content = request.body.encode() if request.body else None
         headers = request.headers if request.body else {}
         return _checked(self.client.request(request.method, request.path, content=content, headers=headers))
+
+
+class _Stopped(Exception):
+    """The export ended before its last document."""
 
 
 class _Refused(Exception):
