@@ -39,7 +39,7 @@ LAYERS = [
     {"search"},
     {"explain", "exported", "exporting", "loading", "measure", "model", "plots", "presets"},
     {"learn", "sweep"},
-    {"cluster", "library", "recipe", "testing"},
+    {"cluster", "exporters", "library", "recipe", "testing"},
     {"integrations", "serve"},
     {"cli"},
 ]
@@ -60,6 +60,7 @@ TORCH_FREE = {
     "search",
     "explain",
     "exported",
+    "exporters",
     "measure",
     "plots",
     "sweep",

@@ -58,7 +58,19 @@ _HOMES = {  # `index` is the package of that name, which can be called
     "search": ("Run", "SearchSettings", "Searcher"),
     "types": ("Document",),
 }
-_PACKAGES = ("data", "encode", "explain", "index", "learn", "library", "measure", "plots", "recipe", "score")
+_PACKAGES = (
+    "data",
+    "encode",
+    "explain",
+    "exporters",
+    "index",
+    "learn",
+    "library",
+    "measure",
+    "plots",
+    "recipe",
+    "score",
+)
 _PACKAGES += ("search", "sweep", "transform", "errors", "model", "presets", "types", "vectors")
 
 

@@ -238,3 +238,30 @@ def test_any_value_anywhere_in_the_description_ends_well(export, tmp_path, capsy
         survives(capsys, "index", export, "-o", tmp_path / "j", "--overwrite")
     finally:
         (export / "export.json").write_text(whole)
+
+
+# -- to a search engine -------------------------------------------------------------------------------------
+
+
+def test_an_index_goes_to_an_engine(made, call, tmp_path):
+    pytest.importorskip("qdrant_client")
+    code, out, err = call("export", made / "i", "--to", "qdrant", "-o", tmp_path / "q", "--name", "notes")
+    assert code == 0 and err == ""
+    assert out.startswith("qdrant notes: 4 documents written, 0 unchanged\n")
+    assert "stored here as int8, written as the float32" in out
+    result = json.loads(call("export", made / "i", "--to", "qdrant", "-o", tmp_path / "q", "--json")[1])
+    assert (result["collection"], result["written"], result["unchanged"]) == ("i", 4, 0)
+    result = json.loads(
+        call("export", made / "i", "--to", "qdrant", "-o", tmp_path / "q", "--name", "notes", "--json")[1]
+    )
+    assert (result["written"], result["unchanged"]) == (0, 4)
+
+
+def test_options_of_engines_are_checked(made, call, tmp_path):
+    assert fails(call("export", made / "i", "--to", "sqlite", "-o", tmp_path / "q"), "choose qdrant, lancedb")
+    assert fails(call("export", made / "i", "--to", "qdrant"), "--url http://HOST:6333, or -o FOLDER")
+    assert fails(call("export", made / "i", "--url", "http://x", "-o", tmp_path / "q"), "with --to")
+    assert fails(call("export", made / "i", "--to", "qdrant", "--vectors"), "leave --vectors and --where out")
+    assert fails(
+        call("export", made / "i", "--to", "qdrant", "-o", tmp_path / "q", "--name", "a b"), "found 'a b'"
+    )

@@ -215,3 +215,15 @@ def test_names_are_scored_by_lucenes_formula_over_their_terms(tmp_path, query):
     whole = build(tmp_path / "names", CODE).scores(query)
     by_terms = bm25_by_loops(" ".join(cut(query)), [" ".join(cut(text)) for text in CODE], cut=str.split)
     np.testing.assert_allclose(whole, by_terms, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "query", ["is_empty text text", "check datetime.date unknown", "HTTP2Server", "unknown"]
+)
+def test_a_score_is_the_product_of_two_sparse_vectors(tmp_path, query):
+    lexical = build(tmp_path, CODE)
+    asked = lexical.query_weights(query)
+    weights = [lexical.document_weights(lexical.terms(text)) for text in CODE]
+    products = [sum(asked[term] * each.get(term, 0.0) for term in asked) for each in weights]
+    np.testing.assert_allclose(products, lexical.scores(query), rtol=1e-5)
+    assert "unknown" not in asked

@@ -50,11 +50,12 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
         "info": Entry("Show an index's contents and disk usage", "info:info"),
         "verify": Entry("Check every file of an index against its checksum", "info:verify"),
         "export": Entry(
-            "Export an index's documents and, optionally, its vectors",
+            "Export an index to a folder or to a search engine",
             "export:export",
             (
                 "counterpoint export notes.index -o exported/ --vectors",
                 "counterpoint index exported/ -o notes.index",
+                "counterpoint export notes.index --to qdrant --url http://localhost:6333",
             ),
         ),
         "serve": Entry(

@@ -1,35 +1,66 @@
-"""`counterpoint export`: write an index's documents and, optionally, its vectors for other tools."""
+"""`counterpoint export`: write an index's documents and vectors to a folder, or to a search engine."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.options import IndexFolder, Where
 from counterpoint.cli.progress import progress
+from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
+from counterpoint.exporters.names import ENGINES
 from counterpoint.library.options import ExportOptions
+
+if TYPE_CHECKING:
+    from counterpoint.index import Index
 
 __all__ = ["export"]
 
 
 def export(
     index: IndexFolder,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Write to this folder")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to this folder", show_default=False)
+    ] = None,
     vectors: Annotated[
         bool, typer.Option(help="Write vectors as well (safetensors, float32)")
     ] = ExportOptions.vectors,
     where: Where = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing export")] = ExportOptions.overwrite,
+    engine: Annotated[
+        str | None, typer.Option("--to", help=f"Export to {', '.join(ENGINES)}", show_default=False)
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="With --to: address of the engine", show_default=False)
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="With --to: collection (default: the index's name)", show_default=False)
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Write the documents of INDEX as JSON Lines, which `counterpoint index` reads back."""
+    """Write the documents of INDEX as JSON Lines, which `counterpoint index` reads back.
+
+    With --to, write documents, metadata, vectors and BM25 terms to a search engine instead. Running it again
+    continues an interrupted export, and writes only what has changed. A server's key is read from
+    COUNTERPOINT_EXPORT_KEY.
+    """
     from counterpoint.index import Index
     from counterpoint.index.disk_usage import counted_text
     from counterpoint.library.index_export import export_index
+
+    if engine is not None:
+        if vectors or where is not None:
+            raise ConfigError("--to exports all documents with vectors; leave --vectors and --where out")
+        place = {"url": url, "folder": output, "name": name, "overwrite": overwrite}
+        with Index(index) as opened:
+            _to_engine(opened, engine, place, json)
+        return
+    if output is None or url is not None or name is not None:
+        raise ConfigError("give the folder to write with -o FOLDER, or an engine with --to")
 
     with Index(index) as opened:
         total = len(opened) if where is None else int(opened.matching(where).sum())
@@ -44,3 +75,21 @@ def export(
         ),
         json,
     )
+
+
+def _to_engine(index: Index, engine: str, place: dict[str, Any], json: bool) -> None:
+    from counterpoint.exporters import export_to
+
+    with progress("exporting", "documents", len(index)) as update:
+        result = export_to(index, engine, **place, on_progress=update)
+    emit({"index": str(index.folder), **result}, lambda: _told(result), json)
+
+
+def _told(result: dict[str, Any]) -> str:
+    lines = [
+        f"{result['engine']} {result['collection']}: {result['written']:,} documents written, "
+        f"{result['unchanged']:,} unchanged"
+    ]
+    lines += [f"  {escaped(part)}: {how}" for part, how in result["held"].items()]
+    lines += ["not held, or otherwise:"] if result["not_held"] else []
+    return "\n".join([*lines, *(f"  {escaped(line)}" for line in result["not_held"])])

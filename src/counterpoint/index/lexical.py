@@ -15,6 +15,7 @@ from jaxtyping import Float
 from counterpoint.errors import ConfigError
 from counterpoint.index.analysis import Analyzer, AnalyzerName, check_analyzer
 from counterpoint.index.bounded_cache import BoundedCache
+from counterpoint.index.kernels import idf_of
 from counterpoint.index.score_column import ScoreColumn
 from counterpoint.index.term_scores import Part, term_scores
 from counterpoint.types import Span
@@ -144,6 +145,33 @@ class Lexical:
             of_texts = np.array([found[term] for found in counts], dtype=np.int64)
             total += self._terms.scores_of_texts(frequency, of_texts, lengths)
         return total
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of a text, in order."""
+        return self._analyzer.terms(text)
+
+    def document_weights(self, terms: Sequence[str]) -> dict[str, float]:
+        """The saturated frequency of each distinct term of a text, by the collection's average length.
+
+        The inner product with `query_weights` is the score of the text.
+
+        Args:
+            terms: of the text, as `terms` gives them.
+
+        Raises:
+            ConfigError: the index is of an earlier version, without lengths of documents.
+        """
+        counts = Counter(terms)
+        lengths = np.full(len(counts), len(terms))
+        shares = self._terms.shares_of_texts(np.array(list(counts.values()), np.int64), lengths)
+        return dict(zip(counts, shares.tolist(), strict=True))
+
+    def query_weights(self, query: str) -> dict[str, float]:
+        """The idf of each term of a query that the collection has, times its occurrences in the query."""
+        counts = Counter(self.terms(query))
+        df = np.array([self._terms.frequency(term) for term in counts], dtype=np.float64)
+        weights = np.array(list(counts.values())) * idf_of(df, self.documents)
+        return {term: weight for term, weight, n in zip(counts, weights.tolist(), df, strict=True) if n}
 
     def _idf_of(self, query: str) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
         """Document frequency and idf of the query terms that count for the ceiling."""

@@ -61,6 +61,12 @@ class TermScores(ABC):
             ConfigError: the files have no lengths of documents.
         """
 
+    @abstractmethod
+    def shares_of_texts(
+        self, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
+    ) -> Float[np.ndarray, " n"]:
+        """The saturated frequency of a term in texts: its score without idf. As `scores_of_texts`."""
+
 
 Part = tuple[CheckedFolder, Live]
 """The files of a segment, and which of its documents are not deleted."""
@@ -131,9 +137,14 @@ class ComputedScores(TermScores):
         self, frequency: int, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
     ) -> Float[np.ndarray, " n"]:
         """The score of a term in other texts; in a text of the collection, the same to the last bit."""
+        return (self.shares_of_texts(counts, lengths) * self._idf(frequency)).astype(np.float32)
+
+    def shares_of_texts(
+        self, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
+    ) -> Float[np.ndarray, " n"]:
+        """The saturated frequency of a term in other texts, by the collection's average length."""
         norms = self._k1 * (1 - self._b + self._b * lengths / self._whole._average)
-        shares = counts / np.where(counts > 0, norms + counts, 1.0)
-        return (shares * self._idf(frequency)).astype(np.float32)
+        return counts / np.where(counts > 0, norms + counts, 1.0)
 
     def _idf(self, df: int) -> np.float32:
         return np.float32(math.log(1 + (self.documents - df + 0.5) / (df + 0.5)))
@@ -224,6 +235,12 @@ class StoredScores(TermScores):
         raise ConfigError(
             "this index is of an earlier version, whose BM25 cannot score other texts; build it again"
         )
+
+    def shares_of_texts(
+        self, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
+    ) -> Float[np.ndarray, " n"]:
+        """Not available, as `scores_of_texts`."""
+        return self.scores_of_texts(0, counts, lengths)
 
     def _where(self, term: str) -> slice:
         at = self._vocabulary.get(term)

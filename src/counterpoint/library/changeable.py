@@ -172,3 +172,22 @@ class Changeable(ABC):
 
         how = ExportOptions(vectors, where, overwrite)
         return export_index(self.index, folder, how, on_progress)
+
+    def export_to(
+        self,
+        engine: str,
+        *,
+        url: str | None = None,
+        folder: str | Path | None = None,
+        name: str | None = None,
+        overwrite: bool = False,
+        on_progress: Callable[[int], None] = lambda done: None,
+    ) -> dict[str, Any]:
+        """Write documents, metadata, vectors and BM25 terms to a search engine; continue if interrupted.
+
+        See `counterpoint.exporters.writing.export_to`.
+        """
+        from counterpoint.exporters.writing import export_to
+
+        place = {"url": url, "folder": folder, "name": name, "overwrite": overwrite}
+        return export_to(self.index, engine, **place, on_progress=on_progress)
