@@ -5,8 +5,10 @@ power failure would leave. Then the writer runs again and again, and another ope
 """
 
 import json
+import re
 import resource
 import shutil
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -101,6 +103,28 @@ class Resuming(Building):
         self.whole = self.whole or found
         assert found == self.whole
         super().leftovers(root)
+
+
+class ResumingShards(Resuming):
+    """The same in shards, into which the build divides what it encoded at its end."""
+
+    def __init__(self):
+        super().__init__()
+        self.settings = replace(self.settings, shards=2)
+
+    def leftovers(self, root):
+        folder = root / "i"
+        with Index(folder) as index:
+            named = {name for entry in index.manifest.segments for name in entry.folders()}
+        assert {path.relative_to(folder).as_posix() for path in folder.glob("shards/*/*/*")} == named
+        assert not [path for path in folder.glob("[ls]e*/*")]
+        found = {
+            re.sub("/[0-9a-f]{12}/", "/", path.relative_to(folder).as_posix()): path.read_bytes()
+            for path in folder.glob("shards/*/*/*/*")
+        }
+        self.whole = self.whole or found
+        assert found == self.whole
+        assert {path.name for path in root.iterdir()} == {"i"}
 
 
 class BuildingWithModel:
@@ -250,6 +274,7 @@ WRITERS = {
     "a new index": lambda models, source: Building(first=True),
     "an index over another": lambda models, source: Building(),
     "a build that goes on": lambda models, source: Resuming(),
+    "a build of shards that goes on": lambda models, source: ResumingShards(),
     "a BM25 index over another": lambda models, source: Building(model=False),
     "an index with its model over another": lambda models, source: BuildingWithModel(models),
     "keep_search": lambda models, source: Keeping(),

@@ -69,7 +69,7 @@ class Index:
         self._whole: Index | None = None
         self._stores: Callable[[str], Store[Any]] | None = None
         self._read = _written(self.folder)  # before reading it, so that no commit in between is missed
-        self._hold(opened(self.folder, (), manifest))
+        self._hold(opened(self.folder, (), manifest, committed=manifest is None))
 
     def _hold(self, opened: Opened) -> None:
         self.manifest, self.segments, self.sets = opened

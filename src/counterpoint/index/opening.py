@@ -21,10 +21,13 @@ OPENINGS = 10  # attempts, if a commit replaces the index each time
 Opened = tuple[Manifest, tuple[Segment, ...], Mapping[str, VectorStore]]
 
 
-def opened(folder: Path, known: Sequence[Segment], manifest: Manifest | None = None) -> Opened:
+def opened(
+    folder: Path, known: Sequence[Segment], manifest: Manifest | None = None, *, committed: bool = True
+) -> Opened:
     """Open everything an index consists of; try again if a commit replaces it meanwhile.
 
-    Segments in `known` are open already; `manifest` is given if it was just read.
+    Segments in `known` are open already; `manifest` is given if it was just read. If it is not `committed`,
+    nothing else is opened in its place.
     """
     left = OPENINGS
     while True:
@@ -32,7 +35,7 @@ def opened(folder: Path, known: Sequence[Segment], manifest: Manifest | None = N
         try:
             return _open(folder, now, {segment.entry.name: segment for segment in known})
         except ArtifactError:
-            if not left or Manifest.read(folder) == now:
+            if not committed or not left or Manifest.read(folder) == now:
                 raise
             manifest = None
 
