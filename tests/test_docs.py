@@ -80,6 +80,7 @@ def test_the_reference_lists_every_public_module():
         "foreign",
         "frames",
         "headers",
+        "lazily",
         "memory",
         "pages",
         "provenance",

@@ -24,6 +24,7 @@ LAYERS = [
         "foreign",
         "frames",
         "headers",
+        "lazily",
         "memory",
         "pages",
         "provenance",

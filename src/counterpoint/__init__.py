@@ -12,6 +12,8 @@ The public names are here, and are imported when they are first used:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from counterpoint.lazily import lazily
+
 if TYPE_CHECKING:
     from counterpoint.index import Index
     from counterpoint.index.field import field
@@ -60,6 +62,9 @@ _PACKAGES = ("data", "encode", "explain", "index", "learn", "library", "measure"
 _PACKAGES += ("search", "sweep", "transform", "errors", "model", "presets", "types", "vectors")
 
 
+_named = lazily(__name__, _HOMES)
+
+
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module(f"{__name__}.version").version()
@@ -67,10 +72,7 @@ def __getattr__(name: str) -> object:
         return import_module(f"{__name__}.{name}")
     if name == "open":
         return import_module(f"{__name__}.library").open_index
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{home}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _named(name)
 
 
 def __dir__() -> list[str]:

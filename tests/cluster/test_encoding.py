@@ -1,5 +1,6 @@
 """A build whose batches a Ray cluster encodes: the same bytes, whatever dies on the way."""
 
+import json
 import os
 import signal
 from functools import partial
@@ -8,6 +9,8 @@ import pytest
 from tests.fakes import HashModel
 from tests.index.test_resume import DOCUMENTS, files
 
+import counterpoint as cp
+from counterpoint.cli.main import main
 from counterpoint.cluster.encoding import ray_encoders
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
 from counterpoint.errors import ConfigError, DataError
@@ -92,3 +95,28 @@ def test_what_cannot_be_encoded_is_named_and_what_was_is_kept(tmp_path, monkeypa
 def test_a_model_that_stays_here_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="--ray: this model cannot be loaded in another process"):
         build_index(DOCUMENTS, HashModel(), tmp_path / "i", elsewhere=LOCALLY)
+
+
+def test_the_library_and_the_command_line_take_a_cluster(tmp_path, tiny_bert_folder, capsys):
+    heads = {"mean": Mean(normalise=True), "tokens": TokenVectors()}
+    Model(DualEncoder(Encoder(Transformer(str(tiny_bert_folder)), heads))).setup().save(tmp_path / "model")
+    rows = [{"id": f"d{i}", "text": f"whale number {i} of the sea"} for i in range(20)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source, model = str(tmp_path / "rows.jsonl"), str(tmp_path / "model")
+    cp.index(source, tmp_path / "one", model=model, shards=2).close()
+    cp.index(source, tmp_path / "many", model=model, shards=2, ray="local", processes=2).close()
+    told = [
+        "index",
+        source,
+        "-o",
+        str(tmp_path / "told"),
+        "--model",
+        model,
+        "--shards",
+        "2",
+        "--ray",
+        "local",
+    ]
+    assert main([*told, "--processes", "2", "--json"]) == 0
+    assert files(tmp_path / "one") == files(tmp_path / "many") == files(tmp_path / "told")
+    assert json.loads(capsys.readouterr().out)["documents"] == 20

@@ -32,16 +32,20 @@ def documents(count=120):
 
 
 def answers(folder, layout, where=None):
-    """What searches with some settings and every workflow of a layout find, with explanations."""
     with Index(folder) as index:
-        found = []
-        for settings in layout.searches[:: max(1, len(layout.searches) // 3)]:
-            searcher = Searcher(index, layout.model, replace(settings, exhaustive=True))
-            searcher = searcher if where is None else searcher.where(where)
-            for workflow in layout.workflows:
-                found += [searcher.search(q, 9, workflow=workflow, explain=True) for q in QUERIES[:3]]
-                found.append(searcher.run(dict(zip(QUERIES, QUERIES, strict=True)), 50, workflow=workflow))
-        return found
+        return answers_of(index, layout, where)
+
+
+def answers_of(index, layout, where=None):
+    """What searches with some settings and every workflow of a layout find, with explanations."""
+    found = []
+    for settings in layout.searches[:: max(1, len(layout.searches) // 3)]:
+        searcher = Searcher(index, layout.model, replace(settings, exhaustive=True))
+        searcher = searcher if where is None else searcher.where(where)
+        for workflow in layout.workflows:
+            found += [searcher.search(q, 9, workflow=workflow, explain=True) for q in QUERIES[:3]]
+            found.append(searcher.run(dict(zip(QUERIES, QUERIES, strict=True)), 50, workflow=workflow))
+    return found
 
 
 @pytest.mark.parametrize("name", [name for name in LAYOUTS if not name.startswith("shards")])

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.fakes import HashModel
-from tests.index.test_changes import LAYOUTS, QUERIES
-from tests.index.test_sharding import documents
+from tests.index.test_changes import LAYOUTS
+from tests.index.test_sharding import answers_of, documents
 
 from counterpoint.errors import ConfigError
 from counterpoint.index import Index, IndexSettings, build_index
@@ -25,17 +25,6 @@ def fleet_of(folder, layout, numbers=range(SHARDS), **given):
     return Threads([Shard(folder, number, lambda index: layout.model) for number in numbers], **given)
 
 
-def answers(index, layout, where=None):
-    found = []
-    for settings in layout.searches[:: max(1, len(layout.searches) // 3)]:
-        searcher = Searcher(index, layout.model, replace(settings, exhaustive=True))
-        searcher = searcher if where is None else searcher.where(where)
-        for workflow in layout.workflows:
-            found += [searcher.search(q, 9, workflow=workflow, explain=True) for q in QUERIES[:3]]
-            found.append(searcher.run(dict(zip(QUERIES, QUERIES, strict=True)), 50, workflow=workflow))
-    return found
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_shards_elsewhere_answer_as_the_index(name, tmp_path, monkeypatch):
     if name == "graph":
@@ -50,8 +39,10 @@ def test_shards_elsewhere_answer_as_the_index(name, tmp_path, monkeypatch):
         change.add([Document(f"n{i}", "fox river dog", metadata={"year": 2003}) for i in range(6)])
     fleet = fleet_of(tmp_path / "i", layout)
     with Index(tmp_path / "i") as index:
-        assert answers(fleet.over(index), layout) == answers(index, layout)
-        assert answers(fleet.over(index), layout, "year > 2001") == answers(index, layout, "year > 2001")
+        assert answers_of(fleet.over(index), layout) == answers_of(index, layout)
+        assert answers_of(fleet.over(index), layout, "year > 2001") == answers_of(
+            index, layout, "year > 2001"
+        )
     fleet.close()
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from counterpoint.lazily import lazily
+
 if TYPE_CHECKING:
     from counterpoint.index.analysis import Analyzer
     from counterpoint.index.best import EVERY, Among, best_of
@@ -101,13 +103,13 @@ class _Callable(ModuleType):
 sys.modules[__name__].__class__ = _Callable
 
 
+_named = lazily(__name__, _HOMES)  # a search does not need the modules for building
+
+
 def __getattr__(name: str) -> object:
     if name == "__signature__":  # shown by notebooks and `inspect`
         return signature(import_module("counterpoint.library").index)
-    for home, names in _HOMES.items():  # lazily: a search does not need the modules for building
-        if name in names:
-            return getattr(import_module(f"{__name__}.{home}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _named(name)
 
 
 def __dir__() -> list[str]:

@@ -5,8 +5,9 @@ Names are imported when they are first used, so that the command line can read d
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from counterpoint.lazily import lazily
 
 if TYPE_CHECKING:
     from counterpoint.library.asked import settings_of
@@ -40,11 +41,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{home}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:
